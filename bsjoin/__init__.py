@@ -1,0 +1,55 @@
+"""bsjoin: join a PySpark stream with a big table.
+
+The cost per micro-batch does not grow with the table. Start with :func:`join`; keep a table of
+your own with :class:`BatchTable`; watch a query with :func:`progress`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from bsjoin import errors
+from bsjoin.errors import BSJoinError
+
+if TYPE_CHECKING:
+    from bsjoin._api import join
+    from bsjoin._spark.metrics import CycleProgress, progress
+    from bsjoin.options import Full
+    from bsjoin.store import Stats
+    from bsjoin.table import BatchTable, Version
+
+__all__ = [
+    "BSJoinError",
+    "BatchTable",
+    "CycleProgress",
+    "Full",
+    "Stats",
+    "Version",
+    "errors",
+    "join",
+    "progress",
+]
+
+__version__ = "0.1.0"
+
+# Imported when first used: a Spark worker needs none of them, and starts the sooner.
+_HOMES = {
+    "BatchTable": "bsjoin.table",
+    "CycleProgress": "bsjoin._spark.metrics",
+    "Full": "bsjoin.options",
+    "Stats": "bsjoin.store",
+    "Version": "bsjoin.table",
+    "join": "bsjoin._api",
+    "progress": "bsjoin._spark.metrics",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bsjoin' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,0 +1,61 @@
+"""Checks of arguments that every entry point makes, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bsjoin._spark.join import names_of
+from bsjoin._spark.session import is_dataframe
+from bsjoin.errors import ArgumentError, near
+
+__all__ = ["distinct", "join_type", "key_list", "probe_side", "table_side"]
+
+_JOIN_TYPES = ("inner", "left", "semi", "anti")
+
+
+def join_type(how: object) -> None:
+    """Refuse an unknown join type."""
+    if how not in _JOIN_TYPES:
+        raise ArgumentError(
+            f"how={how!r} is not a join type of bsjoin. {near(str(how), _JOIN_TYPES)} "
+            f"They are {', '.join(map(repr, _JOIN_TYPES))}"
+        )
+
+
+def probe_side(stream: object) -> None:
+    """Refuse a probe side that is no DataFrame."""
+    if not is_dataframe(stream):
+        raise ArgumentError(
+            f"the first argument is a {type(stream).__name__}; it must be a Spark DataFrame "
+            "(pyspark.sql.DataFrame), streaming or not"
+        )
+
+
+def table_side(batch: Any) -> None:
+    """Refuse a table that is no DataFrame, or a streaming one."""
+    if not is_dataframe(batch):
+        raise ArgumentError(
+            f"the table is a {type(batch).__name__}; it must be a Spark DataFrame that is not "
+            "streaming, or a bsjoin.BatchTable"
+        )
+    if batch.isStreaming:
+        raise ArgumentError(
+            "the table side is a streaming DataFrame; it must not be. To join two streams use "
+            "Spark's own stream-stream join, stream.join(other, ...), with watermarks"
+        )
+
+
+def key_list(on: object) -> list[str]:
+    """The key columns as a list of names."""
+    if isinstance(on, str):
+        return [on]
+    if isinstance(on, Sequence) and on and len(set(on)) == len(on):
+        return list(on)
+    raise ArgumentError(f"on={on!r}: give a column name, or a list of different column names")
+
+
+def distinct(df: Any, side: str) -> Any:
+    """The schema of a DataFrame whose column names are all different."""
+    names_of(df, side).check_distinct()
+    return df.schema

@@ -1,0 +1,61 @@
+"""Spark types as Arrow types, exactly as Spark's Python workers expect them.
+
+An answer whose Arrow type differs in a field's name or nullability would be cast by the worker,
+a copy of everything; so the types are Spark's own, taken once on the driver.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_type
+
+from bsjoin.errors import ColumnError
+
+__all__ = ["arrow_fields", "check_storable"]
+
+_UTC = (
+    {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_type).parameters else {}
+)  # before Spark 4.3, UTC is the default
+
+
+def arrow_fields(schema: T.StructType) -> list[pa.Field]:
+    """The Arrow fields of a Spark schema, timestamps in UTC."""
+    return [
+        pa.field(field.name, to_arrow_type(field.dataType, **_UTC), nullable=field.nullable)
+        for field in schema.fields
+    ]
+
+
+def check_storable(schema: T.StructType) -> None:
+    """Refuse columns that cannot travel to and from Spark's Python workers.
+
+    Raises:
+        ColumnError: names the column and its type.
+    """
+    for field in schema.fields:
+        try:
+            if _has(field.dataType, (T.UserDefinedType, T.VariantType)):
+                raise TypeError("Spark does not exchange it with Python as a nested value")
+            arrow_fields(T.StructType([field]))
+        except (PySparkException, TypeError) as error:
+            raise ColumnError(
+                f"the column {field.name!r} of the table has the type "
+                f"{field.dataType.simpleString()}, which cannot be cached: {error}. "
+                "Leave it out with select=[...], or cast it"
+            ) from error
+
+
+def _has(dtype: T.DataType, kinds: tuple[type[T.DataType], ...]) -> bool:
+    if isinstance(dtype, kinds):
+        return True
+    if isinstance(dtype, T.ArrayType):
+        return _has(dtype.elementType, kinds)
+    if isinstance(dtype, T.MapType):
+        return _has(dtype.keyType, kinds) or _has(dtype.valueType, kinds)
+    if isinstance(dtype, T.StructType):
+        return any(_has(field.dataType, kinds) for field in dtype.fields)
+    return False

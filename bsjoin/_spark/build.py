@@ -1,0 +1,262 @@
+"""The build job: a DataFrame becomes sorted, indexed segments, in parallel, without a collect.
+
+Spark hashes the keys, sends each range of hashes to one task and sorts it there (on disk where
+it must); a task receives its rows in order and writes a segment whenever it has gathered
+``segment_bytes``. So no task holds more than one segment, and no row visits the driver.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin._spark.arrow import arrow_fields
+from bsjoin._spark.keys import hash_is_exact, table_key
+from bsjoin._spark.session import default_parallelism
+from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
+from bsjoin.store import Home, KeyColumn, Manifest, SegmentInfo, write_segment
+
+__all__ = ["Layout", "build"]
+
+_SUMMARY = "name string, rows long, keys long, longest_run long, first_hash long, sizes array<long>, checksums array<string>, doubled string"  # noqa: E501
+_MAX_TASKS = 64
+_HASH, _COMPARED = "h", "k{}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a table is to hold.
+
+    Args:
+        on: the key columns.
+        columns: the columns to store, in order.
+        unique: whether a duplicate key is an error.
+        segment_bytes: how large a segment may grow.
+    """
+
+    on: tuple[str, ...]
+    columns: tuple[str, ...]
+    unique: bool
+    segment_bytes: int
+
+
+def build(df: DataFrame, home: Home, layout: Layout, fingerprint: str | None = None) -> Manifest:
+    """Write the segments of a new version; nothing is visible until it is published.
+
+    Args:
+        df: the table.
+        home: where it is to live.
+        layout: which columns, which limits.
+        fingerprint: identifies the source, if known.
+
+    Returns:
+        The manifest, its version number still open.
+
+    Raises:
+        DuplicateKeyError: a key occurs twice, and the layout says unique.
+        StoreFullError, StoreAccessError: the home cannot be written to. What was written of
+            the build is removed again.
+    """
+    started = time.monotonic()
+    home.make()
+    folder = f"data/{uuid.uuid4().hex}"
+    fields = {field.name: field for field in df.schema.fields}
+    key_types = [fields[name].dataType for name in layout.on]
+    key = table_key([df[_quoted(name)] for name in layout.on], key_types)
+    compared = [_COMPARED.format(i) for i in range(len(key.compared))]
+    stored = T.StructType([fields[name] for name in layout.columns])
+    # Names inside the job are positions: the table's own names may repeat ours.
+    names = [f"c{i}" for i in range(len(layout.columns))]
+    keyed = df.select(
+        key.hash.alias(_HASH),
+        *(c.alias(name) for c, name in zip(key.compared, compared, strict=True)),
+        *(df[_quoted(c)].alias(name) for c, name in zip(layout.columns, names, strict=True)),
+    ).where(F.col(_HASH).isNotNull())
+    tasks = min(_MAX_TASKS, default_parallelism(df.sparkSession))
+    compared_types = T.StructType([keyed.schema[name] for name in compared])
+    schema = pa.schema(
+        [
+            *(field.with_nullable(False) for field in arrow_fields(compared_types)),
+            *arrow_fields(stored),
+        ]
+    )
+    writer = _writer(home, folder, schema, len(compared), layout)
+    try:
+        with _worker_errors(home):
+            summaries = (
+                keyed.repartitionById(tasks, _task_of(tasks))
+                .sortWithinPartitions(_HASH, *compared)
+                .mapInArrow(writer, _SUMMARY)
+                .toArrow()
+                .to_pylist()
+            )
+        manifest = Manifest(
+            version=0,
+            activates_at_us=0,
+            created_at_us=0,
+            build_s=time.monotonic() - started,
+            keys=tuple(KeyColumn(name, fields[name].dataType.simpleString()) for name in layout.on),
+            compared=len(compared),
+            unique=layout.unique,
+            schema=schema,
+            spark_schema=stored.json(),
+            segments=_segments(summaries),
+            fingerprint=fingerprint,
+        )
+        _check_unique(layout, summaries)
+        _check_visible(home, manifest)
+    except BaseException:
+        with contextlib.suppress(OSError, StoreError):
+            home.remove(folder)
+        raise
+    assert hash_is_exact(key_types) == (not compared)
+    return manifest
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _task_of(tasks: int) -> F.Column:
+    """Equal, contiguous ranges of hashes: the task number grows with the hash."""
+    share = (F.col(_HASH).cast("double") / F.lit(2.0**64) + F.lit(0.5)) * F.lit(float(tasks))
+    return F.least(F.floor(share).cast("int"), F.lit(tasks - 1))
+
+
+def _writer(
+    home: Home, folder: str, schema: pa.Schema, compared: int, layout: Layout
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that a build task runs over its sorted rows."""
+    unique, on, limit = layout.unique, layout.on, layout.segment_bytes
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        task = f"{context.partitionId():04d}-{context.taskAttemptId()}" if context else "0"
+        for number, (hashes, rows) in enumerate(_pieces(batches, schema, limit)):
+            name = f"{folder}/{task}-{number:03d}"
+            info = write_segment(home, name, hashes, rows, compared)
+            doubled = None
+            if unique and info.longest_run > 1:
+                doubled = _example(hashes, rows, on)
+            summary = {**info.to_json(), "doubled": doubled}
+            yield pa.RecordBatch.from_pylist([summary], _SUMMARY_ARROW)
+
+    return write
+
+
+_SUMMARY_ARROW = pa.schema(
+    [
+        ("name", pa.string()),
+        ("rows", pa.int64()),
+        ("keys", pa.int64()),
+        ("longest_run", pa.int64()),
+        ("first_hash", pa.int64()),
+        ("sizes", pa.list_(pa.int64())),
+        ("checksums", pa.list_(pa.string())),
+        ("doubled", pa.string()),
+    ]
+)
+
+
+def _pieces(
+    batches: Iterator[pa.RecordBatch], schema: pa.Schema, limit: int
+) -> Iterator[tuple[np.ndarray, pa.Table]]:
+    """Cut sorted rows into pieces of about ``limit`` bytes, never inside one hash."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        if size >= limit:
+            hashes = _hashes(batch)
+            # Rows of the last hash that is held may go on in this batch.
+            same = int(np.searchsorted(hashes, _hashes(held[-1])[-1], side="right"))
+            if same < len(hashes):
+                held.append(batch.slice(0, same))
+                yield _piece(held, schema)
+                held, size, batch = [], 0, batch.slice(same)
+        held.append(batch)
+        size += batch.nbytes
+    if held:
+        yield _piece(held, schema)
+
+
+def _hashes(batch: pa.RecordBatch) -> np.ndarray:
+    return np.asarray(batch.column(0).to_numpy(), np.int64)
+
+
+def _piece(held: list[pa.RecordBatch], schema: pa.Schema) -> tuple[np.ndarray, pa.Table]:
+    table = pa.Table.from_batches(held)
+    hashes = np.asarray(table.column(0).to_numpy(), np.int64)
+    columns = [
+        column.cast(field.type) for column, field in zip(table.columns[1:], schema, strict=True)
+    ]
+    if not columns:
+        return hashes, table.select([])
+    return hashes, pa.Table.from_arrays(columns, schema=schema)
+
+
+def _example(hashes: np.ndarray, rows: pa.Table, on: tuple[str, ...]) -> str:
+    """A key that occurs twice, for the error message."""
+    at = int(np.flatnonzero(hashes[1:] == hashes[:-1])[0])
+    row = rows.slice(at, 1)
+    known = {name: row.column(name)[0].as_py() for name in on if name in row.schema.names}
+    return ", ".join(f"{name}={value!r}" for name, value in known.items()) or "(not stored)"
+
+
+def _segments(summaries: list[dict[str, object]]) -> tuple[SegmentInfo, ...]:
+    infos = [
+        SegmentInfo.from_json({k: v for k, v in summary.items() if k != "doubled"})
+        for summary in summaries
+    ]
+    return tuple(sorted(infos, key=lambda info: info.first_hash))
+
+
+def _check_unique(layout: Layout, summaries: list[dict[str, object]]) -> None:
+    for summary in summaries:
+        if layout.unique and summary["longest_run"] != 1:
+            raise DuplicateKeyError(
+                f"the table is declared unique on {list(layout.on)}, but this key occurs in "
+                f"{summary['longest_run']} rows or more: {summary['doubled']}. Remove the "
+                "duplicates, or leave unique out"
+            )
+
+
+def _check_visible(home: Home, manifest: Manifest) -> None:
+    for name, size, _ in manifest.files:
+        if home.size(name) != size:
+            raise StoreError(
+                f"the workers wrote {name!r} to {str(home)!r}, but it is not visible from "
+                "here: give store=/path= a folder that the driver and all workers share"
+            )
+
+
+@contextlib.contextmanager
+def _worker_errors(home: Home) -> Iterator[None]:
+    """Give the store errors of a worker back their class."""
+    try:
+        yield
+    except PySparkException as error:
+        text = str(error)
+        for kind in (StoreFullError, StoreAccessError):
+            if kind.__name__ in text:
+                line = next(part for part in text.splitlines() if kind.__name__ in part)
+                raise kind(line.split(": ", 1)[-1]) from error
+        if "No space left on device" in text:
+            raise StoreFullError(
+                f"no space left on a device while the table in {str(home)!r} was built (Spark "
+                "may also need room for its shuffle). Nothing half-built is visible"
+            ) from error
+        raise

@@ -1,0 +1,145 @@
+"""Which columns a join is on, which it brings, and what they are called in the result."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from bsjoin.errors import ArgumentError, ColumnError, near
+
+__all__ = ["On", "Names", "join_keys", "result_names", "selected"]
+
+On = str | Sequence[str] | Mapping[str, str] | None
+
+
+class Names:
+    """The column names of one side, found as Spark finds them.
+
+    Args:
+        columns: the names, in order.
+        side: how an error message calls this side.
+        case_sensitive: whether names that differ in case only are different.
+    """
+
+    def __init__(self, columns: Sequence[str], side: str, case_sensitive: bool):
+        self.columns = list(columns)
+        self.side = side
+        self.case_sensitive = case_sensitive
+        self._fold = (lambda name: name) if case_sensitive else str.lower
+        self._by_name = {self._fold(name): name for name in columns}
+        self._count = Counter(map(self._fold, columns))
+
+    def __contains__(self, name: str) -> bool:
+        return self._fold(name) in self._by_name
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether two names are the same to Spark."""
+        return bool(self._fold(one) == self._fold(other))
+
+    def find(self, name: object, argument: str) -> str:
+        """The column's own spelling. Raises ColumnError where it is missing or doubled."""
+        if not isinstance(name, str):
+            raise ArgumentError(
+                f"{argument}: {name!r} is a {type(name).__name__}; columns are given by name"
+            )
+        if name not in self:
+            raise ColumnError(
+                f"{argument}: {self.side} has no column {name!r}. {near(name, self.columns)}"
+            )
+        if self._count[self._fold(name)] > 1:
+            raise ColumnError(
+                f"{argument}: {self.side} has {self._count[self._fold(name)]} columns called "
+                f"{name!r}; rename all but one"
+            )
+        return self._by_name[self._fold(name)]
+
+    def check_distinct(self) -> None:
+        """Raise ColumnError where a name occurs twice."""
+        for name in self.columns:
+            self.find(name, "columns")
+
+
+def join_keys(on: On, stream: Names, table: Names) -> list[tuple[str, str]]:
+    """Pairs of key columns: the stream's name and the table's.
+
+    Raises:
+        ColumnError: a column is not there.
+        ArgumentError: no key at all.
+    """
+    if on is None:
+        shared = [(name, table.find(name, "on")) for name in stream.columns if name in table]
+        if not shared:
+            raise ArgumentError(
+                f"on=None joins on the column names that both sides share, and there are none: "
+                f"{stream.side} has {stream.columns}, {table.side} has {table.columns}. Give "
+                'on="column" or on={"stream column": "table column"}'
+            )
+        for name, _ in shared:
+            stream.find(name, "on")
+        return shared
+    if isinstance(on, str):
+        pairs = [(on, on)]
+    elif isinstance(on, Mapping):
+        pairs = list(on.items())
+    elif isinstance(on, Sequence):
+        pairs = [(name, name) for name in on]
+    else:
+        raise ArgumentError(
+            f"on={on!r}: give a column name, a list of names, or a dict from the stream's "
+            "names to the table's"
+        )
+    if not pairs:
+        raise ArgumentError("on=[] names no column: an equality join needs at least one")
+    found = [(stream.find(s, "on"), table.find(t, "on")) for s, t in pairs]
+    for side, names in (("stream", [s for s, _ in found]), ("table", [t for _, t in found])):
+        doubled = [name for name, count in Counter(names).items() if count > 1]
+        if doubled:
+            raise ArgumentError(f"on={on!r} names the {side}'s column {doubled[0]!r} twice")
+    return found
+
+
+def selected(
+    select: Sequence[str] | None, how: str, table: Names, keys: Sequence[str]
+) -> list[str]:
+    """The table's columns that the result brings, in order.
+
+    Raises:
+        ArgumentError: ``select`` with a join that brings none, or a name given twice.
+        ColumnError: a column is not there.
+    """
+    if how in ("semi", "anti"):
+        if select is not None:
+            raise ArgumentError(
+                f"select={list(select)!r}: a {how} join brings no column of the table; leave "
+                "select out, or use an inner or left join"
+            )
+        return []
+    if select is None:
+        return [name for name in table.columns if name not in keys]
+    if isinstance(select, str):
+        raise ArgumentError(f"select={select!r}: give a list of names, [{select!r}]")
+    found = [table.find(name, "select") for name in select]
+    doubled = [name for name, count in Counter(found).items() if count > 1]
+    if doubled:
+        raise ArgumentError(f"select={list(select)!r} names {doubled[0]!r} twice")
+    return found
+
+
+def result_names(columns: Sequence[str], stream: Names, suffix: str) -> list[str]:
+    """What the table's columns are called in the result.
+
+    Raises:
+        ColumnError: a name clashes even with the suffix.
+    """
+    if not isinstance(suffix, str):
+        raise ArgumentError(f"suffix={suffix!r} is a {type(suffix).__name__}; give a text")
+    names = [name + suffix if name in stream else name for name in columns]
+    for i, name in enumerate(names):
+        others = names[:i] + names[i + 1 :]
+        if name in stream or any(stream.same(name, other) for other in others):
+            raise ColumnError(
+                f"the table's column {columns[i]!r} would be called {name!r} in the result, and "
+                f"there is a column of that name already. Choose another suffix (it is "
+                f"{suffix!r}), rename the column, or leave it out with select=[...]"
+            )
+    return names

@@ -1,0 +1,107 @@
+"""From a checked call to a Spark plan: key expressions, answer types, names, versions."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin._plan import LookupPlan
+from bsjoin._spark.arrow import arrow_fields
+from bsjoin._spark.columns import Names
+from bsjoin._spark.keys import check_key_types, stream_key
+from bsjoin._spark.lookup import look_up, shape_of
+from bsjoin._spark.session import is_case_sensitive
+from bsjoin.store import Home, KeyColumn, Manifest
+
+__all__ = ["Request", "check_types", "names_of", "plan_join", "schema_of"]
+
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A join, checked and resolved.
+
+    Args:
+        keys: pairs of key columns, the stream's and the table's.
+        how: the join type.
+        columns: the table's columns to bring.
+        names: what these are called in the result.
+    """
+
+    keys: tuple[tuple[str, str], ...]
+    how: str
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+def names_of(df: DataFrame, side: str) -> Names:
+    """The column names of a DataFrame."""
+    return Names(df.columns, side, is_case_sensitive(df.sparkSession))
+
+
+def check_types(stream: DataFrame, pairs: Sequence[tuple[str, str]], table: T.StructType) -> None:
+    """Refuse key types that do not compare exactly."""
+    check_key_types(
+        [(name, stream.schema[name].dataType) for name, _ in pairs],
+        [(name, table[name].dataType) for _, name in pairs],
+    )
+
+
+def key_type(key: KeyColumn) -> T.DataType:
+    """The Spark type of a stored table's key."""
+    return T.StructType.fromDDL(f"k {key.type}")["k"].dataType
+
+
+def schema_of(manifest: Manifest) -> T.StructType:
+    """The Spark schema of the columns that can be selected."""
+    return T.StructType.fromJson(json.loads(manifest.spark_schema))
+
+
+def plan_join(
+    stream: DataFrame, home: Home, manifest: Manifest, request: Request, *, may_change: bool
+) -> DataFrame:
+    """Build the plan that joins a stream with a stored table.
+
+    Args:
+        stream: the probe side.
+        home: where the table lives.
+        manifest: its newest version.
+        request: what is asked for.
+        may_change: whether other versions of the table may come while the plan is in use.
+    """
+    by_table = {table: stream_name for stream_name, table in request.keys}
+    table_types = [key_type(key) for key in manifest.keys]
+    stream_names = [by_table[key.name] for key in manifest.keys]
+    key = stream_key(
+        [stream["`" + name.replace("`", "``") + "`"] for name in stream_names],
+        [stream.schema[name].dataType for name in stream_names],
+        table_types,
+    )
+    # A streaming plan lives on while the table changes; a batch result is bound to a version.
+    bound = not stream.isStreaming
+    unique = manifest.unique or (manifest.longest_run <= 1 and (bound or not may_change))
+    stored = schema_of(manifest)
+    fields = [stored[name] for name in request.columns]
+    shape = shape_of(request.how, request.columns, unique, manifest.longest_run)
+    row = T.StructType(
+        [T.StructField(f"c{i}", f.dataType, f.nullable) for i, f in enumerate(fields)]
+        or [T.StructField("none", T.BooleanType())]
+    )
+    plan = LookupPlan(
+        label=f"{next(_numbers)}:{','.join(stream_names)}",
+        home=home,
+        epoch=manifest.created_at_us,
+        version=manifest.version if bound else None,
+        columns=request.columns,
+        shape=shape,
+        row_type=pa.struct(arrow_fields(row)),
+    )
+    named = [(name, field.metadata) for name, field in zip(request.names, fields, strict=True)]
+    return look_up(stream, key, plan, row, request.how, named)

@@ -1,0 +1,169 @@
+"""Keys: from columns of any supported type to one 64-bit hash, and what else must be compared.
+
+Both sides of a join are brought to the *table's* type by expressions that Spark evaluates
+itself, then hashed with Spark's ``xxhash64``. For a single key of at most 8 bytes that hash is
+a bijection, so equal hashes mean equal keys and nothing else need travel to the workers. Text,
+binary, long decimals and composite keys are sent along and compared.
+
+A value of the stream that no value of the table's type can equal becomes null, and null never
+matches: 5.5 against an int column, or 300 against a tinyint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin.errors import KeyTypeError
+
+__all__ = ["KeySide", "check_key_types", "hash_is_exact", "table_key", "stream_key"]
+
+_INTEGER_DIGITS: dict[type[T.DataType], int] = {
+    T.ByteType: 3,
+    T.ShortType: 5,
+    T.IntegerType: 10,
+    T.LongType: 20,
+}
+_SIMPLE = {
+    T.BooleanType: "boolean",
+    T.FloatType: "floating",
+    T.DoubleType: "floating",
+    T.BinaryType: "binary",
+    T.DateType: "date",
+    T.TimestampType: "timestamp",
+    T.TimestampNTZType: "timestamp_ntz",
+}
+_MAX_DIGITS = 38
+_LONG_DIGITS = 18  # a decimal of so many digits fits 8 bytes
+
+
+@dataclass(frozen=True)
+class KeySide:
+    """One side of the join's key, as expressions.
+
+    Args:
+        hash: the 64-bit hash; null where a key is null.
+        compared: the columns that tell equal hashes apart; empty where the hash is exact.
+    """
+
+    hash: Column
+    compared: tuple[Column, ...]
+
+
+def _family(dtype: T.DataType) -> str | None:
+    """The family inside which types compare without losing a digit; None: not supported."""
+    if type(dtype) in _INTEGER_DIGITS or isinstance(dtype, T.DecimalType):
+        return "exact number"
+    if isinstance(dtype, T.StringType):
+        return "string" if _is_binary_collation(dtype) else None
+    return _SIMPLE.get(type(dtype))
+
+
+def _is_binary_collation(dtype: T.StringType) -> bool:
+    return getattr(dtype, "collation", "UTF8_BINARY") == "UTF8_BINARY"
+
+
+def _digits(dtype: T.DataType) -> tuple[int, int]:
+    """Digits before and after the point."""
+    if isinstance(dtype, T.DecimalType):
+        return dtype.precision - dtype.scale, dtype.scale
+    return _INTEGER_DIGITS[type(dtype)], 0
+
+
+def check_key_types(
+    stream: Sequence[tuple[str, T.DataType]], table: Sequence[tuple[str, T.DataType]]
+) -> None:
+    """Refuse pairs of key types that do not compare exactly.
+
+    Raises:
+        KeyTypeError: names the columns, their types and what to cast.
+    """
+    for (left, left_type), (right, right_type) in zip(stream, table, strict=True):
+        pair = f"{left!r} ({left_type.simpleString()}) = {right!r} ({right_type.simpleString()})"
+        for name, dtype in ((left, left_type), (right, right_type)):
+            if _family(dtype) is None:
+                why = (
+                    "a collation that is not binary makes different texts equal"
+                    if isinstance(dtype, T.StringType)
+                    else "keys are integers, decimals, floating-point numbers, booleans, "
+                    "strings, binary, dates and timestamps"
+                )
+                raise KeyTypeError(
+                    f"cannot join on {pair}: the type {dtype.simpleString()} of {name!r} is not "
+                    f"supported as a key ({why}). Cast it, or join on something else"
+                )
+        if _family(left_type) != _family(right_type):
+            raise KeyTypeError(
+                f"cannot join on {pair}: these types are not of one family, and comparing them "
+                "would round or reinterpret values. Cast one side so that both are "
+                "integers or decimals, both floating-point, both strings, and so on"
+            )
+        if _family(left_type) == "exact number":
+            before, after = map(max, zip(_digits(left_type), _digits(right_type), strict=True))
+            if before + after > _MAX_DIGITS:
+                raise KeyTypeError(
+                    f"cannot join on {pair}: comparing them needs {before + after} digits and "
+                    f"a decimal has {_MAX_DIGITS}, so Spark itself would round or fail. Cast "
+                    "one side to fewer digits"
+                )
+
+
+def _fits_8_bytes(dtype: T.DataType) -> bool:
+    if isinstance(dtype, T.DecimalType):
+        return dtype.precision <= _LONG_DIGITS
+    return not isinstance(dtype, T.StringType | T.BinaryType)
+
+
+def hash_is_exact(types: Sequence[T.DataType]) -> bool:
+    """Whether equal hashes of such keys mean equal keys."""
+    return len(types) == 1 and _fits_8_bytes(types[0])
+
+
+def _canonical(column: Column, dtype: T.DataType, table: T.DataType) -> Column:
+    """The value in the table's canonical type; null where nothing of that type equals it."""
+    if isinstance(table, T.FloatType | T.DoubleType):
+        number = column.cast(T.DoubleType())
+        return F.when(F.isnan(number), F.lit(float("nan"))).otherwise(number + F.lit(0.0))
+    if not isinstance(table, T.DecimalType):
+        if isinstance(dtype, T.DecimalType):
+            return _if_equal(column, T.LongType())
+        return column.cast(T.LongType()) if type(table) in _INTEGER_DIGITS else column
+    return column if dtype == table else _if_equal(column, table)
+
+
+def _if_equal(column: Column, dtype: T.DataType) -> Column:
+    converted = column.try_cast(dtype)
+    return F.when(converted == column, converted)
+
+
+def _side(columns: Sequence[Column], table: Sequence[T.DataType]) -> KeySide:
+    known = F.lit(True)
+    for column in columns:
+        known = known & column.isNotNull()
+    compared: tuple[Column, ...] = ()
+    if not hash_is_exact(table):
+        # The hash of a value of at most 8 bytes is a bijection and easier to compare than
+        # the value: no NaN, no -0.0, no time zone.
+        compared = tuple(
+            F.xxhash64(column) if _fits_8_bytes(dtype) else column
+            for column, dtype in zip(columns, table, strict=True)
+        )
+    return KeySide(F.when(known, F.xxhash64(*columns)), compared)
+
+
+def table_key(columns: Sequence[Column], types: Sequence[T.DataType]) -> KeySide:
+    """The table's side of the key."""
+    pairs = zip(columns, types, strict=True)
+    return _side([_canonical(column, dtype, dtype) for column, dtype in pairs], types)
+
+
+def stream_key(
+    columns: Sequence[Column], types: Sequence[T.DataType], table: Sequence[T.DataType]
+) -> KeySide:
+    """The stream's side of the key, comparable with the table's."""
+    triples = zip(columns, types, table, strict=True)
+    return _side([_canonical(*triple) for triple in triples], table)

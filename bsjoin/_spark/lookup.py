@@ -1,0 +1,169 @@
+"""A look-up as part of a Spark plan: keys go to the workers, the stream's rows stay in the JVM.
+
+Only the hash of the key (and the key, where hashes do not suffice) crosses to Python; Spark
+keeps the stream's other columns and puts the answer beside them, so the cost does not grow
+with the width of the stream's rows, and watermarks and column metadata live on.
+
+The functions are marked as nondeterministic: the optimizer would otherwise move a later filter
+below the look-up together with a second copy of it, and look everything up twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.functions import arrow_udf
+
+from bsjoin._plan import LookupPlan, Shape
+from bsjoin._spark.keys import KeySide
+from bsjoin._spark.metrics import observed
+from bsjoin._spark.nullability import declared
+from bsjoin.cache import full
+
+__all__ = ["look_up", "shape_of"]
+
+_ANSWER, _NOTE, _PIECE = "__bsjoin_answer", "__bsjoin_note", "__bsjoin_piece"
+_PIECE_ROWS = 64
+_RUN = T.StructType([T.StructField("first", T.LongType()), T.StructField("count", T.LongType())])
+_NOTE_TYPE = T.StructType(
+    [T.StructField("ns", T.LongType()), T.StructField("version", T.LongType())]
+)
+
+
+def shape_of(how: str, columns: Sequence[str], unique: bool, longest_run: int) -> Shape:
+    """Choose what a worker answers to a key (docs/decisions/0001-plan.md).
+
+    Args:
+        how: the join type.
+        columns: the columns to bring.
+        unique: whether no version that the query may meet can hold a key twice.
+        longest_run: the largest number of rows of one key, as the table is now.
+    """
+    if how in ("semi", "anti") or (unique and not columns):
+        return "exists"
+    if unique:
+        return "row"
+    # A list per key is the cheaper way; it is all in memory for a whole Arrow batch, so keys
+    # with many rows are answered by where the rows lie, and these are fetched in pieces.
+    return "rows" if longest_run <= _PIECE_ROWS else "runs"
+
+
+def look_up(
+    stream: DataFrame,
+    key: KeySide,
+    plan: LookupPlan,
+    row: T.StructType,
+    how: str,
+    names: Sequence[tuple[str, dict[str, Any]]],
+) -> DataFrame:
+    """Put a look-up behind a DataFrame.
+
+    Args:
+        stream: the probe side.
+        key: its key, comparable with the table's.
+        plan: what the workers do.
+        row: Spark type of one row of the table, as the plan's columns.
+        how: "inner", "left", "semi" or "anti".
+        names: name and metadata of the plan's columns in the result.
+
+    Returns:
+        The stream's columns, then (inner, left) the table's.
+    """
+    # The timestamp of the micro-batch is fixed in Spark's offset log: a replay has it again.
+    clock = [F.current_timestamp()] if plan.version is None else []
+    added = [_answer(plan, row)(key.hash, *clock, *key.compared).alias(_ANSWER)]
+    if stream.isStreaming:
+        added.append(_note(plan)(key.hash).alias(_NOTE))
+    answers = stream.select("*", *added)
+    if stream.isStreaming:
+        answers = observed(answers, plan, how, F.col(_ANSWER), F.col(_NOTE))
+    answer = F.col(_ANSWER)
+    scratch = [_ANSWER, _NOTE, _PIECE]
+    if plan.shape == "exists":
+        if how != "left":
+            answers = answers.where(~answer if how == "anti" else answer)
+        return answers.drop(*scratch)
+    if plan.shape == "row":
+        if how == "inner":
+            answers = answers.where(answer.isNotNull())
+        values = [answer.getField(field.name) for field in row.fields]
+        if how == "inner":
+            values = [declared(v, f) for v, f in zip(values, row.fields, strict=True)]
+        columns = [
+            value.alias(name, metadata=metadata)
+            for value, (name, metadata) in zip(values, names, strict=True)
+        ]
+        return answers.select("*", *columns).drop(*scratch)
+    if plan.shape == "runs":
+        answers = _in_pieces(answers, plan, row, how, clock)
+    return _unrolled(answers, row, how, names).drop(*scratch)
+
+
+def _in_pieces(
+    answers: DataFrame, plan: LookupPlan, row: T.StructType, how: str, clock: list[Column]
+) -> DataFrame:
+    """Replace each run by lists of at most 64 rows, one beside each copy of the stream's row."""
+    answer, piece = F.col(_ANSWER), F.col(_PIECE)
+    last = answer.getField("count") - 1
+    starts = F.when(answer.isNotNull(), F.sequence(F.lit(0).cast("long"), last, F.lit(_PIECE_ROWS)))
+    explode = F.explode_outer if how == "left" else F.explode
+    cut = answers.select("*", explode(starts).alias(_PIECE))
+    first = F.coalesce(answer.getField("first") + piece, F.lit(0))
+    count = F.coalesce(F.least(answer.getField("count") - piece, F.lit(_PIECE_ROWS)), F.lit(0))
+    rows = _gather(plan, row)(first, count, *clock)
+    return cut.withColumn(_ANSWER, rows)
+
+
+def _unrolled(
+    answers: DataFrame, row: T.StructType, how: str, names: Sequence[tuple[str, dict[str, Any]]]
+) -> DataFrame:
+    """One output row per row in the list; a left join keeps the stream's row without one."""
+    unroll = F.inline_outer if how == "left" else F.inline
+    inner = [f"__bsjoin_{field.name}" for field in row.fields]
+    columns = [
+        F.col(hidden).alias(name, metadata=metadata)
+        for hidden, (name, metadata) in zip(inner, names, strict=False)
+    ]
+    unrolled = answers.select("*", unroll(F.col(_ANSWER)).alias(*inner))
+    return unrolled.select("*", *columns).drop(*inner)
+
+
+def _answer(plan: LookupPlan, row: T.StructType) -> Callable[..., Column]:
+    returned: dict[Shape, T.DataType] = {
+        "exists": T.BooleanType(),
+        "row": row,
+        "rows": T.ArrayType(row, containsNull=False),
+        "runs": _RUN,
+    }
+    timed = plan.version is None
+
+    def bsjoin_lookup(*columns: pa.Array) -> pa.Array:
+        hashes, *rest = columns
+        batch_time = rest.pop(0) if timed else None
+        return full.answer(plan, hashes, batch_time, rest)
+
+    return _function(bsjoin_lookup, returned[plan.shape])
+
+
+def _gather(plan: LookupPlan, row: T.StructType) -> Callable[..., Column]:
+    def bsjoin_gather(first: pa.Array, count: pa.Array, *batch_time: pa.Array) -> pa.Array:
+        return full.gather(plan, batch_time[0] if batch_time else None, first, count)
+
+    return _function(bsjoin_gather, T.ArrayType(row, containsNull=False))
+
+
+def _note(plan: LookupPlan) -> Callable[..., Column]:
+    def bsjoin_note(hashes: pa.Array) -> pa.Array:
+        return full.note(plan, len(hashes))
+
+    return _function(bsjoin_note, _NOTE_TYPE)
+
+
+def _function(function: Callable[..., pa.Array], returned: T.DataType) -> Callable[..., Column]:
+    made = arrow_udf(function, returned).asNondeterministic()
+    return made  # type: ignore[no-any-return]

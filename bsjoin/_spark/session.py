@@ -1,0 +1,79 @@
+"""What differs between a classic session and Spark Connect, each with its way round."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+__all__ = [
+    "default_parallelism",
+    "is_case_sensitive",
+    "is_connect",
+    "is_dataframe",
+    "needed_since_us",
+    "plan_text",
+    "refresh_files",
+]
+
+
+def is_dataframe(thing: object) -> bool:
+    """Whether it is a Spark DataFrame, classic or Connect."""
+    return isinstance(thing, DataFrame)
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether the session talks to a Spark Connect server."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def is_case_sensitive(spark: SparkSession) -> bool:
+    """Whether column names that differ in case only are different names."""
+    return spark.conf.get("spark.sql.caseSensitive", "false") == "true"
+
+
+def default_parallelism(spark: SparkSession) -> int:
+    """How many tasks the cluster runs at once, as Spark itself assumes."""
+    if not is_connect(spark):
+        return max(1, int(spark.sparkContext.defaultParallelism))
+    # A range without a number of partitions gets the default number of them.
+    parts = spark.range(0, 1 << 16).select(F.spark_partition_id().alias("p")).distinct().count()
+    return max(1, int(parts))
+
+
+def needed_since_us() -> int | None:
+    """The earliest micro-batch that a query of this session may still run or replay.
+
+    Returns:
+        Microseconds since the epoch; 0 where it cannot be known; None without a query.
+    """
+    spark = SparkSession.getActiveSession()
+    if spark is None:
+        return None
+    # The next micro-batch is later than the last one that was committed.
+    begun = [query.lastProgress for query in spark.streams.active]
+    times = [0 if one is None else _microseconds(one.timestamp) for one in begun]
+    return min(times, default=None)
+
+
+def _microseconds(timestamp: str) -> int:
+    return round(datetime.fromisoformat(timestamp).timestamp() * 1e6)
+
+
+def refresh_files(df: DataFrame) -> None:
+    """Let a DataFrame that reads files see files that came or went since it was made.
+
+    A Connect server lists them anew for every action anyway.
+    """
+    if not is_connect(df.sparkSession):
+        df._jdf.queryExecution().analyzed().refresh()  # type: ignore[operator]
+
+
+def plan_text(df: DataFrame) -> str | None:
+    """The analyzed plan as text, or None where it cannot be had."""
+    if is_connect(df.sparkSession):
+        text: str = df._explain_string(extended=True)  # type: ignore[operator]
+        head, _, rest = text.partition("== Analyzed Logical Plan ==")
+        return rest.partition("== Optimized Logical Plan ==")[0].strip() if rest else None
+    return str(df._jdf.queryExecution().analyzed().toString())

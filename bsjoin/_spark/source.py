@@ -1,0 +1,78 @@
+"""Recognising a source that has not changed, so that a stored table need not be built again.
+
+Only what can be recognised for certain is: Parquet and ORC files, read as they are or with
+plain columns and comparisons. Everything else (functions, joins, databases, text formats with
+their options) has no fingerprint and is read again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from pyspark.sql import DataFrame
+
+from bsjoin._spark.session import plan_text, refresh_files
+
+__all__ = ["fingerprint"]
+
+_TREE = re.compile(r"^[\s:+\-]*")
+_COLUMN = r"(?:`[^`]+`|\w+)#\d+L?"
+_NODES = (
+    re.compile(r"(?:Unresolved)?Relation [\w.`]*\[[^\]]*\] (?:parquet|orc)"),
+    re.compile(r"SubqueryAlias [\w.`]+"),
+    re.compile(rf"Project \[{_COLUMN}(?: AS {_COLUMN})?(?:, {_COLUMN}(?: AS {_COLUMN})?)*\]"),
+    re.compile(r"Filter .*"),
+)
+_CALL = re.compile(r"([A-Za-z_]\w*)\s*\(")
+_HARMLESS = {"cast", "isnotnull", "isnull", "AND", "OR", "NOT", "IN", "Filter"}
+_ID = re.compile(r"#\d+")
+
+
+def fingerprint(df: DataFrame) -> str | None:
+    """What identifies the rows of a plain read of files; None where nothing does for certain.
+
+    Two DataFrames with the same fingerprint read the same files (same names, sizes and times
+    of change) with the same plan.
+    """
+    refresh_files(df)
+    text = plan_text(df)
+    if text is None:
+        return None
+    lines = [_TREE.sub("", line) for line in text.splitlines() if line.strip()]
+    # Connect puts the output's names and types above the tree.
+    tree = [line for line in lines if not re.match(r"[`\w]+: \w+", line)]
+    if not tree or not all(map(_is_plain, tree)):
+        return None
+    files = _files(df)
+    if not files:
+        return None
+    content = json.dumps([df.schema.json(), [_ID.sub("", line) for line in tree], files])
+    return "files:" + hashlib.sha256(content.encode()).hexdigest()
+
+
+def _is_plain(line: str) -> bool:
+    if "..." in line or " more fields" in line:
+        return False
+    node = next((pattern for pattern in _NODES if pattern.fullmatch(line)), None)
+    if node is None:
+        return False
+    return node is not _NODES[-1] or set(_CALL.findall(line)) <= _HARMLESS
+
+
+def _files(df: DataFrame) -> list[tuple[str, int, int]] | None:
+    """Name, size and time of change of every input file; None where they cannot be seen."""
+    found = []
+    for uri in sorted(df.inputFiles()):
+        parsed = urlparse(uri)
+        if parsed.scheme not in ("", "file"):
+            return None
+        try:
+            stat = Path(unquote(parsed.path)).stat()
+        except OSError:
+            return None
+        found.append((uri, stat.st_size, stat.st_mtime_ns))
+    return found

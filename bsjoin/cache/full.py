@@ -1,0 +1,171 @@
+"""The full cache in a worker process: answers to whole Arrow batches of keys.
+
+Spark hands a task whichever Python worker is idle, so what a worker keeps is module state:
+the open tables (memory-mapped, their pages shared by all workers of the host), what it has
+read of each table's versions, and the figures of its look-ups until they are fetched.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from cachetools import LRUCache
+
+from bsjoin._plan import LookupPlan
+from bsjoin.cache.table import OpenTable
+from bsjoin.store import Manifest, versions
+
+__all__ = ["NOTE_TYPE", "RUN_TYPE", "answer", "gather", "note"]
+
+NOTE_TYPE = pa.struct([("ns", pa.int64()), ("version", pa.int64())])
+"""One note per Arrow batch: nanoseconds spent looking up, and the table version used."""
+
+RUN_TYPE = pa.struct([pa.field("first", pa.int64()), pa.field("count", pa.int64())])
+"""Where the rows of a key lie: number of the first, and how many."""
+
+
+@dataclass
+class _Versions:
+    """The versions of one table that this process has read, and up to which batch time."""
+
+    known: dict[int, Manifest] = field(default_factory=dict)
+    read_for_us: int = -1
+
+
+_open: LRUCache[tuple[str, int, int], OpenTable] = LRUCache(maxsize=64)
+_versions: LRUCache[tuple[str, int], _Versions] = LRUCache(maxsize=64)
+_notes: dict[str, tuple[int, int]] = {}
+
+
+def answer(
+    plan: LookupPlan, hashes: pa.Array, batch_time: pa.Array | None, keys: list[pa.Array]
+) -> pa.Array:
+    """Look up a batch of keys.
+
+    Args:
+        plan: which table, which columns, which shape of answer.
+        hashes: the m hashes; null for a null key.
+        batch_time: the micro-batch's timestamp, the same in all m rows; None for a plan that
+            is bound to a version.
+        keys: the m keys to compare, column by column.
+
+    Returns:
+        An array of m answers: booleans for ``exists``; otherwise null where the key is not in
+        the table, else a struct (``row``), a list of structs (``rows``) or a run (``runs``).
+    """
+    started = time.perf_counter_ns()
+    if not len(hashes):
+        return pa.nulls(0, _answer_type(plan))
+    table = _table(plan, batch_time)
+    rows = table.find(hashes, keys)
+    if plan.shape == "exists":
+        result = pa.array(rows >= 0)
+    elif plan.shape == "row":
+        missing = rows < 0
+        result = _structs(plan, table, rows, missing if missing.any() else None)
+    elif plan.shape == "rows":
+        result = _lists(plan, table, rows, table.run_lengths(rows))
+    else:
+        columns = [pa.array(rows), pa.array(table.run_lengths(rows))]
+        result = pa.StructArray.from_arrays(
+            columns, fields=list(RUN_TYPE), mask=pa.array(rows < 0)
+        )
+    spent, _ = _notes.get(plan.label, (0, 0))
+    spent += time.perf_counter_ns() - started
+    _notes[plan.label] = (spent, table.manifest.version)
+    return result
+
+
+def gather(plan: LookupPlan, batch_time: pa.Array | None, first: pa.Array, count: pa.Array) -> pa.Array:
+    """Fetch pieces of runs: m lists of structs from m first rows and counts."""
+    if not len(first):
+        return pa.nulls(0, pa.list_(pa.field("element", plan.row_type, nullable=False)))
+    table = _table(plan, batch_time)
+    rows = np.asarray(first.to_numpy(zero_copy_only=False), np.int64)
+    return _lists(plan, table, rows, np.asarray(count.to_numpy(zero_copy_only=False), np.int64))
+
+
+def note(plan: LookupPlan, rows: int) -> pa.Array:
+    """Hand over what this process has to report of a join since the last call.
+
+    Returns:
+        An array of ``rows`` notes, null but for the first.
+    """
+    spent, version = _notes.pop(plan.label, (0, 0))
+    columns = []
+    for value in (spent, version):
+        column = np.zeros(rows, np.int64)
+        column[:1] = value
+        columns.append(pa.array(column))
+    silent = np.ones(rows, np.bool_)
+    silent[:1] = version == 0
+    return pa.StructArray.from_arrays(columns, fields=list(NOTE_TYPE), mask=pa.array(silent))
+
+
+def _structs(
+    plan: LookupPlan, table: OpenTable, rows: np.ndarray, missing: np.ndarray | None
+) -> pa.Array:
+    columns = table.gather(plan.columns, rows)
+    mask = None if missing is None else pa.array(missing)
+    if not columns:
+        columns = [pa.nulls(len(rows), pa.bool_())]
+    return pa.StructArray.from_arrays(columns, fields=list(plan.row_type), mask=mask)
+
+
+def _lists(plan: LookupPlan, table: OpenTable, first: np.ndarray, counts: np.ndarray) -> pa.Array:
+    """One list per run; null for an empty one."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1])
+    rows = np.repeat(first - (ends - counts), counts) + np.arange(total)
+    offsets = np.zeros(len(counts) + 1, np.int32)
+    offsets[1:] = ends
+    return pa.ListArray.from_arrays(
+        pa.array(offsets),
+        _structs(plan, table, rows, None),
+        type=pa.list_(pa.field("element", plan.row_type, nullable=False)),
+        mask=pa.array(counts == 0),
+    )
+
+
+def _answer_type(plan: LookupPlan) -> pa.DataType:
+    if plan.shape == "exists":
+        return pa.bool_()
+    if plan.shape == "row":
+        return plan.row_type
+    if plan.shape == "runs":
+        return RUN_TYPE
+    return pa.list_(pa.field("element", plan.row_type, nullable=False))
+
+
+def _table(plan: LookupPlan, batch_time: pa.Array | None) -> OpenTable:
+    """The open table for a batch: from this process's memory, else opened now."""
+    version = plan.version
+    if version is None:
+        assert batch_time is not None
+        version = _version(plan, batch_time[0].value)
+    key = (plan.home.url, plan.epoch, version)
+    table = _open.get(key)
+    if table is None:
+        state = _versions.get((plan.home.url, plan.epoch))
+        known = state.known.get(version) if state else None
+        table = _open[key] = OpenTable(plan.home, known or versions.load(plan.home, version))
+    return table
+
+
+def _version(plan: LookupPlan, time_us: int) -> int:
+    """The version for a micro-batch of this time; the folder is read once per micro-batch."""
+    key = (plan.home.url, plan.epoch)
+    state = _versions.get(key)
+    if state is None:
+        state = _versions[key] = _Versions()
+    if time_us > state.read_for_us or not state.known:
+        there = versions.numbers(plan.home)
+        state.known = {
+            number: state.known.get(number) or versions.load(plan.home, number)
+            for number in there
+        }
+        state.read_for_us = time_us
+    return versions.version_at(plan.home, time_us, state.known.values()).version

@@ -1,0 +1,105 @@
+"""The errors that bsjoin raises, one tree under :class:`BSJoinError`.
+
+::
+
+    BSJoinError
+    ├── ArgumentError (ValueError)      an argument of a call cannot be used
+    │   ├── ColumnError                 a column is missing, doubled or clashes
+    │   └── KeyTypeError (TypeError)    key types that the join does not support
+    ├── DuplicateKeyError               a table declared unique holds a key twice
+    └── StoreError                      the stored table cannot be used
+        ├── NotATableError              the path holds no table
+        ├── OtherKeysError              the table was built for other keys or columns
+        ├── DamagedTableError           a segment is not what was written
+        ├── VersionGoneError            the version that is asked for was vacuumed
+        ├── StoreAccessError            no right to read or write the path
+        └── StoreFullError              no space left while a table was built
+
+Each message gives the value, the rule and what to do. An error raised inside a Spark
+worker reaches the driver as Spark's ``PythonException`` with the same message in it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "ArgumentError",
+    "BSJoinError",
+    "ColumnError",
+    "DamagedTableError",
+    "DuplicateKeyError",
+    "KeyTypeError",
+    "NotATableError",
+    "OtherKeysError",
+    "StoreAccessError",
+    "StoreError",
+    "StoreFullError",
+    "VersionGoneError",
+]
+
+
+class BSJoinError(Exception):
+    """The root of every error that bsjoin raises on purpose."""
+
+
+class ArgumentError(BSJoinError, ValueError):
+    """An argument cannot be used; the message names it, its value and the rule."""
+
+
+class ColumnError(ArgumentError):
+    """A column is not there, is there twice, or clashes with another name."""
+
+
+class KeyTypeError(ArgumentError, TypeError):
+    """The key columns have types that the join does not support."""
+
+
+class DuplicateKeyError(BSJoinError):
+    """A table that was declared unique holds one key in more than one row."""
+
+
+class StoreError(BSJoinError):
+    """The folder of a stored table cannot be used."""
+
+
+class NotATableError(StoreError):
+    """The path does not hold a table that bsjoin has written."""
+
+
+class OtherKeysError(StoreError):
+    """The stored table was built for other keys, or lacks a column that is asked for."""
+
+
+class DamagedTableError(StoreError):
+    """A file of the table is missing or its checksum differs from the manifest's."""
+
+
+class VersionGoneError(StoreError):
+    """The table version that is asked for is no longer there."""
+
+
+class StoreAccessError(StoreError):
+    """The process may not read or write the path of the table."""
+
+
+class StoreFullError(StoreError):
+    """The disk had no space left while a table was built; nothing of it is visible."""
+
+
+def near(name: str, choices: Iterable[str]) -> str:
+    """Say which names come near to ``name``, for the end of an error message.
+
+    >>> near("carier", ["carrier", "origin"])
+    "Did you mean 'carrier'?"
+    >>> near("x", ["carrier", "origin"])
+    "There are: 'carrier', 'origin'."
+    """
+    known = list(choices)
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    if close:
+        return "Did you mean " + " or ".join(repr(c) for c in close) + "?"
+    if not known:
+        return "There are none."
+    return "There are: " + ", ".join(repr(c) for c in known) + "."

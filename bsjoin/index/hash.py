@@ -1,0 +1,171 @@
+"""A static hash index over rows that are sorted by a 64-bit hash of their key.
+
+The rows themselves are the hash table: they lie in hash order, and a *directory* over the
+leading bits of the hash says where each bucket begins. A probe reads one directory entry and
+walks on from there, nearly always 0 or 1 rows far. All probes of a batch walk together, so
+the cost per probe is that of a few vectorised memory reads, not of Python.
+
+Three arrays make the index, and nothing else; they can lie in a memory-mapped file:
+
+``hashes``
+    int64, ascending (signed order), one per row, then one sentinel of the largest int64.
+``directory``
+    int32, the first row of each bucket, then the number of rows.
+``runs``
+    int32, how many rows follow with the same key, this one included; ``None`` when every
+    run has length 1. Only the entry of a run's first row is ever read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["HashIndex"]
+
+Int64s = NDArray[np.int64]
+Int32s = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+
+_SIGN = np.uint64(1 << 63)
+_SENTINEL = np.int64(np.iinfo(np.int64).max)
+_MAX_ROWS = np.iinfo(np.int32).max
+
+
+def _unsigned(hashes: Int64s) -> NDArray[np.uint64]:
+    """Map signed order to unsigned order: the smallest int64 becomes 0."""
+    return hashes.view(np.uint64) ^ _SIGN
+
+
+@dataclass(frozen=True, eq=False)
+class HashIndex:
+    """Where the rows of each hash lie, answered for whole batches of hashes.
+
+    Args:
+        hashes: int64[n + 1], ascending, the last one a sentinel.
+        directory: int32[buckets + 1], first row of each bucket, then ``n``.
+        runs: int32[n], length of the run of equal keys that begins at a row, or ``None``.
+        base: the unsigned image of the first hash; bucket 0 begins there.
+        shift: a hash belongs to bucket ``(unsigned - base) >> shift``.
+    """
+
+    hashes: Int64s
+    directory: Int32s
+    runs: Int32s | None
+    base: int
+    shift: int
+
+    @classmethod
+    def build(cls, hashes: Int64s, same_key: Bools | None = None) -> HashIndex:
+        """Index rows that are sorted by hash, and inside one hash by key.
+
+        Args:
+            hashes: int64[n], ascending, at least one.
+            same_key: bool[n - 1], whether row ``i + 1`` has the key of row ``i``. Left out
+                where equal hashes mean equal keys.
+
+        Returns:
+            The index: 8 bytes a row for the hashes, 2 to 8 for the directory, and 4 for the
+            runs where a key occurs twice.
+
+        Complexity: O(n).
+        """
+        n = len(hashes)
+        if not 0 < n < _MAX_ROWS:
+            raise ValueError(f"an index holds 1 to {_MAX_ROWS - 1} rows, not {n}")
+        padded = np.empty(n + 1, np.int64)
+        padded[:n] = hashes
+        padded[n] = _SENTINEL
+        unsigned = _unsigned(padded[:n])
+        base = int(unsigned[0])
+        span = int(unsigned[-1]) - base
+        shift = max(0, span.bit_length() - n.bit_length())
+        buckets = ((unsigned - np.uint64(base)) >> np.uint64(shift)).astype(np.int64)
+        directory = np.zeros((span >> shift) + 2, np.int32)
+        np.cumsum(np.bincount(buckets, minlength=len(directory) - 1), out=directory[1:])
+        if same_key is None:
+            same_key = padded[1:n] == padded[: n - 1]
+        runs = _run_lengths(same_key) if same_key.any() else None
+        return cls(padded, directory, runs, base, shift)
+
+    @property
+    def rows(self) -> int:
+        """How many rows the index covers."""
+        return len(self.hashes) - 1
+
+    def probe(self, hashes: Int64s) -> Int64s:
+        """Find the first row of each hash.
+
+        Args:
+            hashes: int64[m], any order, duplicates welcome.
+
+        Returns:
+            int64[m]: the row, or ``rows`` (one past the end) or another row of a different
+            hash where there is none; ask :meth:`found`.
+
+        Complexity: O(m) expected for hashes that spread evenly.
+        """
+        buckets = (_unsigned(hashes) - np.uint64(self.base)) >> np.uint64(self.shift)
+        # Below the first hash the difference wraps round to a large number: both ends of the
+        # range are caught by one bound, and lead to the sentinel.
+        last = len(self.directory) - 1
+        rows = self.directory.take(np.minimum(buckets, np.uint64(last)).view(np.int64))
+        rows = rows.astype(np.int64)
+        behind = np.flatnonzero(self.hashes.take(rows) < hashes)
+        while behind.size:
+            ahead = self._next_run(rows.take(behind))
+            rows[behind] = ahead
+            behind = behind[self.hashes.take(ahead) < hashes.take(behind)]
+        return rows
+
+    def found(self, rows: Int64s, hashes: Int64s) -> Bools:
+        """Tell which of the rows of :meth:`probe` really carry their hash."""
+        found: Bools = self.hashes.take(rows) == hashes
+        if len(hashes) and hashes.max() == _SENTINEL:
+            found &= rows < self.rows
+        return found
+
+    def next_run(self, rows: Int64s) -> Int64s:
+        """The first row of the next key, for each row that begins a run."""
+        return self._next_run(rows)
+
+    def run_lengths(self, rows: Int64s) -> Int64s:
+        """How many rows share the key of each row that begins a run."""
+        if self.runs is None:
+            return np.ones(len(rows), np.int64)
+        return self.runs.take(rows).astype(np.int64)
+
+    def _next_run(self, rows: Int64s) -> Int64s:
+        return rows + 1 if self.runs is None else rows + self.runs.take(rows)
+
+    def _check(self) -> None:
+        """Assert the invariants; for the tests."""
+        n = self.rows
+        assert (np.diff(self.hashes) >= 0).all()
+        assert self.hashes[n] == _SENTINEL
+        assert self.directory[0] == 0
+        assert self.directory[-1] == n
+        assert (np.diff(self.directory) >= 0).all()
+        buckets = (_unsigned(self.hashes[:n]) - np.uint64(self.base)) >> np.uint64(self.shift)
+        starts = np.searchsorted(buckets, np.arange(len(self.directory), dtype=np.uint64))
+        assert (starts == self.directory).all()
+        if self.runs is not None:
+            assert len(self.runs) == n
+            row = 0
+            while row < n:
+                length = int(self.runs[row])
+                assert length >= 1
+                assert (self.hashes[row : row + length] == self.hashes[row]).all()
+                row += length
+            assert row == n
+
+
+def _run_lengths(same_key: Bools) -> Int32s:
+    """Turn "row i + 1 has the key of row i" into the length of the run from each row on."""
+    n = len(same_key) + 1
+    starts = np.flatnonzero(np.concatenate(([True], ~same_key)))
+    ends = np.append(starts[1:], n)
+    lengths = ends - starts
+    return (np.repeat(ends, lengths) - np.arange(n)).astype(np.int32)

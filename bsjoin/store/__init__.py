@@ -1,0 +1,16 @@
+"""The stored table: a folder with immutable versions, each a manifest and its segments.
+
+::
+
+    <home>/versions/00000001.json        the manifest of a version; written last
+    <home>/data/<build>/0000-000.rows.arrow    the rows of a segment
+    <home>/data/<build>/0000-000.index.arrow   its hash index
+
+Pure pyarrow, numpy and fsspec: nothing here knows of Spark.
+"""
+
+from bsjoin.store.home import Home
+from bsjoin.store.manifest import KeyColumn, Manifest, Stats
+from bsjoin.store.segment import Segment, SegmentInfo, write_segment
+
+__all__ = ["Home", "KeyColumn", "Manifest", "Segment", "SegmentInfo", "Stats", "write_segment"]

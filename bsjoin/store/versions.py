@@ -1,0 +1,196 @@
+"""Versions of a table: published at once, chosen by the time of a micro-batch, vacuumed.
+
+A version is the file ``versions/00000007.json``; as soon as that file exists the version is
+complete. Which version a micro-batch uses is a pure function of the micro-batch's own
+timestamp, which Spark writes to its offset log and uses again when it replays the batch: the
+newest version whose ``activates_at_us`` is not after it. A version activates a moment *after*
+it is published, so that no task of any micro-batch can have overlooked it. No messages, no
+locks, no per-query state (docs/decisions/0002-versions.md).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from bsjoin.errors import DamagedTableError, NotATableError, StoreError, VersionGoneError
+from bsjoin.store.home import Home
+from bsjoin.store.manifest import Manifest
+from bsjoin.store.segment import checksum
+
+__all__ = [
+    "latest",
+    "load",
+    "numbers",
+    "publish",
+    "vacuum",
+    "verify",
+    "version_at",
+]
+
+_FOLDER = "versions"
+DATA = "data"
+_ORPHAN_AGE_S = 24 * 3600.0
+# How long after its publication a version activates: longer than it takes until every host
+# sees the file, and than the clocks of driver and publisher differ.
+_LOCAL_DELAY_US, _REMOTE_DELAY_US = 100_000, 2_000_000
+
+
+def now_us() -> int:
+    """The time in microseconds since the epoch."""
+    return time.time_ns() // 1000
+
+
+def _name(version: int) -> str:
+    return f"{_FOLDER}/{version:08d}.json"
+
+
+def numbers(home: Home) -> list[int]:
+    """The numbers of the versions that are there, ascending."""
+    return [
+        int(name.removesuffix(".json"))
+        for name in home.names(_FOLDER)
+        if name.endswith(".json") and name.removesuffix(".json").isdigit()
+    ]
+
+
+def load(home: Home, version: int) -> Manifest:
+    """The manifest of one version."""
+    name = _name(version)
+    try:
+        return Manifest.from_bytes(home.read(name), f"{name!r} in {str(home)!r}")
+    except FileNotFoundError:
+        there = numbers(home)
+        raise VersionGoneError(
+            f"version {version} of the table in {str(home)!r} is not there (any more); "
+            f"there are {there}. A result is bound to the version it was planned with: "
+            "plan it again, and keep versions longer when you vacuum"
+        ) from None
+
+
+def latest(home: Home) -> Manifest:
+    """The newest version. Raises NotATableError where there is none."""
+    there = numbers(home)
+    if not there:
+        raise NotATableError(
+            f"{str(home)!r} holds no table of bsjoin: there is no version in its folder "
+            f"{_FOLDER!r}. Build one with BatchTable.build(df, on=..., path=...)"
+        )
+    return load(home, there[-1])
+
+
+def publish(home: Home, draft: Manifest, clock: Callable[[], int] = now_us) -> Manifest:
+    """Make a built version visible; returns once every new micro-batch will use it.
+
+    Args:
+        home: the table's home.
+        draft: the manifest, its version and times still open.
+        clock: microseconds since the epoch.
+
+    Returns:
+        The manifest as published.
+    """
+    delay = _LOCAL_DELAY_US if home.is_local else _REMOTE_DELAY_US
+    for _ in range(10):
+        there = numbers(home)
+        before = load(home, there[-1]) if there else None
+        now = clock()
+        activates = max(now + delay, before.activates_at_us + 1) if before else now
+        manifest = draft.published_as(before.version + 1 if before else 1, now, activates)
+        if not home.create(_name(manifest.version), manifest.to_bytes()):
+            continue  # another application published this number: take the next one
+        if before and clock() >= activates:
+            # Writing took so long that a micro-batch may have begun without seeing it.
+            home.remove(_name(manifest.version))
+            delay *= 4
+            continue
+        if before:
+            time.sleep(max(0.0, (activates - clock()) / 1e6))
+        return manifest
+    raise StoreError(
+        f"could not publish a version in {str(home)!r} after 10 tries: others publish there "
+        "at the same time, or the file system takes seconds to write a small file"
+    )
+
+
+def version_at(home: Home, time_us: int, known: Iterable[Manifest]) -> Manifest:
+    """The version that a micro-batch of this time uses.
+
+    Args:
+        home: the table's home, to name it in an error.
+        time_us: the micro-batch's timestamp, microseconds since the epoch.
+        known: the manifests that are there, ascending.
+
+    Raises:
+        VersionGoneError: the version was vacuumed.
+    """
+    oldest = chosen = None
+    for manifest in known:
+        oldest = oldest or manifest
+        if manifest.activates_at_us <= time_us:
+            chosen = manifest
+    if chosen is None:
+        if oldest is None or oldest.version != 1:
+            raise VersionGoneError(
+                f"a micro-batch of time {time_us} µs needs a version of the table in "
+                f"{str(home)!r} older than those that are left; it was vacuumed. "
+                "Another version could give another answer, so none is taken: restart the "
+                "query from a new checkpoint, and keep versions longer when you vacuum"
+            )
+        return oldest
+    return chosen
+
+
+def verify(home: Home, manifest: Manifest) -> None:
+    """Compare every file of a version with its checksum.
+
+    Raises:
+        DamagedTableError: names the first file that differs, or is missing.
+
+    Complexity: reads all bytes of the version once.
+    """
+    for name, size, expected in manifest.files:
+        found = home.size(name)
+        if found != size:
+            state = "is missing" if found is None else f"has {found} bytes instead of {size}"
+        elif checksum(home.fetch(name)) != expected:
+            state = "has another checksum than when it was written"
+        else:
+            continue
+        raise DamagedTableError(
+            f"version {manifest.version} of the table in {str(home)!r} is damaged: the segment "
+            f"file {name!r} {state}. Build the table again: BatchTable.build(..., path=...)"
+        )
+
+
+def vacuum(home: Home, keep_from_us: int, keep: int) -> list[int]:
+    """Remove versions that no micro-batch of ``keep_from_us`` or later can need.
+
+    Args:
+        home: the table's home.
+        keep_from_us: a version that was in use at this time or later stays.
+        keep: so many of the newest versions stay in any case, at least 1.
+
+    Returns:
+        The numbers of the versions that were removed.
+    """
+    manifests = [load(home, number) for number in numbers(home)]
+    gone: list[Manifest] = []
+    for manifest, successor in zip(manifests, manifests[1:], strict=False):
+        if len(manifests) - len(gone) <= max(1, keep) or successor.activates_at_us > keep_from_us:
+            break
+        gone.append(manifest)
+    for manifest in gone:
+        home.remove(_name(manifest.version))
+    kept = {_folder(name) for m in manifests[len(gone) :] for name, _, _ in m.files}
+    expendable = {_folder(name) for m in gone for name, _, _ in m.files}
+    for folder in (f"{DATA}/{name}" for name in home.names(DATA)):
+        age = home.age_s(folder)
+        orphan = age is not None and age > _ORPHAN_AGE_S
+        if folder not in kept and (folder in expendable or orphan):
+            home.remove(folder)
+    return [manifest.version for manifest in gone]
+
+
+def _folder(file: str) -> str:
+    return file.rsplit("/", 1)[0]

@@ -1,0 +1,364 @@
+"""``BatchTable``: the indexed table as a thing of its own."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from bsjoin import _checks
+from bsjoin._spark.arrow import check_storable
+from bsjoin._spark.build import Layout, build
+from bsjoin._spark.columns import Names, join_keys, result_names, selected
+from bsjoin._spark.join import Request, names_of, plan_join, schema_of
+from bsjoin._spark.keys import check_key_types
+from bsjoin._spark.refresh import start_refreshing
+from bsjoin._spark.session import needed_since_us, refresh_files
+from bsjoin._spark.source import fingerprint as fingerprint_of
+from bsjoin.durations import seconds
+from bsjoin.errors import NotATableError, OtherKeysError
+from bsjoin.options import Full
+from bsjoin.store import Home, Manifest, Stats, versions
+from bsjoin.store.temporary import temporary_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from bsjoin._spark.columns import On
+
+__all__ = ["BatchTable", "Version"]
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version of a table, as ``BatchTable.versions()`` lists it.
+
+    Args:
+        number: 1, 2, 3, …
+        created_at: when it was published (UTC).
+        rows: its rows.
+        bytes: the size of its files.
+    """
+
+    number: int
+    created_at: datetime
+    rows: int
+    bytes: int
+
+
+class BatchTable:
+    """A table stored for look-ups: indexed, versioned, memory-mapped by every worker.
+
+    Make one with :meth:`build` or :meth:`open`, not by calling the class. A version never
+    changes once it is published; :meth:`refresh` publishes the next one, and running streams
+    take it up at a micro-batch boundary.
+
+    Example:
+        >>> table = BatchTable.build(customers, on="customer_id", path="/data/customers")
+        >>> table.join(orders_stream, how="left").writeStream  # doctest: +SKIP
+    """
+
+    def __init__(self, home: Home, *, may_change: bool, options: Full):
+        self._home = home
+        self._may_change = may_change
+        self._options = options
+        self._refreshing: threading.Event | None = None
+
+    def __repr__(self) -> str:
+        return f"BatchTable({str(self._home)!r}, on={self.keys!r}, version={self.version})"
+
+    @classmethod
+    def build(
+        cls,
+        df: DataFrame,
+        *,
+        on: str | Sequence[str],
+        path: str | os.PathLike[str] | None = None,
+        unique: bool = False,
+        fingerprint: str | None = None,
+        segment_bytes: int = Full.segment_bytes,
+    ) -> BatchTable:
+        """Index a DataFrame by a Spark job, or take what is stored when nothing has changed.
+
+        Args:
+            df: the table; not streaming.
+            on: its key column or columns.
+            path: where to keep it; None for a temporary folder of this application. A path
+                that holds a table of the same keys gets a new version, unless the source is
+                the same as when it was built (see ``Full.fingerprint``).
+            unique: fail when a key occurs in more than one row.
+            fingerprint: your own word for the state of the source.
+            segment_bytes: see ``Full``.
+
+        Raises:
+            ColumnError, KeyTypeError: the keys cannot be used.
+            OtherKeysError: the path holds a table that was built for other keys.
+            DuplicateKeyError: ``unique`` does not hold.
+            StoreAccessError, StoreFullError: the path cannot be written to.
+
+        Complexity: one shuffle and sort of the table; a task holds one segment at most.
+        """
+        options = Full(
+            store=path, unique=unique, fingerprint=fingerprint, segment_bytes=segment_bytes
+        )
+        _checks.table_side(df)
+        names = names_of(df, "the table")
+        keys = [names.find(name, "on") for name in _checks.key_list(on)]
+        return cls._ensure(df, keys, names.columns, options)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, verify: bool = True) -> BatchTable:
+        """Open a stored table without reading its source.
+
+        Args:
+            path: the folder or URL it was built in.
+            verify: compare every file of the newest version with its checksum first (reads
+                the version once, at several GB/s).
+
+        Raises:
+            NotATableError: there is no table at the path.
+            DamagedTableError: a segment is not what was written; the error names it.
+        """
+        home = Home.of(path)
+        manifest = versions.latest(home)
+        if verify:
+            versions.verify(home, manifest)
+        return cls(home, may_change=True, options=Full(store=path, unique=manifest.unique))
+
+    @classmethod
+    def _ensure(
+        cls, df: DataFrame, keys: Sequence[str], columns: Sequence[str], options: Full
+    ) -> BatchTable:
+        """Build a table, or find it as it was left."""
+        schema = _checks.distinct(df, "the table")
+        key_types = [(name, schema[name].dataType) for name in keys]
+        check_key_types(key_types, key_types)
+        temporary = options.store is None
+        home = temporary_home() if options.store is None else Home.of(options.store)
+        table = cls(home, may_change=not temporary or options.refresh_s > 0, options=options)
+        mark = None if temporary else options.fingerprint or fingerprint_of(df)
+        before = None if temporary else table._newest_or_none()
+        if before is not None:
+            table._check_same_keys(before, key_types)
+            if mark is not None and before.fingerprint == mark and _serves(before, columns, options):
+                versions.verify(home, before)
+                return table
+        table._build(df, keys, columns, mark, before)
+        return table
+
+    def _newest_or_none(self) -> Manifest | None:
+        try:
+            return versions.latest(self._home)
+        except NotATableError:
+            if self._home.names("versions"):
+                raise
+            return None
+
+    def _build(
+        self,
+        df: DataFrame,
+        keys: Sequence[str],
+        columns: Sequence[str],
+        mark: str | None,
+        before: Manifest | None,
+    ) -> Manifest:
+        """Build a version and publish it, unless it turns out to be what is there already."""
+        stored = df.select(*(_quoted(name) for name in columns)).schema
+        check_storable(stored)
+        options = self._options
+        layout = Layout(tuple(keys), tuple(columns), options.unique, options.segment_bytes)
+        draft = build(df, self._home, layout, mark)
+        if before is not None and before.same_content(draft) and before.unique == draft.unique:
+            draft.discard(self._home)
+            return before
+        return versions.publish(self._home, draft)
+
+    def _check_same_keys(self, before: Manifest, keys: list[tuple[str, object]]) -> None:
+        built = [(key.name, key.type) for key in before.keys]
+        wanted = [(name, dtype.simpleString()) for name, dtype in keys]  # type: ignore[attr-defined]
+        if built != wanted:
+            raise OtherKeysError(
+                f"the table in {str(self._home)!r} was built for the keys {_shown(built)}, not "
+                f"for {_shown(wanted)}. Join on its keys, or build another table at another path"
+            )
+
+    @property
+    def path(self) -> str:
+        """Where the table is stored."""
+        return str(self._home)
+
+    @property
+    def version(self) -> int:
+        """The number of the newest version."""
+        return versions.numbers(self._home)[-1]
+
+    @property
+    def keys(self) -> list[str]:
+        """The key columns."""
+        return [key.name for key in versions.latest(self._home).keys]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that a join can bring."""
+        return versions.latest(self._home).columns
+
+    def join(
+        self,
+        stream: DataFrame,
+        on: On = None,
+        *,
+        how: str = "inner",
+        select: Sequence[str] | None = None,
+        suffix: str = "_batch",
+    ) -> DataFrame:
+        """Join a stream (or a batch DataFrame) with the table; see :func:`bsjoin.join`.
+
+        Args:
+            stream: the probe side.
+            on: as in :func:`bsjoin.join`; by default the table's keys, which the stream must
+                have under the same names.
+            how: "inner", "left", "semi" or "anti".
+            select: the table's columns to bring.
+            suffix: given to those whose name the stream already has.
+        """
+        _checks.probe_side(stream)
+        _checks.join_type(how)
+        manifest = versions.latest(self._home)
+        table_keys = [key.name for key in manifest.keys]
+        names = names_of(stream, "the stream")
+        known = [*table_keys, *(name for name in manifest.columns if name not in table_keys)]
+        table_names = Names(known, "the table", names.case_sensitive)
+        pairs = join_keys(table_keys if on is None else on, names, table_names)
+        if sorted(table for _, table in pairs) != sorted(table_keys):
+            raise OtherKeysError(
+                f"the table in {self.path!r} was built for the keys {table_keys} and cannot be "
+                f"joined on {[table for _, table in pairs]}. Give all its keys and no other, or "
+                "build another table"
+            )
+        columns = selected(
+            select, how, Names(manifest.columns, "the table", names.case_sensitive), table_keys
+        )
+        request = Request(
+            keys=tuple(pairs),
+            how=how,
+            columns=tuple(columns),
+            names=tuple(result_names(columns, names, suffix)),
+        )
+        return plan_join(stream, self._home, manifest, request, may_change=self._may_change)
+
+    def refresh(self, df: DataFrame) -> int:
+        """Publish a new version made of ``df``, unless it holds what is there already.
+
+        Streams that are running take it up at the next micro-batch that begins after this
+        call returns. Batch results that were planned before keep their version.
+
+        Args:
+            df: the table as it is now, with the same keys and columns.
+
+        Returns:
+            The number of the newest version.
+
+        Raises:
+            OtherKeysError: keys or columns differ from the table's.
+        """
+        _checks.table_side(df)
+        before = versions.latest(self._home)
+        schema = _checks.distinct(df, "the new table")
+        keys = [key.name for key in before.keys]
+        lacking = [name for name in {*keys, *before.columns} if name not in schema.names]
+        if lacking:
+            raise OtherKeysError(
+                f"the new table lacks the columns {sorted(lacking)} that the table in "
+                f"{self.path!r} has"
+            )
+        self._check_same_keys(before, [(name, schema[name].dataType) for name in keys])
+        for field in schema_of(before).fields:
+            if schema[field.name].dataType != field.dataType:
+                raise OtherKeysError(
+                    f"the column {field.name!r} is {schema[field.name].dataType.simpleString()} "
+                    f"in the new table and {field.dataType.simpleString()} in the table in "
+                    f"{self.path!r}. Running streams rely on it: cast it, or build another table"
+                )
+        return self._build(df, keys, before.columns, None, before).version
+
+    def start_refreshing(self, df: DataFrame, interval: timedelta | str | float) -> None:
+        """Read ``df`` again at an interval, while streams run, and publish what has changed.
+
+        Args:
+            df: the source; read anew each time (files that came or went included).
+            interval: a timedelta, "10 minutes", or seconds.
+        """
+        self.stop_refreshing()
+
+        def again() -> None:
+            refresh_files(df)
+            self.refresh(df)
+
+        self._refreshing = start_refreshing(
+            df.sparkSession, again, seconds(interval, "interval"), self.path
+        )
+
+    def stop_refreshing(self) -> None:
+        """End what :meth:`start_refreshing` began; fine where nothing was."""
+        if self._refreshing is not None:
+            self._refreshing.set()
+            self._refreshing = None
+
+    def versions(self) -> list[Version]:
+        """The versions that are stored, oldest first."""
+        found = []
+        for number in versions.numbers(self._home):
+            manifest = versions.load(self._home, number)
+            created = datetime.fromtimestamp(manifest.created_at_us / 1e6, UTC)
+            found.append(Version(number, created, manifest.stats.rows, manifest.stats.bytes))
+        return found
+
+    def verify(self) -> None:
+        """Compare every file of every version with its checksum.
+
+        Raises:
+            DamagedTableError: names the first file that is missing or differs.
+        """
+        for number in versions.numbers(self._home):
+            versions.verify(self._home, versions.load(self._home, number))
+
+    def stats(self) -> Stats:
+        """Rows, keys, bytes, segments and build time of the newest version."""
+        return versions.latest(self._home).stats
+
+    def vacuum(self, *, keep: int = 1, older_than: timedelta | str | float = "7 days") -> list[int]:
+        """Remove old versions.
+
+        A version stays if it is among the newest ``keep``, if it was in use at any time
+        during the last ``older_than``, or if a streaming query of this session may still need
+        it, for a replay of its last micro-batch.
+
+        Args:
+            keep: how many of the newest versions stay in any case.
+            older_than: how long a version stays after its successor came. Streams that are
+                down, or run in other applications, replay micro-batches of that time.
+
+        Returns:
+            The numbers of the versions that were removed.
+        """
+        from_us = time.time_ns() // 1000 - round(seconds(older_than, "older_than") * 1e6)
+        needed_us = needed_since_us()
+        return versions.vacuum(self._home, from_us if needed_us is None else min(from_us, needed_us), keep)
+
+
+def _serves(manifest: Manifest, columns: Sequence[str], options: Full) -> bool:
+    return manifest.columns == list(columns) and manifest.unique == options.unique
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _shown(keys: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} ({dtype})" for name, dtype in keys)
+
+
