@@ -15,7 +15,7 @@ from bsjoin._spark.arrow import check_storable
 from bsjoin._spark.build import Layout, build
 from bsjoin._spark.columns import Names, join_keys, result_names, selected
 from bsjoin._spark.join import Request, names_of, plan_join, schema_of
-from bsjoin._spark.keys import check_key_types
+from bsjoin._spark.keys import check_key_types, type_name
 from bsjoin._spark.refresh import start_refreshing
 from bsjoin._spark.session import needed_since_us, refresh_files
 from bsjoin._spark.source import fingerprint as fingerprint_of
@@ -27,6 +27,7 @@ from bsjoin.store.temporary import temporary_home
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
 
     from bsjoin._spark.columns import On
 
@@ -144,7 +145,11 @@ class BatchTable:
         before = None if temporary else table._newest_or_none()
         if before is not None:
             table._check_same_keys(before, key_types)
-            if mark is not None and before.fingerprint == mark and _serves(before, columns, options):
+            if (
+                mark is not None
+                and before.fingerprint == mark
+                and _serves(before, columns, options)
+            ):
                 versions.verify(home, before)
                 return table
         table._build(df, keys, columns, mark, before)
@@ -177,9 +182,9 @@ class BatchTable:
             return before
         return versions.publish(self._home, draft)
 
-    def _check_same_keys(self, before: Manifest, keys: list[tuple[str, object]]) -> None:
+    def _check_same_keys(self, before: Manifest, keys: Sequence[tuple[str, DataType]]) -> None:
         built = [(key.name, key.type) for key in before.keys]
-        wanted = [(name, dtype.simpleString()) for name, dtype in keys]  # type: ignore[attr-defined]
+        wanted = [(name, type_name(dtype)) for name, dtype in keys]
         if built != wanted:
             raise OtherKeysError(
                 f"the table in {str(self._home)!r} was built for the keys {_shown(built)}, not "
@@ -347,7 +352,9 @@ class BatchTable:
         """
         from_us = time.time_ns() // 1000 - round(seconds(older_than, "older_than") * 1e6)
         needed_us = needed_since_us()
-        return versions.vacuum(self._home, from_us if needed_us is None else min(from_us, needed_us), keep)
+        return versions.vacuum(
+            self._home, from_us if needed_us is None else min(from_us, needed_us), keep
+        )
 
 
 def _serves(manifest: Manifest, columns: Sequence[str], options: Full) -> bool:
@@ -360,5 +367,3 @@ def _quoted(name: str) -> str:
 
 def _shown(keys: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{name} ({dtype})" for name, dtype in keys)
-
-

@@ -7,6 +7,7 @@ a copy of everything; so the types are Spark's own, taken once on the driver.
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -17,9 +18,10 @@ from bsjoin.errors import ColumnError
 
 __all__ = ["arrow_fields", "check_storable"]
 
-_UTC = (
+# Before Spark 4.3 there is no such argument, and UTC is the default.
+_UTC: dict[str, Any] = (
     {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_type).parameters else {}
-)  # before Spark 4.3, UTC is the default
+)
 
 
 def arrow_fields(schema: T.StructType) -> list[pa.Field]:

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._spark.arrow import arrow_fields
-from bsjoin._spark.keys import hash_is_exact, table_key
+from bsjoin._spark.keys import hash_is_exact, table_key, type_name
 from bsjoin._spark.session import default_parallelism
 from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
 from bsjoin.store import Home, KeyColumn, Manifest, SegmentInfo, write_segment
@@ -105,7 +105,7 @@ def build(df: DataFrame, home: Home, layout: Layout, fingerprint: str | None = N
             activates_at_us=0,
             created_at_us=0,
             build_s=time.monotonic() - started,
-            keys=tuple(KeyColumn(name, fields[name].dataType.simpleString()) for name in layout.on),
+            keys=tuple(KeyColumn(name, type_name(fields[name].dataType)) for name in layout.on),
             compared=len(compared),
             unique=layout.unique,
             schema=schema,
@@ -127,7 +127,7 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _task_of(tasks: int) -> F.Column:
+def _task_of(tasks: int) -> Column:
     """Equal, contiguous ranges of hashes: the task number grows with the hash."""
     share = (F.col(_HASH).cast("double") / F.lit(2.0**64) + F.lit(0.5)) * F.lit(float(tasks))
     return F.least(F.floor(share).cast("int"), F.lit(tasks - 1))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from bsjoin.errors import ArgumentError, ColumnError, near
 
-__all__ = ["On", "Names", "join_keys", "result_names", "selected"]
+__all__ = ["Names", "On", "join_keys", "result_names", "selected"]
 
 On = str | Sequence[str] | Mapping[str, str] | None
 

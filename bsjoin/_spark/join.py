@@ -14,10 +14,10 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin._plan import LookupPlan
 from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import Names
-from bsjoin._spark.keys import check_key_types, stream_key
+from bsjoin._spark.keys import check_key_types, stream_key, type_of
 from bsjoin._spark.lookup import look_up, shape_of
 from bsjoin._spark.session import is_case_sensitive
-from bsjoin.store import Home, KeyColumn, Manifest
+from bsjoin.store import Home, Manifest
 
 __all__ = ["Request", "check_types", "names_of", "plan_join", "schema_of"]
 
@@ -54,11 +54,6 @@ def check_types(stream: DataFrame, pairs: Sequence[tuple[str, str]], table: T.St
     )
 
 
-def key_type(key: KeyColumn) -> T.DataType:
-    """The Spark type of a stored table's key."""
-    return T.StructType.fromDDL(f"k {key.type}")["k"].dataType
-
-
 def schema_of(manifest: Manifest) -> T.StructType:
     """The Spark schema of the columns that can be selected."""
     return T.StructType.fromJson(json.loads(manifest.spark_schema))
@@ -77,7 +72,7 @@ def plan_join(
         may_change: whether other versions of the table may come while the plan is in use.
     """
     by_table = {table: stream_name for stream_name, table in request.keys}
-    table_types = [key_type(key) for key in manifest.keys]
+    table_types = [type_of(key.type) for key in manifest.keys]
     stream_names = [by_table[key.name] for key in manifest.keys]
     key = stream_key(
         [stream["`" + name.replace("`", "``") + "`"] for name in stream_names],

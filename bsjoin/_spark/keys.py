@@ -20,7 +20,15 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.errors import KeyTypeError
 
-__all__ = ["KeySide", "check_key_types", "hash_is_exact", "table_key", "stream_key"]
+__all__ = [
+    "KeySide",
+    "check_key_types",
+    "hash_is_exact",
+    "stream_key",
+    "table_key",
+    "type_name",
+    "type_of",
+]
 
 _INTEGER_DIGITS: dict[type[T.DataType], int] = {
     T.ByteType: 3,
@@ -28,7 +36,7 @@ _INTEGER_DIGITS: dict[type[T.DataType], int] = {
     T.IntegerType: 10,
     T.LongType: 20,
 }
-_SIMPLE = {
+_SIMPLE: dict[type[T.DataType], str] = {
     T.BooleanType: "boolean",
     T.FloatType: "floating",
     T.DoubleType: "floating",
@@ -61,6 +69,17 @@ def _family(dtype: T.DataType) -> str | None:
     if isinstance(dtype, T.StringType):
         return "string" if _is_binary_collation(dtype) else None
     return _SIMPLE.get(type(dtype))
+
+
+def type_name(dtype: T.DataType) -> str:
+    """The name under which a key's type is stored: that of Spark's JSON schemas."""
+    return str(dtype.jsonValue())
+
+
+def type_of(name: str) -> T.DataType:
+    """The type that :func:`type_name` named."""
+    field = {"name": "key", "type": name, "nullable": True, "metadata": {}}
+    return T.StructType.fromJson({"type": "struct", "fields": [field]}).fields[0].dataType
 
 
 def _is_binary_collation(dtype: T.StringType) -> bool:

@@ -67,13 +67,13 @@ def refresh_files(df: DataFrame) -> None:
     A Connect server lists them anew for every action anyway.
     """
     if not is_connect(df.sparkSession):
-        df._jdf.queryExecution().analyzed().refresh()  # type: ignore[operator]
+        df._jdf.queryExecution().analyzed().refresh()
 
 
 def plan_text(df: DataFrame) -> str | None:
     """The analyzed plan as text, or None where it cannot be had."""
     if is_connect(df.sparkSession):
         text: str = df._explain_string(extended=True)  # type: ignore[operator]
-        head, _, rest = text.partition("== Analyzed Logical Plan ==")
+        _, _, rest = text.partition("== Analyzed Logical Plan ==")
         return rest.partition("== Optimized Logical Plan ==")[0].strip() if rest else None
     return str(df._jdf.queryExecution().analyzed().toString())

@@ -70,16 +70,16 @@ def answer(
         result = _lists(plan, table, rows, table.run_lengths(rows))
     else:
         columns = [pa.array(rows), pa.array(table.run_lengths(rows))]
-        result = pa.StructArray.from_arrays(
-            columns, fields=list(RUN_TYPE), mask=pa.array(rows < 0)
-        )
+        result = pa.StructArray.from_arrays(columns, fields=list(RUN_TYPE), mask=pa.array(rows < 0))
     spent, _ = _notes.get(plan.label, (0, 0))
     spent += time.perf_counter_ns() - started
     _notes[plan.label] = (spent, table.manifest.version)
     return result
 
 
-def gather(plan: LookupPlan, batch_time: pa.Array | None, first: pa.Array, count: pa.Array) -> pa.Array:
+def gather(
+    plan: LookupPlan, batch_time: pa.Array | None, first: pa.Array, count: pa.Array
+) -> pa.Array:
     """Fetch pieces of runs: m lists of structs from m first rows and counts."""
     if not len(first):
         return pa.nulls(0, pa.list_(pa.field("element", plan.row_type, nullable=False)))
@@ -164,8 +164,7 @@ def _version(plan: LookupPlan, time_us: int) -> int:
     if time_us > state.read_for_us or not state.known:
         there = versions.numbers(plan.home)
         state.known = {
-            number: state.known.get(number) or versions.load(plan.home, number)
-            for number in there
+            number: state.known.get(number) or versions.load(plan.home, number) for number in there
         }
         state.read_for_us = time_us
     return versions.version_at(plan.home, time_us, state.known.values()).version

@@ -111,8 +111,8 @@ class HashIndex:
         # Below the first hash the difference wraps round to a large number: both ends of the
         # range are caught by one bound, and lead to the sentinel.
         last = len(self.directory) - 1
-        rows = self.directory.take(np.minimum(buckets, np.uint64(last)).view(np.int64))
-        rows = rows.astype(np.int64)
+        firsts = self.directory.take(np.minimum(buckets, np.uint64(last)).view(np.int64))
+        rows: Int64s = firsts.astype(np.int64)
         behind = np.flatnonzero(self.hashes.take(rows) < hashes)
         while behind.size:
             ahead = self._next_run(rows.take(behind))

@@ -24,7 +24,7 @@ class KeyColumn:
 
     Args:
         name: its name in the table.
-        type: its Spark type as a DDL string, as the table's DataFrame had it.
+        type: its type in the table, by the name that Spark's JSON schemas give it.
     """
 
     name: str

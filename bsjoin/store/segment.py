@@ -69,9 +69,7 @@ class SegmentInfo:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> SegmentInfo:
         """The inverse of :meth:`to_json`."""
-        return cls(
-            **{**data, "sizes": tuple(data["sizes"]), "checksums": tuple(data["checksums"])}
-        )
+        return cls(**{**data, "sizes": tuple(data["sizes"]), "checksums": tuple(data["checksums"])})
 
 
 def checksum(path: Path) -> str:

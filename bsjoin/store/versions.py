@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 
 from bsjoin.errors import DamagedTableError, NotATableError, StoreError, VersionGoneError
 from bsjoin.store.home import Home
@@ -176,7 +177,7 @@ def vacuum(home: Home, keep_from_us: int, keep: int) -> list[int]:
     """
     manifests = [load(home, number) for number in numbers(home)]
     gone: list[Manifest] = []
-    for manifest, successor in zip(manifests, manifests[1:], strict=False):
+    for manifest, successor in pairwise(manifests):
         if len(manifests) - len(gone) <= max(1, keep) or successor.activates_at_us > keep_from_us:
             break
         gone.append(manifest)

@@ -1,0 +1,1 @@
+"""Benchmarks: seeded, results checked before they are timed, figures as ratios in one run."""

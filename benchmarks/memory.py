@@ -1,0 +1,51 @@
+"""What one more worker process costs in memory once it has used the whole table."""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+import bsjoin
+from benchmarks.data import table
+from bsjoin.cache.table import OpenTable
+from bsjoin.store import Home, versions
+
+__all__ = ["measure"]
+
+_BATCH = 10_000
+
+
+def measure(spark: SparkSession, rows: int, folder: Path, workers: int) -> dict[str, Any]:
+    """Private bytes of processes that look up every key of a table, and of ones that do not."""
+    indexed = bsjoin.BatchTable.build(table(spark, rows, folder), on="k")
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(workers, maxtasksperchild=1) as pool:
+        private = pool.map(_private_bytes, [(indexed.path, True)] * workers, chunksize=1)
+        idle = pool.map(_private_bytes, [(indexed.path, False)] * workers, chunksize=1)
+    size = indexed.stats().bytes
+    extra = float(np.median(private) - np.median(idle))
+    print(
+        f"  {rows:>10,} rows  {size / 1e6:.0f} MB stored, {extra / 1e6:.1f} MB per worker",
+        flush=True,
+    )
+    return {"table_bytes": size, "private_bytes": private, "idle_bytes": idle}
+
+
+def _private_bytes(task: tuple[str, bool]) -> int:
+    """Look up everything once; then the memory that this process shares with no other."""
+    path, use = task
+    home = Home.of(path)
+    opened = OpenTable(home, versions.latest(home))
+    if use:
+        for segment in opened._segments:
+            hashes = segment.index.hashes[:-1]
+            for start in range(0, len(hashes), _BATCH):
+                found = opened.find(pa.array(hashes[start : start + _BATCH]), [])
+                opened.gather(("amount", "name"), found)
+    return int(psutil.Process().memory_full_info().uss)
