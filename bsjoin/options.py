@@ -11,7 +11,7 @@ from bsjoin.errors import ArgumentError
 
 __all__ = ["Full"]
 
-_SMALLEST_SEGMENT = 1 << 20
+_SMALLEST_SEGMENT, _LARGEST_SEGMENT = 1 << 20, (1 << 31) - (1 << 26)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +33,9 @@ class Full:
             With a ``store``, the table is built again exactly when it differs. Without it,
             a plain read of files is recognised by the names, sizes and times of the files;
             every other source is read again on start.
-        segment_bytes: how large one segment may grow. It bounds the memory of a build task,
-            which is about three times as much.
+        segment_bytes: how large one segment of the table may grow, less than 2 GiB. The
+            fewer the segments, the faster the look-up; building needs the memory of one
+            column of one segment.
 
     Raises:
         ArgumentError: a value is out of its range.
@@ -48,17 +49,18 @@ class Full:
     refresh: timedelta | str | float | None = None
     unique: bool = False
     fingerprint: str | None = None
-    segment_bytes: int = 256 << 20
+    segment_bytes: int = 1 << 30
 
     def __post_init__(self) -> None:
         if self.refresh is not None and not self.refresh_s > 0:
             raise ArgumentError(f"refresh={self.refresh!r}: an interval must be above zero")
         if self.store is not None and not os.fspath(self.store):
             raise ArgumentError("store='': give a folder, or None for a temporary one")
-        if self.segment_bytes < _SMALLEST_SEGMENT:
+        if not _SMALLEST_SEGMENT <= self.segment_bytes <= _LARGEST_SEGMENT:
             raise ArgumentError(
-                f"segment_bytes={self.segment_bytes!r}: a segment must be allowed to hold at "
-                f"least {_SMALLEST_SEGMENT} bytes; every segment costs time in every micro-batch"
+                f"segment_bytes={self.segment_bytes!r}: it must be {_SMALLEST_SEGMENT} to "
+                f"{_LARGEST_SEGMENT}: every segment costs time in every micro-batch, and Arrow "
+                "holds less than 2 GiB of text in one column"
             )
 
     @property

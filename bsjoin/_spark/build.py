@@ -1,22 +1,24 @@
 """The build job: a DataFrame becomes sorted, indexed segments, in parallel, without a collect.
 
 Spark hashes the keys, sends each range of hashes to one task and sorts it there (on disk where
-it must); a task receives its rows in order and writes a segment whenever it has gathered
-``segment_bytes``. So no task holds more than one segment, and no row visits the driver.
+it must); a task receives its rows in order and writes a piece, indexed, for every 64 MB of
+them. Neighbouring pieces are then merged into segments of up to ``segment_bytes``, a column at
+a time. So no task holds more than a piece or a column, and no row visits the driver.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
@@ -24,12 +26,13 @@ from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.keys import hash_is_exact, table_key, type_name
 from bsjoin._spark.session import default_parallelism
 from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
-from bsjoin.store import Home, KeyColumn, Manifest, SegmentInfo, write_segment
+from bsjoin.store import Home, KeyColumn, Manifest, SegmentInfo, merge_segments, write_segment
 
 __all__ = ["Layout", "build"]
 
 _SUMMARY = "name string, rows long, keys long, longest_run long, first_hash long, sizes array<long>, checksums array<string>, doubled string"  # noqa: E501
 _MAX_TASKS = 64
+_PIECE_BYTES = 64 << 20
 _HASH, _COMPARED = "h", "k{}"
 
 
@@ -100,6 +103,8 @@ def build(df: DataFrame, home: Home, layout: Layout, fingerprint: str | None = N
                 .toArrow()
                 .to_pylist()
             )
+            _check_unique(layout, summaries)
+            segments = _merged(df.sparkSession, home, folder, _segments(summaries), layout)
         manifest = Manifest(
             version=0,
             activates_at_us=0,
@@ -110,10 +115,9 @@ def build(df: DataFrame, home: Home, layout: Layout, fingerprint: str | None = N
             unique=layout.unique,
             schema=schema,
             spark_schema=stored.json(),
-            segments=_segments(summaries),
+            segments=segments,
             fingerprint=fingerprint,
         )
-        _check_unique(layout, summaries)
         _check_visible(home, manifest)
     except BaseException:
         with contextlib.suppress(OSError, StoreError):
@@ -137,7 +141,7 @@ def _writer(
     home: Home, folder: str, schema: pa.Schema, compared: int, layout: Layout
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that a build task runs over its sorted rows."""
-    unique, on, limit = layout.unique, layout.on, layout.segment_bytes
+    unique, on, limit = layout.unique, layout.on, min(_PIECE_BYTES, layout.segment_bytes)
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -222,6 +226,45 @@ def _segments(summaries: list[dict[str, object]]) -> tuple[SegmentInfo, ...]:
         for summary in summaries
     ]
     return tuple(sorted(infos, key=lambda info: info.first_hash))
+
+
+def _merged(
+    spark: SparkSession, home: Home, folder: str, pieces: Sequence[SegmentInfo], layout: Layout
+) -> tuple[SegmentInfo, ...]:
+    """Merge neighbouring pieces into segments of up to ``segment_bytes``."""
+    groups: list[list[SegmentInfo]] = []
+    for piece in pieces:
+        if not groups or sum(p.bytes for p in groups[-1]) + piece.bytes > layout.segment_bytes:
+            groups.append([])
+        groups[-1].append(piece)
+    names = [f"{folder}/{number:04d}" for number in range(len(groups))]
+    large: list[tuple[str, str]] = []
+    segments: list[SegmentInfo] = []
+    for name, group in zip(names, groups, strict=True):
+        if len(group) == 1:
+            segments += group
+        elif sum(piece.bytes for piece in group) <= _PIECE_BYTES:
+            segments.append(merge_segments(home, name, group))
+        else:
+            large.append((name, json.dumps([piece.to_json() for piece in group])))
+    if large:
+        todo = spark.createDataFrame(large, "name string, pieces string")
+        done = todo.repartition(len(large)).mapInArrow(_merger(home), _SUMMARY).toArrow()
+        segments += _segments(done.to_pylist())
+    return tuple(sorted(segments, key=lambda info: info.first_hash))
+
+
+def _merger(home: Home) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that a merge task runs over the groups of pieces it is given."""
+
+    def merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                pieces = [SegmentInfo.from_json(piece) for piece in json.loads(row["pieces"])]
+                merged = merge_segments(home, row["name"], pieces).to_json()
+                yield pa.RecordBatch.from_pylist([{**merged, "doubled": None}], _SUMMARY_ARROW)
+
+    return merge
 
 
 def _check_unique(layout: Layout, summaries: list[dict[str, object]]) -> None:

@@ -16,7 +16,7 @@ from cachetools import LRUCache
 
 from bsjoin._plan import LookupPlan
 from bsjoin.cache.table import OpenTable
-from bsjoin.store import Manifest, versions
+from bsjoin.store import Home, Manifest, versions
 
 __all__ = ["NOTE_TYPE", "RUN_TYPE", "answer", "gather", "note"]
 
@@ -28,15 +28,23 @@ RUN_TYPE = pa.struct([pa.field("first", pa.int64()), pa.field("count", pa.int64(
 
 
 @dataclass
-class _Versions:
-    """The versions of one table that this process has read, and up to which batch time."""
+class _Table:
+    """What this process knows of one table.
+
+    Args:
+        known: the versions it has read.
+        read_for_us: the latest batch time that these versions are known to be complete for.
+        open: the versions it has open, the newest ones: an open file keeps its disk space.
+    """
 
     known: dict[int, Manifest] = field(default_factory=dict)
     read_for_us: int = -1
+    open: dict[int, OpenTable] = field(default_factory=dict)
 
 
-_open: LRUCache[tuple[str, int, int], OpenTable] = LRUCache(maxsize=64)
-_versions: LRUCache[tuple[str, int], _Versions] = LRUCache(maxsize=64)
+# A table is known by its home and by when it was published there: see LookupPlan.epoch.
+_tables: LRUCache[tuple[str, int], _Table] = LRUCache(maxsize=64)
+_OPEN_VERSIONS = 2
 _notes: dict[str, tuple[int, int]] = {}
 
 
@@ -142,29 +150,28 @@ def _answer_type(plan: LookupPlan) -> pa.DataType:
 
 def _table(plan: LookupPlan, batch_time: pa.Array | None) -> OpenTable:
     """The open table for a batch: from this process's memory, else opened now."""
+    key = (plan.home.url, plan.epoch)
+    table = _tables.get(key)
+    if table is None:
+        table = _tables[key] = _Table()
     version = plan.version
     if version is None:
         assert batch_time is not None
-        version = _version(plan, batch_time[0].value)
-    key = (plan.home.url, plan.epoch, version)
-    table = _open.get(key)
-    if table is None:
-        state = _versions.get((plan.home.url, plan.epoch))
-        known = state.known.get(version) if state else None
-        table = _open[key] = OpenTable(plan.home, known or versions.load(plan.home, version))
-    return table
+        version = _version(plan.home, table, batch_time[0].value)
+    opened = table.open.get(version)
+    if opened is None:
+        manifest = table.known.get(version) or versions.load(plan.home, version)
+        opened = table.open[version] = OpenTable(plan.home, manifest)
+        for old in sorted(table.open)[:-_OPEN_VERSIONS]:
+            if old != version:
+                del table.open[old]
+    return opened
 
 
-def _version(plan: LookupPlan, time_us: int) -> int:
+def _version(home: Home, table: _Table, time_us: int) -> int:
     """The version for a micro-batch of this time; the folder is read once per micro-batch."""
-    key = (plan.home.url, plan.epoch)
-    state = _versions.get(key)
-    if state is None:
-        state = _versions[key] = _Versions()
-    if time_us > state.read_for_us or not state.known:
-        there = versions.numbers(plan.home)
-        state.known = {
-            number: state.known.get(number) or versions.load(plan.home, number) for number in there
-        }
-        state.read_for_us = time_us
-    return versions.version_at(plan.home, time_us, state.known.values()).version
+    if time_us > table.read_for_us or not table.known:
+        there = versions.numbers(home)
+        table.known = {n: table.known.get(n) or versions.load(home, n) for n in there}
+        table.read_for_us = time_us
+    return versions.version_at(home, time_us, table.known.values()).version

@@ -25,6 +25,7 @@ class OpenTable:
     def __init__(self, home: Home, manifest: Manifest):
         self.manifest = manifest
         self._segments = [Segment(home, info, manifest.compared) for info in manifest.segments]
+        self._numbers = {name: i for i, name in enumerate(manifest.schema.names)}
         self._first_hashes = np.array([s.first_hash for s in manifest.segments], np.int64)
         self._first_rows = np.cumsum([0, *(s.rows for s in manifest.segments)])[:-1]
 
@@ -73,19 +74,20 @@ class OpenTable:
         """The values of some columns at some rows, null for row -1."""
         missing = rows < 0
         mask = missing if missing.any() else None
+        numbers = [self._numbers[name] for name in columns]
         if len(self._segments) == 1:
-            return [self._segments[0].take(name, rows, mask) for name in columns]
+            return [self._segments[0].take(number, rows, mask) for number in numbers]
         pieces: list[list[pa.Array]] = [[] for _ in columns]
         order = []
         for part, segment, first_row in self._parts(self._first_rows, rows):
             part = np.arange(len(rows)) if part is None else part
             order.append(part)
-            for name, piece in zip(columns, pieces, strict=True):
+            for number, piece in zip(numbers, pieces, strict=True):
                 part_mask = None if mask is None else mask.take(part)
-                piece.append(segment.take(name, rows.take(part) - first_row, part_mask))
+                piece.append(segment.take(number, rows.take(part) - first_row, part_mask))
         if not order:
-            types = [self.manifest.schema.field(name).type for name in columns]
-            return [pa.nulls(len(rows), type_) for type_ in types]
+            types = self.manifest.schema.types
+            return [pa.nulls(len(rows), types[number]) for number in numbers]
         back = np.empty(len(rows), np.int64)
         back[np.concatenate(order)] = np.arange(len(rows))
         indices = pa.array(back)

@@ -18,6 +18,7 @@ Three arrays make the index, and nothing else; they can lie in a memory-mapped f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,22 +73,39 @@ class HashIndex:
 
         Complexity: O(n).
         """
+        if same_key is None:
+            same_key = hashes[1:] == hashes[:-1]
+        return cls._make(hashes, _run_lengths(same_key) if same_key.any() else None)
+
+    @classmethod
+    def concat(cls, parts: Sequence[HashIndex]) -> HashIndex:
+        """Join the indexes of neighbouring ranges of hashes; no key may be in two of them.
+
+        Complexity: O(n).
+        """
+        hashes = np.concatenate([part.hashes[:-1] for part in parts])
+        runs = None
+        if any(part.runs is not None for part in parts):
+            runs = np.concatenate(
+                [np.ones(p.rows, np.int32) if p.runs is None else p.runs for p in parts]
+            )
+        return cls._make(hashes, runs)
+
+    @classmethod
+    def _make(cls, hashes: Int64s, runs: Int32s | None) -> HashIndex:
         n = len(hashes)
         if not 0 < n < _MAX_ROWS:
             raise ValueError(f"an index holds 1 to {_MAX_ROWS - 1} rows, not {n}")
         padded = np.empty(n + 1, np.int64)
         padded[:n] = hashes
         padded[n] = _SENTINEL
-        unsigned = _unsigned(padded[:n])
-        base = int(unsigned[0])
-        span = int(unsigned[-1]) - base
+        base = int(_unsigned(padded[:1])[0])
+        span = int(_unsigned(padded[n - 1 : n])[0]) - base
         shift = max(0, span.bit_length() - n.bit_length())
-        buckets = ((unsigned - np.uint64(base)) >> np.uint64(shift)).astype(np.int64)
-        directory = np.zeros((span >> shift) + 2, np.int32)
-        np.cumsum(np.bincount(buckets, minlength=len(directory) - 1), out=directory[1:])
-        if same_key is None:
-            same_key = padded[1:n] == padded[: n - 1]
-        runs = _run_lengths(same_key) if same_key.any() else None
+        buckets = (_unsigned(padded[:n]) - np.uint64(base)) >> np.uint64(shift)
+        counts = np.bincount(buckets.view(np.int64), minlength=(span >> shift) + 1)
+        directory = np.zeros(len(counts) + 1, np.int32)
+        np.cumsum(counts, out=directory[1:])
         return cls(padded, directory, runs, base, shift)
 
     @property
@@ -95,50 +113,53 @@ class HashIndex:
         """How many rows the index covers."""
         return len(self.hashes) - 1
 
-    def probe(self, hashes: Int64s) -> Int64s:
+    def probe(self, hashes: Int64s) -> tuple[Int64s, Bools]:
         """Find the first row of each hash.
 
         Args:
             hashes: int64[m], any order, duplicates welcome.
 
         Returns:
-            int64[m]: the row, or ``rows`` (one past the end) or another row of a different
-            hash where there is none; ask :meth:`found`.
+            int64[m]: the row; where there is none, some row of another hash, or one past the
+            last row. And bool[m]: whether there is one.
 
         Complexity: O(m) expected for hashes that spread evenly.
         """
         buckets = (_unsigned(hashes) - np.uint64(self.base)) >> np.uint64(self.shift)
         # Below the first hash the difference wraps round to a large number: both ends of the
         # range are caught by one bound, and lead to the sentinel.
-        last = len(self.directory) - 1
-        firsts = self.directory.take(np.minimum(buckets, np.uint64(last)).view(np.int64))
+        last = np.uint64(len(self.directory) - 1)
+        firsts = self.directory.take(np.minimum(buckets, last).view(np.int64))
         rows: Int64s = firsts.astype(np.int64)
-        behind = np.flatnonzero(self.hashes.take(rows) < hashes)
+        there = self.hashes.take(rows)
+        behind = np.flatnonzero(there < hashes)
         while behind.size:
-            ahead = self._next_run(rows.take(behind))
+            ahead = self.next_run(rows.take(behind))
+            reached = self.hashes.take(ahead)
             rows[behind] = ahead
-            behind = behind[self.hashes.take(ahead) < hashes.take(behind)]
-        return rows
+            there[behind] = reached
+            behind = behind[reached < hashes.take(behind)]
+        return rows, self._is_row(rows, there == hashes, hashes)
 
-    def found(self, rows: Int64s, hashes: Int64s) -> Bools:
-        """Tell which of the rows of :meth:`probe` really carry their hash."""
-        found: Bools = self.hashes.take(rows) == hashes
+    def has(self, rows: Int64s, hashes: Int64s) -> Bools:
+        """Tell which rows (or one past the last) carry their hash."""
+        return self._is_row(rows, self.hashes.take(rows) == hashes, hashes)
+
+    def _is_row(self, rows: Int64s, equal: Bools, hashes: Int64s) -> Bools:
+        """Equal to its hash, and not because the hash is that of the sentinel."""
         if len(hashes) and hashes.max() == _SENTINEL:
-            found &= rows < self.rows
-        return found
+            equal &= rows < self.rows
+        return equal
 
     def next_run(self, rows: Int64s) -> Int64s:
         """The first row of the next key, for each row that begins a run."""
-        return self._next_run(rows)
+        return rows + 1 if self.runs is None else rows + self.runs.take(rows)
 
     def run_lengths(self, rows: Int64s) -> Int64s:
         """How many rows share the key of each row that begins a run."""
         if self.runs is None:
             return np.ones(len(rows), np.int64)
         return self.runs.take(rows).astype(np.int64)
-
-    def _next_run(self, rows: Int64s) -> Int64s:
-        return rows + 1 if self.runs is None else rows + self.runs.take(rows)
 
     def _check(self) -> None:
         """Assert the invariants; for the tests."""

@@ -3,14 +3,23 @@
 ::
 
     <home>/versions/00000001.json        the manifest of a version; written last
-    <home>/data/<build>/0000-000.rows.arrow    the rows of a segment
-    <home>/data/<build>/0000-000.index.arrow   its hash index
+    <home>/data/<build>/0000.index.arrow the hash index of a segment
+    <home>/data/<build>/0000.3.arrow     one of its columns
 
 Pure pyarrow, numpy and fsspec: nothing here knows of Spark.
 """
 
 from bsjoin.store.home import Home
 from bsjoin.store.manifest import KeyColumn, Manifest, Stats
-from bsjoin.store.segment import Segment, SegmentInfo, write_segment
+from bsjoin.store.segment import Segment, SegmentInfo, merge_segments, write_segment
 
-__all__ = ["Home", "KeyColumn", "Manifest", "Segment", "SegmentInfo", "Stats", "write_segment"]
+__all__ = [
+    "Home",
+    "KeyColumn",
+    "Manifest",
+    "Segment",
+    "SegmentInfo",
+    "Stats",
+    "merge_segments",
+    "write_segment",
+]

@@ -12,6 +12,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from bsjoin.errors import StoreAccessError, StoreError, StoreFullError
 __all__ = ["Home"]
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_DENIED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR}
+_DENIED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST}
 
 
 @dataclass(frozen=True)
@@ -183,8 +184,6 @@ class Home:
         if not self.is_local:
             return None
         with contextlib.suppress(FileNotFoundError):
-            import time
-
             return time.time() - self._path(name).stat().st_mtime
         return None
 
@@ -226,6 +225,7 @@ class Home:
             if error.errno in _DENIED:
                 raise StoreAccessError(
                     f"cannot {doing} in {self.url!r}: {error.strerror}. "
-                    "The process needs the right to read and write there"
+                    "It must be a folder (or not be there yet), and the process needs the right "
+                    "to read and write in it"
                 ) from error
             raise

@@ -121,7 +121,7 @@ class Manifest:
     def same_content(self, other: Manifest) -> bool:
         """Whether both versions hold the same rows in the same files."""
 
-        def content(manifest: Manifest) -> list[tuple[int, tuple[str, str]]]:
+        def content(manifest: Manifest) -> list[tuple[int, tuple[str, ...]]]:
             return [(s.first_hash, s.checksums) for s in manifest.segments]
 
         return (
@@ -138,9 +138,8 @@ class Manifest:
 
     def discard(self, home: Home) -> None:
         """Remove the files of a version that is not going to be published."""
-        for segment in self.segments:
-            for file in segment.files:
-                home.remove(file)
+        for folder in {file.rsplit("/", 1)[0] for file, _, _ in self.files}:
+            home.remove(folder)
 
     def to_bytes(self) -> bytes:
         """The JSON document."""

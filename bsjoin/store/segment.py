@@ -1,17 +1,19 @@
-"""A segment: rows sorted by the hash of their key, and the hash index over them, in two files.
+"""A segment: rows sorted by the hash of their key, and the hash index over them.
 
-``<name>.rows.arrow``
-    An Arrow IPC file with one record batch: the key columns (where a hash does not tell keys
-    apart for certain), then the other columns.
 ``<name>.index.arrow``
     An Arrow IPC file with one row: the arrays of :class:`bsjoin.index.HashIndex` as list
     columns, so that each array is one contiguous piece of the file.
+``<name>.<i>.arrow``
+    An Arrow IPC file with one column in one batch, for each column of the table: first the
+    keys (where a hash does not tell keys apart for certain), then the others.
 
-Both are memory-mapped: opening costs no reading, and all workers of a host share the pages.
+All are memory-mapped when they are first used: opening costs no reading, and all workers of a
+host share the pages. A column to a file keeps the memory that merging needs to one column.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,12 +28,11 @@ from bsjoin.errors import DamagedTableError
 from bsjoin.index import HashIndex
 from bsjoin.store.home import Home
 
-__all__ = ["Segment", "SegmentInfo", "checksum", "write_segment"]
+__all__ = ["Segment", "SegmentInfo", "checksum", "merge_segments", "write_segment"]
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_ROWS, _INDEX = ".rows.arrow", ".index.arrow"
 _CHUNK = 1 << 22
 
 
@@ -40,13 +41,13 @@ class SegmentInfo:
     """What the manifest says of one segment.
 
     Args:
-        name: path of the two files without their endings, relative to the table's home.
+        name: path of the files without their endings, relative to the table's home.
         rows: number of rows.
         keys: number of distinct keys.
         longest_run: the largest number of rows of one key.
         first_hash: hash of the first row; no row of an earlier segment has it.
-        sizes: bytes of the rows file and of the index file.
-        checksums: xxh3-128 of the two files, in hexadecimal.
+        sizes: bytes of the files: the index, then each column.
+        checksums: xxh3-128 of the files, in hexadecimal.
     """
 
     name: str
@@ -54,13 +55,24 @@ class SegmentInfo:
     keys: int
     longest_run: int
     first_hash: int
-    sizes: tuple[int, int]
-    checksums: tuple[str, str]
+    sizes: tuple[int, ...]
+    checksums: tuple[str, ...]
 
     @property
-    def files(self) -> tuple[str, str]:
-        """The names of the two files, relative to the table's home."""
-        return self.name + _ROWS, self.name + _INDEX
+    def files(self) -> tuple[str, ...]:
+        """The names of the files, relative to the table's home."""
+        columns = range(len(self.sizes) - 1)
+        return (_index_file(self.name), *(_column_file(self.name, i) for i in columns))
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return sum(self.sizes)
+
+    def remove(self, home: Home) -> None:
+        """Remove the files."""
+        for file in self.files:
+            home.remove(file)
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary that JSON can hold."""
@@ -70,6 +82,14 @@ class SegmentInfo:
     def from_json(cls, data: dict[str, Any]) -> SegmentInfo:
         """The inverse of :meth:`to_json`."""
         return cls(**{**data, "sizes": tuple(data["sizes"]), "checksums": tuple(data["checksums"])})
+
+
+def _index_file(name: str) -> str:
+    return f"{name}.index.arrow"
+
+
+def _column_file(name: str, number: int) -> str:
+    return f"{name}.{number}.arrow"
 
 
 def checksum(path: Path) -> str:
@@ -97,41 +117,74 @@ def write_segment(home: Home, name: str, hashes: Int64s, rows: pa.Table, keys: i
 
     Complexity: O(n) time; about twice the rows' bytes of memory while it writes.
     """
-    batch = _one_batch(rows)
+    columns = [_one_array(column.chunks, column.type) for column in rows.columns]
     same_key = hashes[1:] == hashes[:-1]
-    for column in batch.columns[:keys]:
+    for column in columns[:keys]:
         if same_key.any():
             same = pc.equal(column.slice(1), column.slice(0, len(column) - 1))
             same_key = same_key & _bools(same)
-    index = HashIndex.build(hashes, same_key)
-    paths = []
-    for ending, content in ((_ROWS, batch), (_INDEX, _index_batch(index))):
-        with home.writing(name + ending) as path:
-            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, content.schema) as out:
-                out.write_batch(content)
-            paths.append((path.stat().st_size, checksum(path)))
-    starts = np.flatnonzero(np.concatenate(([True], ~same_key)))
+    return _write(home, name, HashIndex.build(hashes, same_key), iter(columns))
+
+
+def merge_segments(home: Home, name: str, parts: Sequence[SegmentInfo]) -> SegmentInfo:
+    """Merge neighbouring segments into one, a column at a time, and remove them.
+
+    Args:
+        home: the table's home.
+        name: name of the new segment.
+        parts: the segments in the order of their hashes; no key is in two of them.
+
+    Complexity: O(rows) time; the memory of the index, then of one column after the other.
+    """
+    opened = [Segment(home, part, 0) for part in parts]
+    index = HashIndex.concat([segment.index for segment in opened])
+    columns = (
+        _one_array([segment.column(number) for segment in opened], None)
+        for number in range(len(parts[0].sizes) - 1)
+    )
+    merged = _write(home, name, index, columns)
+    for part in parts:
+        part.remove(home)
+    return merged
+
+
+def _write(home: Home, name: str, index: HashIndex, columns: Iterator[pa.Array]) -> SegmentInfo:
+    """Write the index, then one column after the other."""
+    files = [_write_batch(home, _index_file(name), _index_batch(index))]
+    for number, column in enumerate(columns):
+        batch = pa.RecordBatch.from_arrays([column], ["column"])
+        files.append(_write_batch(home, _column_file(name, number), batch))
+    keys, longest = index.rows, 1
+    if index.runs is not None:
+        # A run counts down to 1 at its last row.
+        keys, longest = int((index.runs == 1).sum()), int(index.runs.max())
     return SegmentInfo(
         name=name,
         rows=index.rows,
-        keys=len(starts),
-        longest_run=int(index.run_lengths(starts).max()),
-        first_hash=int(hashes[0]),
-        sizes=(paths[0][0], paths[1][0]),
-        checksums=(paths[0][1], paths[1][1]),
+        keys=keys,
+        longest_run=longest,
+        first_hash=int(index.hashes[0]),
+        sizes=tuple(size for size, _ in files),
+        checksums=tuple(sum_ for _, sum_ in files),
     )
 
 
-def _one_batch(rows: pa.Table) -> pa.RecordBatch:
-    if rows.num_columns == 0:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * rows.num_rows, pa.struct([])))
-    batches = rows.combine_chunks().to_batches()
-    if len(batches) != 1:
+def _write_batch(home: Home, name: str, batch: pa.RecordBatch) -> tuple[int, str]:
+    """Write a file; its size and checksum."""
+    with home.writing(name) as path:
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as out:
+            out.write_batch(batch)
+        return path.stat().st_size, checksum(path)
+
+
+def _one_array(chunks: list[pa.Array], dtype: pa.DataType | None) -> pa.Array:
+    try:
+        return pa.concat_arrays(chunks) if chunks else pa.array([], dtype)
+    except pa.ArrowInvalid as error:
         raise OverflowError(
-            f"a segment of {rows.num_rows} rows holds a column of more than 2 GiB of text; "
-            "build with a smaller segment_bytes"
-        )
-    return batches[0]
+            f"a segment would hold a column of more than 2 GiB of text ({error}); build with a "
+            "smaller segment_bytes"
+        ) from error
 
 
 def _index_batch(index: HashIndex) -> pa.RecordBatch:
@@ -156,21 +209,31 @@ class Segment:
     Args:
         home: the table's home.
         info: what the manifest says of it.
-        keys: how many leading columns are keys to compare.
+        compared: how many leading columns are keys to compare.
     """
 
-    def __init__(self, home: Home, info: SegmentInfo, keys: int):
+    def __init__(self, home: Home, info: SegmentInfo, compared: int):
         self.info = info
-        rows, index = (_map_batch(home, name) for name in info.files)
-        self._keys = rows.columns[:keys]
-        self._columns = dict(zip(rows.schema.names[keys:], rows.columns[keys:], strict=True))
+        self._home = home
+        self._columns: dict[int, pa.Array] = {}
+        self._keys = [self.column(number) for number in range(compared)]
+        arrays = _map_batch(home, _index_file(info.name))
+        runs = _cell(arrays, "runs")
         self.index = HashIndex(
-            hashes=_cell(index, "hashes"),
-            directory=_cell(index, "directory"),
-            runs=_cell(index, "runs") if index.column("runs")[0].values.__len__() else None,
-            base=index.column("base")[0].as_py(),
-            shift=index.column("shift")[0].as_py(),
+            hashes=_cell(arrays, "hashes"),
+            directory=_cell(arrays, "directory"),
+            runs=runs if len(runs) else None,
+            base=arrays.column("base")[0].as_py(),
+            shift=arrays.column("shift")[0].as_py(),
         )
+
+    def column(self, number: int) -> pa.Array:
+        """A column by its position, memory-mapped."""
+        column = self._columns.get(number)
+        if column is None:
+            batch = _map_batch(self._home, _column_file(self.info.name, number))
+            column = self._columns[number] = batch.column(0)
+        return column
 
     def find(self, hashes: Int64s, keys: list[pa.Array]) -> Int64s:
         """The first row of each key.
@@ -182,8 +245,7 @@ class Segment:
         Returns:
             int64[m]: the first row of the key's run, or -1.
         """
-        rows = self.index.probe(hashes)
-        found = self.index.found(rows, hashes)
+        rows, found = self.index.probe(hashes)
         if self._keys:
             self._compare(rows, found, hashes, keys)
         rows[~found] = -1
@@ -204,13 +266,13 @@ class Segment:
             if doubtful.size:
                 ahead = self.index.next_run(rows.take(doubtful))
                 rows[doubtful] = ahead
-                again = self.index.found(ahead, hashes.take(doubtful))
+                again = self.index.has(ahead, hashes.take(doubtful))
                 found[doubtful[~again]] = False
                 doubtful = doubtful[again]
 
-    def take(self, name: str, rows: Int64s, missing: Bools | None = None) -> pa.Array:
+    def take(self, number: int, rows: Int64s, missing: Bools | None = None) -> pa.Array:
         """Some rows of a column; null where ``missing`` says so."""
-        return take(self._columns[name], rows, missing)
+        return take(self.column(number), rows, missing)
 
 
 def take(column: pa.Array, rows: Int64s, missing: Bools | None = None) -> pa.Array:

@@ -1,0 +1,32 @@
+# Every target prepares what it needs by itself: see scripts/bootstrap.py.
+# Arguments pass through, for example: make test ARGS="-k cache -x"
+
+PYTHON ?= python3
+ARGS =
+IN_ENV = $(PYTHON) scripts/bootstrap.py
+
+.PHONY: help demo test check bench clean
+
+help: ## List the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "make %-6s  %s\n", $$1, $$2 }'
+
+demo: ## Run the example on flight data
+	$(IN_ENV) --java python examples/flights.py $(ARGS)
+
+test: ## Run the tests
+	$(IN_ENV) --java python -m pytest $(ARGS)
+
+check: ## Check style and types
+	$(IN_ENV) ruff check
+	$(IN_ENV) ruff format --check
+	$(IN_ENV) mypy
+	$(IN_ENV) mypy scripts
+
+bench: ## Run the benchmarks
+	$(IN_ENV) --java python -m benchmarks $(ARGS)
+
+clean: ## Remove .venv, caches and build products
+	rm -rf .venv/bsjoin-installed .venv
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
