@@ -54,8 +54,20 @@ class Full:
     def __post_init__(self) -> None:
         if self.refresh is not None and not self.refresh_s > 0:
             raise ArgumentError(f"refresh={self.refresh!r}: an interval must be above zero")
-        if self.store is not None and not os.fspath(self.store):
-            raise ArgumentError("store='': give a folder, or None for a temporary one")
+        if self.store is not None and not (
+            isinstance(self.store, str | os.PathLike) and os.fspath(self.store)
+        ):
+            raise ArgumentError(
+                f"store={self.store!r}: give a folder or URL, or None for a temporary folder"
+            )
+        if not isinstance(self.unique, bool):
+            raise ArgumentError(f"unique={self.unique!r}: give True or False")
+        if self.fingerprint is not None and not (
+            isinstance(self.fingerprint, str) and self.fingerprint
+        ):
+            raise ArgumentError(f"fingerprint={self.fingerprint!r}: give a text, or None")
+        if type(self.segment_bytes) is not int:
+            raise ArgumentError(f"segment_bytes={self.segment_bytes!r}: give a whole number")
         if not _SMALLEST_SEGMENT <= self.segment_bytes <= _LARGEST_SEGMENT:
             raise ArgumentError(
                 f"segment_bytes={self.segment_bytes!r}: it must be {_SMALLEST_SEGMENT} to "

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import fsspec
 import fsspec.core
@@ -50,12 +50,16 @@ class Home:
             return cls(str(Path(text).expanduser().absolute()))
         if text.startswith("file://"):
             return cls(text.removeprefix("file://"))
-        if "@" in text.split("://", 1)[1].split("/", 1)[0]:
+        if ":" in _user_info(text):
             raise StoreError(
                 "a store's URL must not carry credentials: give them to fsspec through the "
                 "environment or its configuration file"
             )
         return cls(text.rstrip("/"))
+
+    def __reduce__(self) -> tuple[type[Home], tuple[str]]:
+        # Not what fsspec has opened: that may carry credentials.
+        return Home, (self.url,)
 
     def __str__(self) -> str:
         return self.url
@@ -108,6 +112,7 @@ class Home:
                 fs, root = self._remote
                 if fs.exists(f"{root}/{name}"):
                     return False
+                self._make_parents(name)
                 fs.pipe_file(f"{root}/{name}", content)
                 return True
             path = self._path(name)
@@ -138,7 +143,25 @@ class Home:
                 path = Path(folder, "file")
                 yield path
                 fs, root = self._remote
+                self._make_parents(name)
                 fs.put_file(str(path), f"{root}/{name}")
+
+    def _make_parents(self, name: str) -> None:
+        """Make the folders above a remote file; object stores need none and make none."""
+        fs, root = self._remote
+        fs.makedirs(f"{root}/{name}".rsplit("/", 1)[0], exist_ok=True)
+
+    @contextlib.contextmanager
+    def reading(self, name: str) -> Iterator[IO[bytes]]:
+        """A file of the home itself, never a copy, open for reading."""
+        with self._errors(f"read {name!r}"):
+            if self.is_local:
+                with self._path(name).open("rb") as file:
+                    yield file
+                return
+            fs, root = self._remote
+            with fs.open(f"{root}/{name}", "rb") as file:
+                yield file
 
     def fetch(self, name: str) -> Path:
         """A local file with the content: the file itself, or this host's copy of it.
@@ -197,7 +220,10 @@ class Home:
                 else:
                     path.unlink(missing_ok=True)
                 return
-            shutil.rmtree(self.host_copies / name, ignore_errors=True)
+            copy = self.host_copies / name
+            if copy.is_file():
+                copy.unlink(missing_ok=True)
+            shutil.rmtree(copy, ignore_errors=True)
             fs, root = self._remote
             with contextlib.suppress(FileNotFoundError):
                 fs.rm(f"{root}/{name}", recursive=True)
@@ -229,3 +255,9 @@ class Home:
                     "to read and write in it"
                 ) from error
             raise
+
+
+def _user_info(url: str) -> str:
+    """What stands before the @ in the first part of a URL."""
+    authority = url.split("://", 1)[1].split("/", 1)[0]
+    return authority.rpartition("@")[0]

@@ -182,5 +182,5 @@ class Manifest:
                 segments=tuple(SegmentInfo.from_json(s) for s in data["segments"]),
                 fingerprint=data["fingerprint"],
             )
-        except (KeyError, TypeError, ValueError, pa.ArrowInvalid) as error:
+        except (KeyError, TypeError, ValueError, OSError, pa.ArrowException) as error:
             raise NotATableError(f"{where} is not a manifest of a table: {error!r}") from error

@@ -154,10 +154,11 @@ def verify(home: Home, manifest: Manifest) -> None:
         found = home.size(name)
         if found != size:
             state = "is missing" if found is None else f"has {found} bytes instead of {size}"
-        elif checksum(home.fetch(name)) != expected:
-            state = "has another checksum than when it was written"
         else:
-            continue
+            with home.reading(name) as file:
+                if checksum(file) == expected:
+                    continue
+            state = "has another checksum than when it was written"
         raise DamagedTableError(
             f"version {manifest.version} of the table in {str(home)!r} is damaged: the segment "
             f"file {name!r} {state}. Build the table again: BatchTable.build(..., path=...)"
