@@ -50,7 +50,9 @@ def fingerprint(df: DataFrame) -> str | None:
     files = _files(df)
     if not files:
         return None
-    content = json.dumps([df.schema.json(), [_ID.sub("", line) for line in tree], files])
+    zone = df.sparkSession.conf.get("spark.sql.session.timeZone")  # casts depend on it
+    plan = [_ID.sub("", line) for line in tree]
+    content = json.dumps([df.schema.json(), plan, zone, files])
     return "files:" + hashlib.sha256(content.encode()).hexdigest()
 
 
@@ -60,7 +62,10 @@ def _is_plain(line: str) -> bool:
     node = next((pattern for pattern in _NODES if pattern.fullmatch(line)), None)
     if node is None:
         return False
-    return node is not _NODES[-1] or set(_CALL.findall(line)) <= _HARMLESS
+    if node is not _NODES[-1]:
+        return True
+    # A bracket is a subquery, which reads files of its own.
+    return "[" not in line and set(_CALL.findall(line)) <= _HARMLESS
 
 
 def _files(df: DataFrame) -> list[tuple[str, int, int]] | None:
