@@ -1,0 +1,279 @@
+"""Answers of the full cache: every shape, every version, and the notes of a look-up."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from stored_tables import numbered, put, store
+
+from bsjoin._plan import LookupPlan, Shape
+from bsjoin.cache import full
+from bsjoin.errors import VersionGoneError
+from bsjoin.store import Home, Manifest, versions
+
+ROOT = Path(__file__).resolve().parents[2]
+ROW = pa.struct([pa.field("c0", pa.string()), pa.field("c1", pa.int64())])
+NO_COLUMN = pa.struct([pa.field("none", pa.bool_())])
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> Iterator[None]:
+    """What one test has opened is not there for the next."""
+    yield
+    full._tables.clear()
+    full._notes.clear()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home.of(tmp_path)
+
+
+def stored(home: Home, cuts: tuple[int, ...] = ()) -> Manifest:
+    """Keys 1 (one row), 2 (three rows) and 4 (one row, all null)."""
+    rows = pa.table(
+        {
+            "text": pa.array(["a", "b", "c", "d", None]),
+            "number": pa.array([1, 2, 3, None, None], pa.int64()),
+        }
+    )
+    return put(home, store(home, [1, 2, 2, 2, 4], rows, cuts=cuts), 1, 100)
+
+
+def plan_of(home: Home, shape: Shape, **changes: Any) -> LookupPlan:
+    given = {"version": 1, "columns": ("text", "number"), "row_type": ROW, **changes}
+    return LookupPlan(label="1:k", home=home, epoch=100, shape=shape, **given)
+
+
+def answered(plan: LookupPlan, hashes: list[int | None], time_us: int | None = None) -> pa.Array:
+    stamps = (
+        None if time_us is None else pa.array([time_us] * len(hashes), pa.timestamp("us", "UTC"))
+    )
+    return full.answer(plan, pa.array(hashes, pa.int64()), stamps, [])
+
+
+PROBES = [2, None, 1, 3, 4, 2]
+A, B, C, D, NULLS = (
+    {"c0": text, "c1": number}
+    for text, number in [("a", 1), ("b", 2), ("c", 3), ("d", None), (None, None)]
+)
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (1, 4)])
+def test_exists_is_true_or_false_never_null(home: Home, cuts: tuple[int, ...]) -> None:
+    stored(home, cuts)
+    plan = plan_of(home, "exists", columns=(), row_type=NO_COLUMN)
+    result = answered(plan, PROBES)
+    assert result.to_pylist() == [True, False, True, False, True, True]
+    assert result.type == pa.bool_()
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (1, 4)])
+def test_a_row_is_a_struct_or_null(home: Home, cuts: tuple[int, ...]) -> None:
+    stored(home, cuts)
+    result = answered(plan_of(home, "row"), PROBES)
+    # A row whose columns are all null is there; a key that is not in the table is not.
+    assert result.to_pylist() == [B, None, A, None, NULLS, B]
+    assert result.type == ROW
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (1, 4)])
+def test_rows_are_a_list_of_structs_or_null(home: Home, cuts: tuple[int, ...]) -> None:
+    stored(home, cuts)
+    result = answered(plan_of(home, "rows"), PROBES)
+    assert result.to_pylist() == [[B, C, D], None, [A], None, [NULLS], [B, C, D]]
+    assert result.type.value_field == pa.field("element", ROW, nullable=False)
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (1, 4)])
+def test_runs_say_where_the_rows_lie_and_gather_fetches_them(
+    home: Home, cuts: tuple[int, ...]
+) -> None:
+    stored(home, cuts)
+    plan = plan_of(home, "runs")
+    result = answered(plan, PROBES)
+    runs = [run and (run["first"], run["count"]) for run in result.to_pylist()]
+    assert runs == [(1, 3), None, (0, 1), None, (4, 1), (1, 3)]
+    assert result.type == full.RUN_TYPE
+
+    first, count = pa.array([1, 3, 0, 0, 4]), pa.array([2, 1, 0, 1, 1])
+    lists = full.gather(plan, None, first, count)
+    assert lists.to_pylist() == [[B, C], [D], None, [A], [NULLS]]
+    assert lists.type.value_field == pa.field("element", ROW, nullable=False)
+
+
+@pytest.mark.parametrize("shape", ["row", "rows", "runs"])
+def test_a_batch_without_any_match_is_null_throughout(home: Home, shape: Shape) -> None:
+    stored(home)
+    result = answered(plan_of(home, shape), [3, None, 5])
+    assert result.to_pylist() == [None, None, None]
+
+
+@pytest.mark.parametrize("shape", ["row", "rows"])
+def test_without_columns_rows_are_still_counted(home: Home, shape: Shape) -> None:
+    stored(home)
+    plan = plan_of(home, shape, columns=(), row_type=NO_COLUMN)
+    result = answered(plan, [2, 3, 1]).to_pylist()
+    there = {"none": None}
+    expected = [there, None, there] if shape == "row" else [[there] * 3, None, [there]]
+    assert result == expected
+
+
+@pytest.mark.parametrize("shape", ["exists", "row", "rows", "runs"])
+def test_an_empty_batch_has_the_type_of_a_full_one(home: Home, shape: Shape) -> None:
+    stored(home)
+    plan = plan_of(home, shape)
+    nothing = answered(plan, [], time_us=5)
+    assert len(nothing) == 0
+    assert nothing.type == answered(plan, [1]).type
+    no_numbers = pa.array([], pa.int64())
+    pieces = full.gather(plan, None, no_numbers, no_numbers)
+    assert len(pieces) == 0
+    assert pieces.type == answered(plan_of(home, "rows"), [1]).type
+
+
+def test_columns_come_in_the_order_of_the_plan(home: Home) -> None:
+    stored(home)
+    row_type = pa.struct([pa.field("c0", pa.int64()), pa.field("c1", pa.string())])
+    plan = plan_of(home, "row", columns=("number", "text"), row_type=row_type)
+    assert answered(plan, [1]).to_pylist() == [{"c0": 1, "c1": "a"}]
+
+
+def test_an_empty_table_answers_every_shape(home: Home) -> None:
+    empty = pa.table({"text": pa.array([], pa.string()), "number": pa.array([], pa.int64())})
+    put(home, store(home, [], empty), 1, 100)
+    assert answered(plan_of(home, "exists"), [1, None]).to_pylist() == [False, False]
+    for shape in ("row", "rows", "runs"):
+        assert answered(plan_of(home, shape), [1, None]).to_pylist() == [None, None]
+
+
+def follow(home: Home) -> LookupPlan:
+    """A plan of a stream over the tables that :func:`stored_tables.numbered` makes."""
+    row_type = pa.struct([pa.field("c0", pa.int64())])
+    return plan_of(home, "row", version=None, columns=("v",), row_type=row_type)
+
+
+def value_at(plan: LookupPlan, time_us: int) -> int:
+    (row,) = answered(plan, [0], time_us).to_pylist()
+    return int(row["c0"])
+
+
+def test_a_stream_uses_the_version_of_its_batch_time(home: Home) -> None:
+    put(home, numbered(home, 1), 1, 100)
+    plan = follow(home)
+    assert value_at(plan, 150) == 1
+    put(home, numbered(home, 2), 2, 200)
+    assert [value_at(plan, time_us) for time_us in (160, 199, 200, 300)] == [1, 1, 2, 2]
+    put(home, numbered(home, 3), 3, 400)
+    assert [value_at(plan, time_us) for time_us in (399, 400)] == [2, 3]
+    # A replay asks for an earlier time again.
+    assert [value_at(plan, time_us) for time_us in (150, 200, 400)] == [1, 2, 3]
+
+
+def test_a_fresh_worker_answers_as_an_old_one(home: Home) -> None:
+    for number in (1, 2, 3):
+        put(home, numbered(home, number), number, number * 100)
+    plan = follow(home)
+    times = [0, 100, 250, 300, 199, 500]
+    seasoned = [value_at(plan, time_us) for time_us in times]
+    fresh = []
+    for time_us in times:
+        full._tables.clear()
+        fresh.append(value_at(plan, time_us))
+    assert seasoned == fresh == [1, 1, 2, 3, 1, 3]
+
+
+def test_a_vacuumed_version_is_an_error_not_another_version(home: Home) -> None:
+    for number in (1, 2):
+        put(home, numbered(home, number), number, number * 100)
+    versions.vacuum(home, 1 << 62, keep=1)
+    with pytest.raises(VersionGoneError, match="vacuumed"):
+        value_at(follow(home), 150)
+    with pytest.raises(VersionGoneError, match="version 1"):
+        answered(plan_of(home, "row"), [0])
+
+
+def test_a_worker_that_has_a_vacuumed_version_open_still_answers_from_it(home: Home) -> None:
+    for number in (1, 2):
+        put(home, numbered(home, number), number, number * 100)
+    plan = follow(home)
+    assert (value_at(plan, 150), value_at(plan, 250)) == (1, 2)
+    versions.vacuum(home, 1 << 62, keep=1)
+    assert (value_at(plan, 150), value_at(plan, 250)) == (1, 2)
+
+
+def test_a_table_built_anew_at_the_same_path_is_another_table(home: Home) -> None:
+    put(home, numbered(home, 1), 1, 100)
+    old = follow(home)
+    assert value_at(old, 150) == 1
+    for folder in ("versions", "data"):
+        home.remove(folder)
+    put(home, numbered(home, 7), 1, 900)
+    row_type = pa.struct([pa.field("c0", pa.int64())])
+    new = LookupPlan("2:k", home, 900, None, ("v",), "row", row_type)
+    assert value_at(new, 950) == 7
+
+
+def test_a_note_reports_once_what_was_looked_up_since_the_last(home: Home) -> None:
+    stored(home)
+    plan = plan_of(home, "row")
+    answered(plan, [1, 2])
+    answered(plan, [1])
+    (first, *others) = full.note(plan, 3).to_pylist()
+    assert first["ns"] > 0
+    assert first["version"] == 1
+    assert others == [None, None]
+    again = full.note(plan, 2)
+    assert again.to_pylist() == [None, None]
+    assert again.type == full.NOTE_TYPE
+
+
+def test_notes_of_two_joins_are_kept_apart(home: Home) -> None:
+    stored(home)
+    one = plan_of(home, "row")
+    other = LookupPlan("2:k", home, 100, 1, one.columns, "row", ROW)
+    answered(one, [1])
+    assert full.note(other, 1).to_pylist() == [None]
+    assert full.note(one, 1).to_pylist()[0]["version"] == 1
+
+
+def test_a_note_of_nothing_is_empty(home: Home) -> None:
+    plan = plan_of(home, "row")
+    assert len(full.note(plan, 0)) == 0
+    assert full.note(plan, 0).type == full.NOTE_TYPE
+
+
+def test_a_plan_travels_small_and_compares_equal(home: Home) -> None:
+    stored(home)
+    plan = plan_of(home, "rows")
+    answered(plan, [1])  # what is opened stays with the process, not with the plan
+    shipped = pickle.dumps(plan)
+    assert len(shipped) < 2_000
+    again = pickle.loads(shipped)
+    assert again == plan
+    assert answered(again, [1]).to_pylist() == [[A]]
+
+
+def test_a_plan_answers_in_a_process_that_has_no_spark(home: Home) -> None:
+    stored(home)
+    code = (
+        "import pickle, sys; import pyarrow as pa; from bsjoin.cache import full\n"
+        "plan = pickle.loads(sys.stdin.buffer.read())\n"
+        "print(full.answer(plan, pa.array([2, 3]), None, []).to_pylist())\n"
+        "assert not [name for name in sys.modules if name.split('.')[0] in ('pyspark', 'py4j')]\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=pickle.dumps(plan_of(home, "rows")),
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        check=True,
+    )
+    assert done.stdout.decode().strip() == str([[B, C, D], None])

@@ -1,0 +1,192 @@
+"""The hash index against a dictionary."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from bsjoin.index import HashIndex
+
+LOW, HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+SPECIAL = [LOW, LOW + 1, -1, 0, 1, HIGH - 1, HIGH]
+
+anything = st.integers(LOW, HIGH)
+special = st.sampled_from(SPECIAL)
+
+
+@st.composite
+def clustered(draw: st.DrawFn) -> int:
+    """A hash near one of three places, so that a few buckets hold nearly all rows."""
+    return draw(st.sampled_from([LOW, -(1 << 40), 1 << 62])) + draw(st.integers(0, 50))
+
+
+one_hash = st.one_of(anything, special, clustered(), st.integers(-5, 5))
+hash_lists = st.lists(one_hash, min_size=1, max_size=200)
+
+
+def ascending(hashes: list[int]) -> NDArray[np.int64]:
+    return np.array(sorted(hashes), np.int64)
+
+
+def runs_of(hashes: NDArray[np.int64]) -> dict[int, tuple[int, int]]:
+    """The model: first row and number of rows of each hash."""
+    values, first, counts = np.unique(hashes, return_index=True, return_counts=True)
+    return {int(v): (int(f), int(c)) for v, f, c in zip(values, first, counts, strict=True)}
+
+
+def check_probes(index: HashIndex, model: dict[int, tuple[int, int]], probes: list[int]) -> None:
+    wanted = np.array(probes, np.int64)
+    rows, found = index.probe(wanted)
+    assert ((rows >= 0) & (rows <= index.rows)).all()
+    assert index.has(rows, wanted).tolist() == found.tolist()
+    assert found.tolist() == [hash_ in model for hash_ in probes]
+    assert rows[found].tolist() == [model[hash_][0] for hash_ in probes if hash_ in model]
+    lengths = index.run_lengths(rows[found])
+    assert lengths.tolist() == [model[hash_][1] for hash_ in probes if hash_ in model]
+
+
+@settings(max_examples=300, deadline=None)
+@given(hash_lists, st.lists(one_hash, max_size=100))
+def test_probes_find_what_a_dictionary_finds(stored: list[int], others: list[int]) -> None:
+    hashes = ascending(stored)
+    index = HashIndex.build(hashes)
+    index._check()
+    check_probes(index, runs_of(hashes), [*stored, *others])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), hash_lists)
+def test_equal_hashes_of_different_keys_are_separate_runs(
+    data: st.DataObject, stored: list[int]
+) -> None:
+    hashes = ascending(stored)
+    n = len(hashes)
+    flags = data.draw(st.lists(st.booleans(), min_size=n - 1, max_size=n - 1))
+    same_key = (hashes[1:] == hashes[:-1]) & np.array(flags, np.bool_)
+    index = HashIndex.build(hashes, same_key)
+    index._check()
+    starts = [0, *(np.flatnonzero(~same_key) + 1).tolist()]
+    ends = [*starts[1:], n]
+    assert index.run_lengths(np.array(starts)).tolist() == np.subtract(ends, starts).tolist()
+    assert index.next_run(np.array(starts)).tolist() == ends
+    rows, _ = index.probe(hashes)
+    # A probe finds the first run of its hash; the caller steps on with next_run.
+    assert rows.tolist() == [runs_of(hashes)[int(hash_)][0] for hash_ in hashes]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(hash_lists, min_size=1, max_size=5), st.data())
+def test_joining_the_indexes_of_neighbours_is_indexing_them_together(
+    parts: list[list[int]], data: st.DataObject
+) -> None:
+    hashes = ascending([hash_ for part in parts for hash_ in part])
+    n = len(hashes)
+    flags = data.draw(st.lists(st.booleans(), min_size=n - 1, max_size=n - 1))
+    # A cut may fall between two rows of one hash, not of one key.
+    cuts = sorted(data.draw(st.sets(st.integers(0, n), max_size=4)) - {0, n})
+    same_key = (hashes[1:] == hashes[:-1]) & np.array(flags, np.bool_)
+    same_key[[cut - 1 for cut in cuts]] = False
+    bounds = [0, *cuts, n]
+    joined = HashIndex.concat(
+        [HashIndex.build(hashes[a:b], same_key[a : b - 1]) for a, b in pairwise(bounds)]
+    )
+    joined._check()
+    whole = HashIndex.build(hashes, same_key)
+    assert (joined.base, joined.shift) == (whole.base, whole.shift)
+    for name in ("hashes", "directory", "runs"):
+        assert np.array_equal(getattr(joined, name), getattr(whole, name)), name
+
+
+@pytest.mark.parametrize("hash_", SPECIAL)
+def test_one_row_is_found_and_its_neighbours_are_not(hash_: int) -> None:
+    index = HashIndex.build(np.array([hash_], np.int64))
+    index._check()
+    assert index.rows == 1
+    check_probes(index, {hash_: (0, 1)}, SPECIAL)
+
+
+@pytest.mark.parametrize("hash_", SPECIAL)
+def test_rows_that_all_have_the_same_hash_are_one_run(hash_: int) -> None:
+    index = HashIndex.build(np.full(1000, hash_, np.int64))
+    index._check()
+    check_probes(index, {hash_: (0, 1000)}, SPECIAL)
+
+
+@pytest.mark.parametrize("spread", ["even", "ends", "one cluster", "cluster and ends"])
+def test_large_tables_of_any_spread_are_found_whole(spread: str) -> None:
+    random = np.random.default_rng(7)
+    even = random.integers(LOW, HIGH, 20_000, np.int64, endpoint=True)
+    cluster = np.arange(20_000, dtype=np.int64) * 3 + (1 << 50)
+    hashes = {
+        "even": even,
+        "ends": np.array([LOW, LOW, HIGH, HIGH], np.int64),
+        "one cluster": cluster,
+        "cluster and ends": np.concatenate([[LOW], cluster[:2_000], [HIGH]]).astype(np.int64),
+    }[spread]
+    hashes = np.sort(hashes)
+    index = HashIndex.build(hashes)
+    index._check()
+    probes = np.concatenate([hashes, hashes + 1, np.array(SPECIAL, np.int64), even[:100]])
+    check_probes(index, runs_of(hashes), probes.tolist())
+
+
+def test_a_table_without_duplicates_keeps_no_runs() -> None:
+    assert HashIndex.build(np.arange(5, dtype=np.int64)).runs is None
+    assert HashIndex.build(np.array([1, 1], np.int64)).runs is not None
+    different = HashIndex.build(np.array([1, 1], np.int64), np.array([False]))
+    assert different.runs is None
+
+
+@settings(max_examples=50, deadline=None)
+@given(hash_lists)
+def test_the_directory_is_at_most_twice_as_long_as_the_table(stored: list[int]) -> None:
+    index = HashIndex.build(ascending(stored))
+    assert len(index.directory) <= 2 * index.rows + 2
+
+
+def test_probing_with_nothing_answers_nothing() -> None:
+    index = HashIndex.build(np.array([1, 2], np.int64))
+    nothing = np.array([], np.int64)
+    rows, found = index.probe(nothing)
+    assert rows.tolist() == found.tolist() == []
+    assert index.has(nothing, nothing).tolist() == []
+    assert index.run_lengths(nothing).tolist() == []
+
+
+def test_an_index_over_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="1 to"):
+        HashIndex.build(np.array([], np.int64))
+
+
+def test_building_leaves_its_input_alone() -> None:
+    hashes = np.array([3, 3, 9], np.int64)
+    same_key = np.array([True, False])
+    HashIndex.build(hashes, same_key)
+    assert hashes.tolist() == [3, 3, 9]
+    assert same_key.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"hashes": np.array([5, 1, HIGH], np.int64)},
+        {"hashes": np.array([1, 5, 7], np.int64)},
+        {"directory": np.array([0, 1, 1], np.int32)},
+        {"runs": np.array([3, 1], np.int32)},
+        {"runs": np.array([2, 1], np.int32)},
+        {"runs": np.array([0, 1], np.int32)},
+    ],
+    ids=["order", "sentinel", "directory", "long run", "run over two hashes", "empty run"],
+)
+def test_the_check_notices_broken_invariants(broken: dict[str, np.ndarray]) -> None:
+    good = HashIndex.build(np.array([1, 5], np.int64))
+    good._check()
+    fields = {"hashes": good.hashes, "directory": good.directory, "runs": good.runs, **broken}
+    index = HashIndex(base=good.base, shift=good.shift, **fields)  # type: ignore[arg-type]
+    with pytest.raises(AssertionError):
+        index._check()

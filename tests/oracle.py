@@ -1,0 +1,235 @@
+"""The oracle: what Spark's own join answers, and an exact comparison with what bsjoin answers.
+
+`expected` is Spark's join with the names of the contract. `check` holds all join types of one
+table against it at the price of two Spark actions; `assert_same` compares two results.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import reduce
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from bsjoin import BatchTable
+
+__all__ = [
+    "FUZZ",
+    "HOWS",
+    "assert_same",
+    "assert_same_rows",
+    "assert_same_schema",
+    "check",
+    "collected",
+    "expected",
+    "rows_of_all",
+    "rows_of_spark",
+    "settings",
+]
+
+# Few examples with many rows each, since every one costs Spark actions; always the same ones;
+# and none is made smaller, which would take minutes.
+FUZZ = hypothesis.settings(
+    max_examples=8,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
+
+HOWS = ("inner", "left", "semi", "anti")
+_SPARK_HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_anti"}
+_ID, _FOUND = "__id", "__found"
+
+On = str | Sequence[str] | Mapping[str, str] | None
+
+
+def key_pairs(on: On, stream: DataFrame, batch: DataFrame) -> list[tuple[str, str]]:
+    """The key columns as (stream's name, table's name)."""
+    if on is None:
+        return [(name, name) for name in stream.columns if name in batch.columns]
+    if isinstance(on, str):
+        return [(on, on)]
+    return list(on.items()) if isinstance(on, Mapping) else [(name, name) for name in on]
+
+
+def expected(
+    stream: DataFrame,
+    batch: DataFrame,
+    on: On,
+    how: str = "inner",
+    select: Sequence[str] | None = None,
+    suffix: str = "_batch",
+) -> DataFrame:
+    """Spark's own join: the stream's columns, then the table's, named as the contract says."""
+    left, right, condition, brought = _sides(stream, batch, on, select)
+    joined = left.join(right, condition, _SPARK_HOW[how])
+    names = list(stream.columns)
+    if how in ("semi", "anti"):
+        return joined.toDF(*names)
+    names += [name + suffix if name in stream.columns else name for name, _ in brought]
+    return joined.select(*left.columns, *(hidden for _, hidden in brought)).toDF(*names)
+
+
+def _sides(
+    stream: DataFrame, batch: DataFrame, on: On, select: Sequence[str] | None
+) -> tuple[DataFrame, DataFrame, Column, list[tuple[str, str]]]:
+    """Both sides under names that cannot clash, the condition, and the table's columns to bring."""
+    pairs = key_pairs(on, stream, batch)
+    left = stream.toDF(*(f"s{i}" for i in range(len(stream.columns))))
+    right = batch.toDF(*(f"b{i}" for i in range(len(batch.columns))))
+    condition = F.lit(True)
+    for s, b in pairs:
+        equal = F.col(f"s{stream.columns.index(s)}") == F.col(f"b{batch.columns.index(b)}")
+        condition = condition & equal
+    keys = {b for _, b in pairs}
+    wanted = [name for name in batch.columns if name not in keys] if select is None else select
+    return left, right, condition, [(name, f"b{batch.columns.index(name)}") for name in wanted]
+
+
+def check(
+    stream: DataFrame,
+    batch: DataFrame,
+    on: On,
+    hows: Iterable[str] = HOWS,
+    select: Sequence[str] | None = None,
+    suffix: str = "_batch",
+    table: BatchTable | None = None,
+) -> None:
+    """Hold bsjoin against Spark for several join types, in one Spark action each."""
+    hows = list(hows)
+    if table is None:
+        table = BatchTable.build(batch, on=[b for _, b in key_pairs(on, stream, batch)])
+    results = {}
+    for how in hows:
+        brought = {} if how in ("semi", "anti") else {"select": select}
+        results[how] = table.join(stream, on, how=how, suffix=suffix, **brought)
+        spark_says = expected(stream, batch, on, how, select, suffix)
+        assert_same_schema(results[how], spark_says, f"how={how!r}")
+    right_rows = rows_of_spark(stream, batch, on, select)
+    for how, rows in rows_of_all(results).items():
+        assert_same_rows(rows, right_rows[how], f"how={how!r}")
+
+
+def rows_of_spark(
+    stream: DataFrame, batch: DataFrame, on: On, select: Sequence[str] | None = None
+) -> dict[str, pa.Table]:
+    """The rows of all join types, from one left join whose stream's rows are numbered."""
+    left, right, condition, brought = _sides(stream, batch, on, select)
+    joined = (
+        left.withColumn(_ID, F.monotonically_increasing_id())
+        .join(right.withColumn(_FOUND, F.lit(True)), condition, "left")
+        .select(*left.columns, *(hidden for _, hidden in brought), _ID, _FOUND)
+    )
+    joined = collected(joined)
+    rows = joined.drop_columns([_ID, _FOUND])
+    found = joined[_FOUND].is_valid()
+    ids = joined[_ID].to_numpy()
+    first = np.zeros(len(ids), np.bool_)
+    first[np.unique(ids, return_index=True)[1]] = True
+    once = rows.select(range(len(left.columns))).filter(pa.array(first))
+    once_found = found.filter(pa.array(first))
+    return {
+        "inner": rows.filter(found),
+        "left": rows,
+        "semi": once.filter(once_found),
+        "anti": once.filter(pc.invert(once_found)),
+    }
+
+
+def rows_of_all(results: Mapping[str, DataFrame]) -> dict[str, pa.Table]:
+    """The rows of several results whose columns begin with the same types, from one action."""
+    return apart(together(results), results)
+
+
+def together(results: Mapping[str, DataFrame]) -> DataFrame:
+    """The union of several results, each row under its result's name."""
+    widest = max(results.values(), key=lambda df: len(df.columns))
+    types = [field.dataType for field in widest.schema.fields]
+    tagged = []
+    for name, df in results.items():
+        there = df.toDF(*(f"c{i}" for i in range(len(df.columns))))
+        lacking = [
+            F.lit(None).cast(dtype).alias(f"c{i}")
+            for i, dtype in enumerate(types)
+            if i >= len(df.columns)
+        ]
+        tagged.append(there.select(F.lit(name).alias("name"), "*", *lacking))
+    return reduce(DataFrame.union, tagged)
+
+
+def apart(union: DataFrame, results: Mapping[str, DataFrame]) -> dict[str, pa.Table]:
+    """The rows of a union, given back to the results that it is made of."""
+    rows = collected(union)
+    return {
+        name: rows.filter(pc.equal(rows["name"], name)).select(range(1, 1 + len(df.columns)))
+        for name, df in results.items()
+    }
+
+
+def collected(df: DataFrame) -> pa.Table:
+    """All rows, as they come: `toArrow` fails on a null struct whose fields are not nullable."""
+    return pa.Table.from_batches(df._collect_as_arrow(empty_list_if_zero_records=False))
+
+
+def assert_same(actual: DataFrame, expected: DataFrame, note: str = "") -> None:
+    """The same columns (name, type, nullability, metadata) and the same rows, in any order."""
+    assert_same_schema(actual, expected, note)
+    assert_same_rows(collected(actual), collected(expected), note)
+
+
+def assert_same_schema(actual: DataFrame, expected: DataFrame, note: str = "") -> None:
+    assert actual.schema.jsonValue() == expected.schema.jsonValue(), (
+        f"{note} schema:\n{actual.schema.treeString()}\nis not\n{expected.schema.treeString()}"
+    )
+
+
+def assert_same_rows(actual: pa.Table, expected: pa.Table, note: str = "") -> None:
+    """The same rows, as often, in any order; NaN is NaN, and -0.0 is not 0.0."""
+    got, wanted = counted(actual), counted(expected)
+    assert got == wanted, (
+        f"{note} {actual.num_rows} rows, expected {expected.num_rows}\n"
+        f"too many: {(got - wanted).most_common(3)}\nlacking: {(wanted - got).most_common(3)}"
+    )
+
+
+def counted(table: pa.Table) -> Counter[tuple[Any, ...]]:
+    """How often each row occurs."""
+    if not table.num_columns:
+        return Counter({(): table.num_rows})
+    return Counter(zip(*map(_cells, table.columns), strict=True))
+
+
+def _cells(column: pa.ChunkedArray) -> list[Any]:
+    """Values that are equal exactly when Spark would print them the same way."""
+    kind = column.type
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time(kind):
+        column = column.cast(pa.int64())  # the whole range, beyond Python's years
+    elif pa.types.is_date(kind):
+        column = column.cast(pa.int32())
+    elif pa.types.is_floating(kind) or pa.types.is_nested(kind):
+        return list(map(repr, column.to_pylist()))  # tells -0.0 from 0.0; NaN is "nan"
+    return column.to_pylist()
+
+
+@contextmanager
+def settings(spark: SparkSession, **values: str) -> Iterator[None]:
+    """Session settings for a while; dots are written as double underscores."""
+    names = {name.replace("__", "."): value for name, value in values.items()}
+    before = {name: spark.conf.get(name, None) for name in names}
+    try:
+        for name, value in names.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            spark.conf.unset(name) if old is None else spark.conf.set(name, old)

@@ -1,0 +1,88 @@
+"""Small sources, results and running streams for the tests that use Spark."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+import bsjoin
+
+
+def files(folder: Path) -> list[Path]:
+    """Every file below a folder."""
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def write_parquet(file: Path, **columns: Any) -> None:
+    """Write one Parquet file at once; a file that is there is replaced."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    hidden = file.with_name(f".{file.name}")
+    pq.write_table(pa.table(columns), hidden)
+    os.replace(hidden, file)
+
+
+def rows(df: DataFrame) -> list[tuple[Any, ...]]:
+    """The rows of a result as sorted tuples; null sorts first."""
+    found = [tuple(row) for row in df.collect()]
+    return sorted(found, key=lambda row: [(value is not None, value) for value in row])
+
+
+class Feed:
+    """A stream that reads one file per micro-batch, and what a query makes of it.
+
+    Args:
+        spark: the session.
+        folder: where the files go, and the query's checkpoint.
+    """
+
+    def __init__(self, spark: SparkSession, folder: Path):
+        self.spark = spark
+        self.source = folder / "stream"
+        self.source.mkdir(parents=True)
+        self.checkpoint = folder / "checkpoint"
+        self.added = 0
+        self.results: dict[int, list[tuple[Any, ...]]] = {}
+
+    @property
+    def stream(self) -> DataFrame:
+        """The probe side, with one column ``k``."""
+        reader = self.spark.readStream.schema("k long").option("maxFilesPerTrigger", 1)
+        return reader.parquet(str(self.source))
+
+    def add(self, *keys: int | None) -> None:
+        """Add the keys of one more micro-batch."""
+        file = self.source / f"{self.added:04d}.parquet"
+        write_parquet(file, k=pa.array(keys, pa.int64()))
+        # The file source takes the oldest file first.
+        stamp = 1_700_000_000 + self.added
+        os.utime(file, (stamp, stamp))
+        self.added += 1
+
+    def start(self, joined: DataFrame) -> StreamingQuery:
+        """Run a query; its rows, sorted, are in ``results`` by the number of the micro-batch."""
+
+        def keep(batch: DataFrame, number: int) -> None:
+            self.results[number] = rows(batch)
+
+        writer = joined.writeStream.foreachBatch(keep)
+        return writer.option("checkpointLocation", str(self.checkpoint)).start()
+
+    def forget_last_commit(self) -> int:
+        """Make the last micro-batch look interrupted; its number."""
+        number = max(
+            int(p.name) for p in (self.checkpoint / "commits").iterdir() if p.name.isdigit()
+        )
+        for path in (self.checkpoint / "commits").glob(f"*{number}*"):
+            path.unlink()
+        return number
+
+
+def cycles(query: StreamingQuery) -> list[bsjoin.CycleProgress]:
+    """The figures of the micro-batches that had rows."""
+    return [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]

@@ -1,0 +1,262 @@
+"""Segments: every Arrow type that Spark knows comes back as it went in."""
+
+from __future__ import annotations
+
+import datetime
+import pickle
+import re
+from dataclasses import replace
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bsjoin.errors import DamagedTableError
+from bsjoin.store import Home, Segment, SegmentInfo, merge_segments, write_segment
+from bsjoin.store.segment import checksum
+
+UTC = datetime.UTC
+MOMENT = datetime.datetime(2024, 2, 29, 12, 30, 0, 123456)
+POINT = pa.struct([pa.field("x", pa.int32()), pa.field("label", pa.string())])
+
+VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "null": (pa.null(), [None, None, None]),
+    "bool": (pa.bool_(), [True, None, False]),
+    "int8": (pa.int8(), [-128, None, 127]),
+    "int16": (pa.int16(), [-(1 << 15), None, 5]),
+    "int32": (pa.int32(), [-(1 << 31), None, 5]),
+    "int64": (pa.int64(), [-(1 << 63), None, (1 << 63) - 1]),
+    "float": (pa.float32(), [-0.5, None, float("inf")]),
+    "double": (pa.float64(), [1e300, None, -1.5]),
+    "decimal": (pa.decimal128(38, 10), [Decimal("-1.5000000000"), None, Decimal(10) ** 20]),
+    "string": (pa.string(), ["", None, "Grüße, 世界 " * 50]),
+    "binary": (pa.binary(), [b"", None, bytes(range(256))]),
+    "date": (pa.date32(), [datetime.date(1, 1, 1), None, datetime.date(9999, 12, 31)]),
+    "timestamp": (pa.timestamp("us", "UTC"), [MOMENT.replace(tzinfo=UTC), None, None]),
+    "timestamp_ntz": (pa.timestamp("us"), [MOMENT, None, datetime.datetime(1600, 1, 1)]),
+    "duration": (pa.duration("us"), [datetime.timedelta(days=-1), None, datetime.timedelta(1)]),
+    "list": (pa.list_(pa.int64()), [[], None, [1, None, 3]]),
+    "list of text": (pa.list_(pa.string()), [["", "a"], None, []]),
+    "struct": (POINT, [{"x": 1, "label": None}, None, {"x": None, "label": "b"}]),
+    "map": (pa.map_(pa.string(), pa.int64()), [[("a", 1), ("b", None)], None, []]),
+    "list of structs": (
+        pa.list_(POINT),
+        [[{"x": 1, "label": "a"}, None], None, [{"x": None, "label": None}]],
+    ),
+    "struct of all": (
+        pa.struct(
+            [
+                pa.field("list", pa.list_(pa.list_(pa.int16()))),
+                pa.field("map", pa.map_(pa.int32(), POINT)),
+                pa.field("decimal", pa.decimal128(10, 2)),
+            ]
+        ),
+        [
+            {"list": [[1], None, []], "map": [(1, {"x": 7, "label": "z"})], "decimal": None},
+            None,
+            {"list": None, "map": None, "decimal": Decimal("1.25")},
+        ],
+    ),
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home.of(tmp_path)
+
+
+def one_segment(
+    home: Home, hashes: list[int], rows: pa.Table, keys: int = 0
+) -> tuple[SegmentInfo, Segment]:
+    info = write_segment(home, "data/x/0000-000", np.array(hashes, np.int64), rows, keys)
+    return info, Segment(home, info, keys)
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_values_of_every_type_come_back(home: Home, kind: str) -> None:
+    dtype, values = VALUES[kind]
+    column = pa.array(values, dtype)
+    _, segment = one_segment(home, [10, 20, 30], pa.table({"v": column}))
+    taken = segment.take(0, np.array([2, 0, 1, 1, 2], np.int64))
+    assert taken.type == dtype
+    assert taken.to_pylist() == column.take(pa.array([2, 0, 1, 1, 2])).to_pylist()
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_missing_rows_are_null_whatever_number_stands_there(home: Home, kind: str) -> None:
+    dtype, values = VALUES[kind]
+    column = pa.array(values, dtype)
+    _, segment = one_segment(home, [10, 20, 30], pa.table({"v": column}))
+    rows = np.array([-1, 2, -1, 0], np.int64)
+    taken = segment.take(0, rows, rows < 0)
+    assert taken.type == dtype
+    kept = column.to_pylist()
+    assert taken.to_pylist() == [None, kept[2], None, kept[0]]
+    all_missing = segment.take(0, np.array([-1, -1], np.int64), np.array([True, True]))
+    assert all_missing.to_pylist() == [None, None]
+    assert segment.take(0, np.array([], np.int64)).to_pylist() == []
+
+
+@pytest.mark.parametrize("kind", ["string", "binary", "list", "struct", "bool"])
+def test_a_slice_of_a_larger_table_is_stored_as_the_slice(home: Home, kind: str) -> None:
+    dtype, values = VALUES[kind]
+    rows = pa.table({"v": pa.array([*values, *values], dtype)}).slice(2, 3)
+    _, segment = one_segment(home, [1, 2, 3], rows)
+    assert segment.take(0, np.arange(3)).to_pylist() == rows.column("v").to_pylist()
+
+
+def test_rows_in_many_chunks_are_one_segment(home: Home) -> None:
+    chunked = pa.chunked_array([["a"], [], ["b", None], ["c"]], pa.string())
+    info, segment = one_segment(home, [1, 2, 3, 4], pa.table({"v": chunked}))
+    assert info.rows == 4
+    assert segment.take(0, np.arange(4)).to_pylist() == ["a", "b", None, "c"]
+
+
+def test_a_table_without_columns_is_found_by_its_hashes(home: Home) -> None:
+    rows = pa.table({"v": pa.array([1, 2, 3])}).select([])
+    info, segment = one_segment(home, [5, 5, 9], rows)
+    assert (info.rows, info.keys, info.longest_run) == (3, 2, 2)
+    assert segment.find(np.array([9, 5, 4], np.int64), []).tolist() == [2, 0, -1]
+
+
+def test_the_info_counts_rows_keys_and_the_longest_run(home: Home) -> None:
+    info, _ = one_segment(home, [-3, 1, 1, 1, 2, 2], pa.table({"v": pa.array(range(6))}))
+    assert (info.rows, info.keys, info.longest_run, info.first_hash) == (6, 3, 3, -3)
+    for name, size, expected in zip(info.files, info.sizes, info.checksums, strict=True):
+        path = home.fetch(name)
+        assert path.stat().st_size == size
+        with path.open("rb") as file:
+            assert checksum(file) == expected
+    assert SegmentInfo.from_json(info.to_json()) == info
+    assert pickle.loads(pickle.dumps(info)) == info
+
+
+def test_equal_content_has_equal_checksums(home: Home) -> None:
+    rows = pa.table({"v": pa.array(["a", "b"])})
+    hashes = np.array([1, 2], np.int64)
+    infos = [write_segment(home, f"data/{name}/s", hashes, rows, 0) for name in "xy"]
+    assert infos[0].checksums == infos[1].checksums
+    other = write_segment(home, "data/z/s", hashes, pa.table({"v": pa.array(["a", "c"])}), 0)
+    assert other.checksums[0] == infos[0].checksums[0]  # the index
+    assert other.checksums[1] != infos[0].checksums[1]
+
+
+KEYED = st.tuples(
+    st.integers(-1, 2),  # few hashes: most keys collide
+    st.sampled_from(["", "a", "b", "ab"]),
+    st.sampled_from([b"", b"\0", b"a"]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(KEYED, min_size=1, max_size=40), st.lists(KEYED, max_size=15), st.data())
+def test_keys_whose_hashes_collide_are_told_apart(
+    tmp_path_factory: pytest.TempPathFactory,
+    stored: list[tuple[int, str, bytes]],
+    others: list[tuple[int, str, bytes]],
+    data: st.DataObject,
+) -> None:
+    stored = sorted(stored)
+    rows = pa.table(
+        {
+            "k0": pa.array([text for _, text, _ in stored], pa.string()),
+            "k1": pa.array([raw for _, _, raw in stored], pa.binary()),
+            "v": pa.array(range(len(stored))),
+        }
+    )
+    home = Home.of(tmp_path_factory.mktemp("collide"))
+    info, segment = one_segment(home, [hash_ for hash_, _, _ in stored], rows, keys=2)
+    segment.index._check()
+    assert info.keys == len(set(stored))
+    assert info.longest_run == max(stored.count(key) for key in stored)
+
+    probes = data.draw(st.permutations([*stored, *others]))
+    keys = [
+        pa.array([text for _, text, _ in probes], pa.string()),
+        pa.array([raw for _, _, raw in probes], pa.binary()),
+    ]
+    found = segment.find(np.array([hash_ for hash_, _, _ in probes], np.int64), keys)
+    expected = [stored.index(key) if key in stored else -1 for key in probes]
+    assert found.tolist() == expected
+    present = found[found >= 0]
+    lengths = segment.index.run_lengths(present).tolist()
+    assert lengths == [stored.count(key) for key in probes if key in stored]
+
+
+def test_a_null_key_equals_nothing_even_where_its_hash_is_stored(home: Home) -> None:
+    rows = pa.table({"k0": pa.array(["a", "b"]), "v": pa.array([1, 2])})
+    _, segment = one_segment(home, [7, 7], rows, keys=1)
+    found = segment.find(np.array([7, 7], np.int64), [pa.array([None, "b"])])
+    assert found.tolist() == [-1, 1]
+
+
+def test_columns_have_the_numbers_of_the_table_that_was_written(home: Home) -> None:
+    # Their names do not matter: a column may be called like a compared key.
+    rows = pa.Table.from_arrays([pa.array(["a"]), pa.array([1])], names=["k0", "k0"])
+    _, segment = one_segment(home, [7], rows, keys=1)
+    assert segment.find(np.array([7]), [pa.array(["a"])]).tolist() == [0]
+    assert segment.take(0, np.array([0])).to_pylist() == ["a"]
+    assert segment.take(1, np.array([0])).to_pylist() == [1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(KEYED, min_size=1, max_size=40), st.data())
+def test_merged_segments_are_the_segment_of_all_rows(
+    tmp_path_factory: pytest.TempPathFactory,
+    stored: list[tuple[int, str, bytes]],
+    data: st.DataObject,
+) -> None:
+    stored = sorted(stored)
+    hashes = np.array([hash_ for hash_, _, _ in stored], np.int64)
+    rows = pa.table(
+        {
+            "k0": pa.array([text for _, text, _ in stored], pa.string()),
+            "k1": pa.array([raw for _, _, raw in stored], pa.binary()),
+            "v": pa.array([[number] * (number % 3) for number in range(len(stored))]),
+        }
+    )
+    n = len(stored)
+    cuts = sorted(data.draw(st.sets(st.integers(0, n), max_size=4)) - {0, n})
+    cuts = [cut for cut in cuts if stored[cut] != stored[cut - 1]]
+    home = Home.of(tmp_path_factory.mktemp("merge"))
+    whole = write_segment(home, "data/whole/0000", hashes, rows, 2)
+    parts = [
+        write_segment(home, f"data/parts/{a}", hashes[a:b], rows.slice(a, b - a), 2)
+        for a, b in pairwise([0, *cuts, n])
+    ]
+    merged = merge_segments(home, "data/parts/merged", parts)
+    assert merged == replace(whole, name="data/parts/merged")
+    assert home.names("data/parts") == sorted(name.rsplit("/", 1)[1] for name in merged.files)
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_values_of_every_type_are_merged(home: Home, kind: str) -> None:
+    dtype, values = VALUES[kind]
+    rows = pa.table({"v": pa.array(values, dtype)})
+    parts = [
+        write_segment(home, f"data/x/{i}", np.array([i], np.int64), rows.slice(i, 1), 0)
+        for i in range(3)
+    ]
+    segment = Segment(home, merge_segments(home, "data/x/merged", parts), 0)
+    assert segment.column(0).to_pylist() == rows.column("v").to_pylist()
+    assert segment.column(0).type == dtype
+
+
+@pytest.mark.parametrize("file", [0, 1])
+@pytest.mark.parametrize("left", [None, 0, 100])
+def test_opening_a_missing_or_cut_file_names_it(home: Home, file: int, left: int | None) -> None:
+    info, _ = one_segment(home, [1, 2], pa.table({"v": pa.array(["a", "b"])}))
+    name = info.files[file]
+    path = home.fetch(name)
+    if left is None:
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:left])
+    with pytest.raises(DamagedTableError, match=re.escape(name)):
+        Segment(home, info, 0).take(0, np.array([0]))

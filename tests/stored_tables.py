@@ -1,0 +1,71 @@
+"""Small stored tables for the tests of the pure core; no Spark."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from bsjoin.store import Home, KeyColumn, Manifest, write_segment
+
+
+def store(
+    home: Home,
+    hashes: Sequence[int],
+    rows: pa.Table,
+    *,
+    compared: int = 0,
+    cuts: Sequence[int] = (),
+    unique: bool = False,
+) -> Manifest:
+    """Write sorted rows as segments and make their manifest, not yet published.
+
+    Args:
+        home: where to.
+        hashes: the hash of each row's key, ascending.
+        rows: the compared keys, then the other columns.
+        compared: how many columns are compared keys.
+        cuts: rows before which a new segment begins.
+        unique: what the manifest says of the keys.
+    """
+    folder = f"data/{uuid.uuid4().hex}"
+    bounds = [0, *cuts, len(hashes)]
+    segments = [
+        write_segment(
+            home,
+            f"{folder}/{number:04d}-000",
+            np.array(hashes[start:end], np.int64),
+            rows.slice(start, end - start),
+            compared,
+        )
+        for number, (start, end) in enumerate(itertools.pairwise(bounds))
+        if end > start
+    ]
+    return Manifest(
+        version=0,
+        activates_at_us=0,
+        created_at_us=0,
+        build_s=0.25,
+        keys=(KeyColumn("k", "bigint"),),
+        compared=compared,
+        unique=unique,
+        schema=rows.schema,
+        spark_schema="{}",
+        segments=tuple(segments),
+        fingerprint=None,
+    )
+
+
+def numbered(home: Home, value: int = 0, rows: int = 3) -> Manifest:
+    """A table with keys 0, 1, … whose column ``v`` says ``value`` everywhere."""
+    return store(home, range(rows), pa.table({"v": pa.array([value] * rows, pa.int64())}))
+
+
+def put(home: Home, draft: Manifest, version: int, activates_at_us: int) -> Manifest:
+    """Publish a version under a given number and time."""
+    manifest = draft.published_as(version, activates_at_us, activates_at_us)
+    assert home.create(f"versions/{version:08d}.json", manifest.to_bytes())
+    return manifest

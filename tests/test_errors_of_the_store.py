@@ -1,0 +1,341 @@
+"""A store that cannot be used is an error at the call, and nothing half-built stays behind."""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from spark_samples import files
+
+import bsjoin
+from bsjoin import BatchTable, Full, Stats
+from bsjoin._spark import build as build_module
+from bsjoin.errors import (
+    DamagedTableError,
+    DuplicateKeyError,
+    NotATableError,
+    OtherKeysError,
+    StoreAccessError,
+    StoreError,
+    StoreFullError,
+)
+from bsjoin.store import Home, SegmentInfo
+
+
+@pytest.fixture
+def people(spark: SparkSession) -> DataFrame:
+    """Keys 0 to 9, one row each."""
+    return spark.range(10).selectExpr("id AS k", "concat('name ', id) AS name")
+
+
+@pytest.fixture
+def stream(spark: SparkSession) -> DataFrame:
+    return spark.range(3).withColumnRenamed("id", "k")
+
+
+@pytest.fixture(scope="module")
+def a_table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A stored table; the tests only read it."""
+    path = tmp_path_factory.mktemp("store") / "people"
+    people = spark.range(10).selectExpr("id AS k", "concat('name ', id) AS name")
+    BatchTable.build(people, on="k", path=path, fingerprint="one")
+    return path
+
+
+@pytest.fixture
+def a_copy(a_table: Path, tmp_path: Path) -> Path:
+    """A copy of the stored table, to be damaged."""
+    return Path(shutil.copytree(a_table, tmp_path / "copy"))
+
+
+def test_a_folder_without_a_table_cannot_be_opened(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("mine")
+    for path in (tmp_path, tmp_path / "notes", tmp_path / "nowhere"):
+        with pytest.raises(NotATableError) as error:
+            BatchTable.open(path)
+        assert str(path) in str(error.value)
+        assert "BatchTable.build" in str(error.value)
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_file_is_no_table(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(StoreError) as error:
+        BatchTable.open(tmp_path / "file")
+    assert "must be a folder" in str(error.value)
+
+
+def test_a_table_of_another_format_is_neither_opened_nor_built_over(
+    people: DataFrame, a_copy: Path
+) -> None:
+    manifest = a_copy / "versions" / "00000001.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 99}))
+    before = files(a_copy)
+    for call in (
+        lambda: BatchTable.open(a_copy),
+        lambda: BatchTable.build(people, on="k", path=a_copy),
+    ):
+        with pytest.raises(NotATableError, match=r"format 99.*reads format 1"):
+            call()
+    assert files(a_copy) == before
+
+
+@pytest.mark.parametrize(
+    ("sql", "on", "wanted"),
+    [
+        ("id AS k, cast(id AS int) AS other", "other", "other (integer)"),
+        ("cast(id AS int) AS k", "k", "k (integer)"),
+        ("id AS k, id AS other", ["k", "other"], "k (long), other (long)"),
+    ],
+)
+def test_a_path_that_holds_a_table_of_other_keys_is_not_built_over(
+    spark: SparkSession, a_table: Path, sql: str, on: Any, wanted: str
+) -> None:
+    table = spark.sql(f"SELECT {sql} FROM range(3)")
+    before = files(a_table)
+    with pytest.raises(OtherKeysError) as error:
+        BatchTable.build(table, on=on, path=a_table)
+    assert str(a_table) in str(error.value)
+    assert "k (long)" in str(error.value)
+    assert wanted in str(error.value)
+    with pytest.raises(OtherKeysError):
+        bsjoin.join(table, table, on=on, cache=Full(store=a_table))
+    assert files(a_table) == before
+
+
+@pytest.mark.parametrize("on", ["name", ["k", "name"], {"k": "name"}])
+def test_a_table_is_joined_on_its_own_keys_only(people: DataFrame, a_table: Path, on: Any) -> None:
+    table = BatchTable.open(a_table)
+    with pytest.raises(OtherKeysError) as error:
+        table.join(people, on)
+    assert "['k']" in str(error.value)
+    assert "'name'" in str(error.value)
+
+
+def test_a_stream_without_the_tables_key_is_told_its_name(
+    spark: SparkSession, a_table: Path
+) -> None:
+    with pytest.raises(bsjoin.errors.ColumnError, match="the stream has no column 'k'"):
+        bsjoin.join(spark.range(3), BatchTable.open(a_table))
+
+
+def test_a_built_table_takes_no_cache_option(stream: DataFrame, a_table: Path) -> None:
+    with pytest.raises(bsjoin.errors.ArgumentError, match="already built"):
+        bsjoin.join(stream, BatchTable.open(a_table), cache=Full())
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("id AS k", "lacks the columns ['name']"),
+        ("id AS key, 'x' AS name", "lacks the columns ['k']"),
+        ("id AS k, 1 AS name", "'name' is int in the new table and string"),
+        ("cast(id AS int) AS k, 'x' AS name", "k (integer)"),
+        ("id AS k, 'x' AS name, 'y' AS name", "2 columns called 'name'"),
+    ],
+)
+def test_a_refresh_with_other_columns_is_refused(
+    spark: SparkSession, a_table: Path, sql: str, says: str
+) -> None:
+    before = files(a_table)
+    with pytest.raises((OtherKeysError, bsjoin.errors.ColumnError), match=re.escape(says)):
+        BatchTable.open(a_table).refresh(spark.sql(f"SELECT {sql} FROM range(3)"))
+    assert files(a_table) == before
+
+
+def damage(path: Path, kind: str) -> None:
+    content = bytearray(path.read_bytes())
+    if kind == "flip":
+        content[len(content) // 2] ^= 0xFF
+        path.write_bytes(content)
+    elif kind == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    else:
+        path.unlink()
+
+
+@pytest.mark.parametrize("kind", ["flip", "cut", "remove"])
+@pytest.mark.parametrize("ending", ["index.arrow", "1.arrow"])
+def test_a_damaged_table_is_found_when_it_is_opened_and_the_file_named(
+    a_copy: Path, kind: str, ending: str
+) -> None:
+    (victim,) = a_copy.glob(f"data/*/*.{ending}")
+    table = BatchTable.open(a_copy)
+    damage(victim, kind)
+    name = victim.relative_to(a_copy).as_posix()
+    for call in (
+        lambda: BatchTable.open(a_copy),
+        table.verify,
+    ):
+        with pytest.raises(DamagedTableError) as error:
+            call()
+        assert repr(name) in str(error.value)
+        assert str(a_copy) in str(error.value)
+        assert "Build the table again" in str(error.value)
+    assert BatchTable.open(a_copy, verify=False).stats().rows == 10
+
+
+@pytest.mark.parametrize(
+    "fingerprint", [None, "two", "one"], ids=["unknown", "changed", "unchanged"]
+)
+def test_building_a_damaged_table_again_repairs_it(
+    people: DataFrame, stream: DataFrame, a_copy: Path, fingerprint: str | None
+) -> None:
+    (victim,) = a_copy.glob("data/*/*.index.arrow")
+    damage(victim, "flip")
+    # What the error of a damaged table advises; the rows are the same as before.
+    table = BatchTable.build(people, on="k", path=a_copy, fingerprint=fingerprint)
+    assert BatchTable.open(a_copy).version == table.version
+    assert table.join(stream).count() == 3
+
+
+def test_a_path_below_a_file_cannot_be_built_in(
+    people: DataFrame, stream: DataFrame, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    path = tmp_path / "file" / "table"
+    for call in (
+        lambda: BatchTable.build(people, on="k", path=path),
+        lambda: bsjoin.join(stream, people, cache=Full(store=path)),
+        lambda: BatchTable.open(path),
+    ):
+        with pytest.raises(StoreAccessError) as error:
+            call()
+        assert str(path) in str(error.value)
+        assert "right to read and write" in str(error.value)
+    assert files(tmp_path) == [tmp_path / "file"]
+
+
+def test_a_url_with_credentials_is_refused_before_anything_runs(
+    people: DataFrame, stream: DataFrame
+) -> None:
+    for call in (
+        lambda: BatchTable.build(people, on="k", path="s3://me:s3cr3t@bucket/table"),
+        lambda: BatchTable.open("s3://me:s3cr3t@bucket/table"),
+        lambda: bsjoin.join(stream, people, cache=Full(store="s3://me:s3cr3t@bucket/table")),
+    ):
+        with pytest.raises(StoreError, match="credentials") as error:
+            call()
+        assert "s3cr3t" not in str(error.value)
+
+
+@pytest.fixture
+def small_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers that cannot write a file of more than 1,000 bytes, while they write segments.
+
+    A limit on the size of files gives the errors of a full disk, and needs no rights.
+    """
+    write = build_module.write_segment
+
+    def write_little(
+        home: Home, name: str, hashes: np.ndarray, rows: pa.Table, keys: int
+    ) -> SegmentInfo:
+        import resource
+
+        old = resource.getrlimit(resource.RLIMIT_FSIZE)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, old[1]))
+        try:
+            return write(home, name, hashes, rows, keys)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, old)
+
+    # The function that is shipped to the workers takes this one along by value.
+    monkeypatch.setattr(build_module, "write_segment", write_little)
+
+
+@pytest.mark.usefixtures("small_disk")
+def test_a_full_disk_is_an_error_and_nothing_of_the_build_stays(
+    people: DataFrame, stream: DataFrame, a_copy: Path, tmp_path: Path
+) -> None:
+    large = people.select("k", F.repeat("name", 10_000).alias("name"))
+    fresh = tmp_path / "fresh"
+    for call in (
+        lambda: BatchTable.build(large, on="k", path=fresh),
+        lambda: bsjoin.join(stream, large, cache=Full(store=fresh)),
+    ):
+        with pytest.raises(StoreFullError) as error:
+            call()
+        assert str(fresh) in str(error.value)
+        assert "free space" in str(error.value)
+    assert files(fresh) == []
+    with pytest.raises(NotATableError):
+        BatchTable.open(fresh)
+
+    before = files(a_copy)
+    with pytest.raises(StoreFullError):
+        BatchTable.open(a_copy).refresh(large)
+    assert files(a_copy) == before
+    assert BatchTable.open(a_copy).version == 1
+
+
+def test_a_disk_that_fills_while_pieces_are_merged_is_the_same_error(
+    people: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def merge(home: Home, name: str, parts: list[SegmentInfo]) -> SegmentInfo:
+        with home.writing(f"{name}.index.arrow") as path:
+            path.write_bytes(b"half")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(build_module, "merge_segments", merge)
+    with pytest.raises(StoreFullError, match="no space left"):
+        BatchTable.build(people, on="k", path=tmp_path / "t")
+    assert files(tmp_path / "t") == []
+
+
+def test_an_error_of_the_source_is_sparks_own_and_nothing_of_the_build_stays(
+    people: DataFrame, tmp_path: Path
+) -> None:
+    broken = people.withColumn("name", F.expr("if(k < 9, name, raise_error('I am broken'))"))
+    with pytest.raises(PySparkException, match="I am broken"):
+        BatchTable.build(broken, on="k", path=tmp_path / "t")
+    assert files(tmp_path / "t") == []
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        ("id % 9", "k0=0"),
+        ("concat('key ', id % 9)", "k0='key 0'"),
+    ],
+)
+def test_a_key_that_occurs_twice_in_a_unique_table_is_shown(
+    spark: SparkSession, stream: DataFrame, tmp_path: Path, key: str, shown: str
+) -> None:
+    # The name of the key is one that the stored table uses for itself.
+    table = spark.sql(f"SELECT {key} AS k0, id AS v FROM range(10)")
+    for call in (
+        lambda: BatchTable.build(table, on="k0", path=tmp_path / "t", unique=True),
+        lambda: bsjoin.join(table.select("k0"), table, cache=Full(unique=True)),
+    ):
+        with pytest.raises(DuplicateKeyError) as error:
+            call()
+        assert "unique on ['k0']" in str(error.value)
+        assert shown in str(error.value)
+        assert "leave unique out" in str(error.value)
+    assert files(tmp_path / "t") == []
+
+
+def test_a_refresh_that_breaks_a_promise_of_uniqueness_leaves_the_table_as_it_was(
+    people: DataFrame, tmp_path: Path
+) -> None:
+    table = BatchTable.build(people, on="k", path=tmp_path / "t", unique=True)
+    before = files(tmp_path / "t")
+    with pytest.raises(DuplicateKeyError, match="k=3"):
+        table.refresh(people.union(people.where("k = 3")))
+    with pytest.raises(DuplicateKeyError):
+        BatchTable.open(tmp_path / "t").refresh(people.union(people))
+    assert files(tmp_path / "t") == before
+    assert isinstance(table.stats(), Stats)

@@ -1,0 +1,208 @@
+"""A stored table's life: built, opened, joined, refreshed, verified, vacuumed."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from spark_samples import files, rows
+
+import bsjoin
+from bsjoin import BatchTable, Full
+from bsjoin._spark import build as build_module
+from bsjoin.errors import VersionGoneError
+
+
+def table_of(spark: SparkSession, version: int, keys: int = 5) -> DataFrame:
+    """Keys 0, 1, …, each with the version in the column ``v``."""
+    return spark.range(keys).selectExpr("id AS k", f"{version} AS v")
+
+
+@pytest.fixture
+def stream(spark: SparkSession) -> DataFrame:
+    return spark.range(3, 7).withColumnRenamed("id", "k")
+
+
+def test_a_table_is_built_opened_joined_refreshed_and_vacuumed(
+    spark: SparkSession, stream: DataFrame, tmp_path: Path
+) -> None:
+    begun = datetime.now(UTC)
+    built = BatchTable.build(table_of(spark, 1), on="k", path=tmp_path / "t")
+    table = BatchTable.open(str(tmp_path / "t"))
+    assert table.path == built.path == str(tmp_path / "t")
+    assert (table.keys, table.columns, table.version) == (["k"], ["k", "v"], 1)
+    assert repr(table) == f"BatchTable({table.path!r}, on=['k'], version=1)"
+    first = table.join(stream, how="left")
+    assert rows(first) == [(3, 1), (4, 1), (5, None), (6, None)]
+
+    assert table.refresh(table_of(spark, 2, keys=7)) == 2
+    assert built.version == table.version == 2
+    # A batch result keeps the version it was planned with; a new one has the newest.
+    assert rows(first) == [(3, 1), (4, 1), (5, None), (6, None)]
+    assert (
+        rows(table.join(stream))
+        == rows(bsjoin.join(stream, table))
+        == [(k, 2) for k in (3, 4, 5, 6)]
+    )
+    listed = table.versions()
+    assert [(version.number, version.rows) for version in listed] == [(1, 5), (2, 7)]
+    assert begun <= listed[0].created_at <= listed[1].created_at <= datetime.now(UTC)
+    assert sum(version.bytes for version in listed) == sum(
+        file.stat().st_size for file in files(tmp_path / "t" / "data")
+    )
+    table.verify()
+
+    assert table.vacuum() == []  # version 1 was in use a moment ago
+    assert table.vacuum(keep=2, older_than=0) == []
+    assert table.vacuum(older_than=timedelta(0)) == [1]
+    assert [version.number for version in table.versions()] == [2]
+    assert len({file.parent for file in files(tmp_path / "t" / "data")}) == 1
+    table.verify()
+
+
+def test_a_result_whose_version_was_vacuumed_before_it_ran_fails_and_says_so(
+    spark: SparkSession, stream: DataFrame, tmp_path: Path
+) -> None:
+    table = BatchTable.build(table_of(spark, 1), on="k", path=tmp_path / "t")
+    waiting = table.join(stream)
+    table.refresh(table_of(spark, 2))
+    assert table.vacuum(older_than="0 s") == [1]
+    with pytest.raises(PySparkException, match=VersionGoneError.__name__) as error:
+        waiting.collect()
+    assert "version 1 of the table" in str(error.value)
+    assert "[2]" in str(error.value)
+    assert "plan it again" in str(error.value)
+
+
+def test_stats_are_those_of_the_newest_version(spark: SparkSession, tmp_path: Path) -> None:
+    df = spark.range(10).selectExpr("nullif(id % 4, 3) AS k", "id AS v")
+    table = BatchTable.build(df, on="k", path=tmp_path / "t")
+    stats = table.stats()
+    # Keys 0, 0, 0, 1, 1, 1, 2, 2; rows with a null key match nothing and are not stored.
+    assert (stats.rows, stats.keys, stats.longest_run, stats.version) == (8, 3, 3, 1)
+    assert stats.segments == 1
+    assert stats.bytes == sum(file.stat().st_size for file in files(tmp_path / "t" / "data"))
+    assert 0 < stats.build_s < 300
+
+
+def test_a_refresh_with_the_same_rows_makes_no_version(spark: SparkSession, tmp_path: Path) -> None:
+    table = BatchTable.build(table_of(spark, 1), on="k", path=tmp_path / "t")
+    before = files(tmp_path / "t")
+    # Other columns do not matter, nor does their order.
+    again = table_of(spark, 1).select("v", F.lit("new").alias("more"), "k")
+    assert table.refresh(again) == 1
+    assert files(tmp_path / "t") == before
+
+
+def test_an_empty_table_matches_nothing_until_it_is_refreshed(
+    spark: SparkSession, stream: DataFrame, tmp_path: Path
+) -> None:
+    table = BatchTable.build(table_of(spark, 1).where("k < 0"), on="k", path=tmp_path / "t")
+    stats = table.stats()
+    assert (stats.rows, stats.keys, stats.segments, stats.longest_run) == (0, 0, 0, 0)
+    table.verify()
+    assert rows(table.join(stream)) == []
+    assert rows(table.join(stream, how="left"))[0] == (3, None)
+    assert rows(table.join(stream, how="anti")) == [(3,), (4,), (5,), (6,)]
+    assert table.refresh(table_of(spark, 1)) == 2
+    assert rows(table.join(stream, how="semi")) == [(3,), (4,)]
+    assert table.refresh(table_of(spark, 1).where("k < 0")) == 3
+    assert rows(table.join(stream)) == []
+
+
+def test_a_table_larger_than_a_segment_has_several(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    df = spark.range(60_000).selectExpr("id AS k", "repeat(string(id), 20) AS v")
+    probes = spark.range(0, 60_010, 7).withColumnRenamed("id", "k")
+    expected = rows(probes.join(df, "k").selectExpr("k", "xxhash64(v)"))
+    shapes = {}
+    # Pieces of at most 1 MB; the second time, merged by tasks into segments of 64 MB.
+    monkeypatch.setattr(build_module, "_PIECE_BYTES", 1 << 20)
+    for limit in (1 << 20, 64 << 20):
+        table = BatchTable.build(df, on="k", path=tmp_path / str(limit), segment_bytes=limit)
+        table.verify()
+        stats = table.stats()
+        assert (stats.rows, stats.keys) == (60_000, 60_000)
+        assert len(files(tmp_path / str(limit) / "data")) == 3 * stats.segments
+        shapes[limit] = stats.segments
+        assert rows(table.join(probes).selectExpr("k", "xxhash64(v)")) == expected
+    assert shapes[1 << 20] > 3
+    assert shapes[64 << 20] == 1
+
+
+def test_columns_may_have_the_names_that_bsjoin_uses_itself(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    names = ["k0", "h", "c0", "c1", "none", "first", "count", "ns", "version", "name", "a`b", "a.b"]
+    columns = [F.concat(F.lit(f"{name} "), "id").alias(name) for name in names]
+    df = spark.range(3).select(*columns)
+    table = BatchTable.build(df, on="k0", path=tmp_path / "t")
+    probe = df.select("k0", F.lit(1).alias("h"))
+    result = table.join(probe)
+    assert result.columns == ["k0", "h", "h_batch", *names[2:]]
+    assert rows(result)[2] == ("k0 2", 1, *(f"{name} 2" for name in names[1:]))
+
+
+def test_one_query_may_join_several_tables_and_one_table_twice(
+    spark: SparkSession, stream: DataFrame, tmp_path: Path
+) -> None:
+    table = BatchTable.build(table_of(spark, 1), on="k", path=tmp_path / "t")
+    next_one = stream.withColumn("next", F.col("k") - 2)
+    twice = table.join(table.join(next_one, how="left"), {"next": "k"}, suffix="_next")
+    both = bsjoin.join(twice, spark.range(4).selectExpr("id AS next", "id * 10 AS ten"), "next")
+    assert both.columns == ["k", "next", "v", "v_next", "ten"]
+    assert rows(both) == [(3, 1, 1, 1, 10), (4, 2, 1, 1, 20), (5, 3, None, 1, 30)]
+
+
+def test_the_sessions_settings_are_left_as_they_are(
+    spark: SparkSession, stream: DataFrame, tmp_path: Path
+) -> None:
+    def settings() -> tuple[Any, ...]:
+        return spark.conf.getAll, sorted(spark.sparkContext.getConf().getAll())
+
+    environment, before = dict(os.environ), settings()
+    table = BatchTable.build(table_of(spark, 1), on="k", path=tmp_path / "t")
+    table.join(stream).collect()
+    bsjoin.join(stream, table_of(spark, 1), cache=Full(store=tmp_path / "u")).collect()
+    assert settings() == before
+    assert dict(os.environ) == environment
+
+
+def test_arguments_are_left_as_they_are(
+    spark: SparkSession, stream: DataFrame, tmp_path: Path
+) -> None:
+    df = table_of(spark, 1).withColumn("w", F.lit("x"))
+    keys, pairs, select = ["k"], {"k": "k"}, ["w", "v"]
+    cache = Full(store=tmp_path / "t")
+    kept = (df.schema.json(), stream.schema.json(), repr(cache))
+    table = BatchTable.build(df, on=keys, path=tmp_path / "u")
+    for joined in (
+        bsjoin.join(stream, df, pairs, select=select, cache=cache),
+        table.join(stream, keys, select=select),
+    ):
+        assert joined.columns == ["k", "w", "v"]
+    assert (keys, pairs, select) == (["k"], {"k": "k"}, ["w", "v"])
+    assert (df.schema.json(), stream.schema.json(), repr(cache)) == kept
+
+
+def test_a_table_lives_behind_a_url_too(
+    spark: SparkSession, stream: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # local:// takes the way of a remote file system, and the workers see the same files.
+    path = f"local://{tmp_path}/t"
+    built = BatchTable.build(table_of(spark, 1), on="k", path=path)
+    assert built.path == path
+    table = BatchTable.open(path)
+    assert rows(table.join(stream)) == [(3, 1), (4, 1)]
+    assert table.refresh(table_of(spark, 2)) == 2
+    assert rows(table.join(stream)) == [(3, 2), (4, 2)]
+    assert table.vacuum(older_than=0) == [1]
+    table.verify()
+    assert len({file.parent for file in files(tmp_path / "t" / "data")}) == 1

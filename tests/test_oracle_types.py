@@ -1,0 +1,173 @@
+"""Key types: for every supported type and pair of types bsjoin answers what Spark's join does."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracle import FUZZ, HOWS, check
+from oracle import settings as spark_settings
+from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A key type: its Arrow type, values that are known to be difficult, and all the others."""
+
+    arrow: pa.DataType
+    special: Sequence[Any]
+    others: st.SearchStrategy[Any]
+
+
+_NUMBERS = """
+    0 1 -1 1.5 5.50 0.0001 -0.01 3.1415926535 127 -128 128 -129 255 300 32767 -32768 32768 65536
+    99999999.99 -99999999.99 2147483647 -2147483648 2147483648 4294967296 9223372036854775807
+    -9223372036854775808 9223372036854775808 99999999999999999999
+    1234567890123456789012.345 -1234567890123456789012.345
+"""
+NUMBERS = [Decimal(text) for text in _NUMBERS.split()]
+_EXACT = Context(prec=60)
+
+
+def integer(arrow: pa.DataType) -> Kind:
+    low, high = -(2 ** (arrow.bit_width - 1)), 2 ** (arrow.bit_width - 1) - 1
+    special = [int(n) for n in NUMBERS if n == int(n) and low <= n <= high]
+    return Kind(arrow, special, st.integers(low, high))
+
+
+def decimal(precision: int, scale: int) -> Kind:
+    end = 10**precision - 1
+    special = [
+        n
+        for n in (*NUMBERS, Decimal(end).scaleb(-scale, _EXACT))
+        if -end <= n.scaleb(scale, _EXACT) <= end and not math.fmod(n.scaleb(scale, _EXACT), 1)
+    ]
+    others = st.integers(-end, end).map(lambda n: Decimal(n).scaleb(-scale, _EXACT))
+    return Kind(pa.decimal128(precision, scale), special, others)
+
+
+_FLOATS = [0.0, -0.0, 1.0, 0.5, -1.5, math.nan, math.inf, -math.inf, 16777217.0, 1e-45, 2.0**-149]
+_MICROS = [0, 1, -1, 1_700_000_000_000_000, -62_135_596_800_000_000, 253_402_300_799_999_999]
+_DAYS = [dt.date(1, 1, 1), dt.date(1582, 10, 10), dt.date(1970, 1, 1), dt.date(9999, 12, 31)]
+_TEXTS = ["", " ", "a", "A", "a\x00", "é", "e\u0301", "日本語", "𝄞", "x" * 3000, "x" * 2999 + "y"]
+
+KINDS = {
+    "byte": integer(pa.int8()),
+    "short": integer(pa.int16()),
+    "int": integer(pa.int32()),
+    "long": integer(pa.int64()),
+    "decimal(10,2)": decimal(10, 2),
+    "decimal(12,4)": decimal(12, 4),
+    "decimal(18,0)": decimal(18, 0),
+    "decimal(25,3)": decimal(25, 3),
+    "decimal(38,10)": decimal(38, 10),
+    "float": Kind(pa.float32(), [*_FLOATS, 0.1], st.floats(width=32)),
+    "double": Kind(pa.float64(), [*_FLOATS, 0.1, 0.1 + 2**-55, 5e-324], st.floats()),
+    "date": Kind(pa.date32(), _DAYS, st.dates()),
+    "timestamp": Kind(pa.timestamp("us", "UTC"), _MICROS, st.integers(-(2**55), 2**55)),
+    "timestamp_ntz": Kind(pa.timestamp("us"), _MICROS, st.integers(-(2**55), 2**55)),
+    "string": Kind(pa.string(), _TEXTS, st.text(st.characters(exclude_categories=["Cs"]))),
+    "binary": Kind(pa.binary(), [t.encode() for t in _TEXTS] + [b"\xff\x00"], st.binary()),
+    "boolean": Kind(pa.bool_(), [True, False], st.booleans()),
+}
+
+WIDTHS = [
+    ("byte", "long"),
+    ("long", "byte"),
+    ("short", "int"),
+    ("int", "short"),
+    ("decimal(10,2)", "decimal(12,4)"),
+    ("decimal(12,4)", "decimal(10,2)"),
+    ("decimal(25,3)", "decimal(10,2)"),
+    ("decimal(10,2)", "decimal(38,10)"),
+    ("decimal(38,10)", "decimal(25,3)"),
+    ("decimal(10,2)", "int"),
+    ("byte", "decimal(10,2)"),
+    ("decimal(38,10)", "long"),
+    ("long", "decimal(38,10)"),
+    ("long", "decimal(18,0)"),
+    ("float", "double"),
+    ("double", "float"),
+]
+PAIRS = [*((name, name) for name in KINDS), *WIDTHS]
+
+
+def table(fields: Sequence[tuple[str, pa.DataType]], columns: Sequence[Sequence[Any]]) -> pa.Table:
+    arrays = [pa.array(c, type_) for c, (_, type_) in zip(columns, fields, strict=True)]
+    return pa.table(arrays, [name for name, _ in fields])
+
+
+@pytest.mark.parametrize(("left", "right"), PAIRS, ids=lambda kind: kind)
+def test_every_pair_of_key_types_matches_as_in_spark(
+    spark: SparkSession, left: str, right: str
+) -> None:
+    """All difficult values of both types, nulls and duplicates on both sides."""
+    probes = [*KINDS[left].special, None] * 2
+    stored = [*KINDS[right].special, None]
+    stored += stored[::3] if PAIRS.index((left, right)) % 3 else []  # sometimes all unique
+    stream = table([("k", KINDS[left].arrow), ("i", pa.int32())], [probes, range(len(probes))])
+    batch = table([("v", pa.int32()), ("key", KINDS[right].arrow)], [range(len(stored)), stored])
+    hows = HOWS if left == right else ("left", "anti")
+    check(spark.createDataFrame(stream), spark.createDataFrame(batch), {"k": "key"}, hows=hows)
+
+
+@st.composite
+def sides(draw: st.DrawFn) -> tuple[pa.Table, pa.Table, dict[str, str]]:
+    """A stream, a table and the mapping of one to three key columns of any types."""
+    pairs = draw(st.lists(st.sampled_from(PAIRS), min_size=1, max_size=3))
+    fields: tuple[list[Any], list[Any]] = ([], [])
+    pools: tuple[list[Any], list[Any]] = ([], [])
+    for number, pair in enumerate(pairs):
+        kinds = [KINDS[name] for name in pair]
+        shared = [value for value in kinds[0].special if value in kinds[1].special]
+        common = draw(st.lists(st.sampled_from(shared), min_size=1, max_size=3))
+        for side, kind in enumerate(kinds):
+            own = draw(st.lists(kind.others, max_size=1))
+            fields[side].append((f"{'kt'[side]}{number}", kind.arrow))
+            pools[side].append(st.sampled_from([*common, *own, None]))
+    tables = []
+    for names, pool in zip(fields, pools, strict=True):
+        rows = draw(st.lists(st.tuples(*pool), max_size=40))
+        columns = list(zip(*rows, strict=True)) or [()] * len(names)
+        order = draw(st.permutations([*range(len(names)), -1]))
+        all_names = [*names, ("n", pa.int32())]
+        all_columns = [*columns, range(len(rows))]
+        tables.append(table([all_names[i] for i in order], [all_columns[i] for i in order]))
+    mapping = draw(st.permutations([(f"k{i}", f"t{i}") for i in range(len(pairs))]))
+    return *tables, dict(mapping)
+
+
+@FUZZ
+@given(sides())
+def test_composite_keys_of_any_types_match_as_in_spark(
+    spark: SparkSession, case: tuple[pa.Table, pa.Table, dict[str, str]]
+) -> None:
+    stream, batch, on = case
+    check(spark.createDataFrame(stream), spark.createDataFrame(batch), on)
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kathmandu"])
+def test_a_session_time_zone_changes_no_match(spark: SparkSession, zone: str) -> None:
+    """Around the change of the clocks, as a single key and as a part of a key."""
+    with spark_settings(spark, spark__sql__session__timeZone=zone):
+        hours = [1_699_160_400_000_000 + 1_800_000_000 * i for i in range(12)]
+        fields = [
+            ("at", pa.timestamp("us", "UTC")),
+            ("wall", pa.timestamp("us")),
+            ("day", pa.date32()),
+        ]
+        days = [dt.date(2023, 11, 4), dt.date(2023, 11, 5), None]
+        stream = table(fields, [[*hours, None], [*hours[::-1], None], [*(days * 5)[:13]]])
+        batch = table(fields, [[*hours[3:], None], [*hours[:-3], None], (days[::-1] * 5)[:10]])
+        left, right = spark.createDataFrame(stream), spark.createDataFrame(batch)
+        check(left, right, "at")
+        check(left, right, ["wall"], hows=["left"])
+        check(left, right, {"day": "day", "at": "at"}, hows=["inner", "anti"])

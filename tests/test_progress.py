@@ -1,0 +1,119 @@
+"""The figures of a streaming join are exact, for every join type and every shape of table."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming import StreamingQueryListener
+from spark_samples import Feed, cycles
+
+import bsjoin
+from bsjoin import BatchTable
+
+HOWS = ["inner", "left", "semi", "anti"]
+MICRO_BATCHES: list[list[int | None]] = [
+    [1, 1, 2, 3, None, 99],
+    [99, None],
+]
+
+
+class Listener(StreamingQueryListener):
+    """Keeps what bsjoin reads from every event."""
+
+    def __init__(self) -> None:
+        self.seen: list[bsjoin.CycleProgress] = []
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        self.seen += [cycle for cycle in bsjoin.progress(event.progress) if cycle.rows_in]
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        pass
+
+
+def table_of(spark: SparkSession, counts: dict[int, int]) -> DataFrame:
+    """So many rows of each key."""
+    keys = ", ".join(f"({key}, {count})" for key, count in counts.items())
+    return spark.sql(
+        f"SELECT bigint(key) AS k, v FROM VALUES {keys} AS t(key, n) "
+        "LATERAL VIEW explode(sequence(1, n)) AS v"
+    )
+
+
+# What a worker answers differs: a row, a list of rows, or where many rows lie.
+SHAPES = {
+    "one row a key": {1: 1, 2: 1, 5: 1},
+    "a few rows": {1: 3, 2: 1, 5: 2},
+    "many rows": {1: 200, 2: 65, 5: 1},
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_figures_are_exact_for_every_join_type(
+    spark: SparkSession, tmp_path: Path, shape: str
+) -> None:
+    counts = SHAPES[shape]
+    unique = shape == "one row a key"
+    table = BatchTable.build(
+        table_of(spark, counts), on="k", path=tmp_path / "table", unique=unique
+    )
+    feed = Feed(spark, tmp_path)
+    for keys in MICRO_BATCHES:
+        feed.add(*keys)
+    listener = Listener()
+    spark.streams.addListener(listener)
+    try:
+        # The four joins of one stream run as one query: less to start, and names to keep apart.
+        joins = [
+            table.join(feed.stream, how=how).select("k", F.lit(how).alias("how"))  # type: ignore[arg-type]
+            for how in HOWS
+        ]
+        query = feed.start(joins[0].union(joins[1]).union(joins[2]).union(joins[3]))
+        query.processAllAvailable()
+        figures = cycles(query)
+        deadline = time.monotonic() + 30
+        while len(listener.seen) < len(figures) and time.monotonic() < deadline:
+            time.sleep(0.02)  # events come a moment after the progress
+    finally:
+        query.stop()
+        spark.streams.removeListener(listener)
+
+    assert len({cycle.join for cycle in figures}) == len(HOWS)
+    for number, keys in enumerate(MICRO_BATCHES):
+        made = Counter(row[-1] for row in feed.results[number])
+        found = [cycle for cycle in figures if cycle.batch_id == number]
+        assert len(found) == len(HOWS)
+        # Joins are listed in the order of their calls.
+        for how, cycle in zip(HOWS, found, strict=True):
+            assert cycle.on == ("k",)
+            hits = sum(key in counts for key in keys)
+            pairs = sum(counts.get(key, 0) for key in keys if key is not None)
+            assert cycle.rows_in == len(keys)
+            assert cycle.hits == hits
+            assert cycle.misses == len(keys) - hits
+            assert cycle.matches == (hits if how in ("semi", "anti") else pairs)
+            assert cycle.rows_out == made[how]
+            assert cycle.hit_rate == hits / len(keys)
+            assert cycle.table_version == 1
+            assert cycle.lookup_ms > 0
+    assert listener.seen == figures
+
+
+def test_a_query_without_a_join_has_no_figures(spark: SparkSession, tmp_path: Path) -> None:
+    feed = Feed(spark, tmp_path)
+    feed.add(1)
+    query = feed.start(feed.stream.observe("mine", F.count(F.lit(1)).alias("n")))
+    query.processAllAvailable()
+    assert bsjoin.progress(query) == []
+    assert bsjoin.progress(object()) == []

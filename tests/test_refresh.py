@@ -1,0 +1,205 @@
+"""A table that changes while a stream runs: one version per micro-batch, never backwards."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from spark_samples import Feed, cycles, write_parquet
+
+import bsjoin
+import bsjoin.table
+from bsjoin import BatchTable, Full
+
+
+def table_of(spark: SparkSession, version: int, keys: int = 4) -> DataFrame:
+    """Keys 0, 1, …, each with the version in the column ``v``."""
+    return spark.range(keys).selectExpr("id AS k", f"{version} AS v")
+
+
+@pytest.fixture
+def feed(spark: SparkSession, tmp_path: Path) -> Feed:
+    return Feed(spark, tmp_path)
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> BatchTable:
+    return BatchTable.build(table_of(spark, 1), on="k", path=tmp_path / "table")
+
+
+def versions_seen(feed: Feed) -> list[int]:
+    """The one version that each micro-batch has used, by the rows that it made."""
+    seen = [{row[-1] for row in feed.results[number]} for number in sorted(feed.results)]
+    assert all(len(versions) == 1 for versions in seen), seen
+    return [version for (version,) in seen]
+
+
+def test_a_refresh_is_used_by_the_next_micro_batch(
+    spark: SparkSession, feed: Feed, table: BatchTable
+) -> None:
+    query = feed.start(table.join(feed.stream))
+    expected = []
+    for version in (1, 2, 3):
+        if version > 1:
+            assert table.refresh(table_of(spark, version)) == version
+        for _ in range(2):
+            feed.add(0, 1, 2, 9)
+            query.processAllAvailable()
+            expected.append(version)
+    assert versions_seen(feed) == expected
+    assert [cycle.table_version for cycle in cycles(query)] == expected
+    assert feed.results[5] == [(0, 3), (1, 3), (2, 3)]
+
+
+def test_versions_that_come_at_any_moment_never_mix_and_never_go_back(
+    spark: SparkSession, feed: Feed, table: BatchTable
+) -> None:
+    for _ in range(3):
+        feed.add(*range(4), *range(4))
+    # Two tasks, in two workers, look up the rows of every micro-batch.
+    query = feed.start(table.join(feed.stream.repartition(2)))
+    refreshed = threading.Thread(
+        target=lambda: [table.refresh(table_of(spark, version)) for version in (2, 3)]
+    )
+    refreshed.start()
+    while refreshed.is_alive():
+        feed.add(*range(4), *range(4))
+        query.processAllAvailable()
+    feed.add(*range(4), *range(4))
+    query.processAllAvailable()
+    seen = versions_seen(feed)
+    assert seen == sorted(seen)
+    assert seen[0] == 1
+    assert seen[-1] == 3
+    assert [cycle.table_version for cycle in cycles(query)] == seen
+    assert {len(found) for found in feed.results.values()} == {8}
+
+
+@pytest.mark.parametrize(("stored", "how"), [(True, "left"), (False, "inner")])
+def test_keys_that_become_duplicates_bring_all_their_rows(
+    spark: SparkSession, feed: Feed, tmp_path: Path, stored: bool, how: str
+) -> None:
+    table = BatchTable.build(
+        table_of(spark, 1), on="k", path=tmp_path / "table" if stored else None
+    )
+    query = feed.start(table.join(feed.stream, how=how))
+    feed.add(1, 2)
+    query.processAllAvailable()
+    table.refresh(table_of(spark, 2).union(table_of(spark, 3, keys=2)))
+    feed.add(1, 2)
+    query.processAllAvailable()
+    assert feed.results == {0: [(1, 1), (2, 1)], 1: [(1, 2), (1, 3), (2, 2)]}
+    assert [cycle.rows_out for cycle in cycles(query)] == [2, 3]
+
+
+def test_a_column_that_was_never_null_may_become_null(
+    spark: SparkSession, feed: Feed, tmp_path: Path
+) -> None:
+    first = spark.range(3).selectExpr("id AS k", "id * 10 AS number", "string(id) AS text")
+    assert not any(field.nullable for field in first.schema.fields)
+    # Workers answer with one row to a key, and with a list of rows.
+    tables = [
+        BatchTable.build(first, on="k", path=tmp_path / str(unique), unique=unique)
+        for unique in (True, False)
+    ]
+    query = feed.start(tables[0].join(feed.stream).union(tables[1].join(feed.stream)))
+    feed.add(1, 2)
+    query.processAllAvailable()
+    nulls = "nullif(id * 10, 10) AS number", "nullif(string(id), '1') AS text"
+    for table in tables:
+        table.refresh(spark.range(3).selectExpr("id AS k", *nulls))
+    feed.add(1, 2)
+    query.processAllAvailable()
+    assert feed.results[0] == [(1, 10, "1")] * 2 + [(2, 20, "2")] * 2
+    assert feed.results[1] == [(1, None, None)] * 2 + [(2, 20, "2")] * 2
+
+
+@pytest.fixture
+def refreshers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[threading.Event]]:
+    """What ends the refreshing that ``join`` has begun; it ends with the test."""
+    begun: list[threading.Event] = []
+    start: Callable[..., threading.Event] = bsjoin.table.start_refreshing
+
+    def started(*args: Any) -> threading.Event:
+        begun.append(start(*args))
+        return begun[-1]
+
+    monkeypatch.setattr(bsjoin.table, "start_refreshing", started)
+    yield begun
+    for stop in begun:
+        stop.set()
+
+
+def test_a_source_of_files_is_read_again_at_an_interval(
+    spark: SparkSession,
+    feed: Feed,
+    tmp_path: Path,
+    refreshers: list[threading.Event],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    source = tmp_path / "source"
+    write_parquet(source / "0.parquet", k=pa.array([0, 1]), v=pa.array([1, 1]))
+    batch = spark.read.schema("k long, v long").parquet(str(source))
+    joined = bsjoin.join(feed.stream, batch, how="left", cache=Full(refresh="200 ms"))
+    assert len(refreshers) == 1
+    query = feed.start(joined)
+
+    def until(expected: list[tuple[Any, ...]]) -> None:
+        deadline = time.monotonic() + 60
+        while True:
+            feed.add(0, 1, 2)
+            query.processAllAvailable()
+            if feed.results[max(feed.results)] == expected:
+                return
+            assert time.monotonic() < deadline, feed.results
+            time.sleep(0.3)
+
+    until([(0, 1), (1, 1), (2, None)])
+    write_parquet(source / "0.parquet", k=pa.array([0, 1]), v=pa.array([2, 2]))
+    until([(0, 2), (1, 2), (2, None)])
+    write_parquet(source / "1.parquet", k=pa.array([2]), v=pa.array([3]))
+    until([(0, 2), (1, 2), (2, 3)])
+    # Reading the same again makes no version; so there are three, or four where a reading
+    # fell between two writes.
+    assert {cycle.table_version for cycle in cycles(query)} <= {1, 2, 3, 4}
+
+    with caplog.at_level(logging.WARNING, logger="bsjoin"):
+        (source / "0.parquet").rename(tmp_path / "gone")
+        write_parquet(source / "0.parquet", k=pa.array(["not", "a number"]))
+        deadline = time.monotonic() + 30
+        while not caplog.records and time.monotonic() < deadline:
+            time.sleep(0.1)
+    assert "refreshing the table" in caplog.records[0].getMessage()
+    # The stream goes on with what it has, and refreshing goes on with the source.
+    until([(0, 2), (1, 2), (2, 3)])
+    write_parquet(source / "0.parquet", k=pa.array([0, 1]), v=pa.array([4, 4]))
+    until([(0, 4), (1, 4), (2, 3)])
+
+
+def test_refreshing_can_be_started_and_stopped(
+    spark: SparkSession, feed: Feed, table: BatchTable, tmp_path: Path
+) -> None:
+    source = tmp_path / "source"
+    write_parquet(source / "0.parquet", k=pa.array([0]), v=pa.array([7], pa.int32()))
+    query = feed.start(table.join(feed.stream))
+    table.start_refreshing(spark.read.schema("k long, v int").parquet(str(source)), 0.1)
+    deadline = time.monotonic() + 60
+    while table.version == 1 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    table.stop_refreshing()
+    table.stop_refreshing()
+    feed.add(0)
+    query.processAllAvailable()
+    assert feed.results[0] == [(0, 7)]
+    time.sleep(0.5)  # a reading that had begun may end
+    version = table.version
+    write_parquet(source / "0.parquet", k=pa.array([0]), v=pa.array([8], pa.int32()))
+    time.sleep(0.5)
+    assert table.version == version
