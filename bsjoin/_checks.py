@@ -48,9 +48,9 @@ def table_side(batch: Any) -> None:
 
 def key_list(on: object) -> list[str]:
     """The key columns as a list of names."""
-    if isinstance(on, str):
+    if isinstance(on, str) and on:
         return [on]
-    if isinstance(on, Sequence) and on and len(set(on)) == len(on):
+    if isinstance(on, Sequence) and on and all(isinstance(name, str) for name in on):
         return list(on)
     raise ArgumentError(f"on={on!r}: give a column name, or a list of different column names")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -20,7 +21,13 @@ from bsjoin._spark.refresh import start_refreshing
 from bsjoin._spark.session import needed_since_us, refresh_files
 from bsjoin._spark.source import fingerprint as fingerprint_of
 from bsjoin.durations import seconds
-from bsjoin.errors import NotATableError, OtherKeysError
+from bsjoin.errors import (
+    ArgumentError,
+    DamagedTableError,
+    NotATableError,
+    OtherKeysError,
+    StoreError,
+)
 from bsjoin.options import Full
 from bsjoin.store import Home, Manifest, Stats, versions
 from bsjoin.store.temporary import temporary_home
@@ -32,6 +39,8 @@ if TYPE_CHECKING:
     from bsjoin._spark.columns import On
 
 __all__ = ["BatchTable", "Version"]
+
+_log = logging.getLogger("bsjoin")
 
 
 @dataclass(frozen=True)
@@ -70,7 +79,12 @@ class BatchTable:
         self._refreshing: threading.Event | None = None
 
     def __repr__(self) -> str:
-        return f"BatchTable({str(self._home)!r}, on={self.keys!r}, version={self.version})"
+        try:
+            manifest = versions.latest(self._home)
+        except StoreError as error:
+            return f"BatchTable({self.path!r}: {type(error).__name__})"
+        keys = [key.name for key in manifest.keys]
+        return f"BatchTable({self.path!r}, on={keys!r}, version={manifest.version})"
 
     @classmethod
     def build(
@@ -109,6 +123,8 @@ class BatchTable:
         _checks.table_side(df)
         names = names_of(df, "the table")
         keys = [names.find(name, "on") for name in _checks.key_list(on)]
+        if len(set(keys)) < len(keys):
+            raise ArgumentError(f"on={on!r} names a column twice")
         return cls._ensure(df, keys, names.columns, options)
 
     @classmethod
@@ -150,8 +166,8 @@ class BatchTable:
                 and before.fingerprint == mark
                 and _serves(before, columns, options)
             ):
-                versions.verify(home, before)
-                return table
+                if table._is_intact(before):
+                    return table
         table._build(df, keys, columns, mark, before)
         return table
 
@@ -177,10 +193,22 @@ class BatchTable:
         options = self._options
         layout = Layout(tuple(keys), tuple(columns), options.unique, options.segment_bytes)
         draft = build(df, self._home, layout, mark)
-        if before is not None and before.same_content(draft) and before.unique == draft.unique:
+        try:
+            if before is not None and before.same_as(draft) and self._is_intact(before):
+                draft.discard(self._home)
+                return before
+            return versions.publish(self._home, draft)
+        except BaseException:
             draft.discard(self._home)
-            return before
-        return versions.publish(self._home, draft)
+            raise
+
+    def _is_intact(self, manifest: Manifest) -> bool:
+        try:
+            versions.verify(self._home, manifest)
+        except DamagedTableError as error:
+            _log.warning("bsjoin: %s; it is built again now", error)
+            return False
+        return True
 
     def _check_same_keys(self, before: Manifest, keys: Sequence[tuple[str, DataType]]) -> None:
         built = [(key.name, key.type) for key in before.keys]
@@ -199,7 +227,7 @@ class BatchTable:
     @property
     def version(self) -> int:
         """The number of the newest version."""
-        return versions.numbers(self._home)[-1]
+        return versions.latest(self._home).version
 
     @property
     def keys(self) -> list[str]:

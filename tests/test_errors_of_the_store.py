@@ -92,6 +92,21 @@ def test_a_table_of_another_format_is_neither_opened_nor_built_over(
     assert files(a_copy) == before
 
 
+def test_a_table_whose_folder_has_gone_says_so(stream: DataFrame, a_copy: Path) -> None:
+    table = BatchTable.open(a_copy)
+    shutil.rmtree(a_copy)
+    for call in (
+        lambda: table.version,
+        lambda: table.keys,
+        table.stats,
+        lambda: table.join(stream),
+        lambda: table.refresh(stream),
+    ):
+        with pytest.raises(NotATableError):
+            call()
+    assert str(a_copy) in repr(table)
+
+
 @pytest.mark.parametrize(
     ("sql", "on", "wanted"),
     [
@@ -293,6 +308,20 @@ def test_a_disk_that_fills_while_pieces_are_merged_is_the_same_error(
     with pytest.raises(StoreFullError, match="no space left"):
         BatchTable.build(people, on="k", path=tmp_path / "t")
     assert files(tmp_path / "t") == []
+
+
+def test_a_disk_that_fills_when_a_version_is_published_is_the_same_error(
+    people: DataFrame, a_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = files(a_copy)
+
+    def create(home: Home, name: str, content: bytes) -> bool:
+        raise StoreFullError(f"cannot write {name!r} in {str(home)!r}: no space left")
+
+    monkeypatch.setattr(Home, "create", create)
+    with pytest.raises(StoreFullError, match="00000002"):
+        BatchTable.open(a_copy).refresh(people.limit(3))
+    assert files(a_copy) == before
 
 
 def test_an_error_of_the_source_is_sparks_own_and_nothing_of_the_build_stays(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import files, rows
@@ -16,6 +19,7 @@ from spark_samples import files, rows
 import bsjoin
 from bsjoin import BatchTable, Full
 from bsjoin._spark import build as build_module
+from bsjoin._spark import lookup as lookup_module
 from bsjoin.errors import VersionGoneError
 
 
@@ -190,6 +194,36 @@ def test_arguments_are_left_as_they_are(
         assert joined.columns == ["k", "w", "v"]
     assert (keys, pairs, select) == (["k"], {"k": "k"}, ["w", "v"])
     assert (df.schema.json(), stream.schema.json(), repr(cache)) == kept
+
+
+def test_what_is_shipped_to_workers_is_small_and_holds_no_session(
+    spark: SparkSession, stream: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped: list[Callable[..., Any]] = []
+    arrow_udf, writer = lookup_module.arrow_udf, build_module._writer
+
+    def seen_udf(function: Callable[..., Any], returned: object) -> object:
+        shipped.append(function)
+        return arrow_udf(function, returned)
+
+    def seen_writer(*arguments: Any) -> Callable[..., Any]:
+        shipped.append(writer(*arguments))
+        return shipped[-1]
+
+    monkeypatch.setattr(lookup_module, "arrow_udf", seen_udf)
+    monkeypatch.setattr(build_module, "_writer", seen_writer)
+    many = table_of(spark, 1).withColumn("v", F.explode(F.sequence(F.lit(1), F.lit(70))))
+    table = BatchTable.build(many, on="k", path=tmp_path / "t")
+    table.join(stream)
+    table.join(spark.readStream.format("rate").load(), {"value": "k"})
+    names = [function.__name__ for function in shipped]
+    assert names == ["write", *["bsjoin_lookup", "bsjoin_gather"], "bsjoin_lookup", *names[4:]]
+    assert set(names[4:]) == {"bsjoin_note", "bsjoin_gather"}
+    for function in shipped:
+        assert len(CloudPickleSerializer().dumps(function)) < 5_000
+        held = inspect.getclosurevars(function).nonlocals.values()
+        modules = {type(value).__module__.split(".")[0] for value in held}
+        assert modules <= {"builtins", "bsjoin", "pyarrow"}
 
 
 def test_a_table_lives_behind_a_url_too(

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import FUZZ, assert_same, check, expected
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
@@ -275,6 +275,7 @@ def test_other_session_settings_change_nothing(
         "d": pa.array((sums * 10)[:30], pa.decimal128(10, 2)),
         "t": pa.array((days * 15)[:30]),
         "b": pa.array([b"x", None, b""] * 10),
+        "o": pa.array([{"x": "a"}, None] * 15, pa.struct([pa.field("x", pa.string(), False)])),
         "n": pa.array([["x"], None, ["", None]] * 10, pa.list_(pa.string())),
     }
     with oracle.settings(spark, **changed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -11,12 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, cycles, write_parquet
 
 import bsjoin
 import bsjoin.table
-from bsjoin import BatchTable, Full
+from bsjoin import BatchTable, BSJoinError, Full
+from bsjoin.errors import OtherKeysError
 
 
 def table_of(spark: SparkSession, version: int, keys: int = 4) -> DataFrame:
@@ -119,6 +122,44 @@ def test_a_column_that_was_never_null_may_become_null(
     query.processAllAvailable()
     assert feed.results[0] == [(1, 10, "1")] * 2 + [(2, 20, "2")] * 2
     assert feed.results[1] == [(1, None, None)] * 2 + [(2, 20, "2")] * 2
+
+
+def test_a_promise_of_uniqueness_that_another_build_drops_loses_no_rows(
+    spark: SparkSession, feed: Feed, tmp_path: Path
+) -> None:
+    table = BatchTable.build(table_of(spark, 1), on="k", path=tmp_path / "table", unique=True)
+    query = feed.start(table.join(feed.stream))
+    feed.add(1)
+    query.processAllAvailable()
+    # Another application, or a restart with other options, builds over the same path.
+    with contextlib.suppress(BSJoinError):
+        doubled = table_of(spark, 2).union(table_of(spark, 3))
+        BatchTable.build(doubled, on="k", path=tmp_path / "table")
+    feed.add(1)
+    with contextlib.suppress(StreamingQueryException):
+        query.processAllAvailable()
+    # It may be refused, the stream may fail, but it must not answer with half the rows.
+    assert feed.results.get(1) in (None, [(1, 1)], [(1, 2), (1, 3)])
+    if query.exception() is not None:
+        assert "bsjoin.errors" in str(query.exception())
+
+
+@pytest.mark.parametrize("change", ["id AS k", "id AS k, 'text' AS v"], ids=["gone", "other type"])
+def test_a_column_that_another_build_changes_is_a_clear_error_of_the_stream(
+    spark: SparkSession, feed: Feed, table: BatchTable, change: str
+) -> None:
+    query = feed.start(table.join(feed.stream))
+    feed.add(1)
+    query.processAllAvailable()
+    with contextlib.suppress(OtherKeysError):
+        BatchTable.build(spark.range(3).selectExpr(*change.split(", ")), on="k", path=table.path)
+    feed.add(1)
+    with contextlib.suppress(StreamingQueryException):
+        query.processAllAvailable()
+    assert feed.results.get(1) in (None, [(1, 1)])
+    if query.exception() is not None:
+        assert "bsjoin.errors" in str(query.exception())
+        assert "'v'" in str(query.exception())
 
 
 @pytest.fixture

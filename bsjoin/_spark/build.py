@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +31,7 @@ from bsjoin.store import Home, KeyColumn, Manifest, SegmentInfo, merge_segments,
 
 __all__ = ["Layout", "build"]
 
-_SUMMARY = "name string, rows long, keys long, longest_run long, first_hash long, sizes array<long>, checksums array<string>, doubled string"  # noqa: E501
+_SUMMARY = "name string, rows long, keys long, longest_run long, first_hash long, sizes array<long>, checksums array<string>"
 _MAX_TASKS = 64
 _PIECE_BYTES = 64 << 20
 _HASH, _COMPARED = "h", "k{}"
@@ -103,8 +104,9 @@ def build(df: DataFrame, home: Home, layout: Layout, fingerprint: str | None = N
                 .toArrow()
                 .to_pylist()
             )
-            _check_unique(layout, summaries)
-            segments = _merged(df.sparkSession, home, folder, _segments(summaries), layout)
+            pieces = _segments(summaries)
+            _check_unique(df, layout, pieces)
+            segments = _merged(df.sparkSession, home, folder, pieces, layout)
         manifest = Manifest(
             version=0,
             activates_at_us=0,
@@ -141,7 +143,7 @@ def _writer(
     home: Home, folder: str, schema: pa.Schema, compared: int, layout: Layout
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that a build task runs over its sorted rows."""
-    unique, on, limit = layout.unique, layout.on, min(_PIECE_BYTES, layout.segment_bytes)
+    limit = min(_PIECE_BYTES, layout.segment_bytes)
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -151,11 +153,7 @@ def _writer(
         for number, (hashes, rows) in enumerate(_pieces(batches, schema, limit)):
             name = f"{folder}/{task}-{number:03d}"
             info = write_segment(home, name, hashes, rows, compared)
-            doubled = None
-            if unique and info.longest_run > 1:
-                doubled = _example(hashes, rows, on)
-            summary = {**info.to_json(), "doubled": doubled}
-            yield pa.RecordBatch.from_pylist([summary], _SUMMARY_ARROW)
+            yield pa.RecordBatch.from_pylist([info.to_json()], _SUMMARY_ARROW)
 
     return write
 
@@ -169,7 +167,6 @@ _SUMMARY_ARROW = pa.schema(
         ("first_hash", pa.int64()),
         ("sizes", pa.list_(pa.int64())),
         ("checksums", pa.list_(pa.string())),
-        ("doubled", pa.string()),
     ]
 )
 
@@ -212,19 +209,8 @@ def _piece(held: list[pa.RecordBatch], schema: pa.Schema) -> tuple[np.ndarray, p
     return hashes, pa.Table.from_arrays(columns, schema=schema)
 
 
-def _example(hashes: np.ndarray, rows: pa.Table, on: tuple[str, ...]) -> str:
-    """A key that occurs twice, for the error message."""
-    at = int(np.flatnonzero(hashes[1:] == hashes[:-1])[0])
-    row = rows.slice(at, 1)
-    known = {name: row.column(name)[0].as_py() for name in on if name in row.schema.names}
-    return ", ".join(f"{name}={value!r}" for name, value in known.items()) or "(not stored)"
-
-
 def _segments(summaries: list[dict[str, object]]) -> tuple[SegmentInfo, ...]:
-    infos = [
-        SegmentInfo.from_json({k: v for k, v in summary.items() if k != "doubled"})
-        for summary in summaries
-    ]
+    infos = [SegmentInfo.from_json(summary) for summary in summaries]
     return tuple(sorted(infos, key=lambda info: info.first_hash))
 
 
@@ -261,20 +247,24 @@ def _merger(home: Home) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
         for batch in batches:
             for row in batch.to_pylist():
                 pieces = [SegmentInfo.from_json(piece) for piece in json.loads(row["pieces"])]
-                merged = merge_segments(home, row["name"], pieces).to_json()
-                yield pa.RecordBatch.from_pylist([{**merged, "doubled": None}], _SUMMARY_ARROW)
+                merged = merge_segments(home, row["name"], pieces)
+                yield pa.RecordBatch.from_pylist([merged.to_json()], _SUMMARY_ARROW)
 
     return merge
 
 
-def _check_unique(layout: Layout, summaries: list[dict[str, object]]) -> None:
-    for summary in summaries:
-        if layout.unique and summary["longest_run"] != 1:
-            raise DuplicateKeyError(
-                f"the table is declared unique on {list(layout.on)}, but this key occurs in "
-                f"{summary['longest_run']} rows or more: {summary['doubled']}. Remove the "
-                "duplicates, or leave unique out"
-            )
+def _check_unique(df: DataFrame, layout: Layout, pieces: Sequence[SegmentInfo]) -> None:
+    if not layout.unique or all(piece.longest_run == 1 for piece in pieces):
+        return
+    keys = [df[_quoted(name)].alias(name) for name in layout.on]
+    counts = df.select(*keys).dropna().groupBy(*map(_quoted, layout.on)).count()
+    found = counts.where("count > 1").limit(1).toArrow().to_pylist()
+    *key, count = found[0].values() if found else ("?", "several")
+    example = ", ".join(f"{name}={value!r}" for name, value in zip(layout.on, key, strict=False))
+    raise DuplicateKeyError(
+        f"the table is declared unique on {list(layout.on)}, but this key occurs in {count} rows: "
+        f"{example}. Remove the duplicates, or leave unique out"
+    )
 
 
 def _check_visible(home: Home, manifest: Manifest) -> None:
@@ -294,9 +284,8 @@ def _worker_errors(home: Home) -> Iterator[None]:
     except PySparkException as error:
         text = str(error)
         for kind in (StoreFullError, StoreAccessError):
-            if kind.__name__ in text:
-                line = next(part for part in text.splitlines() if kind.__name__ in part)
-                raise kind(line.split(": ", 1)[-1]) from error
+            if found := re.search(rf"{kind.__name__}: (.*)", text):
+                raise kind(found[1]) from error
         if "No space left on device" in text:
             raise StoreFullError(
                 f"no space left on a device while the table in {str(home)!r} was built (Spark "

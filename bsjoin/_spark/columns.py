@@ -116,8 +116,8 @@ def selected(
         return []
     if select is None:
         return [name for name in table.columns if name not in keys]
-    if isinstance(select, str):
-        raise ArgumentError(f"select={select!r}: give a list of names, [{select!r}]")
+    if isinstance(select, str) or not isinstance(select, Sequence):
+        raise ArgumentError(f"select={select!r}: give a list of column names")
     found = [table.find(name, "select") for name in select]
     doubled = [name for name, count in Counter(found).items() if count > 1]
     if doubled:

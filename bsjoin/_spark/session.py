@@ -30,7 +30,7 @@ def is_connect(spark: SparkSession) -> bool:
 
 def is_case_sensitive(spark: SparkSession) -> bool:
     """Whether column names that differ in case only are different names."""
-    return spark.conf.get("spark.sql.caseSensitive", "false") == "true"
+    return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
 
 
 def default_parallelism(spark: SparkSession) -> int:

@@ -118,14 +118,15 @@ class Manifest:
             build_s=self.build_s,
         )
 
-    def same_content(self, other: Manifest) -> bool:
-        """Whether both versions hold the same rows in the same files."""
+    def same_as(self, other: Manifest) -> bool:
+        """Whether both versions promise the same and hold the same rows."""
 
         def content(manifest: Manifest) -> list[tuple[int, tuple[str, ...]]]:
             return [(s.first_hash, s.checksums) for s in manifest.segments]
 
         return (
-            self.schema.equals(other.schema)
+            self.unique == other.unique
+            and self.schema.equals(other.schema)
             and self.spark_schema == other.spark_schema
             and content(self) == content(other)
         )

@@ -168,18 +168,18 @@ def test_publishing_changes_version_and_times_only() -> None:
     )
 
 
-def test_the_same_rows_in_other_files_are_the_same_content(tmp_path: Path) -> None:
+def test_the_same_rows_in_other_files_are_the_same_as(tmp_path: Path) -> None:
     home = Home.of(tmp_path)
 
     def table(values: list[int], hashes: list[int], cuts: tuple[int, ...] = ()) -> Manifest:
         return store(home, hashes, pa.table({"v": pa.array(values)}), cuts=cuts)
 
     first = table([1, 2, 3], [1, 2, 3])
-    assert first.same_content(table([1, 2, 3], [1, 2, 3]).published_as(9, 8, 7))
-    assert not first.same_content(table([1, 2, 4], [1, 2, 3]))
-    assert not first.same_content(table([1, 2, 3], [1, 2, 4]))
-    assert not first.same_content(replace(first, spark_schema="{ }"))
-    assert not first.same_content(replace(first, schema=pa.schema([("w", pa.int64())])))
+    assert first.same_as(table([1, 2, 3], [1, 2, 3]).published_as(9, 8, 7))
+    assert not first.same_as(table([1, 2, 4], [1, 2, 3]))
+    assert not first.same_as(table([1, 2, 3], [1, 2, 4]))
+    assert not first.same_as(replace(first, spark_schema="{ }"))
+    assert not first.same_as(replace(first, schema=pa.schema([("w", pa.int64())])))
 
 
 def test_discarding_removes_the_files(tmp_path: Path) -> None:
