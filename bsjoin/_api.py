@@ -89,7 +89,7 @@ def join(
     options = Full() if cache == "auto" else cache
     # A table that stays serves other selections later; a temporary one holds what is asked for.
     stored = columns if options.store is None else table_names.columns
-    table = BatchTable._ensure(batch, keys, stored, options)
+    table = BatchTable._ensure(batch, keys, stored, options, private=True)
     if options.refresh is not None:
         table.start_refreshing(batch, options.refresh)
     return table.join(

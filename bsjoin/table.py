@@ -125,7 +125,7 @@ class BatchTable:
         keys = [names.find(name, "on") for name in _checks.key_list(on)]
         if len(set(keys)) < len(keys):
             raise ArgumentError(f"on={on!r} names a column twice")
-        return cls._ensure(df, keys, names.columns, options)
+        return cls._ensure(df, keys, names.columns, options, private=False)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, verify: bool = True) -> BatchTable:
@@ -148,26 +148,33 @@ class BatchTable:
 
     @classmethod
     def _ensure(
-        cls, df: DataFrame, keys: Sequence[str], columns: Sequence[str], options: Full
+        cls,
+        df: DataFrame,
+        keys: Sequence[str],
+        columns: Sequence[str],
+        options: Full,
+        *,
+        private: bool,
     ) -> BatchTable:
-        """Build a table, or find it as it was left."""
+        """Build a table, or find it as it was left.
+
+        A private table is known to nobody but one call of ``join``: unless that call refreshes
+        it, it cannot change.
+        """
         schema = _checks.distinct(df, "the table")
         key_types = [(name, schema[name].dataType) for name in keys]
         check_key_types(key_types, key_types)
         temporary = options.store is None
         home = temporary_home() if options.store is None else Home.of(options.store)
-        table = cls(home, may_change=not temporary or options.refresh_s > 0, options=options)
+        changeable = not (private and temporary) or options.refresh_s > 0
+        table = cls(home, may_change=changeable, options=options)
         mark = None if temporary else options.fingerprint or fingerprint_of(df)
         before = None if temporary else table._newest_or_none()
         if before is not None:
             table._check_same_keys(before, key_types)
-            if (
-                mark is not None
-                and before.fingerprint == mark
-                and _serves(before, columns, options)
-            ):
-                if table._is_intact(before):
-                    return table
+            known = mark is not None and versions.is_marked(home, before, mark)
+            if known and _serves(before, columns, options) and table._is_intact(before):
+                return table
         table._build(df, keys, columns, mark, before)
         return table
 
@@ -192,12 +199,16 @@ class BatchTable:
         check_storable(stored)
         options = self._options
         layout = Layout(tuple(keys), tuple(columns), options.unique, options.segment_bytes)
-        draft = build(df, self._home, layout, mark)
+        draft = build(df, self._home, layout)
         try:
             if before is not None and before.same_as(draft) and self._is_intact(before):
                 draft.discard(self._home)
-                return before
-            return versions.publish(self._home, draft)
+                published = before
+            else:
+                published = versions.publish(self._home, draft)
+            if mark is not None:
+                versions.mark(self._home, published, mark)
+            return published
         except BaseException:
             draft.discard(self._home)
             raise
@@ -330,6 +341,8 @@ class BatchTable:
         def again() -> None:
             refresh_files(df)
             self.refresh(df)
+            if self._options.store is None:
+                self.vacuum(older_than="1 hour")  # or each change would stay for good
 
         self._refreshing = start_refreshing(
             df.sparkSession, again, seconds(interval, "interval"), self.path

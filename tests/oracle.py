@@ -30,6 +30,7 @@ __all__ = [
     "check",
     "collected",
     "expected",
+    "one_part",
     "rows_of_all",
     "rows_of_spark",
     "settings",
@@ -174,6 +175,11 @@ def apart(union: DataFrame, results: Mapping[str, DataFrame]) -> dict[str, pa.Ta
         name: rows.filter(pc.equal(rows["name"], name)).select(range(1, 1 + len(df.columns)))
         for name, df in results.items()
     }
+
+
+def one_part(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """A DataFrame of one partition, where more would cost time and show nothing."""
+    return spark.createDataFrame(rows).coalesce(1)
 
 
 def collected(df: DataFrame) -> pa.Table:

@@ -55,7 +55,6 @@ def store(
         schema=rows.schema,
         spark_schema="{}",
         segments=tuple(segments),
-        fingerprint=None,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 import xxhash
-from oracle import check
+from oracle import check, one_part
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -45,7 +45,7 @@ def long_of_hash(target: int, seed: int = _SEED) -> int:
 
 
 def frame(spark: SparkSession, **columns: pa.Array) -> DataFrame:
-    return spark.createDataFrame(pa.table(columns))
+    return one_part(spark, pa.table(columns))
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["there", "not there"])

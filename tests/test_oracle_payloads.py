@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import FUZZ, assert_same, check, expected
+from oracle import FUZZ, assert_same, check, expected, one_part
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -114,7 +114,7 @@ def test_every_simple_type_arrives_unchanged(spark: SparkSession, zone: str) -> 
     @settings(FUZZ, max_examples=2)
     @given(wide_tables())
     def joined_as_in_spark(case: tuple[pa.Table, pa.Table]) -> None:
-        stream, batch = map(spark.createDataFrame, case)
+        stream, batch = (one_part(spark, rows) for rows in case)
         check(stream, batch, "k", hows=["inner" if zone == "UTC" else "left"])
 
     with oracle.settings(spark, spark__sql__session__timeZone=zone):
@@ -126,7 +126,7 @@ def test_nested_types_arrive_unchanged(spark: SparkSession, zone: str) -> None:
     @settings(FUZZ, max_examples=6)
     @given(nested_tables())
     def joined_as_in_spark(case: tuple[pa.Table, pa.Table]) -> None:
-        stream, batch = map(spark.createDataFrame, case)
+        stream, batch = (one_part(spark, rows) for rows in case)
         check(stream, batch, "k", hows=["inner", "left"])
 
     with oracle.settings(spark, spark__sql__session__timeZone=zone):
@@ -279,7 +279,7 @@ def test_other_session_settings_change_nothing(
         "n": pa.array([["x"], None, ["", None]] * 10, pa.list_(pa.string())),
     }
     with oracle.settings(spark, **changed):
-        batch = spark.createDataFrame(pa.table(rows))
-        stream = spark.createDataFrame(pa.table({**rows, "d": pa.array([1, -3, None] * 10)}))
+        batch = one_part(spark, pa.table(rows))
+        stream = one_part(spark, pa.table({**rows, "d": pa.array([1, -3, None] * 10)}))
         check(stream, batch, ["s", "d"], hows=["inner", "left"])
         check(stream, batch, ["b"], hows=["left"])

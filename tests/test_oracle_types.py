@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle import FUZZ, HOWS, check
+from oracle import FUZZ, HOWS, check, one_part
 from oracle import settings as spark_settings
 from pyspark.sql import SparkSession
 
@@ -65,7 +65,6 @@ KINDS = {
     "int": integer(pa.int32()),
     "long": integer(pa.int64()),
     "decimal(10,2)": decimal(10, 2),
-    "decimal(12,4)": decimal(12, 4),
     "decimal(18,0)": decimal(18, 0),
     "decimal(25,3)": decimal(25, 3),
     "decimal(38,10)": decimal(38, 10),
@@ -81,11 +80,7 @@ KINDS = {
 
 WIDTHS = [
     ("byte", "long"),
-    ("long", "byte"),
-    ("short", "int"),
     ("int", "short"),
-    ("decimal(10,2)", "decimal(12,4)"),
-    ("decimal(12,4)", "decimal(10,2)"),
     ("decimal(25,3)", "decimal(10,2)"),
     ("decimal(10,2)", "decimal(38,10)"),
     ("decimal(38,10)", "decimal(25,3)"),
@@ -116,7 +111,7 @@ def test_every_pair_of_key_types_matches_as_in_spark(
     stream = table([("k", KINDS[left].arrow), ("i", pa.int32())], [probes, range(len(probes))])
     batch = table([("v", pa.int32()), ("key", KINDS[right].arrow)], [range(len(stored)), stored])
     hows = HOWS if left == right else ("left", "anti")
-    check(spark.createDataFrame(stream), spark.createDataFrame(batch), {"k": "key"}, hows=hows)
+    check(one_part(spark, stream), one_part(spark, batch), {"k": "key"}, hows=hows)
 
 
 @st.composite
@@ -167,7 +162,7 @@ def test_a_session_time_zone_changes_no_match(spark: SparkSession, zone: str) ->
         days = [dt.date(2023, 11, 4), dt.date(2023, 11, 5), None]
         stream = table(fields, [[*hours, None], [*hours[::-1], None], [*(days * 5)[:13]]])
         batch = table(fields, [[*hours[3:], None], [*hours[:-3], None], (days[::-1] * 5)[:10]])
-        left, right = spark.createDataFrame(stream), spark.createDataFrame(batch)
+        left, right = one_part(spark, stream), one_part(spark, batch)
         check(left, right, "at")
         check(left, right, ["wall"], hows=["left"])
         check(left, right, {"day": "day", "at": "at"}, hows=["inner", "anti"])

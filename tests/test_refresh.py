@@ -121,7 +121,9 @@ def test_a_column_that_was_never_null_may_become_null(
     feed.add(1, 2)
     query.processAllAvailable()
     assert feed.results[0] == [(1, 10, "1")] * 2 + [(2, 20, "2")] * 2
-    assert feed.results[1] == [(1, None, None)] * 2 + [(2, 20, "2")] * 2
+    # The two joins read the folder each for itself, and may meet a file in different batches.
+    later = [row for number, found in feed.results.items() if number > 0 for row in found]
+    assert sorted(later, key=str) == [(1, None, None)] * 2 + [(2, 20, "2")] * 2
 
 
 def test_a_promise_of_uniqueness_that_another_build_drops_loses_no_rows(

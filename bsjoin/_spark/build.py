@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -31,7 +32,10 @@ from bsjoin.store import Home, KeyColumn, Manifest, SegmentInfo, merge_segments,
 
 __all__ = ["Layout", "build"]
 
-_SUMMARY = "name string, rows long, keys long, longest_run long, first_hash long, sizes array<long>, checksums array<string>"
+_SUMMARY = (
+    "name string, rows long, keys long, longest_run long, first_hash long, "
+    "sizes array<long>, checksums array<string>"
+)
 _MAX_TASKS = 64
 _PIECE_BYTES = 64 << 20
 _HASH, _COMPARED = "h", "k{}"
@@ -54,14 +58,13 @@ class Layout:
     segment_bytes: int
 
 
-def build(df: DataFrame, home: Home, layout: Layout, fingerprint: str | None = None) -> Manifest:
+def build(df: DataFrame, home: Home, layout: Layout) -> Manifest:
     """Write the segments of a new version; nothing is visible until it is published.
 
     Args:
         df: the table.
         home: where it is to live.
         layout: which columns, which limits.
-        fingerprint: identifies the source, if known.
 
     Returns:
         The manifest, its version number still open.
@@ -118,7 +121,6 @@ def build(df: DataFrame, home: Home, layout: Layout, fingerprint: str | None = N
             schema=schema,
             spark_schema=stored.json(),
             segments=segments,
-            fingerprint=fingerprint,
         )
         _check_visible(home, manifest)
     except BaseException:
@@ -146,8 +148,6 @@ def _writer(
     limit = min(_PIECE_BYTES, layout.segment_bytes)
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
         context = TaskContext.get()
         task = f"{context.partitionId():04d}-{context.taskAttemptId()}" if context else "0"
         for number, (hashes, rows) in enumerate(_pieces(batches, schema, limit)):
@@ -237,6 +237,10 @@ def _merged(
         todo = spark.createDataFrame(large, "name string, pieces string")
         done = todo.repartition(len(large)).mapInArrow(_merger(home), _SUMMARY).toArrow()
         segments += _segments(done.to_pylist())
+    kept = {segment.name for segment in segments}
+    for piece in pieces:
+        if piece.name not in kept:
+            piece.remove(home)
     return tuple(sorted(segments, key=lambda info: info.first_hash))
 
 
@@ -247,7 +251,10 @@ def _merger(home: Home) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
         for batch in batches:
             for row in batch.to_pylist():
                 pieces = [SegmentInfo.from_json(piece) for piece in json.loads(row["pieces"])]
-                merged = merge_segments(home, row["name"], pieces)
+                # A task that is run again must not write to the files of the first try.
+                context = TaskContext.get()
+                name = f"{row['name']}-{context.taskAttemptId() if context else 0}"
+                merged = merge_segments(home, name, pieces)
                 yield pa.RecordBatch.from_pylist([merged.to_json()], _SUMMARY_ARROW)
 
     return merge

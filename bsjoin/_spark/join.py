@@ -84,6 +84,9 @@ def plan_join(
     unique = manifest.unique or (manifest.longest_run <= 1 and (bound or not may_change))
     stored = schema_of(manifest)
     fields = [stored[name] for name in request.columns]
+    if may_change and not bound:
+        # A version that comes later may bring nulls.
+        fields = [T.StructField(f.name, f.dataType, True, f.metadata) for f in fields]
     shape = shape_of(request.how, request.columns, unique, manifest.longest_run)
     row = T.StructType(
         [T.StructField(f"c{i}", f.dataType, f.nullable) for i, f in enumerate(fields)]

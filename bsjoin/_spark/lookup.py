@@ -114,7 +114,9 @@ def _in_pieces(
     explode = F.explode_outer if how == "left" else F.explode
     cut = answers.select("*", explode(starts).alias(_PIECE))
     first = F.coalesce(answer.getField("first") + piece, F.lit(0))
-    count = F.coalesce(F.least(answer.getField("count") - piece, F.lit(_PIECE_ROWS)), F.lit(0))
+    # `least` skips nulls: a miss must be told apart first.
+    size = F.least(answer.getField("count") - piece, F.lit(_PIECE_ROWS))
+    count = F.when(answer.isNotNull(), size).otherwise(F.lit(0))
     rows = _gather(plan, row)(first, count, *clock)
     return cut.withColumn(_ANSWER, rows)
 

@@ -92,12 +92,21 @@ def progress(query: Any) -> list[CycleProgress]:
         [query] if hasattr(query, "observedMetrics") else []
     )
     cycles = [
-        _cycle(one, name, metrics.asDict())
+        _cycle(one, name, _figures(metrics))
         for one in recent
         for name, metrics in one.observedMetrics.items()
         if name.startswith(_PREFIX)
     ]
     return sorted(cycles, key=lambda cycle: (cycle.batch_id, cycle.join))
+
+
+def _figures(metrics: Any) -> dict[str, Any]:
+    """The observed row as a dictionary; Connect delivers it as its values and its schema."""
+    figures: dict[str, Any] = metrics.asDict()
+    if figures.keys() == {"values", "schema"}:
+        names = [field["name"] for field in figures["schema"]["fields"]]
+        return dict(zip(names, figures["values"], strict=True))
+    return figures
 
 
 def _cycle(one: Any, name: str, figures: dict[str, Any]) -> CycleProgress:

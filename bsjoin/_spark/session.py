@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -48,8 +49,9 @@ def needed_since_us() -> int | None:
     Returns:
         Microseconds since the epoch; 0 where it cannot be known; None without a query.
     """
-    spark = SparkSession.getActiveSession()
-    if spark is None:
+    try:
+        spark = SparkSession.active()  # the application's own, in any thread
+    except PySparkException:
         return None
     # The next micro-batch is later than the last one that was committed.
     begun = [query.lastProgress for query in spark.streams.active]

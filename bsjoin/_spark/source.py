@@ -29,7 +29,7 @@ _NODES = (
 )
 _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _HARMLESS = {"cast", "isnotnull", "isnull", "AND", "OR", "NOT", "IN", "Filter"}
-_ID = re.compile(r"#\d+")
+_ATTRIBUTE = re.compile(_COLUMN)
 
 
 def fingerprint(df: DataFrame) -> str | None:
@@ -51,16 +51,30 @@ def fingerprint(df: DataFrame) -> str | None:
     if not files:
         return None
     zone = df.sparkSession.conf.get("spark.sql.session.timeZone")  # casts depend on it
-    plan = [_ID.sub("", line) for line in tree]
+    plan = _without_ids(tree)
     content = json.dumps([df.schema.json(), plan, zone, files])
     return "files:" + hashlib.sha256(content.encode()).hexdigest()
 
 
+def _without_ids(tree: list[str]) -> list[str]:
+    """The plan without the numbers that Spark gives to columns, which differ in every run.
+
+    Only what stands where a column is declared is taken for one: a text in a filter may well
+    look like a numbered column.
+    """
+    declaring = [line for line in tree if not line.startswith("Filter")]
+    declared = {found for line in declaring for found in _ATTRIBUTE.findall(line)}
+    pattern = re.compile("|".join(map(re.escape, sorted(declared, key=len, reverse=True))) or "$^")
+    return [pattern.sub(lambda found: found[0].partition("#")[0], line) for line in tree]
+
+
 def _is_plain(line: str) -> bool:
-    if "..." in line or " more fields" in line:
-        return False
     node = next((pattern for pattern in _NODES if pattern.fullmatch(line)), None)
     if node is None:
+        return False
+    if node is _NODES[0]:
+        return True  # shortened or not: the files say what their columns are
+    if "..." in line or " more fields" in line:
         return False
     if node is not _NODES[-1]:
         return True

@@ -16,6 +16,7 @@ from cachetools import LRUCache
 
 from bsjoin._plan import LookupPlan
 from bsjoin.cache.table import OpenTable
+from bsjoin.errors import DuplicateKeyError, OtherKeysError
 from bsjoin.store import Home, Manifest, versions
 
 __all__ = ["NOTE_TYPE", "RUN_TYPE", "answer", "gather", "note"]
@@ -35,11 +36,13 @@ class _Table:
         known: the versions it has read.
         read_for_us: the latest batch time that these versions are known to be complete for.
         open: the versions it has open, the newest ones: an open file keeps its disk space.
+        checked: the joins and versions that were found to fit each other.
     """
 
     known: dict[int, Manifest] = field(default_factory=dict)
     read_for_us: int = -1
     open: dict[int, OpenTable] = field(default_factory=dict)
+    checked: set[tuple[str, int]] = field(default_factory=set)
 
 
 # A table is known by its home and by when it was published there: see LookupPlan.epoch.
@@ -79,9 +82,7 @@ def answer(
     else:
         columns = [pa.array(rows), pa.array(table.run_lengths(rows))]
         result = pa.StructArray.from_arrays(columns, fields=list(RUN_TYPE), mask=pa.array(rows < 0))
-    spent, _ = _notes.get(plan.label, (0, 0))
-    spent += time.perf_counter_ns() - started
-    _notes[plan.label] = (spent, table.manifest.version)
+    _remember(plan, table, started)
     return result
 
 
@@ -89,11 +90,23 @@ def gather(
     plan: LookupPlan, batch_time: pa.Array | None, first: pa.Array, count: pa.Array
 ) -> pa.Array:
     """Fetch pieces of runs: m lists of structs from m first rows and counts."""
+    started = time.perf_counter_ns()
     if not len(first):
         return pa.nulls(0, pa.list_(pa.field("element", plan.row_type, nullable=False)))
     table = _table(plan, batch_time)
     rows = np.asarray(first.to_numpy(zero_copy_only=False), np.int64)
-    return _lists(plan, table, rows, np.asarray(count.to_numpy(zero_copy_only=False), np.int64))
+    counts = np.asarray(count.to_numpy(zero_copy_only=False), np.int64)
+    result = _lists(plan, table, rows, counts)
+    _remember(plan, table, started)
+    return result
+
+
+def _remember(plan: LookupPlan, table: OpenTable, started_ns: int) -> None:
+    """Keep what :func:`note` is to report; only streams ask for it."""
+    if plan.version is None:
+        spent, _ = _notes.get(plan.label, (0, 0))
+        spent += time.perf_counter_ns() - started_ns
+        _notes[plan.label] = (spent, table.manifest.version)
 
 
 def note(plan: LookupPlan, rows: int) -> pa.Array:
@@ -165,7 +178,32 @@ def _table(plan: LookupPlan, batch_time: pa.Array | None) -> OpenTable:
         for old in sorted(table.open)[:-_OPEN_VERSIONS]:
             if old != version:
                 del table.open[old]
+    if (plan.label, version) not in table.checked:
+        _check(plan, opened.manifest)
+        table.checked.add((plan.label, version))
     return opened
+
+
+def _check(plan: LookupPlan, manifest: Manifest) -> None:
+    """Refuse a version that does not keep what the plan was made on."""
+    where = f"version {manifest.version} of the table in {str(plan.home)!r}"
+    advice = "Start the query again: its checkpoint goes on where it was"
+    if plan.shape == "row" and manifest.longest_run > 1:
+        raise DuplicateKeyError(
+            f"{where} has keys with up to {manifest.longest_run} rows, and this query was planned "
+            f"when the table was declared unique. {advice}"
+        )
+    types = dict(zip(manifest.columns, manifest.schema.types[manifest.compared :], strict=True))
+    for column, wanted in zip(plan.columns, plan.row_type, strict=False):
+        if column not in types:
+            raise OtherKeysError(
+                f"{where} has no column {column!r}, which this query brings. {advice}"
+            )
+        if types[column] != wanted.type:
+            raise OtherKeysError(
+                f"in {where} the column {column!r} is {types[column]}, and this query was planned "
+                f"for {wanted.type}. {advice}"
+            )
 
 
 def _version(home: Home, table: _Table, time_us: int) -> int:

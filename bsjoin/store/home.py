@@ -10,6 +10,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -46,7 +47,13 @@ class Home:
     def of(cls, path: str | os.PathLike[str]) -> Home:
         """Take a path or URL as a user gives it; local paths become absolute."""
         text = os.fspath(path)
+        if text.startswith("file:/") and not text.startswith("file://"):
+            text = "file://" + text.removeprefix("file:")
         if "://" not in text:
+            if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", text):
+                raise StoreError(
+                    f"{text!r} is neither a local path nor a URL: a URL begins with scheme://"
+                )
             return cls(str(Path(text).expanduser().absolute()))
         if text.startswith("file://"):
             return cls(text.removeprefix("file://"))

@@ -71,7 +71,6 @@ class Manifest:
         schema: Arrow schema of the stored columns: the compared keys, then all others.
         spark_schema: the Spark schema (JSON) of the columns that can be selected.
         segments: the segments in the order of their hashes.
-        fingerprint: identifies the source as it was, where it can be identified.
     """
 
     version: int
@@ -84,7 +83,6 @@ class Manifest:
     schema: pa.Schema
     spark_schema: str
     segments: tuple[SegmentInfo, ...]
-    fingerprint: str | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -155,7 +153,6 @@ class Manifest:
             "unique": self.unique,
             "schema": base64.b64encode(self.schema.serialize()).decode(),
             "spark_schema": self.spark_schema,
-            "fingerprint": self.fingerprint,
             "segments": [segment.to_json() for segment in self.segments],
         }
         return json.dumps(data, indent=1).encode()
@@ -181,7 +178,6 @@ class Manifest:
                 schema=pa.ipc.read_schema(pa.py_buffer(base64.b64decode(data["schema"]))),
                 spark_schema=data["spark_schema"],
                 segments=tuple(SegmentInfo.from_json(s) for s in data["segments"]),
-                fingerprint=data["fingerprint"],
             )
         except (KeyError, TypeError, ValueError, OSError, pa.ArrowException) as error:
             raise NotATableError(f"{where} is not a manifest of a table: {error!r}") from error

@@ -125,7 +125,7 @@ def write_segment(home: Home, name: str, hashes: Int64s, rows: pa.Table, keys: i
 
 
 def merge_segments(home: Home, name: str, parts: Sequence[SegmentInfo]) -> SegmentInfo:
-    """Merge neighbouring segments into one, a column at a time, and remove them.
+    """Merge neighbouring segments into one, a column at a time; the parts stay.
 
     Args:
         home: the table's home.
@@ -140,10 +140,7 @@ def merge_segments(home: Home, name: str, parts: Sequence[SegmentInfo]) -> Segme
         _one_array([segment.column(number) for segment in opened], None)
         for number in range(len(parts[0].sizes) - 1)
     )
-    merged = _write(home, name, index, columns)
-    for part in parts:
-        part.remove(home)
-    return merged
+    return _write(home, name, index, columns)
 
 
 def _write(home: Home, name: str, index: HashIndex, columns: Iterator[pa.Array]) -> SegmentInfo:

@@ -10,6 +10,7 @@ locks, no per-query state (docs/decisions/0002-versions.md).
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterable
 from itertools import pairwise
@@ -20,8 +21,10 @@ from bsjoin.store.manifest import Manifest
 from bsjoin.store.segment import checksum
 
 __all__ = [
+    "is_marked",
     "latest",
     "load",
+    "mark",
     "numbers",
     "publish",
     "vacuum",
@@ -30,8 +33,10 @@ __all__ = [
 ]
 
 _FOLDER = "versions"
+_MARKS = "marks"
 DATA = "data"
 _ORPHAN_AGE_S = 24 * 3600.0
+_LONGEST_WAIT_S = 10.0
 # How long after its publication a version activates: longer than it takes until every host
 # sees the file, and than the clocks of driver and publisher differ.
 _LOCAL_DELAY_US, _REMOTE_DELAY_US = 100_000, 2_000_000
@@ -92,26 +97,46 @@ def publish(home: Home, draft: Manifest, clock: Callable[[], int] = now_us) -> M
         The manifest as published.
     """
     delay = _LOCAL_DELAY_US if home.is_local else _REMOTE_DELAY_US
+    withdrawn = 0
     for _ in range(10):
         there = numbers(home)
         before = load(home, there[-1]) if there else None
         now = clock()
         activates = max(now + delay, before.activates_at_us + 1) if before else now
-        manifest = draft.published_as(before.version + 1 if before else 1, now, activates)
+        number = max(before.version if before else 0, withdrawn) + 1
+        manifest = draft.published_as(number, now, activates)
         if not home.create(_name(manifest.version), manifest.to_bytes()):
             continue  # another application published this number: take the next one
         if before and clock() >= activates:
             # Writing took so long that a micro-batch may have begun without seeing it.
-            home.remove(_name(manifest.version))
+            # Its number is not used again: a worker may have read it.
+            home.remove(_name(number))
+            withdrawn = number
             delay *= 4
             continue
         if before:
-            time.sleep(max(0.0, (activates - clock()) / 1e6))
+            # Not for long where a clock was set back since the version before.
+            time.sleep(min(_LONGEST_WAIT_S, max(0.0, (activates - clock()) / 1e6)))
         return manifest
     raise StoreError(
         f"could not publish a version in {str(home)!r} after 10 tries: others publish there "
         "at the same time, or the file system takes seconds to write a small file"
     )
+
+
+def mark(home: Home, manifest: Manifest, fingerprint: str) -> None:
+    """Note that a version holds the rows of the source that has this fingerprint."""
+    home.create(_mark(manifest, fingerprint), b"")
+
+
+def is_marked(home: Home, manifest: Manifest, fingerprint: str) -> bool:
+    """Whether :func:`mark` has noted that."""
+    return home.size(_mark(manifest, fingerprint)) is not None
+
+
+def _mark(manifest: Manifest, fingerprint: str) -> str:
+    digest = hashlib.sha256(fingerprint.encode()).hexdigest()[:32]
+    return f"{_MARKS}/{manifest.version:08d}-{manifest.created_at_us}-{digest}"
 
 
 def version_at(home: Home, time_us: int, known: Iterable[Manifest]) -> Manifest:
@@ -184,6 +209,10 @@ def vacuum(home: Home, keep_from_us: int, keep: int) -> list[int]:
         gone.append(manifest)
     for manifest in gone:
         home.remove(_name(manifest.version))
+    kept_marks = tuple(f"{manifest.version:08d}-" for manifest in manifests[len(gone) :])
+    for name in home.names(_MARKS):
+        if not name.startswith(kept_marks):
+            home.remove(f"{_MARKS}/{name}")
     kept = {_folder(name) for m in manifests[len(gone) :] for name, _, _ in m.files}
     expendable = {_folder(name) for m in gone for name, _, _ in m.files}
     for folder in (f"{DATA}/{name}" for name in home.names(DATA)):
