@@ -34,7 +34,7 @@ def main() -> int:
     parts = options.parts or PARTS
     sizes = [10_000, 100_000, 1_000_000] if options.quick else [100_000, 1_000_000, 10_000_000]
     rows = 1_000_000 if options.quick else 10_000_000
-    rounds = 2 if options.quick else 5
+    rounds = 2 if options.quick else 3
     folder = options.out / "data"
     folder.mkdir(parents=True, exist_ok=True)
     spark = spark_session()

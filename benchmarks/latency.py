@@ -20,6 +20,8 @@ __all__ = ["measure"]
 
 ROWS = 10_000
 AQE = "spark.sql.adaptive.enabled"
+_BROADCAST_ROWS = 2_000_000
+_WHY = "it is made anew in every micro-batch, which takes seconds and gigabytes"
 
 
 def measure(
@@ -83,6 +85,9 @@ def _broadcast(
     """Spark's broadcast of a persisted table; apart, for it fills the memory that others need."""
     times: dict[int, list[float]] = {}
     for size, df in tables.items():
+        if size > _BROADCAST_ROWS:
+            print(f"           {size:>10,} rows  Spark, persisted broadcast   left out: {_WHY}")
+            continue
         kept = df.persist()
         kept.count()
         try:

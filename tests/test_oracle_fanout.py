@@ -133,14 +133,20 @@ def two_tables(draw: st.DrawFn) -> tuple[pa.Table, pa.Table]:
 
 
 @settings(FUZZ, max_examples=6)
-@given(two_tables(), st.sampled_from([["k"], ["t"], ["k", "t"]]))
+@given(
+    two_tables(),
+    st.sampled_from([["k"], ["t"], ["k", "t"]]),
+    st.sampled_from([1, 10_000, 1 << 20]),
+)
 def test_segments_of_a_few_rows_answer_as_one(
-    spark: SparkSession, case: tuple[pa.Table, pa.Table], on: list[str]
+    spark: SparkSession, case: tuple[pa.Table, pa.Table], on: list[str], segment_bytes: int
 ) -> None:
+    """Pieces of three rows that stay as they are, or are merged by some or all of them."""
     stream, batch = map(spark.createDataFrame, case)
     with pytest.MonkeyPatch.context() as patch, oracle.settings(spark, **{BATCH_ROWS: "3"}):
         patch.setattr("bsjoin.options._SMALLEST_SEGMENT", 1)
-        table = BatchTable.build(batch, on=on, segment_bytes=1)
+        patch.setattr("bsjoin._spark.build._PIECE_BYTES", 1)
+        table = BatchTable.build(batch, on=on, segment_bytes=segment_bytes)
         check(stream, batch, on, table=table)
 
 

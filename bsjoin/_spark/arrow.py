@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from bsjoin.errors import ColumnError
 
-__all__ = ["arrow_fields", "check_storable"]
+__all__ = ["arrow_fields", "check_storable", "retyped"]
 
 # Before Spark 4.3 there is no such argument, and UTC is the default.
 _UTC: dict[str, Any] = (
@@ -32,6 +32,30 @@ def arrow_fields(schema: T.StructType) -> list[pa.Field]:
     ]
 
 
+def retyped(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The array with another time zone or other field names in its type.
+
+    Arrow's own cast refuses nested values that are never null inside values that are null.
+
+    Args:
+        array: not a slice.
+        wanted: of the same structure as the array's type.
+    """
+    if array.type.equals(wanted):
+        return array
+    if pa.types.is_struct(wanted):
+        children = [retyped(array.field(i), wanted.field(i).type) for i in range(len(wanted))]
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=array.is_null())
+    if pa.types.is_map(wanted):
+        keys = retyped(array.keys, wanted.key_type)
+        items = retyped(array.items, wanted.item_type)
+        return pa.MapArray.from_arrays(array.offsets, keys, items, wanted, mask=array.is_null())
+    if pa.types.is_list(wanted):
+        values = retyped(array.values, wanted.value_type)
+        return pa.ListArray.from_arrays(array.offsets, values, wanted, mask=array.is_null())
+    return array.cast(wanted)
+
+
 def check_storable(schema: T.StructType) -> None:
     """Refuse columns that cannot travel to and from Spark's Python workers.
 
@@ -42,13 +66,28 @@ def check_storable(schema: T.StructType) -> None:
         try:
             if _has(field.dataType, (T.UserDefinedType, T.VariantType)):
                 raise TypeError("Spark does not exchange it with Python as a nested value")
+            if _has(field.dataType, (T.NullType,)) and not isinstance(field.dataType, T.NullType):
+                raise TypeError("the void inside it has no values that Arrow could hold")
+            if _repeats_a_name(field.dataType):
+                raise TypeError("Spark refuses structs with a name twice in Arrow")
             arrow_fields(T.StructType([field]))
-        except (PySparkException, TypeError) as error:
+        except (PySparkException, TypeError, ValueError) as error:
             raise ColumnError(
                 f"the column {field.name!r} of the table has the type "
                 f"{field.dataType.simpleString()}, which cannot be cached: {error}. "
                 "Leave it out with select=[...], or cast it"
             ) from error
+
+
+def _repeats_a_name(dtype: T.DataType) -> bool:
+    if isinstance(dtype, T.ArrayType):
+        return _repeats_a_name(dtype.elementType)
+    if isinstance(dtype, T.MapType):
+        return _repeats_a_name(dtype.keyType) or _repeats_a_name(dtype.valueType)
+    if isinstance(dtype, T.StructType):
+        names = dtype.names
+        return len(set(names)) < len(names) or any(_repeats_a_name(f.dataType) for f in dtype)
+    return False
 
 
 def _has(dtype: T.DataType, kinds: tuple[type[T.DataType], ...]) -> bool:

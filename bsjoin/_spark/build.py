@@ -24,7 +24,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin._spark.arrow import arrow_fields
+from bsjoin._spark.arrow import arrow_fields, retyped
 from bsjoin._spark.keys import hash_is_exact, table_key, type_name
 from bsjoin._spark.session import default_parallelism
 from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
@@ -202,7 +202,8 @@ def _piece(held: list[pa.RecordBatch], schema: pa.Schema) -> tuple[np.ndarray, p
     table = pa.Table.from_batches(held)
     hashes = np.asarray(table.column(0).to_numpy(), np.int64)
     columns = [
-        column.cast(field.type) for column, field in zip(table.columns[1:], schema, strict=True)
+        retyped(pa.concat_arrays(column.chunks), field.type)
+        for column, field in zip(table.columns[1:], schema, strict=True)
     ]
     if not columns:
         return hashes, table.select([])

@@ -34,6 +34,8 @@ _CONSTANTS: dict[type[T.DataType], Any] = {
     T.TimestampNTZType: _EPOCH,
     T.DayTimeIntervalType: datetime.timedelta(0),
 }
+if hasattr(T, "TimeType"):
+    _CONSTANTS[T.TimeType] = datetime.time()
 
 
 def declared(value: Column, field: T.StructField) -> Column:
