@@ -42,7 +42,7 @@ def main() -> int:
     measured: dict[str, Any] = {}
     if "latency" in parts:
         print(f"Micro-batches of {latency.ROWS:,} rows: addBatch", flush=True)
-        measured["latency"] = latency.measure(spark, sizes, folder, rounds=3, batches=20)
+        measured["latency"] = latency.measure(spark, sizes, folder, rounds=2, batches=20)
     if "throughput" in parts:
         print(f"{rows:,} stream rows in one go", flush=True)
         measured["throughput"] = throughput.measure(spark, rows, sizes[1:], folder, rounds)

@@ -38,7 +38,11 @@ def measure(spark: SparkSession, rows: int, folder: Path, workers: int) -> dict[
 
 
 def _private_bytes(task: tuple[str, bool]) -> int:
-    """Look up everything once; then the memory that this process shares with no other."""
+    """Look up everything once; then the process's memory that is not pages of files.
+
+    Pages of the table's files lie in the page cache, once per host. (The "unique set size" will
+    not do: it counts a page of a file as private while only one process has it mapped.)
+    """
     path, use = task
     home = Home.of(path)
     opened = OpenTable(home, versions.latest(home))
@@ -48,4 +52,5 @@ def _private_bytes(task: tuple[str, bool]) -> int:
             for start in range(0, len(hashes), _BATCH):
                 found = opened.find(pa.array(hashes[start : start + _BATCH]), [])
                 opened.gather(("amount", "name"), found)
-    return int(psutil.Process().memory_full_info().uss)
+    used = psutil.Process().memory_info()
+    return int(used.rss - used.shared)

@@ -192,7 +192,15 @@ def test_columns_of_the_table_that_cannot_be_stored_can_be_left_out(spark: Spark
 
 @pytest.mark.parametrize(
     "column",
-    ["named_struct('d', id, 'd', id)", "array()", "map()", "named_struct('x', array())"],
+    [
+        "named_struct('d', id, 'd', id)",
+        "array()",
+        "map()",
+        "named_struct('x', array())",
+        "named_struct('x', null)",
+        "make_ym_interval(1)",
+        "parse_json('1')",
+    ],
 )
 def test_columns_that_python_cannot_hold_are_joined_or_refused_by_name(
     spark: SparkSession, column: str
@@ -207,14 +215,12 @@ def test_columns_that_python_cannot_hold_are_joined_or_refused_by_name(
         assert joined.count() == 3
 
 
-@pytest.mark.parametrize(
-    "column",
-    ["time'12:34:56.789'"],
-)
-def test_a_column_that_is_never_null_stays_so(spark: SparkSession, column: str) -> None:
-    """An inner join keeps the nullability of types for which Python has no constant, too."""
-    batch = spark.range(2).selectExpr("id", f"{column} AS v")
-    check(spark.range(3), batch, "id", hows=["inner", "left"])
+def test_a_time_that_is_never_null_stays_so(spark: SparkSession) -> None:
+    with oracle.settings(spark, spark__sql__timeType__enabled="true"):
+        batch = spark.range(2).selectExpr(
+            "id", "time'12:34:56.789' AS t", "array(time'1:2:3') AS a"
+        )
+        check(spark.range(3), batch, "id", hows=["inner", "left"])
 
 
 _QUIRKY = ("a.b", "c`d", "Größe", "select", " ", "c0", "k0", "k1", "h", "none", "element")
