@@ -238,6 +238,7 @@ def test_refreshing_can_be_started_and_stopped(
         time.sleep(0.05)
     table.stop_refreshing()
     table.stop_refreshing()
+    time.sleep(0.5)  # a version is seen a moment before it activates
     feed.add(0)
     query.processAllAvailable()
     assert feed.results[0] == [(0, 7)]
