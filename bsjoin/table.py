@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from bsjoin import _checks
 from bsjoin._spark.arrow import check_storable
 from bsjoin._spark.build import Layout, build
-from bsjoin._spark.columns import Names, join_keys, result_names, selected
+from bsjoin._spark.columns import Names, join_keys, quoted, result_names, selected
 from bsjoin._spark.join import Request, names_of, plan_join, schema_of
 from bsjoin._spark.keys import check_key_types, type_name
 from bsjoin._spark.refresh import start_refreshing
@@ -195,7 +195,7 @@ class BatchTable:
         before: Manifest | None,
     ) -> Manifest:
         """Build a version and publish it, unless it turns out to be what is there already."""
-        stored = df.select(*(_quoted(name) for name in columns)).schema
+        stored = df.select(*(quoted(name) for name in columns)).schema
         check_storable(stored)
         options = self._options
         layout = Layout(tuple(keys), tuple(columns), options.unique, options.segment_bytes)
@@ -400,10 +400,6 @@ class BatchTable:
 
 def _serves(manifest: Manifest, columns: Sequence[str], options: Full) -> bool:
     return manifest.columns == list(columns) and manifest.unique == options.unique
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _shown(keys: Sequence[tuple[str, str]]) -> str:

@@ -25,6 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._spark.arrow import arrow_fields, retyped
+from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import hash_is_exact, table_key, type_name
 from bsjoin._spark.session import default_parallelism
 from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
@@ -79,7 +80,7 @@ def build(df: DataFrame, home: Home, layout: Layout) -> Manifest:
     folder = f"data/{uuid.uuid4().hex}"
     fields = {field.name: field for field in df.schema.fields}
     key_types = [fields[name].dataType for name in layout.on]
-    key = table_key([df[_quoted(name)] for name in layout.on], key_types)
+    key = table_key([df[quoted(name)] for name in layout.on], key_types)
     compared = [_COMPARED.format(i) for i in range(len(key.compared))]
     stored = T.StructType([fields[name] for name in layout.columns])
     # Names inside the job are positions: the table's own names may repeat ours.
@@ -87,7 +88,7 @@ def build(df: DataFrame, home: Home, layout: Layout) -> Manifest:
     keyed = df.select(
         key.hash.alias(_HASH),
         *(c.alias(name) for c, name in zip(key.compared, compared, strict=True)),
-        *(df[_quoted(c)].alias(name) for c, name in zip(layout.columns, names, strict=True)),
+        *(df[quoted(c)].alias(name) for c, name in zip(layout.columns, names, strict=True)),
     ).where(F.col(_HASH).isNotNull())
     tasks = min(_MAX_TASKS, default_parallelism(df.sparkSession))
     compared_types = T.StructType([keyed.schema[name] for name in compared])
@@ -129,10 +130,6 @@ def build(df: DataFrame, home: Home, layout: Layout) -> Manifest:
         raise
     assert hash_is_exact(key_types) == (not compared)
     return manifest
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _task_of(tasks: int) -> Column:
@@ -264,8 +261,8 @@ def _merger(home: Home) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
 def _check_unique(df: DataFrame, layout: Layout, pieces: Sequence[SegmentInfo]) -> None:
     if not layout.unique or all(piece.longest_run == 1 for piece in pieces):
         return
-    keys = [df[_quoted(name)].alias(name) for name in layout.on]
-    counts = df.select(*keys).dropna().groupBy(*map(_quoted, layout.on)).count()
+    keys = [df[quoted(name)].alias(name) for name in layout.on]
+    counts = df.select(*keys).dropna().groupBy(*map(quoted, layout.on)).count()
     found = counts.where("count > 1").limit(1).toArrow().to_pylist()
     *key, count = found[0].values() if found else ("?", "several")
     example = ", ".join(f"{name}={value!r}" for name, value in zip(layout.on, key, strict=False))

@@ -7,9 +7,14 @@ from collections.abc import Mapping, Sequence
 
 from bsjoin.errors import ArgumentError, ColumnError, near
 
-__all__ = ["Names", "On", "join_keys", "result_names", "selected"]
+__all__ = ["Names", "On", "join_keys", "quoted", "result_names", "selected"]
 
 On = str | Sequence[str] | Mapping[str, str] | None
+
+
+def quoted(name: str) -> str:
+    """A column name as Spark reads it literally, dots and backticks included."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 class Names:

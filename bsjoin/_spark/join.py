@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import LookupPlan
 from bsjoin._spark.arrow import arrow_fields
-from bsjoin._spark.columns import Names
+from bsjoin._spark.columns import Names, quoted
 from bsjoin._spark.keys import check_key_types, stream_key, type_of
 from bsjoin._spark.lookup import look_up, shape_of
 from bsjoin._spark.session import is_case_sensitive
@@ -75,7 +75,7 @@ def plan_join(
     table_types = [type_of(key.type) for key in manifest.keys]
     stream_names = [by_table[key.name] for key in manifest.keys]
     key = stream_key(
-        [stream["`" + name.replace("`", "``") + "`"] for name in stream_names],
+        [stream[quoted(name)] for name in stream_names],
         [stream.schema[name].dataType for name in stream_names],
         table_types,
     )
