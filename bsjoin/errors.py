@@ -7,6 +7,8 @@
     │   ├── ColumnError                 a column is missing, doubled or clashes
     │   └── KeyTypeError (TypeError)    key types that the join does not support
     ├── DuplicateKeyError               a table declared unique holds a key twice
+    ├── SourceError                     a source cannot be reached, or is not what it should be
+    │   └── LookupFailedError           a look-up failed, its repetitions too
     └── StoreError                      the stored table cannot be used
         ├── NotATableError              the path holds no table
         ├── OtherKeysError              the table was built for other keys or columns
@@ -31,8 +33,10 @@ __all__ = [
     "DamagedTableError",
     "DuplicateKeyError",
     "KeyTypeError",
+    "LookupFailedError",
     "NotATableError",
     "OtherKeysError",
+    "SourceError",
     "StoreAccessError",
     "StoreError",
     "StoreFullError",
@@ -58,6 +62,14 @@ class KeyTypeError(ArgumentError, TypeError):
 
 class DuplicateKeyError(BSJoinError):
     """A table that was declared unique holds one key in more than one row."""
+
+
+class SourceError(BSJoinError):
+    """A source cannot be reached or read, or its columns are not what they should be."""
+
+
+class LookupFailedError(SourceError):
+    """A look-up in a source failed, and so did its repetitions."""
 
 
 class StoreError(BSJoinError):
