@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+pytest_plugins = ["servers"]
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -1,0 +1,324 @@
+"""What all databases share: connections that mend themselves, columns, errors, warm-ups."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from bsjoin.errors import BSJoinError, ColumnError, SourceError, near
+from bsjoin.sources.faults import Overdue, SourceFault
+from bsjoin.sources.protocol import Source
+from bsjoin.sources.secrets import scrubbed
+from bsjoin.sources.types import fitted, overridden, wanted_columns
+from bsjoin.sources.urls import Address
+
+__all__ = ["BATCH_ROWS", "Column", "Database", "Target"]
+
+BATCH_ROWS = 16_384
+
+T = TypeVar("T")
+
+# A child process must neither use nor close its parent's connections.
+_of_the_parent: list[Any] = []
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is read, and how: the checked arguments of :func:`bsjoin.sources.sql`.
+
+    Attributes:
+        table: the parts of the table's name; None for a query.
+        query: the query, without a semicolon at its end; None for a table.
+    """
+
+    address: Address
+    table: tuple[str, ...] | None
+    query: str | None
+    schema: pa.Schema | None
+    unique: bool | None
+    timeout_s: float
+    connect_timeout_s: float
+    max_keys: int
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as the database declares it.
+
+    Attributes:
+        type: the Arrow type that its values get; None if none is known.
+        declared: the database's name of its type.
+        read: how to select it, the quoted column in place of ``{}``.
+        exact: whether values that differ in the database differ in Arrow, too.
+    """
+
+    name: str
+    type: pa.DataType | None
+    declared: str
+    read: str = "{}"
+    exact: bool = True
+
+
+class Database(Source):
+    """A table or query of a database; subclasses know one database each."""
+
+    mark = '"'
+
+    def __init__(self, target: Target) -> None:
+        super().__init__()
+        self.target = target
+        self.max_keys = target.max_keys
+        self._columns: dict[str, Column] | None = None
+        self._schema: pa.Schema | None = None
+        self._held: tuple[int, Any] | None = None
+
+    # What a subclass says of its database.
+
+    @abstractmethod
+    def _open(self) -> Any:
+        """A new connection that commits by itself."""
+
+    @abstractmethod
+    def _shut(self, connection: Any) -> None:
+        """Close a connection."""
+
+    @abstractmethod
+    def _describe(self, connection: Any, source: str) -> list[Column]:
+        """The columns of a table or query, given as it stands after FROM."""
+
+    @abstractmethod
+    def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
+        """The rows of the keys, the columns in types that can be cast to the schema's."""
+
+    @abstractmethod
+    def _stream(
+        self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
+    ) -> Iterator[pa.Table]:
+        """All rows of a table or query piece by piece, in types that can be cast."""
+
+    @abstractmethod
+    def _count(self, connection: Any) -> int:
+        """About how many rows there are."""
+
+    @abstractmethod
+    def _unique(self, connection: Any) -> list[list[str]]:
+        """The columns of every key of the table that the database guards."""
+
+    @abstractmethod
+    def _tables(self, connection: Any) -> list[str]:
+        """The tables that there are, to suggest one of them."""
+
+    @abstractmethod
+    def _may_pass(self, error: Exception) -> bool:
+        """Whether the driver's error can be gone at the next attempt."""
+
+    # What follows from it.
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns; connects once, and travels with the source."""
+        if self._schema is None:
+            columns = self._asked(lambda c: self._describe(c, self._from), at_once=True)
+            declared = [(column.name, column.type, column.declared) for column in columns]
+            schema = overridden(declared, self.target.schema, repr(self))
+            self._columns = {column.name: column for column in columns}
+            self._schema = schema
+        return self._schema
+
+    def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of some keys, by one query."""
+        schema, chosen = self._chosen(keys.column_names, columns)
+        table = self._asked(lambda connection: self._rows(connection, keys, chosen))
+        return fitted(table, schema, repr(self))
+
+    def scan(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """All rows, through a connection of its own."""
+        schema, chosen = self._chosen(columns or (), columns)
+        return self._scanned(self._from, chosen, schema)
+
+    def size(self) -> int:
+        """About how many rows there are."""
+        return int(self._asked(self._count, at_once=True))
+
+    def is_unique(self, columns: Sequence[str]) -> bool:
+        """Whether the columns hold a primary key or unique index, or the user says so."""
+        for name in columns:
+            if name not in self.schema.names:
+                raise ColumnError(
+                    f"{self!r} has no column {name!r}. {near(name, self.schema.names)}"
+                )
+        if self.target.unique is not None:
+            return self.target.unique
+        if self.target.table is None:
+            return False
+        known = self._columns or {}
+        return any(
+            found
+            and set(found) <= set(columns)
+            and all(known[n].exact and known[n].type == self.schema.field(n).type for n in found)
+            for found in self._asked(self._unique, at_once=True)
+        )
+
+    def keys_of(self, query: str, columns: Sequence[str]) -> pa.Table:
+        """The keys that a query yields, without nulls and repetitions."""
+        source = f"({query.strip().rstrip(';')}\n) AS t"
+        found = self._asked(lambda c: self._describe(c, source), at_once=True)
+        by_name = {column.name: column for column in found}
+        if set(columns) <= set(by_name):
+            chosen = [by_name[name] for name in columns]
+        elif len(found) == len(columns):
+            chosen = found
+        else:
+            raise ColumnError(
+                f"the query for the keys {list(columns)} has the columns "
+                f"{[column.name for column in found]}: name them as the keys, or select as many"
+            )
+        types = self._chosen(columns, ())[0]
+        given = pa.schema([pa.field(c.name, f.type) for c, f in zip(chosen, types, strict=True)])
+        batches = list(self._scanned(source, chosen, given))
+        table = pa.Table.from_batches(batches, given).rename_columns(list(columns))
+        return table.drop_null().group_by(list(columns)).aggregate([]).cast(types)
+
+    def close(self) -> None:
+        """Give back the connection."""
+        held, self._held = self._held, None
+        if held is None:
+            return
+        if held[0] != os.getpid():
+            _of_the_parent.append(held[1])
+            return
+        try:
+            self._shut(held[1])
+        except Exception:  # it is broken already
+            return
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_held": None}
+
+    def __del__(self) -> None:
+        if getattr(self, "_held", None) is not None:
+            self.close()
+
+    def __repr__(self) -> str:
+        target = self.target
+        if target.table is not None:
+            what = f"table={'.'.join(target.table)!r}"
+        else:
+            query = " ".join((target.query or "").split())
+            what = f"query={query if len(query) <= 60 else query[:57] + '...'!r}"
+        return scrubbed(f"sql({str(target.address)!r}, {what})", target.address.secrets)
+
+    # Helpers of the subclasses.
+
+    def _quoted(self, name: str) -> str:
+        return self.mark + name.replace(self.mark, self.mark * 2) + self.mark
+
+    @property
+    def _from(self) -> str:
+        if self.target.table is None:
+            return f"({self.target.query}\n) AS t"
+        return ".".join(map(self._quoted, self.target.table)) + " AS t"
+
+    def _selected(self, columns: Sequence[Column]) -> str:
+        """The list after SELECT; something even for no column, so that rows are counted."""
+        return ", ".join(
+            f"{column.read.format(self._at(column.name))} AS {self._quoted(column.name)}"
+            for column in columns
+        )
+
+    def _at(self, name: str) -> str:
+        return f"t.{self._quoted(name)}"
+
+    def _chosen(
+        self, keys: Sequence[str], columns: Sequence[str] | None
+    ) -> tuple[pa.Schema, list[Column]]:
+        schema = self.schema
+        names = wanted_columns(schema, keys, columns, repr(self))
+        known = self._columns or {}
+        fields = [pa.field(name, schema.field(name).type) for name in names]
+        return pa.schema(fields), [known[name] for name in names]
+
+    def _scanned(
+        self, source: str, columns: Sequence[Column], schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        connection = self._apart(self._open)
+        try:
+            pieces = iter(self._stream(connection, source, columns, schema))
+            while True:
+                piece = self._apart(lambda: next(pieces, None))
+                if piece is None:
+                    break
+                yield from fitted(piece, schema, repr(self)).to_batches()
+        finally:
+            self._apart(lambda: self._shut(connection))
+
+    def _apart(self, work: Callable[[], T]) -> T:
+        """Work outside the look-ups' connection; every failure is for good."""
+        try:
+            return work()
+        except Exception as error:
+            failure = self._translated(error)
+        raise failure if isinstance(failure, BSJoinError) else SourceError(str(failure))
+
+    def _asked(self, work: Callable[[Any], T], *, at_once: bool = False) -> T:
+        """Work with the connection; after a failure the next call opens a new one.
+
+        Args:
+            work: gets the connection.
+            at_once: nobody will ask again, so that every failure is a :class:`SourceError`.
+        """
+        try:
+            return self._with_connection(work)
+        except Exception as error:
+            failure = self._translated(error)
+        self.close()
+        # Raised outside the handler: the driver's error, its password and all, is no context.
+        if at_once and not isinstance(failure, BSJoinError):
+            failure = SourceError(str(failure))
+        raise failure
+
+    def _with_connection(self, work: Callable[[Any], T]) -> T:
+        if self._held is not None and self._held[0] != os.getpid():
+            self.close()
+        opened = [] if self._held is None else [self._held[1]]
+
+        def ask() -> T:
+            if not opened:
+                opened.append(self._open())
+            return work(opened[0])
+
+        try:
+            return self._limited(ask, fresh=not opened)
+        except Overdue:
+            opened = []  # the thread that still waits may use it, and nobody else
+            raise
+        finally:
+            self._held = (os.getpid(), opened[0]) if opened else None
+
+    def _limited(self, work: Callable[[], T], *, fresh: bool) -> T:
+        """Do the work; for drivers that could wait for ever, no longer than :class:`Overdue`."""
+        return work()
+
+    def _translated(self, error: Exception) -> Exception:
+        if isinstance(error, BSJoinError | SourceFault):
+            return error
+        text = scrubbed(f"{self!r}: {self._told(error)}", self.target.address.secrets)
+        return SourceFault(text) if self._may_pass(error) else SourceError(text)
+
+    def _told(self, error: Exception) -> str:
+        """The driver's words; a table that is not there gets suggestions."""
+        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+    def _absent(self, connection: Any) -> SourceError:
+        """The error for a table that is not there."""
+        name = ".".join(self.target.table or ())
+        try:
+            hint = near(name, self._tables(connection)[:1000])
+        except Exception:
+            hint = ""
+        return SourceError(f"{self!r}: there is no table {name!r}. {hint}")

@@ -1,0 +1,30 @@
+"""Drivers are imported where they are used; a missing one says what to install."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from bsjoin.errors import SourceError
+
+__all__ = ["driver"]
+
+
+def driver(module: str, extra: str) -> Any:
+    """Import a driver.
+
+    Args:
+        module: what to import.
+        extra: the extra of this package that brings it.
+
+    Raises:
+        SourceError: it is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        missing = str(error)
+    raise SourceError(
+        f"the driver {module.partition('.')[0]!r} cannot be imported here ({missing}): "
+        f'pip install "bsjoin[{extra}]" on the driver and on every worker'
+    )

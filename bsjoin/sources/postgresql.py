@@ -1,0 +1,311 @@
+"""PostgreSQL over ADBC: keys go as one array a column, rows come as Arrow."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bsjoin.sources.deadline import within
+from bsjoin.sources.dialect import Column, Database, Target
+from bsjoin.sources.drivers import driver
+from bsjoin.sources.types import DECIMAL, sparkable
+
+__all__ = ["PostgreSQL"]
+
+T = TypeVar("T")
+
+_GRACE_S = 5.0  # for the server to end a statement that took too long by itself
+_NATIVE = {
+    "bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "name", "bytea",
+    "date", "timestamp", "timestamptz",
+}  # fmt: skip
+_TEXTS = {"text", "varchar", "name", "bpchar", "uuid"}
+_NUMBERS = {"int2", "int4", "int8", "float4", "float8", "numeric", "oid"}
+_TIMES = {"date", "timestamp", "timestamptz"}
+_UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+_PARAMETERS: dict[pa.DataType, str] = {
+    pa.bool_(): "bool",
+    pa.int8(): "int2",
+    pa.int16(): "int2",
+    pa.int32(): "int4",
+    pa.int64(): "int8",
+    pa.float32(): "float4",
+    pa.float64(): "float8",
+    pa.string(): "text",
+    pa.binary(): "bytea",
+    pa.date32(): "date",
+    pa.timestamp("us"): "timestamp",
+    pa.timestamp("us", "UTC"): "timestamptz",
+}
+# The calendar of PostgreSQL, in days and microseconds from 1970.
+_DAYS = (-2_440_588, 2_145_031_948)
+_MICROSECONDS = (-210_866_803_200_000_000, 9_223_371_331_199_999_999 - 946_684_800_000_000)
+# Classes of SQLSTATE that tell of the server's state rather than of the statement.
+_PASSING = {"08", "25", "40", "53", "55", "57", "58", "XX"}
+_STAYING_WORDS = (
+    "authentication failed", "no password supplied", "does not exist", "pg_hba.conf",
+    "invalid port", "invalid URI", "invalid connection option", "invalid sslmode",
+    "is not permitted to log in", "permission denied for database", "could not translate host",
+)  # fmt: skip
+
+
+class PostgreSQL(Database):
+    """A table or query of PostgreSQL, or of what speaks its protocol."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self._kinds: dict[str, str] = {}
+
+    def _open(self) -> Any:
+        dbapi = driver("adbc_driver_postgresql.dbapi", "postgresql")
+        connection = dbapi.connect(self._url(), autocommit=True)
+        try:
+            # Not as options of the connection, which poolers refuse.
+            _run(connection, f"SET statement_timeout = {int(self.target.timeout_s * 1000) or 1}")
+            _run(connection, "SET TimeZone = 'UTC'")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _url(self) -> str:
+        address, connect_s = self.target.address, self.target.connect_timeout_s
+        options = {
+            "connect_timeout": str(max(2, round(connect_s))),
+            "tcp_user_timeout": str(int((self.target.timeout_s + _GRACE_S) * 1000)),
+            "application_name": "bsjoin",
+            **address.options,
+        }
+        user = "" if address.user is None else quote(address.user, safe="")
+        if address.password is not None:
+            user += ":" + quote(address.password, safe="")
+        host = quote(address.host or "", safe="")
+        if address.host and ":" in address.host:
+            host = f"[{address.host}]"
+        port = "" if address.port is None else f":{address.port}"
+        return (
+            f"postgresql://{user}{'@' if user else ''}{host}{port}/"
+            f"{quote(address.path, safe='')}?{urlencode(options, quote_via=quote)}"
+        )
+
+    def _shut(self, connection: Any) -> None:
+        connection.close()
+
+    def _limited(self, work: Callable[[], T], *, fresh: bool) -> T:
+        # The server ends what takes too long; this is for a server that answers nothing.
+        limit = self.target.timeout_s + _GRACE_S
+        return within(limit + self.target.connect_timeout_s * fresh, work, repr(self))
+
+    def _describe(self, connection: Any, source: str) -> list[Column]:
+        try:
+            with contextlib.closing(connection.cursor()) as cursor:
+                cursor.execute(f"SELECT * FROM {source} LIMIT 0")
+                with cursor.fetch_record_batch() as reader:
+                    schema = reader.schema
+        except Exception as error:
+            absent = getattr(error, "sqlstate", None) == "42P01" and self.target.table is not None
+            if not (absent and source == self._from):
+                raise
+        else:
+            kinds = {field.name: _kind(field) for field in schema}
+            self._kinds.update(kinds)
+            digits = self._digits(connection, source, kinds)
+            return [_column(field, kinds[field.name], digits.get(field.name)) for field in schema]
+        raise self._absent(connection)
+
+    def _digits(self, connection: Any, source: str, kinds: dict[str, str]) -> dict[str, int]:
+        """The type modifiers, which older drivers do not tell."""
+        if source != self._from or self.target.table is None or "numeric" not in kinds.values():
+            return {}
+        rows = _rows_of(
+            connection,
+            "SELECT attname::text, atttypmod::int8 FROM pg_attribute "
+            "WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped "
+            "AND atttypid = 'numeric'::regtype",
+            self._regclass(),
+        )
+        return dict(rows)
+
+    def _regclass(self) -> str:
+        return ".".join(map(self._quoted, self.target.table or ()))
+
+    def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
+        keys = self._acceptable(keys)
+        tested, arrays, values, exactly, zeros = [], [], [], [], False
+        for index, name in enumerate(keys.column_names, start=1):
+            column, kind = keys.column(name).combine_chunks(), self._kinds.get(name, "")
+            if isinstance(column, pa.ChunkedArray):  # before pyarrow 19 for no rows
+                column = pa.array([], column.type)
+            if pa.types.is_int8(column.type):
+                column = column.cast(pa.int16())
+            parameter = _PARAMETERS.get(column.type, "numeric")
+            direct = (
+                (kind in _TEXTS and parameter == "text")
+                or (kind in _NUMBERS and parameter in _NUMBERS)
+                or (kind in _TIMES and parameter in _TIMES)
+                or (kind == parameter)
+            )
+            known = (self._columns or {})[name]
+            tested.append(self._at(name) if direct else known.read.format(self._at(name)))
+            as_kind = kind if direct and kind in ("bpchar", "uuid") else parameter
+            arrays.append(f"${index}::{parameter}[]::{as_kind}[]")
+            zeros = zeros or pa.types.is_floating(column.type)
+            if parameter == "text":
+                # A collation that is not binary, and char(n), bring rows of other keys.
+                read = f'{known.read.format(self._at(name))}::text COLLATE "C"'
+                exactly.append(f"{read} = q.k{index}::text")
+            values.append(pa.ListArray.from_arrays(pa.array([0, len(column)], pa.int32()), column))
+        statement = f"SELECT {self._selected(columns)} FROM {self._from}"
+        if len(tested) == 1:
+            statement += f" WHERE {tested[0]} = ANY({arrays[0]})"
+        elif zeros:  # 0.0 and -0.0 are two keys that meet the same rows
+            statement += f" WHERE ({', '.join(tested)}) IN (SELECT * FROM unnest("
+            statement += f"{', '.join(arrays)}))"
+        else:
+            names = [f"k{index}" for index in range(1, len(tested) + 1)]
+            equal = [f"{test} = q.{name}" for test, name in zip(tested, names, strict=True)]
+            statement += f" JOIN unnest({', '.join(arrays)}) AS q({', '.join(names)})"
+            statement += f" ON {' AND '.join(equal + exactly)}"
+        bound = pa.record_batch(values, names=[f"p{i}" for i in range(len(values))])
+        with contextlib.closing(connection.cursor()) as cursor:
+            cursor.execute(statement, bound)
+            return cursor.fetch_arrow_table()
+
+    def _acceptable(self, keys: pa.Table) -> pa.Table:
+        """The keys without those that the server would refuse: they have no row."""
+        for name in keys.column_names:
+            column = keys.column(name)
+            if pa.types.is_string(column.type):
+                keys = keys.filter(pc.invert(pc.match_substring(column, "\0")))
+                if self._kinds.get(name) == "uuid":
+                    keys = keys.filter(pc.match_substring_regex(keys.column(name), _UUID))
+            elif pa.types.is_date(column.type):
+                keys = keys.filter(_between(column.cast(pa.int32()), _DAYS))
+            elif pa.types.is_timestamp(column.type):
+                keys = keys.filter(_between(column.cast(pa.int64()), _MICROSECONDS))
+        return keys
+
+    def _stream(
+        self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
+    ) -> Iterator[pa.Table]:
+        _run(connection, "SET statement_timeout = 0")  # a whole table takes its time
+        with contextlib.closing(connection.cursor()) as cursor:
+            cursor.execute(f"SELECT {self._selected(columns)} FROM {source}")
+            with cursor.fetch_record_batch() as reader:
+                for batch in reader:
+                    yield pa.Table.from_batches([batch])
+
+    def _count(self, connection: Any) -> int:
+        if self.target.table is not None:
+            rows = _rows_of(
+                connection,
+                "SELECT reltuples::int8, relkind IN ('r', 'm') AND NOT relhassubclass "
+                "FROM pg_class WHERE oid = to_regclass($1)",
+                self._regclass(),
+            )
+            if rows and rows[0][0] > 0 and rows[0][1]:
+                return int(rows[0][0])
+        return int(_rows_of(connection, f"SELECT count(*) FROM {self._from}")[0][0])
+
+    def _unique(self, connection: Any) -> list[list[str]]:
+        # A key of a table that others inherit from does not bind their rows.
+        rows = _rows_of(
+            connection,
+            "SELECT i.indexrelid::int8, a.attname::text FROM pg_index i "
+            "JOIN pg_class c ON c.oid = i.indrelid "
+            "JOIN generate_series(0, 31) AS n ON n < i.indnkeyatts "
+            "JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[n] "
+            "WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indisvalid "
+            "AND i.indpred IS NULL AND i.indexprs IS NULL "
+            "AND (c.relkind = 'p' OR NOT c.relhassubclass)",
+            self._regclass(),
+        )
+        found: dict[int, list[str]] = {}
+        for index, name in rows:
+            found.setdefault(index, []).append(name)
+        return list(found.values())
+
+    def _tables(self, connection: Any) -> list[str]:
+        rows = _rows_of(
+            connection,
+            "SELECT CASE WHEN pg_table_is_visible(c.oid) THEN c.relname::text "
+            "ELSE n.nspname || '.' || c.relname END FROM pg_class c "
+            "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN "
+            "('r', 'v', 'm', 'p', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema')",
+        )
+        return [name for (name,) in rows]
+
+    def _may_pass(self, error: Exception) -> bool:
+        state = getattr(error, "sqlstate", None)
+        if state:
+            return str(state)[:2] in _PASSING
+        text = str(error)
+        return type(error).__module__.startswith("adbc") and not any(
+            word in text for word in _STAYING_WORDS
+        )
+
+    def _told(self, error: Exception) -> str:
+        # The statement itself follows, which helps nobody.
+        text = re.split(r"\s*Query was:", str(error), maxsplit=1)[0]
+        state = getattr(error, "sqlstate", None)
+        return " ".join(text.split()) + (f" (SQLSTATE {state})" if state else "")
+
+
+def _kind(field: pa.Field) -> str:
+    metadata = field.metadata or {}
+    name = metadata.get(b"ADBC:postgresql:typname") or metadata.get(b"POSTGRESQL:type") or b""
+    return bytes(name).decode().strip("'")
+
+
+def _column(field: pa.Field, kind: str, modifier: int | None) -> Column:
+    told = (field.metadata or {}).get(b"POSTGRESQL:typmod")
+    if told is not None:
+        modifier = int(bytes(told).decode().strip("'"))
+    if kind in _NATIVE:
+        return Column(field.name, sparkable(field.type), kind)
+    if kind == "oid":
+        return Column(field.name, pa.int64(), kind, "{}::int8")
+    if kind == "numeric":
+        return Column(field.name, _decimal(modifier), kind, "{}::text")
+    if kind.startswith("_"):
+        if kind[1:] in _NATIVE:
+            return Column(field.name, sparkable(field.type), kind)
+        item = _decimal(modifier) if kind == "_numeric" else pa.string()
+        return Column(field.name, pa.list_(item), kind, "{}::text[]")
+    return Column(field.name, pa.string(), kind, "{}::text")
+
+
+def _decimal(modifier: int | None) -> pa.DataType:
+    """The type of numeric(p, s) from its modifier."""
+    if modifier is None or modifier < 4:
+        return DECIMAL
+    precision, scale = (modifier - 4) >> 16 & 0xFFFF, (modifier - 4) & 0x7FF
+    if scale >= 1024:  # eleven bits with a sign
+        precision, scale = precision + 2048 - scale, 0
+    if precision <= 38 and scale <= precision:
+        return pa.decimal128(precision, scale)
+    return DECIMAL
+
+
+def _between(values: pa.ChunkedArray, limits: tuple[int, int]) -> pa.ChunkedArray:
+    return pc.and_(pc.greater_equal(values, limits[0]), pc.less_equal(values, limits[1]))
+
+
+def _run(connection: Any, statement: str) -> None:
+    with contextlib.closing(connection.cursor()) as cursor:
+        cursor.execute(statement)
+
+
+def _rows_of(connection: Any, statement: str, parameter: str | None = None) -> list[Any]:
+    with contextlib.closing(connection.cursor()) as cursor:
+        if parameter is None:
+            cursor.execute(statement)
+        else:
+            cursor.execute(statement, pa.record_batch({"p": [parameter]}))
+        return list(cursor.fetchall())

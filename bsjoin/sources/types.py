@@ -1,0 +1,213 @@
+"""Arrow types that Spark knows, and columns brought to exactly these types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bsjoin.errors import ArgumentError, ColumnError, SourceError, near
+
+__all__ = ["DECIMAL", "as_schema", "fitted", "overridden", "sparkable", "wanted_columns"]
+
+# What Spark's JDBC makes of a number without declared digits.
+DECIMAL = pa.decimal128(38, 18)
+
+_SAME = {
+    pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(),
+    pa.string(), pa.binary(), pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"),
+}  # fmt: skip
+_WIDER = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+    pa.date64(): pa.date32(),
+}
+
+
+def sparkable(dtype: pa.DataType) -> pa.DataType | None:
+    """The type that Spark has for the values of an Arrow type; None where it has none.
+
+    >>> sparkable(pa.uint32()), sparkable(pa.duration("s"))
+    (DataType(int64), None)
+    """
+    if dtype in _SAME:
+        return dtype
+    if dtype in _WIDER:
+        return _WIDER[dtype]
+    if isinstance(dtype, pa.BaseExtensionType):
+        return sparkable(dtype.storage_type)
+    if pa.types.is_timestamp(dtype):
+        return pa.timestamp("us", "UTC" if dtype.tz else None)
+    if pa.types.is_decimal(dtype):
+        fits = dtype.precision <= 38 and 0 <= dtype.scale <= dtype.precision
+        return pa.decimal128(dtype.precision, dtype.scale) if fits else None
+    if pa.types.is_fixed_size_binary(dtype):
+        return pa.binary()
+    if pa.types.is_dictionary(dtype):
+        return sparkable(dtype.value_type)
+    return _nested(dtype)
+
+
+def _nested(dtype: pa.DataType) -> pa.DataType | None:
+    if pa.types.is_map(dtype):
+        key, item = sparkable(dtype.key_type), sparkable(dtype.item_type)
+        return None if key is None or item is None else pa.map_(key, item)
+    if pa.types.is_struct(dtype):
+        fields = [(field.name, sparkable(field.type)) for field in dtype]
+        whole = fields and all(kind is not None for _, kind in fields)
+        return pa.struct([pa.field(name, kind) for name, kind in fields]) if whole else None
+    if (
+        pa.types.is_list(dtype)
+        or pa.types.is_large_list(dtype)
+        or pa.types.is_fixed_size_list(dtype)
+    ):
+        item = sparkable(dtype.value_type)
+        return None if item is None else pa.list_(item)
+    return None
+
+
+def as_schema(schema: object, name: str = "schema") -> pa.Schema:
+    """A schema as users give it: a ``pyarrow.Schema``, or names with Arrow types.
+
+    Raises:
+        ArgumentError: it is neither, or a type that Spark has not.
+    """
+    if isinstance(schema, Mapping):
+        if not all(isinstance(k, str) and isinstance(t, pa.DataType) for k, t in schema.items()):
+            raise ArgumentError(
+                f"{name}={schema!r}: give every column's name with its pyarrow type, such as "
+                '{"id": pyarrow.int64()}'
+            )
+        schema = pa.schema([pa.field(column, kind) for column, kind in schema.items()])
+    if not isinstance(schema, pa.Schema):
+        raise ArgumentError(
+            f"{name}={schema!r}: give a pyarrow.Schema, or a dict of names and pyarrow types"
+        )
+    _refuse_doubles(schema.names, name)
+    fields = []
+    for field in schema:
+        kind = sparkable(field.type)
+        if kind is None:
+            raise ArgumentError(
+                f"{name}: the column {field.name!r} has the type {field.type}, which Spark has not"
+            )
+        fields.append(pa.field(field.name, kind))
+    return pa.schema(fields)
+
+
+def _refuse_doubles(names: Sequence[str], what: str) -> None:
+    doubled = {name for name in names if names.count(name) > 1}
+    if doubled:
+        raise ColumnError(
+            f"{what}: the column name {min(doubled)!r} is there twice; give each its own name"
+        )
+
+
+def overridden(
+    declared: Sequence[tuple[str, pa.DataType | None, str]],
+    override: pa.Schema | None,
+    what: str,
+) -> pa.Schema:
+    """The schema of a table: what it declares, and the user's word where there is one.
+
+    Args:
+        declared: name, Arrow type (None: none is known) and the type's own name.
+        override: the user's types for some columns or all.
+        what: the source, for messages.
+
+    Raises:
+        ColumnError: the override names a column that is not there, or a name is there twice.
+        SourceError: a column has no known type and no override.
+    """
+    names = [name for name, _, _ in declared]
+    _refuse_doubles(names, what)
+    types = {} if override is None else {field.name: field.type for field in override}
+    for name in types:
+        if name not in names:
+            raise ColumnError(f"schema: {what} has no column {name!r}. {near(name, names)}")
+    fields = []
+    for name, kind, told in declared:
+        kind = types.get(name, kind)
+        if kind is None:
+            raise SourceError(
+                f"{what}: the column {name!r} is declared as {told or 'nothing'}, for which "
+                "no Spark type is known: give its pyarrow type with "
+                f"schema={{{name!r}: pyarrow.string()}}"
+            )
+        fields.append(pa.field(name, kind))
+    return pa.schema(fields)
+
+
+def wanted_columns(
+    schema: pa.Schema, keys: Sequence[str], columns: Sequence[str] | None, what: str
+) -> list[str]:
+    """The keys and the columns asked for, each once.
+
+    Raises:
+        ColumnError: one of them is not there.
+    """
+    wanted = list(dict.fromkeys([*keys, *(schema.names if columns is None else columns)]))
+    for name in wanted:
+        if name not in schema.names:
+            raise ColumnError(f"{what} has no column {name!r}. {near(name, schema.names)}")
+    return wanted
+
+
+def fitted(table: pa.Table, schema: pa.Schema, what: str) -> pa.Table:
+    """The table's columns in exactly the schema's types.
+
+    Args:
+        table: has all columns of ``schema``, in any order.
+        schema: the columns wanted.
+        what: the source, for messages.
+
+    Raises:
+        SourceError: a value does not fit its type; names the column and the value.
+    """
+    arrays = [_cast(table.column(field.name), field, what) for field in schema]
+    if not arrays:
+        return table.select([])
+    return pa.table(arrays, schema=schema)
+
+
+def _cast(column: pa.ChunkedArray, field: pa.Field, what: str) -> pa.ChunkedArray:
+    if isinstance(column.type, pa.BaseExtensionType):
+        chunks = [chunk.storage for chunk in column.chunks]
+        column = pa.chunked_array(chunks, column.type.storage_type)
+    if column.type.equals(field.type):
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    try:
+        return _converted(column, field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        reason = str(error)
+    raise SourceError(
+        f"{what}: the column {field.name!r} holds {_offender(column, field.type)}, which is no "
+        f"{field.type}: {reason}. Give the right type with schema={{{field.name!r}: ...}}"
+    )
+
+
+def _converted(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    # Finer times are cut, as Spark cuts them; all else must be kept.
+    return column.cast(options=pc.CastOptions(wanted, allow_time_truncate=True))
+
+
+def _offender(column: pa.ChunkedArray, wanted: pa.DataType) -> str:
+    """The first value that cannot be converted; found by halves."""
+    while len(column) > 1:
+        half = len(column) // 2
+        try:
+            _converted(column.slice(0, half), wanted)
+            column = column.slice(half)
+        except pa.ArrowException:
+            column = column.slice(0, half)
+    return repr(column[0].as_py()) if len(column) else "values"

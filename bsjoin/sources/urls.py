@@ -1,0 +1,102 @@
+"""Database URLs, read strictly: what is wrong is said without showing a password."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from bsjoin.errors import ArgumentError
+from bsjoin.sources.secrets import hidden, secrets_of
+
+__all__ = ["Address", "address_of"]
+
+
+@dataclass(frozen=True)
+class Address:
+    """A URL in parts, everything decoded; its text form hides the password.
+
+    Attributes:
+        scheme: without the driver: ``"mysql"`` for ``mysql+pymysql://``.
+        driver: what follows the plus sign, or an empty text.
+        path: without the slash that ends the host, for a server; a file's path otherwise.
+        secrets: every spelling of the passwords in it.
+    """
+
+    scheme: str
+    driver: str
+    user: str | None
+    password: str | None = field(repr=False)
+    host: str | None
+    port: int | None
+    path: str
+    options: dict[str, str] = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
+    shown: str
+
+    def __str__(self) -> str:
+        return self.shown
+
+
+def address_of(url: object, files: tuple[str, ...], servers: tuple[str, ...]) -> Address:
+    """Read a URL.
+
+    Args:
+        url: what the user gave.
+        files: the schemes whose URL is the path of a file.
+        servers: the schemes whose URL names a host.
+
+    Raises:
+        ArgumentError: it cannot be read; the message shows no more of it than its scheme.
+    """
+    if not isinstance(url, str):
+        raise ArgumentError(f"url: give a text, not a {type(url).__name__}")
+    known = ", ".join(f"{name}://" for name in (*files, *servers))
+    scheme, colon, rest = url.partition("://")
+    name, _, driver = scheme.lower().partition("+")
+    if not colon:
+        raise ArgumentError(f"url: a URL starts with its kind, one of {known}")
+    if name not in (*files, *servers):
+        raise ArgumentError(f"url: {name + '://'!r} is not known; there are {known}")
+    if name in files:
+        return _file(url, name, driver, rest)
+    return _server(url, name, driver)
+
+
+def _file(url: str, name: str, driver: str, rest: str) -> Address:
+    path, _, query = rest.partition("?")
+    if path and not path.startswith("/"):
+        raise ArgumentError(
+            f"url={hidden(url)!r}: three slashes come before a relative path "
+            f"({name}:///data.db) and four before an absolute one ({name}:////srv/data.db)"
+        )
+    return Address(
+        scheme=name, driver=driver, user=None, password=None, host=None, port=None,
+        path=unquote(path[1:]), options=dict(parse_qsl(query, keep_blank_values=True)),
+        secrets=secrets_of(url), shown=hidden(url),
+    )  # fmt: skip
+
+
+def _server(url: str, name: str, driver: str) -> Address:
+    # A raw / ? # or @ in a password would move its end into the host, the path or the query.
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+        clean = not parts.fragment and "@" not in parts.path + parts.query
+        clean = clean and parts.netloc.count("@") <= 1
+    except ValueError:
+        clean, port = False, None
+    if not clean:
+        raise ArgumentError(
+            f"url: this {name}:// URL cannot be read (it is not shown, it may hold a password): "
+            "write user:password@host:port/database, with / ? # @ : % and spaces in the user, "
+            "the password and the names percent-encoded (urllib.parse.quote(text, safe=''))"
+        )
+    return Address(
+        scheme=name, driver=driver,
+        user=None if parts.username is None else unquote(parts.username),
+        password=None if parts.password is None else unquote(parts.password),
+        host=parts.hostname and unquote(parts.hostname), port=port,
+        path=unquote(parts.path.removeprefix("/")),
+        options=dict(parse_qsl(parts.query, keep_blank_values=True)),
+        secrets=secrets_of(url), shown=hidden(url),
+    )  # fmt: skip
