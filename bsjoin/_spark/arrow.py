@@ -14,9 +14,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_type
 
-from bsjoin.errors import ColumnError
+from bsjoin.errors import ArgumentError, ColumnError
 
-__all__ = ["arrow_fields", "check_storable", "retyped"]
+__all__ = ["arrow_fields", "check_storable", "retyped", "schema_of_ddl"]
 
 # Before Spark 4.3 there is no such argument, and UTC is the default.
 _UTC: dict[str, Any] = (
@@ -100,3 +100,28 @@ def _has(dtype: T.DataType, kinds: tuple[type[T.DataType], ...]) -> bool:
     if isinstance(dtype, T.StructType):
         return any(_has(field.dataType, kinds) for field in dtype.fields)
     return False
+
+
+def schema_of_ddl(schema: T.StructType | str) -> pa.Schema:
+    """The Arrow schema of a Spark schema, or of its text, for a source.
+
+    Raises:
+        ArgumentError: the text cannot be read, or there is no session that could read it.
+    """
+    if isinstance(schema, str):
+        try:
+            found = T.StructType.fromDDL(schema)
+            if isinstance(found, T.StructType):
+                return pa.schema(arrow_fields(found))
+            reason = "it names no columns"
+        except PySparkException as error:
+            reason = str(error)
+        except (AssertionError, AttributeError, RuntimeError, TypeError):
+            reason = "Spark reads such texts, and no session is active here"
+        raise ArgumentError(
+            f"schema={schema!r}: {reason}. Give a pyarrow.Schema, or a text such as "
+            '"id bigint, name string" after the session was made'
+        )
+    if not isinstance(schema, T.StructType):
+        raise ArgumentError(f"schema={schema!r}: give a StructType, not a {type(schema).__name__}")
+    return pa.schema(arrow_fields(schema))

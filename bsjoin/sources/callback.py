@@ -1,0 +1,164 @@
+"""``function``: a table behind a Python function, such as a client of a service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from bsjoin.durations import seconds
+from bsjoin.errors import ArgumentError, SourceError
+from bsjoin.sources.deadline import within
+from bsjoin.sources.protocol import Source
+from bsjoin.sources.types import as_schema, fitted, wanted_columns
+
+__all__ = ["function"]
+
+
+def function(
+    fn: Callable[[pa.Table], Any],
+    schema: Any,
+    *,
+    unique: bool = False,
+    max_keys: int = 10_000,
+    timeout: timedelta | str | float | None = None,
+) -> Source:
+    """A table behind a function of yours.
+
+    Args:
+        fn: gets a ``pyarrow.Table`` of distinct keys, none null, and returns every row of
+            them, keys included, in any order: a ``pyarrow.Table`` or ``RecordBatch``, a pandas
+            DataFrame, a list of dicts, or None for no row. What it raises counts as a fault
+            that may pass, unless it is a ``bsjoin.BSJoinError``. It travels to the workers by
+            cloudpickle: open connections inside it, not around it.
+        schema: the columns with their types, keys included: a ``pyarrow.Schema``, a dict of
+            names and pyarrow types, a Spark ``StructType``, or its DDL text (``"id bigint, name
+            string"``; that one needs an active Spark session).
+        unique: whether a key has one row at most.
+        max_keys: the most keys that one call gets.
+        timeout: how long one call may take: a timedelta, a text such as "5 seconds", or a
+            number of seconds. A late call goes on in its thread, and its result is dropped.
+
+    Returns:
+        A source for ``bsjoin.join``; it is looked up, never read whole.
+
+    Raises:
+        ArgumentError: an argument cannot be used.
+
+    Complexity:
+        That of the function; rows are converted once, without copy where they are Arrow.
+
+    Example:
+        >>> names = {1: "one", 2: "two"}
+        >>> def numbers(keys):
+        ...     ids = keys["id"].to_pylist()
+        ...     return [{"id": i, "name": names[i]} for i in ids if i in names]
+        >>> source = function(numbers, {"id": pa.int64(), "name": pa.string()}, unique=True)
+        >>> source.lookup(pa.table({"id": [2, 3]})).to_pylist()
+        [{'id': 2, 'name': 'two'}]
+    """
+    if not callable(fn):
+        raise ArgumentError(f"fn={fn!r}: give a function of a pyarrow.Table of keys")
+    if not isinstance(unique, bool):
+        raise ArgumentError(f"unique={unique!r}: give True or False")
+    if type(max_keys) is not int or max_keys < 1:
+        raise ArgumentError(f"max_keys={max_keys!r}: give a whole number above zero")
+    timeout_s = None if timeout is None else seconds(timeout, "timeout")
+    if timeout_s is not None and timeout_s <= 0:
+        raise ArgumentError(f"timeout={timeout!r}: it must be above zero, or None for no limit")
+    return _Function(fn, _schema(schema), unique, max_keys, timeout_s)
+
+
+def _schema(schema: Any) -> pa.Schema:
+    if not isinstance(schema, pa.Schema | Mapping):
+        if not isinstance(schema, str) and not type(schema).__module__.startswith("pyspark."):
+            raise ArgumentError(
+                f"schema={schema!r}: give a pyarrow.Schema, a dict of names and pyarrow types, a "
+                'Spark StructType, or a text such as "id bigint, name string"'
+            )
+        # Only where Spark's own types are given, on the driver.
+        from bsjoin._spark.arrow import schema_of_ddl
+
+        schema = schema_of_ddl(schema)
+    found = as_schema(schema)
+    if not found.names:
+        raise ArgumentError("schema: give at least one column")
+    return found
+
+
+class _Function(Source):
+    def __init__(
+        self,
+        fn: Callable[[pa.Table], Any],
+        schema: pa.Schema,
+        unique: bool,
+        max_keys: int,
+        timeout_s: float | None,
+    ) -> None:
+        super().__init__()
+        self._fn, self._schema, self._unique = fn, schema, unique
+        self.max_keys, self._timeout_s = max_keys, timeout_s
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
+        names = wanted_columns(self._schema, keys.column_names, columns, repr(self))
+        wanted = pa.schema([self._schema.field(name) for name in names])
+        if self._timeout_s is None:
+            result = self._fn(keys)
+        else:
+            result = within(self._timeout_s, lambda: self._fn(keys), repr(self))
+        table = self._table(result, wanted)
+        missing = [name for name in names if name not in table.column_names]
+        if missing:
+            raise SourceError(
+                f"{self!r} returned the columns {table.column_names}; missing: {missing}"
+            )
+        return fitted(table, wanted, repr(self))
+
+    def is_unique(self, columns: Sequence[str]) -> bool:
+        return self._unique
+
+    def _table(self, result: Any, wanted: pa.Schema) -> pa.Table:
+        if result is None:
+            return wanted.empty_table()
+        if isinstance(result, pa.RecordBatch):
+            return pa.Table.from_batches([result])
+        if isinstance(result, pa.Table):
+            return result
+        if type(result).__module__.startswith("pandas."):
+            present = {name: result[name] for name in wanted.names if name in result.columns}
+            return self._columns(present, wanted, len(result), pandas=True)
+        if isinstance(result, list) and all(isinstance(row, Mapping) for row in result):
+            if not result:
+                return wanted.empty_table()
+            given = {name for row in result for name in row}
+            rows = {
+                name: [row.get(name) for row in result] for name in wanted.names if name in given
+            }
+            return self._columns(rows, wanted, len(result), pandas=False)
+        raise SourceError(
+            f"{self!r} returned a {type(result).__name__}: return a pyarrow.Table or RecordBatch, "
+            "a pandas DataFrame, a list of dicts, or None"
+        )
+
+    def _columns(
+        self, columns: Mapping[str, Any], wanted: pa.Schema, rows: int, *, pandas: bool
+    ) -> pa.Table:
+        arrays = {}
+        for name, values in columns.items():
+            dtype = wanted.field(name).type
+            try:
+                arrays[name] = pa.array(values, dtype, from_pandas=pandas or None)
+                continue
+            except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+                reason = str(error)
+            raise SourceError(f"{self!r}: the column {name!r} is no {dtype}: {reason}")
+        return pa.table(arrays)
+
+    def __repr__(self) -> str:
+        return f"function({getattr(self._fn, '__qualname__', type(self._fn).__name__)})"

@@ -1,0 +1,171 @@
+"""DuckDB through its Arrow interface: the keys are a registered table, read where they lie."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from bsjoin.errors import SourceError
+from bsjoin.sources.dialect import BATCH_ROWS, Column, Database, Target
+from bsjoin.sources.drivers import driver
+from bsjoin.sources.types import sparkable
+
+__all__ = ["DuckDB"]
+
+T = TypeVar("T")
+
+# Arrow of DuckDB's types that are read as another one; the rest that Spark lacks is text.
+_READ_AS: dict[str, tuple[str, pa.DataType]] = {
+    "UBIGINT": ("CAST({} AS DECIMAL(20, 0))", pa.decimal128(20, 0)),
+    "HUGEINT": ("CAST({} AS DECIMAL(38, 0))", pa.decimal128(38, 0)),
+    "TIMESTAMP_NS": ("CAST({} AS TIMESTAMP)", pa.timestamp("us")),
+}
+_TEXTS = ("ENUM", "UUID", "TIME", "BIT", "INTERVAL", "UHUGEINT", "JSON", "VARINT", "BIGNUM")
+_FOR_GOOD = {
+    "BinderException", "CatalogException", "ConversionException", "InvalidInputException",
+    "InvalidTypeException", "NotImplementedException", "OutOfRangeException", "ParserException",
+    "PermissionException", "SyntaxException", "TypeMismatchException", "ConnectionException",
+}  # fmt: skip
+
+
+class DuckDB(Database):
+    """A table or query of a DuckDB file.
+
+    The file is open only while it is asked: DuckDB lets no process write a file that another
+    one holds open.
+    """
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        path = target.address.path
+        self.path = ":memory:" if path in ("", ":memory:") else os.path.abspath(path)
+
+    def _open(self) -> Any:
+        duckdb = driver("duckdb", "duckdb")
+        memory = self.path == ":memory:"
+        if not memory and not os.path.exists(self.path):
+            raise SourceError(f"{self!r}: there is no file {self.path!r} on this machine")
+        try:
+            connection = duckdb.connect(self.path, read_only=not memory)
+        except duckdb.ConnectionException:
+            # This process has it open for writing; then only the same way is allowed.
+            connection = duckdb.connect(self.path)
+        # A table's name must not find a variable of this program.
+        connection.execute("SET python_enable_replacements = false")
+        connection.execute("SET TimeZone = 'UTC'")
+        return connection
+
+    def _shut(self, connection: Any) -> None:
+        connection.close()
+
+    def _with_connection(self, work: Callable[[Any], T]) -> T:
+        connection = self._open()
+        timer = threading.Timer(self.target.timeout_s, connection.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            return work(connection)
+        finally:
+            timer.cancel()
+            self._shut(connection)
+
+    def _describe(self, connection: Any, source: str) -> list[Column]:
+        try:
+            relation = connection.sql(f"SELECT * FROM {source} LIMIT 0")
+        except Exception as error:
+            absent = type(error).__name__ == "CatalogException" and "Table with name" in str(error)
+            if not (absent and self.target.table is not None and source == self._from):
+                raise
+        else:
+            schema = relation.to_arrow_table().schema
+            # By place: Arrow may hold a name twice, which is refused later, by its name.
+            return [
+                _column(name, str(kind), schema.field(index).type)
+                for index, (name, kind) in enumerate(
+                    zip(relation.columns, relation.types, strict=True)
+                )
+            ]
+        raise self._absent(connection)
+
+    def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
+        names = keys.column_names
+        inner = [f"k{index}" for index in range(len(names))]
+        connection.register("bsjoin_keys", keys.rename_columns(inner))
+        known = self._columns or {}
+        equal = " AND ".join(
+            f"{known[name].read.format(self._at(name))} = q.{key}"
+            for name, key in zip(names, inner, strict=True)
+        )
+        found = connection.sql(
+            f"SELECT {self._selected(columns)} FROM {self._from} "
+            f"SEMI JOIN bsjoin_keys AS q ON {equal}"
+        )
+        return found.to_arrow_table()
+
+    def _stream(
+        self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
+    ) -> Iterator[pa.Table]:
+        relation = connection.sql(f"SELECT {self._selected(columns)} FROM {source}")
+        # The name before DuckDB 1.4.
+        name = "to_arrow_reader" if hasattr(relation, "to_arrow_reader") else "fetch_arrow_reader"
+        with contextlib.closing(getattr(relation, name)(BATCH_ROWS)) as reader:
+            for batch in reader:
+                yield pa.Table.from_batches([batch])
+
+    def _count(self, connection: Any) -> int:
+        rows = connection.execute(f"SELECT count(*) FROM {self._from}").fetchall()
+        return int(rows[0][0])
+
+    def _unique(self, connection: Any) -> list[list[str]]:
+        parts = self.target.table or ()
+        where = "lower(table_name) = lower(?) AND lower(schema_name) = lower(coalesce(?, "
+        where += "current_schema())) AND lower(database_name) = lower(coalesce(?, "
+        where += "current_database()))"
+        named = [*reversed(parts), None, None][:3]
+        constraints = connection.execute(
+            "SELECT constraint_column_names FROM duckdb_constraints() "
+            f"WHERE constraint_type IN ('PRIMARY KEY', 'UNIQUE') AND {where}",
+            named,
+        ).fetchall()
+        found = [list(names) for (names,) in constraints]
+        columns = set(self._columns or ())
+        if any(mark in name for name in columns for mark in ",[]()'\""):
+            return found  # the texts below would be ambiguous
+        indexes = connection.execute(
+            f"SELECT expressions FROM duckdb_indexes() WHERE is_unique AND {where}", named
+        ).fetchall()
+        for (text,) in indexes:
+            names = [part.strip(" '\"") for part in text.strip("[]").split(",")]
+            if set(names) <= columns:
+                found.append(names)
+        return found
+
+    def _tables(self, connection: Any) -> list[str]:
+        rows = connection.execute(
+            "SELECT CASE WHEN table_schema = current_schema() THEN table_name "
+            "ELSE table_schema || '.' || table_name END FROM information_schema.tables"
+        )
+        return [name for (name,) in rows.fetchall()]
+
+    def _may_pass(self, error: Exception) -> bool:
+        return type(error).__name__ not in _FOR_GOOD
+
+    def _told(self, error: Exception) -> str:
+        if type(error).__name__ == "InterruptException":
+            return f"no answer within timeout={self.target.timeout_s:g} seconds"
+        return super()._told(error)
+
+
+def _column(name: str, declared: str, arrow: pa.DataType) -> Column:
+    if declared in _READ_AS:
+        read, dtype = _READ_AS[declared]
+        return Column(name, dtype, declared, read, exact=declared != "TIMESTAMP_NS")
+    known = None if declared.startswith(_TEXTS) and "STAMP" not in declared else sparkable(arrow)
+    if known is None:
+        return Column(name, pa.string(), declared, "CAST({} AS VARCHAR)")
+    return Column(name, known, declared)

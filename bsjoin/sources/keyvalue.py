@@ -1,0 +1,336 @@
+"""``redis``: rows held by a key-value store, one key each."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import json
+import os
+import string
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from bsjoin.durations import seconds
+from bsjoin.errors import ArgumentError, BSJoinError, ColumnError, SourceError, near
+from bsjoin.sources.drivers import driver
+from bsjoin.sources.faults import SourceFault
+from bsjoin.sources.protocol import Source
+from bsjoin.sources.rows import array_of
+from bsjoin.sources.secrets import scrubbed
+from bsjoin.sources.types import as_schema, wanted_columns
+from bsjoin.sources.urls import Address, address_of
+
+__all__ = ["redis"]
+
+_of_the_parent: list[Any] = []
+_UNFIT = (BSJoinError, pa.ArrowException, ValueError, TypeError, ArithmeticError)
+
+
+def redis(
+    url: str,
+    *,
+    key: str,
+    schema: pa.Schema | Mapping[str, pa.DataType],
+    kind: Literal["hash", "json"] = "hash",
+    timeout: timedelta | str | float = "30 seconds",
+    max_keys: int = 10_000,
+) -> Source:
+    """Rows of Redis: a hash each, or a text of JSON each.
+
+    A look-up is one round trip: a pipeline of HMGET for hashes, one MGET for JSON. A key that
+    is not there has no row; a field that is not there is null.
+
+    Args:
+        url: ``redis://user:password@host:6379/0``, ``rediss://...`` for TLS, or
+            ``unix:///path?db=0``.
+        key: the pattern of the keys, such as ``"customer:{customer_id}"``, with the key
+            columns by name. Whole numbers and texts stand there as they are, truth values as
+            true and false, dates and times in ISO form, decimals without exponent.
+        schema: the columns with their types, the key columns included.
+        kind: ``"hash"``: a hash with a field a column; ``"json"``: a string that holds a JSON
+            object.
+        timeout: how long Redis may take to connect or answer: a timedelta, a text such as
+            "5 seconds", or a number of seconds.
+        max_keys: the most keys that one look-up asks for.
+
+    Returns:
+        A source for ``bsjoin.join``; its key is unique. It is looked up, never read whole.
+
+    Raises:
+        ArgumentError: the URL or another argument cannot be used.
+
+    Complexity:
+        One round trip and O(n) commands for n keys.
+
+    Example:
+        >>> redis("redis://localhost", key="plane:{tail}",
+        ...       schema={"tail": pa.string(), "seats": pa.int32()})
+        redis('redis://localhost', key='plane:{tail}')
+    """
+    address = address_of(url, (), ("redis", "rediss", "unix"))
+    columns = as_schema(schema)
+    if kind not in ("hash", "json"):
+        raise ArgumentError(f'kind={kind!r}: give "hash" or "json"')
+    timeout_s = seconds(timeout, "timeout")
+    if timeout_s <= 0:
+        raise ArgumentError(f"timeout={timeout!r}: it must be above zero")
+    if type(max_keys) is not int or max_keys < 1:
+        raise ArgumentError(f"max_keys={max_keys!r}: give a whole number above zero")
+    pattern = _pattern(key, columns)
+    for field in columns:
+        if kind == "hash" and pa.types.is_nested(field.type):
+            raise ArgumentError(
+                f"schema: the column {field.name!r} is a {field.type}, which a hash cannot hold: "
+                'use kind="json"'
+            )
+        if kind == "json" and pa.types.is_binary(field.type):
+            raise ArgumentError(f"schema: the column {field.name!r} is binary, which JSON has not")
+    return _Redis(address, url, key, pattern, columns, kind, timeout_s, max_keys)
+
+
+def _pattern(key: object, schema: pa.Schema) -> list[tuple[str, str | None]]:
+    """The pattern in pairs: a text, and the column that follows it."""
+    if not isinstance(key, str):
+        raise ArgumentError(f'key={key!r}: give a pattern such as "customer:{{id}}"')
+    try:
+        parsed = list(string.Formatter().parse(key))
+    except ValueError as error:
+        raise ArgumentError(f"key={key!r}: {error}") from None
+    parts = []
+    for text, name, spec, conversion in parsed:
+        if spec or conversion:
+            raise ArgumentError(f"key={key!r}: only names stand in braces, no formats")
+        if name is not None:
+            if name not in schema.names:
+                raise ColumnError(
+                    f"key={key!r}: the schema has no column {name!r}. {near(name, schema.names)}"
+                )
+            dtype = schema.field(name).type
+            if (
+                pa.types.is_binary(dtype)
+                or pa.types.is_floating(dtype)
+                or pa.types.is_nested(dtype)
+            ):
+                raise ArgumentError(
+                    f"key={key!r}: {name!r} is a {dtype}, which has no one text to stand in a key"
+                )
+        parts.append((text, name))
+    names = [name for _, name in parts if name is not None]
+    if not names:
+        raise ArgumentError(f'key={key!r}: name the key columns, as in "customer:{{id}}"')
+    return parts
+
+
+class _Redis(Source):
+    def __init__(
+        self,
+        address: Address,
+        url: str,
+        key: str,
+        pattern: list[tuple[str, str | None]],
+        schema: pa.Schema,
+        kind: str,
+        timeout_s: float,
+        max_keys: int,
+    ) -> None:
+        super().__init__()
+        self._address, self._url, self._key, self._pattern = address, url, key, pattern
+        self._schema, self._kind, self._timeout_s = schema, kind, timeout_s
+        self.max_keys = max_keys
+        self._names = list(dict.fromkeys(name for _, name in pattern if name is not None))
+        self._held: tuple[int, Any] | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def is_unique(self, columns: Sequence[str]) -> bool:
+        return set(self._names) <= set(columns)
+
+    def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
+        names = wanted_columns(self._schema, keys.column_names, columns, repr(self))
+        if set(keys.column_names) != set(self._names):
+            raise ColumnError(
+                f"{self!r} is looked up by {self._names}, not by {keys.column_names}: join on "
+                "exactly the columns of its key"
+            )
+        fields = [name for name in names if name not in self._names]
+        texts = self._texts(keys)
+        rows = self._asked(lambda client: self._fetched(client, texts, fields))
+        present = [index for index, row in enumerate(rows) if row is not None]
+        found = keys.take(pa.array(present, pa.int64()))
+        arrays = {name: found.column(name) for name in names if name in self._names}
+        for place, name in enumerate(fields):
+            values = [(rows[index] or ())[place] for index in present]
+            arrays[name] = self._array(values, name, [texts[index] for index in present])
+        schema = pa.schema([self._schema.field(name) for name in names])
+        return pa.table({name: arrays[name] for name in names}, schema=schema)
+
+    def _texts(self, keys: pa.Table) -> list[str]:
+        columns = {name: list(map(_text, keys.column(name).to_pylist())) for name in self._names}
+        return [
+            "".join(
+                text + ("" if name is None else columns[name][row]) for text, name in self._pattern
+            )
+            for row in range(len(keys))
+        ]
+
+    def _fetched(
+        self, client: Any, texts: list[str], fields: list[str]
+    ) -> list[Sequence[Any] | None]:
+        """The values of the fields of every key; None for a key that is not there."""
+        if self._kind == "json":
+            return [
+                None if text is None else self._members(text, key, fields)
+                for key, text in zip(texts, client.mget(texts), strict=True)
+            ]
+        rows: list[Any] = [[]] * len(texts)
+        if fields:
+            pipeline = client.pipeline(transaction=False)
+            for key in texts:
+                pipeline.hmget(key, fields)
+            rows = pipeline.execute(raise_on_error=False)
+            for key, row in zip(texts, rows, strict=True):
+                if isinstance(row, Exception):
+                    if "WRONGTYPE" in str(row):
+                        raise SourceError(f"{self!r}: the key {key!r} holds no hash")
+                    raise row
+        # No field at all: an empty answer, or no key.
+        empty = [i for i, row in enumerate(rows) if all(value is None for value in row)]
+        if empty:
+            pipeline = client.pipeline(transaction=False)
+            for index in empty:
+                pipeline.exists(texts[index])
+            for index, there in zip(empty, pipeline.execute(), strict=True):
+                if not there:
+                    rows[index] = None
+        return rows
+
+    def _members(self, text: bytes, key: str, fields: list[str]) -> list[Any]:
+        try:
+            value = json.loads(text, parse_float=Decimal)
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            raise SourceError(f"{self!r}: the key {key!r} holds no JSON object")
+        return [value.get(name) for name in fields]
+
+    def _array(self, values: list[Any], name: str, keys: list[str]) -> pa.Array:
+        dtype = self._schema.field(name).type
+        try:
+            return _parsed(values, dtype, name, repr(self))
+        except _UNFIT:
+            key, value = next(
+                (key, value)
+                for key, value in zip(keys, values, strict=True)
+                if not _fits(value, dtype)
+            )
+        shown = repr(value)
+        raise SourceError(
+            f"{self!r}: the field {name!r} of the key {key!r} holds "
+            f"{shown if len(shown) <= 80 else shown[:77] + '...'}, which is no {dtype}"
+        )
+
+    def _asked(self, work: Callable[[Any], Any]) -> Any:
+        try:
+            return work(self._client())
+        except Exception as error:
+            failure = self._translated(error)
+        self.close()
+        raise failure  # outside the handler, so that the driver's error is no context
+
+    def _translated(self, error: Exception) -> Exception:
+        if isinstance(error, BSJoinError):
+            return error
+        told = f"{self!r}: {type(error).__name__}: {' '.join(str(error).split())}"
+        text = scrubbed(told, self._address.secrets)
+        kinds = {kind.__name__ for kind in type(error).__mro__}
+        denied = {"AuthenticationError", "NoPermissionError", "AuthorizationError"} & kinds
+        lost = {"ConnectionError", "TimeoutError", "OSError", "BusyLoadingError", "ReadOnlyError",
+                "TryAgainError", "ClusterDownError", "MasterDownError"} & kinds  # fmt: skip
+        return SourceFault(text) if lost and not denied else SourceError(text)
+
+    def _client(self) -> Any:
+        if self._held is not None and self._held[0] != os.getpid():
+            self.close()
+        if self._held is None:
+            module = driver("redis", "redis")
+            backoff, retry = driver("redis.backoff", "redis"), driver("redis.retry", "redis")
+            client = module.Redis.from_url(
+                self._url,
+                socket_timeout=self._timeout_s,
+                socket_connect_timeout=self._timeout_s,
+                retry=retry.Retry(backoff.NoBackoff(), 0),
+            )
+            self._held = (os.getpid(), client)
+        return self._held[1]
+
+    def close(self) -> None:
+        held, self._held = self._held, None
+        if held is None:
+            return
+        if held[0] != os.getpid():
+            _of_the_parent.append(held[1])
+            return
+        with contextlib.suppress(Exception):
+            held[1].close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_held": None}
+
+    def __repr__(self) -> str:
+        return f"redis({str(self._address)!r}, key={self._key!r})"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, dt.date | dt.datetime):
+        return value.isoformat()
+    return str(value)
+
+
+def _parsed(values: list[Any], dtype: pa.DataType, name: str, what: str) -> pa.Array:
+    if any(isinstance(value, bytes) for value in values):
+        # The fields of a hash are bytes.
+        found = pa.array(values, pa.binary())
+        if pa.types.is_binary(dtype):
+            return found
+        return found.cast(pa.string()).cast(dtype)
+    if pa.types.is_nested(dtype):
+        return pa.array([_member(value, dtype) for value in values], dtype)
+    return array_of(values, dtype, name, what)
+
+
+def _fits(value: Any, dtype: pa.DataType) -> bool:
+    try:
+        _parsed([value], dtype, "", "")
+    except _UNFIT:
+        return False
+    return True
+
+
+def _member(value: Any, dtype: pa.DataType) -> Any:
+    """A value of JSON as Arrow takes it, for nested types."""
+    if value is None:
+        return None
+    if pa.types.is_list(dtype):
+        return [_member(item, dtype.value_type) for item in _of(value, list)]
+    if pa.types.is_map(dtype):
+        return [(k, _member(v, dtype.item_type)) for k, v in _of(value, dict).items()]
+    if pa.types.is_struct(dtype):
+        members = _of(value, dict)
+        return {field.name: _member(members.get(field.name), field.type) for field in dtype}
+    return array_of([value], dtype, "", "")[0].as_py()
+
+
+def _of(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r} is no {kind.__name__}")
+    return value

@@ -1,0 +1,271 @@
+"""MySQL and MariaDB over PyMySQL."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bsjoin.errors import ArgumentError, near
+from bsjoin.sources.dialect import BATCH_ROWS, Column, Database, Target
+from bsjoin.sources.drivers import driver
+from bsjoin.sources.rows import array_of, python_values
+from bsjoin.sources.types import DECIMAL
+
+__all__ = ["MySQL"]
+
+_OPTIONS = {"unix_socket", "charset", "ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password"}
+_SWITCHES = {"ssl_disabled", "ssl_verify_cert", "ssl_verify_identity"}
+_UNSIGNED, _ENUM_OR_SET = 32, 256 | 2048
+_BINARY_CHARSET = 63
+_INTEGERS = {
+    1: (pa.int8(), pa.int16()),
+    2: (pa.int16(), pa.int32()),
+    9: (pa.int32(), pa.int32()),
+    3: (pa.int32(), pa.int64()),
+    8: (pa.int64(), pa.decimal128(20, 0)),
+}
+_OTHERS = {
+    5: pa.float64(),
+    7: pa.timestamp("us", "UTC"),
+    10: pa.date32(),
+    12: pa.timestamp("us"),
+    13: pa.int32(),
+    255: pa.binary(),
+}
+# Denied, not there, not allowed, or not understood: the same at the next attempt.
+_FOR_GOOD = {
+    1044, 1045, 1046, 1049, 1054, 1064, 1142, 1143, 1146, 1227, 1267, 1270, 1271, 1305, 1356, 1370,
+    1698, 2049, 2054, 2059,
+}  # fmt: skip
+_NO_TABLE, _MIXED_COLLATIONS = 1146, (1267, 1270, 1271)
+
+
+class MySQL(Database):
+    """A table or query of MySQL or MariaDB."""
+
+    mark = "`"
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        address = target.address
+        for name in address.options:
+            if name not in _OPTIONS | _SWITCHES:
+                raise ArgumentError(
+                    f"url={str(address)!r}: the option {name!r} is not known. "
+                    f"{near(name, sorted(_OPTIONS | _SWITCHES))}"
+                )
+        if target.table is None and not address.path:
+            return
+        if not address.path and len(target.table or ()) < 2:
+            raise ArgumentError(
+                f"url={str(address)!r}: name the database, as in mysql://host/database"
+            )
+
+    def _open(self) -> Any:
+        pymysql = driver("pymysql", "mysql")
+        address, target = self.target.address, self.target
+        options: dict[str, Any] = {
+            name: value.lower() in ("1", "true", "yes", "on") if name in _SWITCHES else value
+            for name, value in address.options.items()
+        }
+        connection = pymysql.connect(
+            host=address.host or "localhost",
+            port=address.port or 3306,
+            user=address.user,
+            # PyMySQL would encode a text as Latin-1.
+            password=(address.password or "").encode(),
+            database=address.path or None,
+            autocommit=True,
+            connect_timeout=max(1, round(target.connect_timeout_s)),
+            read_timeout=max(1, round(target.timeout_s)),
+            write_timeout=max(1, round(target.timeout_s)),
+            **{"charset": "utf8mb4", **options},
+        )
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SET time_zone = '+00:00'")
+            self._limit(connection, target.timeout_s)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _limit(self, connection: Any, limit_s: float) -> None:
+        """Let the server end what nobody waits for; MariaDB and MySQL name it differently."""
+        for setting in (
+            f"max_statement_time = {limit_s:.3f}",
+            f"max_execution_time = {int(limit_s * 1000)}",
+        ):
+            with contextlib.suppress(Exception), connection.cursor() as cursor:
+                cursor.execute(f"SET SESSION {setting}")
+                return
+
+    def _shut(self, connection: Any) -> None:
+        connection.close()
+
+    def _describe(self, connection: Any, source: str) -> list[Column]:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(f"SELECT * FROM {source} LIMIT 0")
+                # The public description leaves out signs and character sets.
+                return [_column(field) for field in cursor._result.fields]
+        except Exception as error:
+            absent = error.args and error.args[0] == _NO_TABLE and self.target.table is not None
+            if not (absent and source == self._from):
+                raise
+        raise self._absent(connection)
+
+    def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
+        names = keys.column_names
+        values = [_bare(key) for key in python_values(keys, finite=True)]
+        tested = list(map(self._at, names))
+        rows: Sequence[Sequence[Any]] = ()
+        if values:
+            try:
+                rows = self._asked_for(connection, tested, values, columns)
+            except Exception as error:
+                if not (error.args and error.args[0] in _MIXED_COLLATIONS):
+                    raise
+                # A key has letters that the column's character set has not: compare in Unicode,
+                # although no index helps there.
+                tested = [
+                    f"CONVERT({test} USING utf8mb4)"
+                    if pa.types.is_string(keys.column(name).type)
+                    else test
+                    for test, name in zip(tested, names, strict=True)
+                ]
+                rows = self._asked_for(connection, tested, values, columns)
+        return self._table(rows, columns, self.schema)
+
+    def _asked_for(
+        self,
+        connection: Any,
+        tested: Sequence[str],
+        values: list[tuple[Any, ...]],
+        columns: Sequence[Column],
+    ) -> Sequence[Sequence[Any]]:
+        row = "(" + ", ".join(["%s"] * len(tested)) + ")" if len(tested) > 1 else "%s"
+        # PyMySQL takes a percent sign for a place of a value.
+        head = f"SELECT {self._selected(columns)} FROM {self._from} WHERE ({', '.join(tested)})"
+        statement = head.replace("%", "%%") + f" IN ({', '.join([row] * len(values))})"
+        with connection.cursor() as cursor:
+            cursor.execute(statement, list(itertools.chain(*values)))
+            found: Sequence[Sequence[Any]] = cursor.fetchall()
+        return found
+
+    def _table(
+        self, rows: Sequence[Sequence[Any]], columns: Sequence[Column], schema: pa.Schema
+    ) -> pa.Table:
+        values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+        arrays = {}
+        for column, part in zip(columns, values, strict=True):
+            dtype = schema.field(column.name).type
+            zoned = pa.types.is_timestamp(dtype) and dtype.tz is not None
+            plain = pa.timestamp("us") if zoned else dtype
+            array = array_of(part, plain, column.name, repr(self))
+            arrays[column.name] = pc.assume_timezone(array, "UTC") if zoned else array
+        return pa.table(arrays)
+
+    def _stream(
+        self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
+    ) -> Iterator[pa.Table]:
+        cursors = driver("pymysql.cursors", "mysql")
+        self._limit(connection, 0)  # a whole table takes its time
+        # Without arguments, so that a percent sign stands for itself.
+        with connection.cursor(cursors.SSCursor) as cursor:
+            cursor.execute(f"SELECT {self._selected(columns)} FROM {source}")
+            while rows := cursor.fetchmany(BATCH_ROWS):
+                yield self._table(rows, columns, schema)
+
+    def _count(self, connection: Any) -> int:
+        with connection.cursor() as cursor:
+            if self.target.table is not None:
+                cursor.execute(
+                    "SELECT table_rows FROM information_schema.tables "
+                    "WHERE table_name = %s AND table_schema = coalesce(%s, database())",
+                    self._named(),
+                )
+                found = cursor.fetchone()
+                if found and found[0]:
+                    return int(found[0])
+            cursor.execute(f"SELECT count(*) FROM {self._from}")
+            return int(cursor.fetchone()[0])
+
+    def _named(self) -> tuple[str, str | None]:
+        parts = self.target.table or ()
+        return parts[-1], (parts[-2] if len(parts) > 1 else None)
+
+    def _unique(self, connection: Any) -> list[list[str]]:
+        found: dict[str, list[str | None]] = {}
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT index_name, column_name FROM information_schema.statistics "
+                "WHERE non_unique = 0 AND table_name = %s "
+                "AND table_schema = coalesce(%s, database())",
+                self._named(),
+            )
+            for index, column in cursor.fetchall():
+                found.setdefault(index, []).append(column)
+        # No name stands for an expression.
+        return [
+            [name for name in names if name is not None]
+            for names in found.values()
+            if None not in names
+        ]
+
+    def _tables(self, connection: Any) -> list[str]:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT table_name FROM information_schema.tables WHERE table_schema = database()"
+            )
+            return [name for (name,) in cursor.fetchall()]
+
+    def _may_pass(self, error: Exception) -> bool:
+        kind, number = type(error).__name__, error.args[0] if error.args else None
+        if number in _FOR_GOOD:
+            return False
+        if kind in ("OperationalError", "InternalError", "InterfaceError"):
+            return True
+        return isinstance(error, OSError)
+
+    def _told(self, error: Exception) -> str:
+        return " ".join(" ".join(map(str, error.args)).split())
+
+
+def _bare(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Instants without their zone: the session's is UTC."""
+    return tuple(
+        value.replace(tzinfo=None) if getattr(value, "tzinfo", None) is not None else value
+        for value in key
+    )
+
+
+def _column(field: Any) -> Column:
+    code, length, unsigned = field.type_code, field.length, bool(field.flags & _UNSIGNED)
+    name, declared = field.name, f"type {code}"
+    if code in _INTEGERS:
+        if code == 1 and length == 1:
+            return Column(name, pa.bool_(), declared)
+        return Column(name, _INTEGERS[code][unsigned], declared)
+    if code in (0, 246):
+        digits = length - (field.scale > 0) - (not unsigned)
+        fits = 0 < digits <= 38 and field.scale <= digits
+        return Column(name, pa.decimal128(digits, field.scale) if fits else DECIMAL, declared)
+    if code == 4:  # printed with six digits otherwise
+        return Column(name, pa.float32(), declared, "({} + 0e0)")
+    if code == 16:
+        if length == 1:
+            return Column(name, pa.bool_(), declared, "({} + 0)")
+        dtype = pa.int64() if length < 64 else pa.decimal128(20, 0)
+        return Column(name, dtype, declared, "({} + 0)")
+    if code == 11:
+        return Column(name, pa.string(), declared, "CAST({} AS CHAR)")
+    if code in _OTHERS:
+        return Column(name, _OTHERS[code], declared)
+    binary = field.charsetnr == _BINARY_CHARSET and not field.flags & _ENUM_OR_SET and code != 245
+    return Column(name, pa.binary() if binary else pa.string(), declared)
