@@ -113,24 +113,49 @@ class PostgreSQL(Database):
             if not (absent and source == self._from):
                 raise
         else:
-            kinds = {field.name: _kind(field) for field in schema}
-            self._kinds.update(kinds)
-            digits = self._digits(connection, source, kinds)
-            return [_column(field, kinds[field.name], digits.get(field.name)) for field in schema]
+            kinds = _told_kinds(schema)
+            if kinds is None:
+                kinds = self._asked_kinds(connection, source, schema.names)
+            self._kinds.update(zip(schema.names, (kind for kind, _ in kinds), strict=True))
+            return [_column(field, *kind) for field, kind in zip(schema, kinds, strict=True)]
         raise self._absent(connection)
 
-    def _digits(self, connection: Any, source: str, kinds: dict[str, str]) -> dict[str, int]:
-        """The type modifiers, which older drivers do not tell."""
-        if source != self._from or self.target.table is None or "numeric" not in kinds.values():
-            return {}
+    def _asked_kinds(
+        self, connection: Any, source: str, names: Sequence[str]
+    ) -> list[tuple[str, int]]:
+        """The types of the columns from the catalog, where the driver does not tell them.
+
+        The digits of a query's numbers stay unknown; no statement gives them.
+        """
+        if len(set(names)) < len(names):
+            return [("", -1)] * len(names)  # refused by its name, by who called
+        modifiers: dict[str, int] = {}
+        if source == self._from and self.target.table is not None:
+            modifiers = dict(
+                _rows_of(
+                    connection,
+                    "SELECT attname::text, atttypmod::int8 FROM pg_attribute "
+                    "WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped",
+                    self._regclass(),
+                )
+            )
+        types = ", ".join(f"pg_typeof({self._at(name)})::oid" for name in names)
+        # A domain is the type that it rests on.
         rows = _rows_of(
             connection,
-            "SELECT attname::text, atttypmod::int8 FROM pg_attribute "
-            "WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped "
-            "AND atttypid = 'numeric'::regtype",
-            self._regclass(),
+            "WITH RECURSIVE seen(place, type, modifier) AS ("
+            f"SELECT u.place, u.type, -1 FROM (SELECT ARRAY[{types}] AS types "
+            f"FROM (SELECT 1) AS one LEFT JOIN {source} ON false) AS x, "
+            "unnest(x.types) WITH ORDINALITY AS u(type, place) UNION ALL "
+            "SELECT seen.place, p.typbasetype, p.typtypmod FROM seen "
+            "JOIN pg_type AS p ON p.oid = seen.type WHERE p.typtype = 'd') "
+            "SELECT p.typname::text, seen.modifier::int8 FROM seen "
+            "JOIN pg_type AS p ON p.oid = seen.type WHERE p.typtype <> 'd' ORDER BY seen.place",
         )
-        return dict(rows)
+        return [
+            (kind, max(modifier, modifiers.get(name, -1)))
+            for name, (kind, modifier) in zip(names, rows, strict=True)
+        ]
 
     def _regclass(self) -> str:
         return ".".join(map(self._quoted, self.target.table or ()))
@@ -154,7 +179,10 @@ class PostgreSQL(Database):
             known = (self._columns or {})[name]
             tested.append(self._at(name) if direct else known.read.format(self._at(name)))
             as_kind = kind if direct and kind in ("bpchar", "uuid") else parameter
-            arrays.append(f"${index}::{parameter}[]::{as_kind}[]")
+            if parameter == "numeric":  # drivers before 1.13 bind decimals wrongly
+                column = column.cast(pa.string())
+            bound_as = "text" if parameter == "numeric" else parameter
+            arrays.append(f"${index}::{bound_as}[]::{as_kind}[]")
             zeros = zeros or pa.types.is_floating(column.type)
             if parameter == "text":
                 # A collation that is not binary, and char(n), bring rows of other keys.
@@ -257,16 +285,20 @@ class PostgreSQL(Database):
         return " ".join(text.split()) + (f" (SQLSTATE {state})" if state else "")
 
 
-def _kind(field: pa.Field) -> str:
-    metadata = field.metadata or {}
-    name = metadata.get(b"ADBC:postgresql:typname") or metadata.get(b"POSTGRESQL:type") or b""
-    return bytes(name).decode().strip("'")
+def _told_kinds(schema: pa.Schema) -> list[tuple[str, int]] | None:
+    """Name and modifier of every column's type, of drivers since 1.13."""
+    kinds = []
+    for field in schema:
+        metadata = field.metadata or {}
+        if b"POSTGRESQL:type" not in metadata:
+            return None
+        kind = bytes(metadata[b"POSTGRESQL:type"]).decode().strip("'")
+        modifier = bytes(metadata.get(b"POSTGRESQL:typmod", b"-1")).decode().strip("'")
+        kinds.append((kind, int(modifier)))
+    return kinds
 
 
-def _column(field: pa.Field, kind: str, modifier: int | None) -> Column:
-    told = (field.metadata or {}).get(b"POSTGRESQL:typmod")
-    if told is not None:
-        modifier = int(bytes(told).decode().strip("'"))
+def _column(field: pa.Field, kind: str, modifier: int) -> Column:
     if kind in _NATIVE:
         return Column(field.name, sparkable(field.type), kind)
     if kind == "oid":
@@ -276,14 +308,14 @@ def _column(field: pa.Field, kind: str, modifier: int | None) -> Column:
     if kind.startswith("_"):
         if kind[1:] in _NATIVE:
             return Column(field.name, sparkable(field.type), kind)
-        item = _decimal(modifier) if kind == "_numeric" else pa.string()
+        item = DECIMAL if kind == "_numeric" else pa.string()
         return Column(field.name, pa.list_(item), kind, "{}::text[]")
     return Column(field.name, pa.string(), kind, "{}::text")
 
 
-def _decimal(modifier: int | None) -> pa.DataType:
+def _decimal(modifier: int) -> pa.DataType:
     """The type of numeric(p, s) from its modifier."""
-    if modifier is None or modifier < 4:
+    if modifier < 4:
         return DECIMAL
     precision, scale = (modifier - 4) >> 16 & 0xFFFF, (modifier - 4) & 0x7FF
     if scale >= 1024:  # eleven bits with a sign
