@@ -1,7 +1,8 @@
 """bsjoin: join a PySpark stream with a big table.
 
 The cost per micro-batch does not grow with the table. Start with :func:`join`; keep a table of
-your own with :class:`BatchTable`; watch a query with :func:`progress`.
+your own with :class:`BatchTable`, or leave it where it is with :mod:`bsjoin.sources`; watch a
+query with :func:`progress`.
 """
 
 from __future__ import annotations
@@ -13,22 +14,26 @@ from bsjoin import errors
 from bsjoin.errors import BSJoinError
 
 if TYPE_CHECKING:
+    from bsjoin import sources
     from bsjoin._api import join
-    from bsjoin._spark.metrics import CycleProgress, progress
-    from bsjoin.options import Full
+    from bsjoin._spark.metrics import CacheProgress, CycleProgress, progress
+    from bsjoin.options import Full, Incremental
     from bsjoin.store import Stats
     from bsjoin.table import BatchTable, Version
 
 __all__ = [
     "BSJoinError",
     "BatchTable",
+    "CacheProgress",
     "CycleProgress",
     "Full",
+    "Incremental",
     "Stats",
     "Version",
     "errors",
     "join",
     "progress",
+    "sources",
 ]
 
 __version__ = "0.1.0"
@@ -36,8 +41,10 @@ __version__ = "0.1.0"
 # Imported when first used: a Spark worker needs none of them, and starts the sooner.
 _HOMES = {
     "BatchTable": "bsjoin.table",
+    "CacheProgress": "bsjoin._spark.metrics",
     "CycleProgress": "bsjoin._spark.metrics",
     "Full": "bsjoin.options",
+    "Incremental": "bsjoin.options",
     "Stats": "bsjoin.store",
     "Version": "bsjoin.table",
     "join": "bsjoin._api",
@@ -46,10 +53,12 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "sources":
+        return importlib.import_module("bsjoin.sources")
     if name not in _HOMES:
         raise AttributeError(f"module 'bsjoin' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_HOMES, "sources"})

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from bsjoin import _checks
-from bsjoin._spark.columns import join_keys, result_names, selected
-from bsjoin._spark.join import check_types, names_of
+from bsjoin._spark.ask import plan_ask, schema_of_source
+from bsjoin._spark.columns import Names, join_keys, result_names, selected
+from bsjoin._spark.join import Request, check_types, names_of
+from bsjoin._spark.scan import scanned
 from bsjoin.errors import ArgumentError
-from bsjoin.options import Full
+from bsjoin.options import Full, Incremental
+from bsjoin.sources.protocol import Source
 from bsjoin.table import BatchTable
 
 if TYPE_CHECKING:
@@ -19,33 +23,43 @@ if TYPE_CHECKING:
 
 __all__ = ["join"]
 
+_log = logging.getLogger("bsjoin")
+
+_FULL_UP_TO_ROWS = 1_000_000
+_AUTOMATIC = Incremental(max_bytes="1 GiB")
+
 
 def join(
     stream: DataFrame,
-    batch: DataFrame | BatchTable,
+    batch: DataFrame | BatchTable | Source,
     on: On = None,
     *,
     how: Literal["inner", "left", "semi", "anti"] = "inner",
-    cache: Literal["auto"] | Full = "auto",
+    cache: Literal["auto"] | Full | Incremental = "auto",
     select: Sequence[str] | None = None,
     suffix: str = "_batch",
 ) -> DataFrame:
     """Join a stream with a big table; the cost per micro-batch does not grow with the table.
 
-    The table is indexed once, by a Spark job that runs before this call returns, and is then
-    memory-mapped by the Python workers. The result is row for row what Spark's own
-    ``stream.join(batch, ...)`` returns: null keys match nothing, NaN equals NaN, -0.0 equals
+    With a full cache the table is indexed once, by a Spark job that runs before this call
+    returns, and is then memory-mapped by the Python workers. With an incremental cache it stays
+    in its source, which is asked for the keys that occur. The result is row for row what Spark's
+    own ``stream.join(batch, ...)`` returns: null keys match nothing, NaN equals NaN, -0.0 equals
     0.0, every pair of duplicate keys is a row.
 
     Args:
         stream: the probe side; a streaming DataFrame, or a batch one.
-        batch: the table; a DataFrame that is not streaming, or a :class:`BatchTable`.
+        batch: the table; a DataFrame that is not streaming, a :class:`BatchTable`, or a source
+            of :mod:`bsjoin.sources`.
         on: the equality keys: a column name, a list of names, or a dict from the stream's
             names to the table's. ``None``: the names both sides share (for a BatchTable: its
             keys).
         how: ``"inner"``, ``"left"`` (the stream's rows are kept), ``"semi"`` or ``"anti"``
             (the stream's rows with or without a match, and no column of the table).
-        cache: how the table is kept near the workers; see :class:`Full`.
+        cache: how the table is kept near the workers: :class:`Full` or, for a source,
+            :class:`Incremental`. ``"auto"``: full for DataFrames and for sources of up to a
+            million rows that can be read whole; else incremental, up to 1 GiB per host. The
+            choice is logged, and ``progress`` tells it as ``mode``.
         select: the table's columns to bring, in this order; by default all that are not keys.
         suffix: given to a column of the table whose name the stream already has.
 
@@ -58,10 +72,12 @@ def join(
         ColumnError: a column is not there, is there twice, or names clash.
         KeyTypeError: key types that do not compare exactly, or not at all.
         ArgumentError: a streaming table side, an unknown ``how``, no key.
+        SourceError: the source cannot be reached.
         StoreError: the store cannot be used; see :mod:`bsjoin.errors`.
 
     Complexity:
-        Building: one shuffle and sort of the table. Then O(rows of the micro-batch).
+        Building a full cache: one shuffle and sort of the table. Then O(rows of the
+        micro-batch), and for an incremental cache one look-up per batch of missing keys.
 
     Example:
         >>> enriched = bsjoin.join(orders, customers, on="customer_id", how="left")
@@ -69,8 +85,18 @@ def join(
     """
     _checks.probe_side(stream)
     _checks.join_type(how)
-    if not (cache == "auto" or isinstance(cache, Full)):
-        raise ArgumentError(f"cache={cache!r}: give 'auto' or bsjoin.Full(...)")
+    if not (cache == "auto" or isinstance(cache, Full | Incremental)):
+        raise ArgumentError(
+            f"cache={cache!r}: give 'auto', bsjoin.Full(...) or bsjoin.Incremental(...)"
+        )
+    if isinstance(batch, Source):
+        return _join_source(stream, batch, on, how, cache, select, suffix)
+    if isinstance(cache, Incremental):
+        raise ArgumentError(
+            f"cache=Incremental(...) needs a source that can be asked for single keys, and the "
+            f"table is a {type(batch).__name__}: give bsjoin.sources.sql(...) or another source, "
+            "or use cache=bsjoin.Full(...)"
+        )
     if isinstance(batch, BatchTable):
         if cache != "auto":
             raise ArgumentError(
@@ -99,3 +125,49 @@ def join(
         select=None if how in ("semi", "anti") else columns,
         suffix=suffix,
     )
+
+
+def _join_source(
+    stream: DataFrame,
+    source: Source,
+    on: On,
+    how: str,
+    cache: Literal["auto"] | Full | Incremental,
+    select: Sequence[str] | None,
+    suffix: str,
+) -> DataFrame:
+    """Join with a source: ask it, or read it whole once."""
+    schema = schema_of_source(source)
+    names = names_of(stream, "the stream")
+    source_names = Names(schema.names, repr(source), names.case_sensitive)
+    source_names.check_distinct()
+    pairs = join_keys(on, names, source_names)
+    check_types(stream, pairs, schema)
+    columns = selected(select, how, source_names, [table for _, table in pairs])
+    results = result_names(columns, names, suffix)
+    if cache == "auto":
+        cache = _chosen(source)
+    if isinstance(cache, Incremental):
+        request = Request(keys=tuple(pairs), how=how, columns=tuple(columns), names=tuple(results))
+        return plan_ask(stream, source, request, cache)
+    keys = [table for _, table in pairs]
+    stored = columns if cache.store is None else source_names.columns
+    read = [*keys, *(name for name in stored if name not in keys)]
+    df = scanned(stream.sparkSession, source, read)
+    table = BatchTable._ensure(df, keys, stored, cache, private=True)
+    if cache.refresh is not None:
+        table.start_refreshing(df, cache.refresh)
+    brought = None if how in ("semi", "anti") else columns
+    return table.join(stream, dict(pairs), how=how, select=brought, suffix=suffix)
+
+
+def _chosen(source: Source) -> Full | Incremental:
+    rows = source.size() if source.can_scan else None
+    if rows is not None and rows <= _FULL_UP_TO_ROWS:
+        _log.info("bsjoin: full cache for %r, which has about %d rows", source, rows)
+        return Full()
+    why = "cannot be read whole" if not source.can_scan else f"has about {rows} rows"
+    if rows is None and source.can_scan:
+        why = "does not tell its size"
+    _log.info("bsjoin: incremental cache of up to 1 GiB for %r, which %s", source, why)
+    return _AUTOMATIC

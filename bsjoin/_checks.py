@@ -37,7 +37,7 @@ def table_side(batch: Any) -> None:
     if not is_dataframe(batch):
         raise ArgumentError(
             f"the table is a {type(batch).__name__}; it must be a Spark DataFrame that is not "
-            "streaming, or a bsjoin.BatchTable"
+            "streaming, a bsjoin.BatchTable, or a source of bsjoin.sources"
         )
     if batch.isStreaming:
         raise ArgumentError(

@@ -7,34 +7,96 @@ from typing import Literal
 
 import pyarrow as pa
 
+from bsjoin.shared.worth import Bounds
+from bsjoin.sources.control import Control
+from bsjoin.sources.protocol import Source
 from bsjoin.store import Home
 
-__all__ = ["LookupPlan", "Shape"]
+__all__ = ["LookupPlan", "OnError", "Patience", "Shape", "SourcePlan"]
 
 Shape = Literal["exists", "row", "rows", "runs"]
+OnError = Literal["fail", "stale", "null"]
 
 
-@dataclass(frozen=True)
-class LookupPlan:
-    """A look-up in a stored table, as the workers carry it out.
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """What every look-up has.
 
     Args:
         label: unique name of the join in this application, for its figures.
-        home: where the table lives.
-        epoch: when the newest version was published as the plan was made; tells a table
-            apart from an earlier one at the same path.
-        version: the version to use, or ``None`` to choose by the micro-batch's timestamp.
-        columns: the stored columns to bring.
+        columns: the columns to bring.
         shape: what the answer to one key is: whether it ``exists``; its only ``row`` as a
             struct; its ``rows`` as a list of structs; or where the ``runs`` of its rows lie,
             as first row and count, to be gathered in pieces.
         row_type: Arrow type of the struct that holds one row of the table.
+        reports: whether somebody reads the figures.
     """
 
     label: str
-    home: Home
-    epoch: int
-    version: int | None
     columns: tuple[str, ...]
     shape: Shape
     row_type: pa.StructType
+    reports: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookupPlan(_Plan):
+    """A look-up in a stored table, as the workers carry it out.
+
+    Args:
+        home: where the table lives.
+        epoch: when the newest version was published as the plan was made; tells a table
+            apart from an earlier one at the same path.
+        version: the version to use, or ``None`` to choose by the micro-batch's timestamp.
+    """
+
+    home: Home
+    epoch: int
+    version: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patience:
+    """How a source is asked.
+
+    Args:
+        retries: how often a look-up that failed is repeated.
+        pause_s: the longest pause before the first repetition, in seconds; twice as long
+            before each further one, and a random part of that (full jitter).
+        max_connections: how many processes of a host may be connected at once.
+        on_error: what to do when the repetitions have failed, too.
+        rest_s: for how long the source is then left alone, unless ``on_error`` is "fail".
+    """
+
+    retries: int
+    pause_s: float
+    max_connections: int
+    on_error: OnError
+    rest_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourcePlan(_Plan):
+    """A look-up in a source behind a cache, as the workers carry it out.
+
+    Args:
+        token: the name of the cache on every host.
+        source: whom to ask.
+        keys: the key columns, under their names in the source.
+        exact: whether equal hashes mean equal keys.
+        bounds: of the cache.
+        patience: with the source.
+        control: where commands to forget keys come from.
+        warm_up: keys to begin with, or a query that yields them.
+        folder: where the caches are on every host; None to choose.
+    """
+
+    token: str
+    source: Source
+    keys: pa.Schema
+    exact: bool
+    bounds: Bounds
+    patience: Patience
+    control: Control
+    warm_up: pa.Table | str | None
+    folder: str | None

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any, Literal
 
 from bsjoin.durations import seconds
-from bsjoin.errors import ArgumentError
+from bsjoin.errors import ArgumentError, near
 
-__all__ = ["Full"]
+__all__ = ["Full", "Incremental"]
 
 _SMALLEST_SEGMENT, _LARGEST_SEGMENT = 1 << 20, (1 << 31) - (1 << 26)
 
@@ -79,3 +82,135 @@ class Full:
     def refresh_s(self) -> float:
         """The refresh interval in seconds; 0 for none."""
         return 0.0 if self.refresh is None else seconds(self.refresh, "refresh")
+
+
+_Duration = timedelta | str | float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Incremental:
+    """Incremental cache: the table stays in its source, asked only for the keys that occur.
+
+    What was asked for, absences included, is kept in memory that all workers of a host share,
+    up to a bound, and what was used least recently makes room. The bounds hold per host and
+    join, however many workers there are. A bound is needed: ``max_rows``, ``max_bytes`` or both.
+
+    Args:
+        max_rows: rows to keep; a known absence counts as one.
+        max_bytes: bytes to keep, keys and administration included: a number, or a text such as
+            ``"512 MB"``. The files in memory take up to 1.5 times that, 2.5 times for a moment
+            while they are tidied up.
+        ttl: how long a row may be used before it is asked for again: a ``timedelta``, a text
+            such as ``"10 minutes"`` or a number of seconds. ``None``: for ever, or until
+            ``source.invalidate``.
+        idle_ttl: rows that were not used for so long are asked for again.
+        negative: whether absences are kept at all.
+        negative_ttl: how long an absence may be used; ``None``: as ``ttl``.
+        stale: for so long after its ``ttl`` a row may still be used while it is asked for in
+            the background (stale-while-revalidate).
+        warm_up: keys to load before the first batch on each host: a list of values, of tuples
+            for several key columns, or a query that yields them (SQL sources). The first are
+            taken for the most important.
+        on_error: when a look-up and its repetitions have failed: ``"fail"`` fails the
+            micro-batch, which Spark runs again after a restart; ``"stale"`` uses outdated rows,
+            and fails for keys that have none; ``"null"`` treats the keys as not found, and does
+            not keep that.
+        retries: how often a failed look-up is repeated.
+        pause: the longest pause before the first repetition; it doubles with each, up to 30
+            seconds, and a random part of it is waited.
+        rest: unless ``on_error="fail"``, for how long the source is left alone after a failure.
+        max_connections: how many workers of a host may be connected to the source at once.
+        folder: where the cache lies on every host; ``None``: in ``/dev/shm`` where there is
+            room, else in the folder for temporary files.
+        control: a folder or URL that the driver and all workers reach, for
+            ``source.invalidate``; ``None``: a temporary folder of this machine.
+
+    Raises:
+        ArgumentError: a value is out of its range, or the cache would be unbounded.
+
+    Example:
+        >>> Incremental(max_rows=100_000, ttl="10 minutes").ttl_s
+        600.0
+    """
+
+    max_rows: int | None = None
+    max_bytes: int | str | None = None
+    ttl: _Duration | None = None
+    idle_ttl: _Duration | None = None
+    negative: bool = True
+    negative_ttl: _Duration | None = None
+    stale: _Duration | None = None
+    warm_up: Sequence[Any] | str | None = field(default=None, hash=False)
+    on_error: Literal["fail", "stale", "null"] = "fail"
+    retries: int = 3
+    pause: _Duration = "200 ms"
+    rest: _Duration = "5 seconds"
+    max_connections: int = 8
+    folder: str | os.PathLike[str] | None = None
+    control: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_rows is None and self.max_bytes is None:
+            raise ArgumentError(
+                "Incremental() needs max_rows= or max_bytes=: a cache without a bound grows "
+                "until the host has no memory left"
+            )
+        for name, least in (("max_rows", 1), ("retries", 0), ("max_connections", 1)):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or value < least):
+                raise ArgumentError(f"{name}={value!r}: give a whole number of {least} or more")
+        if self.max_bytes is not None:
+            _bytes(self.max_bytes, "max_bytes")
+        for name in ("ttl", "idle_ttl", "negative_ttl", "stale", "pause", "rest"):
+            value = getattr(self, name)
+            if value is not None and not seconds(value, name) > 0:
+                raise ArgumentError(f"{name}={value!r}: it must be above zero, or left out")
+        if not isinstance(self.negative, bool):
+            raise ArgumentError(f"negative={self.negative!r}: give True or False")
+        if not self.negative and self.negative_ttl is not None:
+            raise ArgumentError("negative_ttl has no meaning with negative=False; leave it out")
+        if self.stale is not None and self.ttl is None and self.negative_ttl is None:
+            raise ArgumentError("stale= needs ttl=: without it nothing is ever outdated")
+        if self.on_error not in ("fail", "stale", "null"):
+            raise ArgumentError(
+                f"on_error={self.on_error!r} is none of 'fail', 'stale', 'null'. "
+                + near(str(self.on_error), ("fail", "stale", "null"))
+            )
+        for name in ("folder", "control"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, str | os.PathLike) and str(value)):
+                raise ArgumentError(f"{name}={value!r}: give a folder, or None")
+
+    @property
+    def ttl_s(self) -> float | None:
+        """The time to live in seconds."""
+        return None if self.ttl is None else seconds(self.ttl, "ttl")
+
+    @property
+    def most_bytes(self) -> int | None:
+        """``max_bytes`` as a number."""
+        return None if self.max_bytes is None else _bytes(self.max_bytes, "max_bytes")
+
+
+_BYTES = {
+    "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
+    "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
+}  # fmt: skip
+_SMALLEST_CACHE = 1 << 10
+
+
+def _bytes(value: int | str, name: str) -> int:
+    """Read a number of bytes: a whole number, or a text such as "512 MB"."""
+    number: float | None = None
+    if isinstance(value, str):
+        part = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*", value)
+        if part and part[2].lower() in _BYTES:
+            number = float(part[1]) * _BYTES[part[2].lower()]
+    elif type(value) is int:
+        number = value
+    if number is None or number < _SMALLEST_CACHE:
+        raise ArgumentError(
+            f"{name}={value!r}: give a whole number of bytes, {_SMALLEST_CACHE} or more, or a text "
+            'such as "512 MB" or "2 GiB"'
+        )
+    return int(number)

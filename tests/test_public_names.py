@@ -13,13 +13,16 @@ import bsjoin.errors
 PUBLIC = [
     "BSJoinError",
     "BatchTable",
+    "CacheProgress",
     "CycleProgress",
     "Full",
+    "Incremental",
     "Stats",
     "Version",
     "errors",
     "join",
     "progress",
+    "sources",
 ]
 ERRORS = [
     "ArgumentError",
@@ -87,20 +90,22 @@ def test_argument_errors_are_what_python_users_expect() -> None:
     assert issubclass(bsjoin.errors.KeyTypeError, TypeError)
 
 
-@pytest.mark.parametrize("options", [bsjoin.Full], ids=lambda options: options.__name__)
+@pytest.mark.parametrize("options", [bsjoin.Full, bsjoin.Incremental], ids=lambda o: o.__name__)
 def test_options_are_frozen_and_keyword_only(options: type) -> None:
     parameters = inspect.signature(options).parameters.values()
     assert {parameter.kind for parameter in parameters} == {inspect.Parameter.KEYWORD_ONLY}
     assert all(parameter.default is not inspect.Parameter.empty for parameter in parameters)
-    made = options()
+    # A cache without a bound is refused.
+    bound = {"max_rows": 5} if options is bsjoin.Incremental else {}
+    made = options(**bound)
     for field in dataclasses.fields(made):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(made, field.name, None)
-    assert made == options()
-    assert hash(made) == hash(options())
+    assert made == options(**bound)
+    assert hash(made) == hash(options(**bound))
 
 
-@pytest.mark.parametrize("name", ["CycleProgress", "Stats", "Version"])
+@pytest.mark.parametrize("name", ["CacheProgress", "CycleProgress", "Stats", "Version"])
 def test_what_is_handed_out_cannot_be_changed(name: str) -> None:
     assert getattr(bsjoin, name).__dataclass_params__.frozen
 

@@ -24,7 +24,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin._spark.arrow import arrow_fields, retyped
+from bsjoin._retype import retyped
+from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import hash_is_exact, table_key, type_name
 from bsjoin._spark.session import default_parallelism

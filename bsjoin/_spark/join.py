@@ -19,7 +19,15 @@ from bsjoin._spark.lookup import look_up, shape_of
 from bsjoin._spark.session import is_case_sensitive
 from bsjoin.store import Home, Manifest
 
-__all__ = ["Request", "check_types", "names_of", "plan_join", "schema_of"]
+__all__ = [
+    "Request",
+    "answer_row",
+    "check_types",
+    "names_of",
+    "next_label",
+    "plan_join",
+    "schema_of",
+]
 
 _numbers = itertools.count(1)
 
@@ -59,6 +67,19 @@ def schema_of(manifest: Manifest) -> T.StructType:
     return T.StructType.fromJson(json.loads(manifest.spark_schema))
 
 
+def next_label(keys: Sequence[str]) -> str:
+    """A name for one more join of this application: its number and the stream's keys."""
+    return f"{next(_numbers)}:{','.join(keys)}"
+
+
+def answer_row(fields: Sequence[T.StructField]) -> T.StructType:
+    """The struct in which one row of the table travels: its fields, under short names."""
+    return T.StructType(
+        [T.StructField(f"c{i}", f.dataType, f.nullable) for i, f in enumerate(fields)]
+        or [T.StructField("none", T.BooleanType())]
+    )
+
+
 def plan_join(
     stream: DataFrame, home: Home, manifest: Manifest, request: Request, *, may_change: bool
 ) -> DataFrame:
@@ -88,18 +109,16 @@ def plan_join(
         # A version that comes later may bring nulls.
         fields = [T.StructField(f.name, f.dataType, True, f.metadata) for f in fields]
     shape = shape_of(request.how, request.columns, unique, manifest.longest_run)
-    row = T.StructType(
-        [T.StructField(f"c{i}", f.dataType, f.nullable) for i, f in enumerate(fields)]
-        or [T.StructField("none", T.BooleanType())]
-    )
+    row = answer_row(fields)
     plan = LookupPlan(
-        label=f"{next(_numbers)}:{','.join(stream_names)}",
+        label=next_label(stream_names),
         home=home,
         epoch=manifest.created_at_us,
         version=manifest.version if bound else None,
         columns=request.columns,
         shape=shape,
         row_type=pa.struct(arrow_fields(row)),
+        reports=stream.isStreaming,
     )
     named = [(name, field.metadata) for name, field in zip(request.names, fields, strict=True)]
     return look_up(stream, key, plan, row, request.how, named)

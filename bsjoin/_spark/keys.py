@@ -22,6 +22,7 @@ from bsjoin.errors import KeyTypeError
 
 __all__ = [
     "KeySide",
+    "asked_key",
     "check_key_types",
     "hash_is_exact",
     "stream_key",
@@ -186,3 +187,23 @@ def stream_key(
     """The stream's side of the key, comparable with the table's."""
     triples = zip(columns, types, table, strict=True)
     return _side([_canonical(*triple) for triple in triples], table)
+
+
+def asked_key(
+    columns: Sequence[Column], types: Sequence[T.DataType], table: Sequence[T.DataType]
+) -> KeySide:
+    """The stream's side of a key that a source is asked for.
+
+    Its ``compared`` columns are the values to ask for, in exactly the table's types; floating-point
+    ones are canonical. The hash is that of :func:`table_key`.
+    """
+    triples = zip(columns, types, table, strict=True)
+    asked = [_exactly(*triple) for triple in triples]
+    return KeySide(table_key(asked, table).hash, tuple(asked))
+
+
+def _exactly(column: Column, dtype: T.DataType, table: T.DataType) -> Column:
+    """The value in the table's type; null where nothing of that type equals it."""
+    value = _canonical(column, dtype, table)  # a long or a double, where it is a number
+    narrow = isinstance(table, T.ByteType | T.ShortType | T.IntegerType | T.FloatType)
+    return _if_equal(value, table) if narrow else value

@@ -19,20 +19,17 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
-from bsjoin._plan import LookupPlan, Shape
+from bsjoin._plan import LookupPlan, Shape, SourcePlan
 from bsjoin._spark.keys import KeySide
 from bsjoin._spark.metrics import observed
 from bsjoin._spark.nullability import declared
-from bsjoin.cache import full
+from bsjoin.cache import full, incremental, notes
 
 __all__ = ["look_up", "shape_of"]
 
 _ANSWER, _NOTE, _PIECE = "__bsjoin_answer", "__bsjoin_note", "__bsjoin_piece"
 _PIECE_ROWS = 64
 _RUN = T.StructType([T.StructField("first", T.LongType()), T.StructField("count", T.LongType())])
-_NOTE_TYPE = T.StructType(
-    [T.StructField("ns", T.LongType()), T.StructField("version", T.LongType())]
-)
 
 
 def shape_of(how: str, columns: Sequence[str], unique: bool, longest_run: int) -> Shape:
@@ -56,7 +53,7 @@ def shape_of(how: str, columns: Sequence[str], unique: bool, longest_run: int) -
 def look_up(
     stream: DataFrame,
     key: KeySide,
-    plan: LookupPlan,
+    plan: LookupPlan | SourcePlan,
     row: T.StructType,
     how: str,
     names: Sequence[tuple[str, dict[str, Any]]],
@@ -74,13 +71,12 @@ def look_up(
     Returns:
         The stream's columns, then (inner, left) the table's.
     """
-    # The timestamp of the micro-batch is fixed in Spark's offset log: a replay has it again.
-    clock = [F.current_timestamp()] if plan.version is None else []
+    clock = _clock(plan)
     added = [_answer(plan, row)(key.hash, *clock, *key.compared).alias(_ANSWER)]
-    if stream.isStreaming:
+    if plan.reports:
         added.append(_note(plan)(key.hash).alias(_NOTE))
     answers = stream.select("*", *added)
-    if stream.isStreaming:
+    if plan.reports:
         answers = observed(answers, plan, how, F.col(_ANSWER), F.col(_NOTE))
     answer = F.col(_ANSWER)
     scratch = [_ANSWER, _NOTE, _PIECE]
@@ -100,6 +96,7 @@ def look_up(
         ]
         return answers.select("*", *columns).drop(*scratch)
     if plan.shape == "runs":
+        assert isinstance(plan, LookupPlan)
         answers = _in_pieces(answers, plan, row, how, clock)
     return _unrolled(answers, row, how, names).drop(*scratch)
 
@@ -135,18 +132,27 @@ def _unrolled(
     return unrolled.select("*", *columns).drop(*inner)
 
 
-def _answer(plan: LookupPlan, row: T.StructType) -> Callable[..., Column]:
+def _clock(plan: LookupPlan | SourcePlan) -> list[Column]:
+    """What tells a worker the table's version, where the plan does not."""
+    if isinstance(plan, SourcePlan) or plan.version is not None:
+        return []
+    # The timestamp of the micro-batch is fixed in Spark's offset log: a replay has it again.
+    return [F.current_timestamp()]
+
+
+def _answer(plan: LookupPlan | SourcePlan, row: T.StructType) -> Callable[..., Column]:
     returned: dict[Shape, T.DataType] = {
         "exists": T.BooleanType(),
         "row": row,
         "rows": T.ArrayType(row, containsNull=False),
         "runs": _RUN,
     }
-    timed = plan.version is None
 
     def bsjoin_lookup(*columns: pa.Array) -> pa.Array:
         hashes, *rest = columns
-        batch_time = rest.pop(0) if timed else None
+        if isinstance(plan, SourcePlan):
+            return incremental.answer(plan, hashes, rest)
+        batch_time = rest.pop(0) if plan.version is None else None
         return full.answer(plan, hashes, batch_time, rest)
 
     return _function(bsjoin_lookup, returned[plan.shape])
@@ -159,11 +165,13 @@ def _gather(plan: LookupPlan, row: T.StructType) -> Callable[..., Column]:
     return _function(bsjoin_gather, T.ArrayType(row, containsNull=False))
 
 
-def _note(plan: LookupPlan) -> Callable[..., Column]:
-    def bsjoin_note(hashes: pa.Array) -> pa.Array:
-        return full.note(plan, len(hashes))
+def _note(plan: LookupPlan | SourcePlan) -> Callable[..., Column]:
+    label = plan.label
 
-    return _function(bsjoin_note, _NOTE_TYPE)
+    def bsjoin_note(hashes: pa.Array) -> pa.Array:
+        return notes.fetch(label, len(hashes))
+
+    return _function(bsjoin_note, T.StringType())
 
 
 def _function(function: Callable[..., pa.Array], returned: T.DataType) -> Callable[..., Column]:

@@ -2,20 +2,76 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from bsjoin._plan import LookupPlan
+from bsjoin._plan import LookupPlan, SourcePlan
 
-__all__ = ["CycleProgress", "observed", "progress"]
+__all__ = ["CacheProgress", "CycleProgress", "observed", "progress"]
 
 _PREFIX = "bsjoin:"
-_NAME = re.compile(rf"{_PREFIX}(\d+):(.*):(\w+)", re.DOTALL)
+_CHANCE = 3  # a key seen so often in the samples may be there by chance
+_NAME = re.compile(rf"{_PREFIX}(\d+):(.*):(\w+):(\w+)", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheProgress:
+    """What an incremental cache did in one micro-batch, all workers together.
+
+    Args:
+        hits: rows of the stream whose key was in the cache, with its rows.
+        negative_hits: rows whose key was known not to be in the source.
+        misses: rows whose key had to be asked for, or waited for.
+        lookups: look-ups in the source.
+        keys_asked: distinct keys in these look-ups.
+        load_ms_p50: median of the milliseconds that a look-up took; 0 without look-ups.
+        load_ms_p95: their 95th percentile.
+        load_ms_p99: their 99th percentile.
+        retries: repetitions of look-ups that failed.
+        failed_rows: keys that were treated as not found since the source did not answer
+            (``on_error="null"``).
+        stale_rows: rows that were given outdated rows of the source.
+        evictions: keys that had to make room.
+        rows: rows in the cache, a known absence counted as one; on the host that has most.
+        bytes: what the cache takes, on the host that has most.
+        hottest: the most frequent keys and their share of the rows, from a sample; keys of less
+            than about one row in a hundred are not seen.
+    """
+
+    hits: int
+    negative_hits: int
+    misses: int
+    lookups: int
+    keys_asked: int
+    load_ms_p50: float
+    load_ms_p95: float
+    load_ms_p99: float
+    retries: int
+    failed_rows: int
+    stale_rows: int
+    evictions: int
+    rows: int
+    bytes: int
+    hottest: tuple[tuple[str, float], ...]
+
+    @property
+    def hit_rate(self) -> float:
+        """Rows answered from the cache, known absences included, per row; 0 without rows."""
+        asked = self.hits + self.negative_hits + self.misses
+        return (self.hits + self.negative_hits) / asked if asked else 0.0
+
+    @property
+    def keys_per_lookup(self) -> float:
+        """Keys per look-up; 0 without look-ups."""
+        return self.keys_asked / self.lookups if self.lookups else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +89,10 @@ class CycleProgress:
         misses: rows whose key is not in the table, or null.
         matches: pairs of a stream's row and a table's row; for semi and anti the hits.
         lookup_ms: milliseconds spent looking up and gathering, all workers added up.
-        table_version: the version of the table that the micro-batch used; None without rows.
+        mode: "full" or "incremental".
+        table_version: the version of the table that the micro-batch used; None without rows,
+            and for an incremental cache.
+        cache: what the incremental cache did; None for a full cache.
     """
 
     join: int
@@ -46,7 +105,9 @@ class CycleProgress:
     misses: int
     matches: int
     lookup_ms: float
+    mode: Literal["full", "incremental"]
     table_version: int | None
+    cache: CacheProgress | None
 
     @property
     def hit_rate(self) -> float:
@@ -55,7 +116,7 @@ class CycleProgress:
 
 
 def observed(
-    answers: DataFrame, plan: LookupPlan, how: str, answer: Column, note: Column
+    answers: DataFrame, plan: LookupPlan | SourcePlan, how: str, answer: Column, note: Column
 ) -> DataFrame:
     """Let Spark add up the figures of a look-up while its rows pass by."""
     hits = F.count_if(answer) if plan.shape == "exists" else F.count(answer)
@@ -63,13 +124,13 @@ def observed(
         "rows": F.sum(F.array_size(answer)),
         "runs": F.sum(answer.getField("count")),
     }.get(plan.shape, hits)
+    mode = "incremental" if isinstance(plan, SourcePlan) else "full"
     return answers.observe(
-        f"{_PREFIX}{plan.label}:{how}",
+        f"{_PREFIX}{plan.label}:{mode}:{how}",
         F.count(F.lit(1)).alias("rows_in"),
         hits.alias("hits"),
         *([] if matches is hits else [matches.alias("matches")]),
-        F.sum(note.getField("ns")).alias("lookup_ns"),
-        F.max(note.getField("version")).alias("table_version"),
+        F.listagg(note, F.lit(",")).alias("notes"),
     )
 
 
@@ -110,11 +171,12 @@ def _figures(metrics: Any) -> dict[str, Any]:
 
 
 def _cycle(one: Any, name: str, figures: dict[str, Any]) -> CycleProgress:
-    number, columns, how = _NAME.fullmatch(name).groups()  # type: ignore[union-attr]
+    number, columns, mode, how = _NAME.fullmatch(name).groups()  # type: ignore[union-attr]
     rows_in, hits = figures["rows_in"] or 0, figures["hits"] or 0
     matches = figures.get("matches", hits) or 0
     misses = rows_in - hits
     rows_out = {"inner": matches, "left": matches + misses, "semi": hits, "anti": misses}[how]
+    notes = json.loads(f"[{figures['notes'] or ''}]")
     return CycleProgress(
         join=int(number),
         on=tuple(columns.split(",")),
@@ -125,6 +187,41 @@ def _cycle(one: Any, name: str, figures: dict[str, Any]) -> CycleProgress:
         hits=hits,
         misses=misses,
         matches=matches,
-        lookup_ms=(figures["lookup_ns"] or 0) / 1e6,
-        table_version=figures["table_version"],
+        lookup_ms=sum(note["ns"] for note in notes) / 1e6,
+        mode="incremental" if mode == "incremental" else "full",
+        table_version=max((note["version"] for note in notes if "version" in note), default=None),
+        cache=_cache(notes) if mode == "incremental" else None,
+    )
+
+
+def _cache(notes: Sequence[dict[str, Any]]) -> CacheProgress:
+    """Add up what the workers noted; see ``bsjoin.cache.incremental``."""
+
+    def total(name: str) -> int:
+        return sum(note.get(name, 0) for note in notes)
+
+    times = [ms for note in notes for ms in note.get("ms", [])]
+    p50, p95, p99 = np.percentile(times, [50, 95, 99]).tolist() if times else (0.0, 0.0, 0.0)
+    seen: Counter[str] = Counter()
+    for note in notes:
+        seen.update(dict(note.get("hot", [])))
+    sampled = total("n")
+    return CacheProgress(
+        hits=total("hit"),
+        negative_hits=total("neg"),
+        misses=total("mis"),
+        lookups=len(times),
+        keys_asked=total("asked"),
+        load_ms_p50=p50,
+        load_ms_p95=p95,
+        load_ms_p99=p99,
+        retries=total("retry"),
+        failed_rows=total("fail"),
+        stale_rows=total("stale"),
+        evictions=total("evict"),
+        rows=max((note["rows"] for note in notes), default=0),
+        bytes=max((note["bytes"] for note in notes), default=0),
+        hottest=tuple(
+            (key, count / sampled) for key, count in seen.most_common(10) if count > _CHANCE
+        ),
     )

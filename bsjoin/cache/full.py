@@ -1,8 +1,8 @@
 """The full cache in a worker process: answers to whole Arrow batches of keys.
 
 Spark hands a task whichever Python worker is idle, so what a worker keeps is module state:
-the open tables (memory-mapped, their pages shared by all workers of the host), what it has
-read of each table's versions, and the figures of its look-ups until they are fetched.
+the open tables (memory-mapped, their pages shared by all workers of the host) and what it has
+read of each table's versions.
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 from cachetools import LRUCache
+from numpy.typing import NDArray
 
 from bsjoin._plan import LookupPlan
+from bsjoin.cache import notes
+from bsjoin.cache.answers import RUN_TYPE, Rows, answer_type, lists, structs
 from bsjoin.cache.table import OpenTable
 from bsjoin.errors import DuplicateKeyError, OtherKeysError
 from bsjoin.store import Home, Manifest, versions
 
-__all__ = ["NOTE_TYPE", "RUN_TYPE", "answer", "gather", "note"]
+__all__ = ["answer", "gather"]
 
-NOTE_TYPE = pa.struct([("ns", pa.int64()), ("version", pa.int64())])
-"""One note per Arrow batch: nanoseconds spent looking up, and the table version used."""
-
-RUN_TYPE = pa.struct([pa.field("first", pa.int64()), pa.field("count", pa.int64())])
-"""Where the rows of a key lie: number of the first, and how many."""
+Int64s = NDArray[np.int64]
 
 
 @dataclass
@@ -48,7 +47,6 @@ class _Table:
 # A table is known by its home and by when it was published there: see LookupPlan.epoch.
 _tables: LRUCache[tuple[str, int], _Table] = LRUCache(maxsize=64)
 _OPEN_VERSIONS = 2
-_notes: dict[str, tuple[int, int]] = {}
 
 
 def answer(
@@ -69,20 +67,19 @@ def answer(
     """
     started = time.perf_counter_ns()
     if not len(hashes):
-        return pa.nulls(0, _answer_type(plan))
+        return pa.nulls(0, answer_type(plan.shape, plan.row_type))
     table = _table(plan, batch_time)
     rows = table.find(hashes, keys)
     if plan.shape == "exists":
         result = pa.array(rows >= 0)
     elif plan.shape == "row":
-        missing = rows < 0
-        result = _structs(plan, table, rows, missing if missing.any() else None)
+        result = structs(plan.row_type, _rows(plan, table, rows, (rows >= 0).astype(np.int64)))
     elif plan.shape == "rows":
-        result = _lists(plan, table, rows, table.run_lengths(rows))
+        result = lists(plan.row_type, _rows(plan, table, rows, table.run_lengths(rows)))
     else:
         columns = [pa.array(rows), pa.array(table.run_lengths(rows))]
         result = pa.StructArray.from_arrays(columns, fields=list(RUN_TYPE), mask=pa.array(rows < 0))
-    _remember(plan, table, started)
+    _report(plan, table, started)
     return result
 
 
@@ -92,73 +89,23 @@ def gather(
     """Fetch pieces of runs: m lists of structs from m first rows and counts."""
     started = time.perf_counter_ns()
     if not len(first):
-        return pa.nulls(0, pa.list_(pa.field("element", plan.row_type, nullable=False)))
+        return pa.nulls(0, answer_type("rows", plan.row_type))
     table = _table(plan, batch_time)
     rows = np.asarray(first.to_numpy(zero_copy_only=False), np.int64)
     counts = np.asarray(count.to_numpy(zero_copy_only=False), np.int64)
-    result = _lists(plan, table, rows, counts)
-    _remember(plan, table, started)
+    result = lists(plan.row_type, _rows(plan, table, rows, counts))
+    _report(plan, table, started)
     return result
 
 
-def _remember(plan: LookupPlan, table: OpenTable, started_ns: int) -> None:
-    """Keep what :func:`note` is to report; only streams ask for it."""
-    if plan.version is None:
-        spent, _ = _notes.get(plan.label, (0, 0))
-        spent += time.perf_counter_ns() - started_ns
-        _notes[plan.label] = (spent, table.manifest.version)
+def _rows(plan: LookupPlan, table: OpenTable, first: Int64s, counts: Int64s) -> Rows:
+    return Rows([lambda rows: table.gather(plan.columns, rows)], None, first, counts)
 
 
-def note(plan: LookupPlan, rows: int) -> pa.Array:
-    """Hand over what this process has to report of a join since the last call.
-
-    Returns:
-        An array of ``rows`` notes, null but for the first.
-    """
-    spent, version = _notes.pop(plan.label, (0, 0))
-    columns = []
-    for value in (spent, version):
-        column = np.zeros(rows, np.int64)
-        column[:1] = value
-        columns.append(pa.array(column))
-    silent = np.ones(rows, np.bool_)
-    silent[:1] = version == 0
-    return pa.StructArray.from_arrays(columns, fields=list(NOTE_TYPE), mask=pa.array(silent))
-
-
-def _structs(
-    plan: LookupPlan, table: OpenTable, rows: np.ndarray, missing: np.ndarray | None
-) -> pa.Array:
-    columns = table.gather(plan.columns, rows)
-    mask = None if missing is None else pa.array(missing)
-    if not columns:
-        columns = [pa.nulls(len(rows), pa.bool_())]
-    return pa.StructArray.from_arrays(columns, fields=list(plan.row_type), mask=mask)
-
-
-def _lists(plan: LookupPlan, table: OpenTable, first: np.ndarray, counts: np.ndarray) -> pa.Array:
-    """One list per run; null for an empty one."""
-    ends = np.cumsum(counts)
-    total = int(ends[-1])
-    rows = np.repeat(first - (ends - counts), counts) + np.arange(total)
-    offsets = np.zeros(len(counts) + 1, np.int32)
-    offsets[1:] = ends
-    return pa.ListArray.from_arrays(
-        pa.array(offsets),
-        _structs(plan, table, rows, None),
-        type=pa.list_(pa.field("element", plan.row_type, nullable=False)),
-        mask=pa.array(counts == 0),
-    )
-
-
-def _answer_type(plan: LookupPlan) -> pa.DataType:
-    if plan.shape == "exists":
-        return pa.bool_()
-    if plan.shape == "row":
-        return plan.row_type
-    if plan.shape == "runs":
-        return RUN_TYPE
-    return pa.list_(pa.field("element", plan.row_type, nullable=False))
+def _report(plan: LookupPlan, table: OpenTable, started_ns: int) -> None:
+    if plan.reports:
+        spent = time.perf_counter_ns() - started_ns
+        notes.add(plan.label, {"ns": spent, "version": table.manifest.version})
 
 
 def _table(plan: LookupPlan, batch_time: pa.Array | None) -> OpenTable:

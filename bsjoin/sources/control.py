@@ -6,13 +6,19 @@ once for every host what to do; each host notes the last number it has carried o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
+from bsjoin.errors import ArgumentError
 from bsjoin.store.home import Home
 
-__all__ = ["Control"]
+__all__ = ["Control", "controls", "key_table", "register"]
+
+# The joins of this application, by the token of their source.
+_controls: dict[str, list[Control]] = {}
 
 
 @dataclass(frozen=True)
@@ -59,3 +65,64 @@ class Control:
 
 def _name(number: int) -> str:
     return f"{number:08d}.forget"
+
+
+def register(token: str, control: Control) -> None:
+    """Let the commands for a source reach one more join."""
+    _controls.setdefault(token, []).append(control)
+
+
+def controls(token: str) -> list[Control]:
+    """The joins of this application that ask a source."""
+    return list(_controls.get(token, []))
+
+
+def key_table(keys: Any, schema: pa.Schema, argument: str) -> pa.Table:
+    """Keys as a user gives them, as a table; nulls are left out, for they match nothing.
+
+    Args:
+        keys: a table with the key columns; or a sequence of values for one key column, of
+            tuples or dicts for several.
+        schema: the key columns.
+        argument: what an error message calls the keys.
+
+    Raises:
+        ArgumentError: a value does not have its column's type.
+    """
+    names = schema.names
+    if isinstance(keys, pa.Table):
+        lacking = [name for name in names if name not in keys.column_names]
+        if lacking:
+            raise ArgumentError(f"{argument}: the table lacks the key column {lacking[0]!r}")
+        columns: list[Any] = [keys.column(name).to_pylist() for name in names]
+    else:
+        columns = _columns(keys, names, argument)
+    try:
+        arrays = [pa.array(c, dtype) for c, dtype in zip(columns, schema.types, strict=True)]
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise ArgumentError(
+            f"{argument}: the keys are {', '.join(f'{f.name} ({f.type})' for f in schema)}, and "
+            f"a value does not fit: {error}"
+        ) from error
+    return pa.Table.from_arrays(arrays, schema=schema).drop_null()
+
+
+def _columns(keys: Any, names: Sequence[str], argument: str) -> list[list[Any]]:
+    if isinstance(keys, str | bytes) or not hasattr(keys, "__iter__"):
+        raise ArgumentError(f"{argument}={keys!r}: give a list of keys")
+    rows = []
+    for key in keys:
+        if isinstance(key, dict):
+            if set(names) - set(key):
+                raise ArgumentError(f"{argument}: {key!r} lacks one of the key columns {names}")
+            rows.append([key[name] for name in names])
+        elif len(names) == 1 and not isinstance(key, tuple):
+            rows.append([key])
+        elif isinstance(key, tuple | list) and len(key) == len(names):
+            rows.append(list(key))
+        else:
+            raise ArgumentError(
+                f"{argument}: {key!r} is not a key of {names}: give "
+                + ("one value" if len(names) == 1 else f"a tuple of {len(names)} values")
+            )
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]

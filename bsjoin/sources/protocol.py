@@ -5,10 +5,12 @@ from __future__ import annotations
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
-from bsjoin.errors import SourceError
+from bsjoin.errors import ArgumentError, SourceError
+from bsjoin.sources.control import controls, key_table
 
 __all__ = ["Source"]
 
@@ -80,3 +82,34 @@ class Source(ABC):
 
     def close(self) -> None:  # noqa: B027 - most sources hold nothing
         """Give back connections; the next call opens new ones."""
+
+    def invalidate(self, keys: Any) -> None:
+        """Let every join of this application that asks this source forget some keys.
+
+        Workers of this machine obey before their next Arrow batch, others within a second if
+        the join was given ``Incremental(control=...)``. Look-ups under way are answered and
+        not kept.
+
+        Args:
+            keys: a list of values for one key column; of tuples (in the order of ``on``) or
+                dicts for several; or a ``pyarrow.Table``.
+
+        Raises:
+            ArgumentError: no join asks this source, or a key does not have the columns' types.
+        """
+        for control in self._joins():
+            control.forget(key_table(keys, control.keys, "keys"))
+
+    def invalidate_all(self) -> None:
+        """Let every join of this application that asks this source forget all keys."""
+        for control in self._joins():
+            control.forget(None)
+
+    def _joins(self) -> list[Any]:
+        found = controls(self.token)
+        if not found:
+            raise ArgumentError(
+                f"no incremental join of this application asks {self!r}: there is nothing to "
+                "forget. Call this on the source that was given to bsjoin.join"
+            )
+        return found

@@ -1,0 +1,31 @@
+"""The same values under another Arrow type of the same structure."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+__all__ = ["retyped"]
+
+
+def retyped(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The array with another time zone or other field names in its type.
+
+    Arrow's own cast refuses nested values that are never null inside values that are null.
+
+    Args:
+        array: not a slice.
+        wanted: of the same structure as the array's type.
+    """
+    if array.type.equals(wanted):
+        return array
+    if pa.types.is_struct(wanted):
+        children = [retyped(array.field(i), wanted.field(i).type) for i in range(len(wanted))]
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=array.is_null())
+    if pa.types.is_map(wanted):
+        keys = retyped(array.keys, wanted.key_type)
+        items = retyped(array.items, wanted.item_type)
+        return pa.MapArray.from_arrays(array.offsets, keys, items, wanted, mask=array.is_null())
+    if pa.types.is_list(wanted):
+        values = retyped(array.values, wanted.value_type)
+        return pa.ListArray.from_arrays(array.offsets, values, wanted, mask=array.is_null())
+    return array.cast(wanted)

@@ -1,0 +1,36 @@
+"""What a worker has to report of a join: collected per batch, fetched by Spark as a text.
+
+Spark adds up nothing here: it hands the texts to the driver, which reads them
+(``bsjoin._spark.metrics``). One text per Arrow batch costs less than one observed sum.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+__all__ = ["add", "fetch"]
+
+_notes: dict[str, list[dict[str, Any]]] = {}
+_MOST = 1000  # a batch query fetches none of them
+
+
+def add(label: str, figures: dict[str, Any]) -> None:
+    """Keep figures of a join until they are fetched."""
+    kept = _notes.setdefault(label, [])
+    if len(kept) < _MOST:
+        kept.append(figures)
+
+
+def fetch(label: str, rows: int) -> pa.Array:
+    """Hand over what there is, as JSON objects with commas between them.
+
+    Returns:
+        An array of ``rows`` texts, null but for the first.
+    """
+    kept = _notes.pop(label, [])
+    text = ",".join(json.dumps(figures, separators=(",", ":")) for figures in kept)
+    first = pa.array([text or None], pa.string())
+    return pa.concat_arrays([first, pa.nulls(rows - 1, pa.string())]) if rows else first[:0]

@@ -1,0 +1,21 @@
+"""A cache in shared memory: one per host, used by all of its worker processes at once.
+
+Pure numpy and pyarrow: nothing here knows of Spark, of sources or of time zones. A cache is a
+folder of memory-mapped files, in ``/dev/shm`` where there is one, so it outlives the process
+that filled it and costs the host its size once, whatever the number of processes.
+"""
+
+from bsjoin.shared.cache import HostCache
+from bsjoin.shared.locks import Slots
+from bsjoin.shared.places import cache_folder, remove_at_exit
+from bsjoin.shared.worth import Bounds, Found, State
+
+__all__ = [
+    "Bounds",
+    "Found",
+    "HostCache",
+    "Slots",
+    "State",
+    "cache_folder",
+    "remove_at_exit",
+]

@@ -1,0 +1,416 @@
+"""The cache of a host: whole batches of keys found, claimed, kept and forgotten.
+
+An entry is a key with all its rows; an entry without rows says that the key is known not to be
+there. Readers hold the lock for as long as it takes to read two numbers; writers hold it for
+the whole operation, and never while they ask the source (docs/decisions/0005-shared-cache.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bsjoin.shared.columns import row_bytes
+from bsjoin.shared.compaction import copy, survivors
+from bsjoin.shared.generation import ENTRY, PENDING, Generation
+from bsjoin.shared.header import Header
+from bsjoin.shared.locks import HostLock, Membership
+from bsjoin.shared.recency import Recency, fitting, living
+from bsjoin.shared.worth import Bounds, Found, State, judge
+
+__all__ = ["ENTRY_BYTES", "HostCache"]
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_log = logging.getLogger("bsjoin")
+
+ENTRY_BYTES = ENTRY.itemsize + 16
+"""What an entry takes besides its key and its rows: itself, and its slots."""
+
+_SPARE = 4096
+_MOST = np.iinfo(np.int64).max
+
+
+class HostCache:
+    """A cache that all processes of a host share.
+
+    Args:
+        folder: the cache's folder; it exists. The first process makes the cache in it.
+        keys: the types of the key columns. Floating-point keys must be canonical: one NaN, no
+            -0.0.
+        rows: the types of the columns of a row.
+        bounds: what may be kept; the same in every process.
+        exact: whether equal hashes mean equal keys.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        keys: Sequence[pa.DataType],
+        rows: Sequence[pa.DataType],
+        bounds: Bounds,
+        *,
+        exact: bool,
+    ):
+        self._folder = folder
+        self._types = (tuple(keys), tuple(rows), exact)
+        self.bounds = bounds
+        self._lock = HostLock(folder / "lock")
+        with self._lock.exclusive():
+            self.header = Header(folder)
+            if not self.header.generation:
+                Generation.prepare(folder, 1, 0)
+                self.header.generation = 1
+            self.header.members += 1
+            self._membership = Membership(folder / "members", self.header.members)
+        self._generation: Generation | None = None
+        self._seen = (0, 0)  # generation and number of entries as this process has mapped them
+        self._recency = Recency()
+
+    def find(self, hashes: Int64s, keys: Sequence[pa.Array], ticks: Int64s, now_us: int) -> Found:
+        """Look up keys, and note that they were used.
+
+        Args:
+            hashes: int64[m].
+            keys: the m keys, column by column; no null.
+            ticks: int64[m], when they are used, of :meth:`ticks`.
+            now_us: the time, in microseconds since the epoch.
+
+        Complexity: O(m) expected.
+        """
+        with self._lock.shared():
+            view, count = self._view()
+        ids, _ = view.find(hashes, keys, count)
+        found = judge(view, ids, count, self.bounds, now_us)
+        self._touch(found, ticks, now_us)
+        return found
+
+    def ticks(self, count: int) -> Int64s:
+        """The next places in the order of uses."""
+        first = self.header.ticks
+        self.header.ticks = first + count
+        return np.arange(first, first + count)
+
+    def _touch(self, found: Found, ticks: Int64s, now_us: int) -> None:
+        used = np.isin(found.states, (State.HIT, State.ABSENT, State.STALE))
+        ids = found.ids[used]
+        if len(ids):
+            entries = found.view.entries(int(ids.max()) + 1)
+            entries["used"][ids] = ticks[used]  # of several uses in a batch, the last one counts
+            if self.bounds.idle_ttl_us is not None:
+                entries["seen"][ids] = now_us
+
+    def _view(self) -> tuple[Generation, int]:
+        """The newest generation and how many entries it has; under the lock."""
+        number, count = self.header.generation, self.header.entries
+        if self._generation is None or self._generation.number != number:
+            self._generation = Generation(self._folder, number, *self._types)
+            self._recency.forget()
+        elif self._seen != (number, count):
+            self._generation.refresh()
+        self._seen = (number, count)
+        return self._generation, count
+
+    def forget_view(self) -> None:
+        """Let go of the memory of an old generation; for a process that has nothing to do."""
+        generation = self._generation
+        if generation is not None and generation.number != self.header.generation:
+            self._generation = None
+
+    def claim(
+        self,
+        hashes: Int64s,
+        keys: Sequence[pa.Array],
+        now_us: int,
+        *,
+        refresh: bool = False,
+    ) -> Found:
+        """Say which keys the caller will ask for now, so that nobody else does.
+
+        Args:
+            hashes: int64[d], of different keys.
+            keys: the d keys.
+            now_us: the time.
+            refresh: ask for stale entries, too.
+
+        Returns:
+            What is known by now; ``MINE`` where the caller has to :meth:`put` or
+            :meth:`release` soon. A claim ends with the process that made it.
+        """
+        with self._writing():
+            self._compact_if_due(len(hashes))
+            view, count = self._view()
+            ids, slots = view.find(hashes, keys, count)
+            found = judge(view, ids, count, self.bounds, now_us)
+            owners = self._owners(view, ids, count)
+            mine = found.states == State.MISS
+            if refresh:
+                mine |= (found.states == State.STALE) & (owners == 0)
+            for owner in np.unique(owners[found.states == State.WAIT]).tolist():
+                if not self._membership.is_alive(owner):
+                    mine |= (found.states == State.WAIT) & (owners == owner)
+            chosen = np.flatnonzero(mine)
+            if len(chosen):
+                pending = np.zeros(len(chosen), ENTRY)
+                pending["hash"], pending["count"] = hashes[chosen], PENDING
+                pending["owner"], pending["previous"] = self._membership.number, found.ids[chosen]
+                self._append(view, pending, _take(keys, chosen))
+                fresh = np.arange(count, count + len(chosen))
+                self.header.slots += view.link(fresh, ids[chosen], slots[chosen])
+                found.states[chosen] = State.MINE
+            return found
+
+    def _owners(self, view: Generation, ids: Int64s, count: int) -> Int64s:
+        """Who is asking for each entry; 0 where nobody is."""
+        if not count:
+            return np.zeros(len(ids), np.int64)
+        records = view.entries(count).take(np.maximum(ids, 0))
+        pending = (ids >= 0) & (records["count"] == PENDING) & (records["dead"] == 0)
+        return np.where(pending, records["owner"], 0).astype(np.int64)
+
+    def put(
+        self,
+        hashes: Int64s,
+        keys: Sequence[pa.Array],
+        counts: Int64s,
+        rows: Sequence[pa.Array],
+        ticks: Int64s,
+        now_us: int,
+        invalidations: int,
+    ) -> int:
+        """Keep what was asked for, and make room for it.
+
+        Args:
+            hashes: int64[d], of different keys that this process has claimed.
+            keys: the d keys.
+            counts: int64[d], how many rows each key has.
+            rows: the columns of these rows, key after key.
+            ticks: int64[d], when each key was used, of :meth:`ticks`.
+            now_us: when the caller asked.
+            invalidations: ``header.invalidations`` as it was then; nothing is kept if there
+                was one since.
+
+        Returns:
+            How many entries were evicted.
+        """
+        sizes = row_bytes(keys, len(hashes)) + ENTRY_BYTES
+        sizes += _sums(row_bytes(rows, int(counts.sum())), counts)
+        try:
+            with self._writing():
+                if invalidations != self.header.invalidations:
+                    self._release(hashes, keys, restore=True)
+                    return 0
+                keep, gone_before = fitting(self.bounds, counts, sizes, ticks)
+                if not keep.all():
+                    rest, kept = np.flatnonzero(~keep), np.flatnonzero(keep)
+                    self._release(hashes[rest], _take(keys, rest), restore=False)
+                    rows = _take(rows, np.flatnonzero(np.repeat(keep, counts)))
+                    hashes, keys, counts = hashes[kept], _take(keys, kept), counts[kept]
+                    sizes, ticks = sizes[kept], ticks[kept]
+                if not len(hashes):
+                    return 0
+                self._store(hashes, keys, counts, rows, sizes, ticks, now_us)
+                return self._evict(gone_before)
+        except OSError as error:  # no memory: the answer is right without a cache, too
+            _log.warning("bsjoin: the cache in %s has no room (%s)", self._folder, error)
+            with contextlib.suppress(OSError):
+                self.release(hashes, keys)
+            return 0
+
+    def release(self, hashes: Int64s, keys: Sequence[pa.Array]) -> None:
+        """Give up claims; what the keys were before is there again."""
+        with self._writing():
+            self._release(hashes, keys, restore=True)
+
+    def invalidate(self, hashes: Int64s | None, keys: Sequence[pa.Array]) -> int:
+        """Forget some keys, or all; what is being asked for is not kept, either.
+
+        Returns:
+            How many entries there were.
+        """
+        with self._writing():
+            self.header.invalidations += 1
+            view, count = self._view()
+            if not count:
+                return 0
+            entries = view.entries(count)
+            if hashes is None:
+                ids = living(entries)
+            else:
+                found, _ = view.find(hashes, keys, count)
+                ids = _with_previous(entries, found[found >= 0])
+            return self._kill(entries, ids)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._lock.exclusive():
+            if self.header.dirty:  # a writer died or failed: keep what it had finished
+                self._compact()
+            self.header.dirty = 1
+            yield
+            self.header.dirty = 0
+
+    def _append(
+        self, view: Generation, entries: NDArray[np.void], keys: Sequence[pa.Array]
+    ) -> None:
+        view.append(self.header.entries, entries, keys)
+        self.header.entries += len(entries)
+        self._seen = (view.number, self.header.entries)
+
+    def _store(
+        self,
+        hashes: Int64s,
+        keys: Sequence[pa.Array],
+        counts: Int64s,
+        rows: Sequence[pa.Array],
+        sizes: Int64s,
+        ticks: Int64s,
+        now_us: int,
+    ) -> None:
+        self._compact_if_due(len(hashes))
+        view, count = self._view()
+        ids, slots = view.find(hashes, keys, count)
+        fresh = np.zeros(len(hashes), ENTRY)
+        fresh["hash"], fresh["count"], fresh["bytes"] = hashes, counts, sizes
+        fresh["first"] = self.header.rows + np.cumsum(counts) - counts
+        fresh["born"], fresh["seen"], fresh["used"] = now_us, now_us, ticks
+        fresh["previous"] = -1
+        view.rows.append(self.header.rows, rows)
+        self.header.rows += int(counts.sum())
+        self._append(view, fresh, keys)
+        self.header.slots += view.link(np.arange(count, count + len(fresh)), ids, slots)
+        self._account(fresh, 1)
+        if count:
+            entries = view.entries(count)
+            replaced = ids[ids >= 0]
+            self._kill(entries, _with_previous(entries, replaced))
+            entries["dead"][replaced] = 1
+
+    def _release(self, hashes: Int64s, keys: Sequence[pa.Array], *, restore: bool) -> None:
+        view, count = self._view()
+        ids, slots = view.find(hashes, keys, count)
+        mine = self._owners(view, ids, count) == self._membership.number
+        ids, slots = ids[mine], slots[mine]
+        if not len(ids):
+            return
+        entries = view.entries(count)
+        if not restore:
+            self._kill(entries, _with_previous(entries, ids))
+        before = entries.take(ids)["previous"].astype(np.int64)
+        there = before >= 0
+        entries["dead"][ids] = 1
+        view.link(before[there], ids[there], slots[there])
+
+    def _kill(self, entries: NDArray[np.void], ids: Int64s) -> int:
+        ids = ids[entries.take(ids)["dead"] == 0]
+        entries["dead"][ids] = 1
+        self._account(entries.take(ids), -1)
+        return len(ids)
+
+    def _account(self, entries: NDArray[np.void], sign: int) -> None:
+        held = entries[(entries["count"] != PENDING)]
+        self.header.live += sign * len(held)
+        self.header.live_rows += sign * int(np.maximum(held["count"], 1).sum())
+        self.header.live_bytes += sign * int(held["bytes"].sum())
+
+    def _over(self) -> tuple[int, int]:
+        """Rows and bytes above the bounds; negative where there is room."""
+        bounds, header = self.bounds, self.header
+        return (
+            header.live_rows - (_MOST if bounds.max_rows is None else bounds.max_rows),
+            header.live_bytes - (_MOST if bounds.max_bytes is None else bounds.max_bytes),
+        )
+
+    def _evict(self, gone_before: int) -> int:
+        """Kill the entries used before some tick, and the oldest until the bounds hold."""
+        view, count = self._view()
+        entries = view.entries(count)
+        evicted = 0
+        if gone_before >= 0:
+            alive = living(entries)
+            evicted += self._kill(entries, alive[entries["used"][alive] < gone_before])
+        while max(over := self._over()) > 0:
+            evicted += self._kill(entries, self._recency.take(entries, *over))
+        self.header.evictions += evicted
+        return evicted
+
+    def _compact_if_due(self, more: int) -> None:
+        header = self.header
+        view, _ = self._view()
+        if (
+            2 * (header.slots + more) > len(view.slots)
+            or header.entries > 3 * header.live + _SPARE
+            or header.rows > 1.5 * header.live_rows + _SPARE
+        ):
+            self._compact(more)
+
+    def _compact(self, more: int = 0) -> None:
+        """Copy what is alive to a new generation, and count it anew."""
+        old, count = self._view()
+        kept, linked = survivors(old, count, self._membership.is_alive)
+        number = old.number + 1
+        try:
+            Generation.prepare(self._folder, number, len(kept) + more)
+            new = Generation(self._folder, number, *self._types)
+            rows = copy(old, new, count, kept)
+        except OSError as error:
+            _log.warning("bsjoin: the cache in %s begins anew (%s)", self._folder, error)
+            kept, linked, rows = kept[:0], linked[:0], 0
+            Generation.prepare(self._folder, number, more)
+            new = Generation(self._folder, number, *self._types)
+        records = new.entries(len(kept)) if len(kept) else np.zeros(0, ENTRY)
+        ids = np.searchsorted(kept, linked)
+        slots = records["hash"][ids] & np.int64(len(new.slots) - 1)
+        used = new.link(ids, np.full(len(ids), -1), slots)
+        self.header.start(number, entries=len(kept), rows=rows, slots=used)
+        self.header.live = self.header.live_rows = self.header.live_bytes = 0
+        self._account(records, 1)
+        old.remove()
+        self._generation, self._seen = new, (number, len(kept))
+        self._recency.forget()
+
+    def _check(self) -> None:
+        """Assert the invariants; for the tests."""
+        with self._lock.exclusive():
+            header = self.header
+            view, count = self._view()
+            assert not header.dirty
+            assert header.slots == int((view.slots != 0).sum())
+            assert max(self._over()) <= 0
+            entries = view.entries(count) if count else np.zeros(0, ENTRY)
+            linked = view.linked(count)
+            assert len(np.unique(linked)) == len(linked)
+            held = living(entries)
+            assert set(held.tolist()) <= set(_with_previous(entries, linked).tolist())
+            assert header.live == len(held)
+            assert header.live_rows == int(np.maximum(entries["count"][held], 1).sum())
+            assert header.live_bytes == int(entries["bytes"][held].sum())
+            ends = entries["first"][held] + entries["count"][held]
+            assert int(ends.max(initial=0)) <= header.rows
+
+
+def _with_previous(entries: NDArray[np.void], ids: Int64s) -> Int64s:
+    """Entries that hold something: themselves, or what was there before those pending."""
+    records = entries.take(ids)
+    before = records["previous"].astype(np.int64)
+    pending = records["count"] == PENDING
+    return np.concatenate((ids[~pending], before[pending & (before >= 0)]))
+
+
+def _take(arrays: Sequence[pa.Array], where: Int64s) -> list[pa.Array]:
+    indices = pa.array(where)
+    return [array.take(indices) for array in arrays]
+
+
+def _sums(values: Int64s, counts: Int64s) -> Int64s:
+    """Sums over runs of so many values."""
+    ends = np.concatenate(([0], np.cumsum(values)))
+    last = np.cumsum(counts)
+    return np.asarray(ends[last] - ends[last - counts])

@@ -1,0 +1,292 @@
+"""Arrow columns that grow in shared memory: rows are appended and never change.
+
+Each column is a few :class:`GrowingArray` buffers laid out as Arrow lays them out, but for
+three things: validity and booleans take a byte a row, and text has 64-bit offsets. Rows are
+gathered by their numbers into arrays of exactly the column's type. Nested columns are columns
+of columns.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bsjoin.shared.memory import Arena
+
+__all__ = ["Columns", "row_bytes"]
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class Columns:
+    """Some columns of the same length.
+
+    Args:
+        arena: where their buffers are.
+        prefix: what the names of the buffers begin with.
+        types: the Arrow types.
+    """
+
+    def __init__(self, arena: Arena, prefix: str, types: Sequence[pa.DataType]):
+        self._stores = [
+            _store(arena, f"{prefix}{number}", dtype) for number, dtype in enumerate(types)
+        ]
+
+    def append(self, at: int, arrays: Sequence[pa.Array]) -> None:
+        """Write rows from a row number on; what was there is overwritten."""
+        for store, array in zip(self._stores, arrays, strict=True):
+            store.append(at, array)
+
+    def gather(self, rows: Int64s, numbers: Sequence[int] | None = None) -> list[pa.Array]:
+        """The values of the columns (or of those numbered) at some rows.
+
+        Complexity: O(rows asked for).
+        """
+        wanted = range(len(self._stores)) if numbers is None else numbers
+        return [self._stores[number].gather(rows) for number in wanted]
+
+
+def row_bytes(arrays: Sequence[pa.Array], count: int) -> Int64s:
+    """How many bytes each row of some arrays takes, as :class:`Columns` stores them."""
+    total = np.zeros(count, np.int64)
+    for array in arrays:
+        total += _sizes(array)
+    return total
+
+
+def _sizes(array: pa.Array) -> Int64s:
+    dtype = array.type
+    sizes = np.ones(len(array), np.int64)
+    if pa.types.is_struct(dtype):
+        for i in range(dtype.num_fields):
+            sizes += _sizes(array.field(i))
+    elif pa.types.is_map(dtype) or pa.types.is_list(dtype):
+        offsets = _offsets(array)
+        inside = np.zeros(offsets[-1] - offsets[0] + 1, np.int64)
+        for child in _children(array):
+            inside[1:] += _sizes(child.slice(offsets[0], offsets[-1] - offsets[0]))
+        ends = np.cumsum(inside).take(offsets - offsets[0])
+        sizes += 8 + np.diff(ends)
+    elif _is_text(dtype):
+        sizes += 8 + np.diff(_text_offsets(array))
+    elif not pa.types.is_null(dtype):
+        sizes += _width(dtype)
+    return sizes
+
+
+class _Store(ABC):
+    """One column. Validity is kept only from the first null on."""
+
+    def __init__(self, arena: Arena, name: str, dtype: pa.DataType):
+        self.dtype = dtype
+        self._valid = arena.array(f"{name}.valid", np.uint8)
+        # One number: whether there was a null, so that the validity is kept.
+        self._state = arena.array(f"{name}.state", np.int64)
+
+    def _has_nulls(self) -> bool:
+        return bool(self._state.view(1)[0])
+
+    def append(self, at: int, array: pa.Array) -> None:
+        self._state.reserve(1)
+        if array.null_count or self._has_nulls():
+            if not self._has_nulls():
+                self._valid.write(0, np.ones(at, np.uint8))
+            valid = array.is_valid().to_numpy(zero_copy_only=False)
+            self._valid.write(at, valid.astype(np.uint8))
+            self._state.view(1)[0] = 1
+        self._append(at, array)
+
+    def gather(self, rows: Int64s) -> pa.Array:
+        if not len(rows):
+            return pa.array([], self.dtype)
+        missing = None
+        if self._has_nulls():
+            missing = self._valid.view(int(rows.max()) + 1).take(rows) == 0
+            missing = missing if missing.any() else None
+        return self._gather(rows, missing)
+
+    @abstractmethod
+    def _append(self, at: int, array: pa.Array) -> None: ...
+
+    @abstractmethod
+    def _gather(self, rows: Int64s, missing: Bools | None) -> pa.Array: ...
+
+
+class _Fixed(_Store):
+    """Numbers, dates, decimals: so many bytes a row; booleans one."""
+
+    def __init__(self, arena: Arena, name: str, dtype: pa.DataType):
+        super().__init__(arena, name, dtype)
+        self._bool = pa.types.is_boolean(dtype)
+        width = _width(dtype)
+        # numpy takes elements of 1 to 16 bytes in one move each.
+        kind = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
+        self._element = np.dtype(kind.get(width, f"V{width}"))
+        self._values = arena.array(f"{name}.values", self._element)
+
+    def _append(self, at: int, array: pa.Array) -> None:
+        if self._bool:
+            plain = array.fill_null(False).to_numpy(zero_copy_only=False)
+            self._values.write(at, plain.astype(np.uint8))
+            return
+        data = array.buffers()[1]
+        if data is None:  # nothing but nulls
+            self._values.write(at, np.zeros(len(array), self._element))
+            return
+        size = self._element.itemsize
+        raw = np.frombuffer(data, np.uint8)[array.offset * size :][: len(array) * size]
+        self._values.write(at, raw.view(self._element))
+
+    def _gather(self, rows: Int64s, missing: Bools | None) -> pa.Array:
+        values = self._values.view(int(rows.max()) + 1).take(rows)
+        if self._bool:
+            return pa.array(values.view(np.bool_), mask=missing)
+        bitmap = None if missing is None else _bitmap(~missing)
+        return pa.Array.from_buffers(self.dtype, len(rows), [bitmap, pa.py_buffer(values)])
+
+
+class _Text(_Store):
+    """Strings and binary: where each row's bytes end, and the bytes."""
+
+    def __init__(self, arena: Arena, name: str, dtype: pa.DataType):
+        super().__init__(arena, name, dtype)
+        self._ends = arena.array(f"{name}.ends", np.int64)
+        self._bytes = arena.array(f"{name}.bytes", np.uint8)
+        self._large = pa.large_string() if pa.types.is_string(dtype) else pa.large_binary()
+
+    def _append(self, at: int, array: pa.Array) -> None:
+        offsets = _text_offsets(array)
+        data = array.buffers()[2]
+        if not at:
+            self._ends.write(0, np.zeros(1, np.int64))
+        begin = int(self._ends.view(at + 1)[at])
+        if data is not None:
+            self._bytes.write(begin, np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]])
+        self._ends.write(at + 1, offsets[1:] - offsets[0] + begin)
+
+    def _gather(self, rows: Int64s, missing: Bools | None) -> pa.Array:
+        count = int(rows.max()) + 1
+        ends = self._ends.view(count + 1)
+        data = self._bytes.view(int(ends[count]))
+        # One read of each text's first byte overlaps the waits for main memory
+        # (docs/decisions/0003-index.md).
+        if len(data):
+            data.take(ends.take(rows), mode="clip")
+        stored = pa.Array.from_buffers(
+            self._large, count, [None, pa.py_buffer(ends), pa.py_buffer(data)]
+        )
+        return stored.take(pa.array(rows, mask=missing)).cast(self.dtype)
+
+
+class _Struct(_Store):
+    def __init__(self, arena: Arena, name: str, dtype: pa.StructType):
+        super().__init__(arena, name, dtype)
+        self._fields = [
+            _store(arena, f"{name}.{i}", dtype.field(i).type) for i in range(dtype.num_fields)
+        ]
+
+    def _append(self, at: int, array: pa.Array) -> None:
+        for i, store in enumerate(self._fields):
+            store.append(at, array.field(i))
+
+    def _gather(self, rows: Int64s, missing: Bools | None) -> pa.Array:
+        if not self._fields:
+            mask = np.zeros(len(rows), np.bool_) if missing is None else missing
+            return pa.array([None if gone else {} for gone in mask], self.dtype)
+        return pa.StructArray.from_arrays(
+            [store.gather(rows) for store in self._fields],
+            fields=list(self.dtype),
+            mask=None if missing is None else pa.array(missing),
+        )
+
+
+class _List(_Store):
+    """Lists and maps: where each row's elements end, and columns of elements."""
+
+    def __init__(self, arena: Arena, name: str, dtype: pa.DataType):
+        super().__init__(arena, name, dtype)
+        self._ends = arena.array(f"{name}.ends", np.int64)
+        kinds = [dtype.key_type, dtype.item_type] if pa.types.is_map(dtype) else [dtype.value_type]
+        self._inside = [_store(arena, f"{name}.{i}", kind) for i, kind in enumerate(kinds)]
+
+    def _append(self, at: int, array: pa.Array) -> None:
+        offsets = _offsets(array)
+        if not at:
+            self._ends.write(0, np.zeros(1, np.int64))
+        begin = int(self._ends.view(at + 1)[at])
+        for store, child in zip(self._inside, _children(array), strict=True):
+            store.append(begin, child.slice(offsets[0], offsets[-1] - offsets[0]))
+        self._ends.write(at + 1, offsets[1:] - offsets[0] + begin)
+
+    def _gather(self, rows: Int64s, missing: Bools | None) -> pa.Array:
+        ends = self._ends.view(int(rows.max()) + 2)
+        starts = ends.take(rows)
+        counts = ends.take(rows + 1) - starts
+        if missing is not None:
+            counts[missing] = 0
+        after = np.cumsum(counts)
+        total = int(after[-1])
+        inside = np.repeat(starts - (after - counts), counts) + np.arange(total)
+        children = [store.gather(inside) for store in self._inside]
+        offsets = pa.array(np.concatenate(([0], after)), pa.int32())
+        mask = None if missing is None else pa.array(missing)
+        if pa.types.is_map(self.dtype):
+            return pa.MapArray.from_arrays(offsets, *children, self.dtype, mask=mask)
+        return pa.ListArray.from_arrays(offsets, children[0], self.dtype, mask=mask)
+
+
+class _Void(_Store):
+    """The type that has no value but null."""
+
+    def _append(self, at: int, array: pa.Array) -> None:
+        pass
+
+    def _gather(self, rows: Int64s, missing: Bools | None) -> pa.Array:
+        return pa.nulls(len(rows))
+
+
+def _store(arena: Arena, name: str, dtype: pa.DataType) -> _Store:
+    if pa.types.is_null(dtype):
+        return _Void(arena, name, dtype)
+    if pa.types.is_struct(dtype):
+        return _Struct(arena, name, dtype)
+    if pa.types.is_map(dtype) or pa.types.is_list(dtype):
+        return _List(arena, name, dtype)
+    return _Text(arena, name, dtype) if _is_text(dtype) else _Fixed(arena, name, dtype)
+
+
+def _is_text(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_string(dtype) or pa.types.is_binary(dtype))
+
+
+def _width(dtype: pa.DataType) -> int:
+    """Bytes a row."""
+    return 1 if pa.types.is_boolean(dtype) else dtype.bit_width // 8
+
+
+def _text_offsets(array: pa.Array) -> NDArray[Any]:
+    buffer = array.buffers()[1]
+    if buffer is None:
+        return np.zeros(len(array) + 1, np.int64)
+    return np.frombuffer(buffer, np.int32)[array.offset :][: len(array) + 1].astype(np.int64)
+
+
+def _offsets(array: pa.Array) -> Int64s:
+    """Where each list begins among the children, and where the last one ends."""
+    if not len(array):
+        return np.zeros(1, np.int64)
+    return np.asarray(array.offsets.to_numpy(), np.int64)
+
+
+def _children(array: pa.Array) -> list[pa.Array]:
+    return [array.keys, array.items] if pa.types.is_map(array.type) else [array.values]
+
+
+def _bitmap(valid: Bools) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(valid, bitorder="little"))

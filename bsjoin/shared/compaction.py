@@ -1,0 +1,80 @@
+"""Copying what is alive from one generation to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bsjoin.shared.generation import PENDING, Generation
+
+__all__ = ["copy", "survivors"]
+
+Int64s = NDArray[np.int64]
+
+_CHUNK = 1 << 16
+
+
+def survivors(
+    view: Generation, count: int, is_alive: Callable[[int], bool]
+) -> tuple[Int64s, Int64s]:
+    """Which entries live on: all of them, and those that the hash table is to lead to.
+
+    Only what the hash table leads to counts, so what a writer that died has left half done is
+    gone. Pending entries of processes that died give way to what was there before.
+
+    Args:
+        view: the generation.
+        count: how many entries it has.
+        is_alive: tells whether an owner is.
+    """
+    if not count:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    entries = view.entries(count)
+    ids = view.linked(count)
+    records = entries.take(ids)
+    ids, records = ids[records["dead"] == 0], records[records["dead"] == 0]
+    pending = records["count"] == PENDING
+    owners = np.unique(records["owner"][pending])
+    gone = [owner for owner in owners.tolist() if not is_alive(owner)]
+    abandoned = pending & np.isin(records["owner"], gone)
+    before = records["previous"].astype(np.int64)
+    had_one = pending & (before >= 0)
+    had_one[had_one] = entries.take(before[had_one])["dead"] == 0
+    chosen = np.zeros(count, np.bool_)
+    chosen[ids[~abandoned]] = True
+    chosen[before[abandoned & had_one]] = True
+    linked = np.flatnonzero(chosen)
+    chosen[before[had_one]] = True
+    return np.flatnonzero(chosen), linked
+
+
+def copy(old: Generation, new: Generation, count: int, kept: Int64s) -> int:
+    """Copy entries with their keys and rows to an empty generation.
+
+    Returns:
+        How many rows it has now.
+
+    Complexity: O(entries and rows copied).
+    """
+    if not len(kept):
+        return 0
+    entries = old.entries(count)
+    places = np.full(count + 1, -1, np.int32)  # the last place stands for "none", -1
+    places[kept] = np.arange(len(kept))
+    rows = 0
+    for begin in range(0, len(kept), _CHUNK):
+        ids = kept[begin : begin + _CHUNK]
+        records = entries.take(ids)
+        counts = np.maximum(records["count"], 0).astype(np.int64)
+        ends = np.cumsum(counts)
+        total = int(ends[-1])
+        if total:
+            which = np.repeat(records["first"] - (ends - counts), counts) + np.arange(total)
+            new.rows.append(rows, old.rows.gather(which))
+        records["first"] = rows + ends - counts
+        records["previous"] = places[records["previous"]]
+        new.append(begin, records, old.keys.gather(ids))
+        rows += total
+    return rows

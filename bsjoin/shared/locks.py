@@ -1,0 +1,159 @@
+"""Locks between the processes of a host, which the kernel opens when their holder dies."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["HostLock", "Membership", "Slots"]
+
+_WAIT_S = 0.005
+
+
+class HostLock:
+    """A readers-writer lock between processes, and an exclusive one between threads.
+
+    Args:
+        path: the file to lock; made when it is missing.
+    """
+
+    def __init__(self, path: Path):
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._thread = threading.Lock()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError, AttributeError):
+            os.close(self._descriptor)
+
+    @contextlib.contextmanager
+    def shared(self) -> Iterator[None]:
+        """With other readers, and without a writer."""
+        with self._held(fcntl.LOCK_SH):
+            yield
+
+    @contextlib.contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Alone."""
+        with self._held(fcntl.LOCK_EX):
+            yield
+
+    @contextlib.contextmanager
+    def _held(self, kind: int) -> Iterator[None]:
+        with self._thread:
+            fcntl.flock(self._descriptor, kind)
+            try:
+                yield
+            finally:
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+
+class Membership:
+    """Numbered processes, of which each can tell whether another one is alive.
+
+    A member holds a lock on a file of its own for as long as it lives: unlike a process id, a
+    lock means the same in every container that shares the folder.
+
+    Args:
+        folder: where the files are; made when it is missing.
+        number: this process's number, never used before.
+    """
+
+    def __init__(self, folder: Path, number: int):
+        self.number = number
+        self._folder = folder
+        folder.mkdir(mode=0o700, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        self._descriptor = os.open(folder / str(number), flags, 0o600)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError, AttributeError):
+            os.close(self._descriptor)
+
+    def is_alive(self, number: int) -> bool:
+        """Whether the member of that number still lives."""
+        if number == self.number:
+            return True
+        try:
+            descriptor = os.open(self._folder / str(number), os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        (self._folder / str(number)).unlink(missing_ok=True)
+        return False
+
+
+class Slots:
+    """So many permits for all processes of a host; a permit ends with its holder.
+
+    Args:
+        folder: where the lock files are; made when it is missing.
+        count: how many permits there are.
+    """
+
+    def __init__(self, folder: Path, count: int):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        self._files = [os.open(folder / str(number), flags, 0o600) for number in range(count)]
+        self._wanted = os.open(folder / "wanted", flags, 0o600)
+        self._held: int | None = None
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError, AttributeError):
+            for descriptor in (*self._files, self._wanted):
+                os.close(descriptor)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process has a permit."""
+        return self._held is not None
+
+    def acquire(self) -> None:
+        """Get a permit, waiting for others to release theirs. Nothing if there is one already."""
+        if self._held is not None or self._try():
+            return
+        fcntl.flock(self._wanted, fcntl.LOCK_SH)
+        try:
+            while not self._try():
+                time.sleep(_WAIT_S)
+        finally:
+            fcntl.flock(self._wanted, fcntl.LOCK_UN)
+
+    def _try(self) -> bool:
+        for descriptor in self._files:
+            if _locked(descriptor):
+                self._held = descriptor
+                return True
+        return False
+
+    def release(self) -> None:
+        """Give the permit back."""
+        if self._held is not None:
+            fcntl.flock(self._held, fcntl.LOCK_UN)
+            self._held = None
+
+    def is_wanted(self) -> bool:
+        """Whether another process waits for a permit."""
+        if not _locked(self._wanted):
+            return True
+        fcntl.flock(self._wanted, fcntl.LOCK_UN)
+        return False
+
+
+def _locked(descriptor: int) -> bool:
+    """Lock a file, unless another process has."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
