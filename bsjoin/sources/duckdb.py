@@ -96,14 +96,16 @@ class DuckDB(Database):
         names = keys.column_names
         inner = [f"k{index}" for index in range(len(names))]
         connection.register("bsjoin_keys", keys.rename_columns(inner))
-        known = self._columns or {}
-        equal = " AND ".join(
-            f"{known[name].read.format(self._at(name))} = q.{key}"
-            for name, key in zip(names, inner, strict=True)
-        )
+        equal = []
+        for name, key in zip(names, inner, strict=True):
+            column = (self._columns or {})[name]
+            sides = [column.read.format(self._at(name)), f"q.{key}"]
+            if pa.types.is_string(keys.column(name).type) != (column.type == pa.string()):
+                sides = [f"CAST({side} AS VARCHAR)" for side in sides]
+            equal.append(" = ".join(sides))
         found = connection.sql(
             f"SELECT {self._selected(columns)} FROM {self._from} "
-            f"SEMI JOIN bsjoin_keys AS q ON {equal}"
+            f"SEMI JOIN bsjoin_keys AS q ON {' AND '.join(equal)}"
         )
         return found.to_arrow_table()
 

@@ -178,6 +178,9 @@ class PostgreSQL(Database):
             )
             known = (self._columns or {})[name]
             tested.append(self._at(name) if direct else known.read.format(self._at(name)))
+            if not direct:  # the database's own text of it; no index helps
+                tested[-1] += "::text"
+                column, parameter = column.cast(pa.string()), "text"
             as_kind = kind if direct and kind in ("bpchar", "uuid") else parameter
             if parameter == "numeric":  # drivers before 1.13 bind decimals wrongly
                 column = column.cast(pa.string())

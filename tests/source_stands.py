@@ -1,0 +1,236 @@
+"""Stands for tests of sources: the same table in every kind of place."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bsjoin.sources import Source, function, parquet, redis, sql
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("code", pa.string()),
+        ("amount", pa.decimal128(10, 2)),
+        ("day", pa.date32()),
+        ("note", pa.string()),
+    ]
+)
+DATABASES = ("sqlite", "duckdb", "postgresql", "mariadb")
+EVERYWHERE = (*DATABASES, "parquet", "function", "redis hash", "redis json")
+
+
+class Stand(ABC):
+    """A table that can be filled anew, and a source of it."""
+
+    @abstractmethod
+    def put(self, table: pa.Table) -> None:
+        """Replace all rows."""
+
+    @abstractmethod
+    def source(self) -> Source:
+        """A new source of the table."""
+
+
+class Database(Stand):
+    """A table ``planes`` of a database, with an index on its id and code."""
+
+    mark = '"'
+    types = ("BIGINT", "VARCHAR(40)", "DECIMAL(10, 2)", "DATE", "VARCHAR(200)")
+    place = "?"
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    @abstractmethod
+    @contextlib.contextmanager
+    def cursor(self) -> Iterator[Any]:
+        """A cursor of the driver; what it did is kept."""
+
+    def run(self, *statements: str) -> None:
+        with self.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def create(self) -> None:
+        columns = ", ".join(f"{n} {t}" for n, t in zip(SCHEMA.names, self.types, strict=True))
+        self.run(
+            "DROP TABLE IF EXISTS planes",
+            f"CREATE TABLE planes ({columns})",
+            "CREATE INDEX planes_key ON planes (id, code)",
+        )
+
+    def put(self, table: pa.Table) -> None:
+        with self.cursor() as cursor:
+            cursor.execute("DELETE FROM planes")
+            self.insert(cursor, "planes", table)
+
+    def insert(self, cursor: Any, name: str, table: pa.Table) -> None:
+        if len(table):
+            places = ", ".join([self.place] * table.num_columns)
+            rows = [list(map(self.bound, row.values())) for row in table.to_pylist()]
+            cursor.executemany(f"INSERT INTO {name} VALUES ({places})", rows)
+
+    def bound(self, value: Any) -> Any:
+        return value
+
+    def source(self, **options: Any) -> Source:
+        if "query" not in options:
+            options.setdefault("table", "planes")
+        return sql(self.url, **options)
+
+    def quoted(self, name: str) -> str:
+        return self.mark + name.replace(self.mark, self.mark * 2) + self.mark
+
+
+class SQLite(Database):
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "data #1?%41.db"
+        super().__init__(f"sqlite:///{self.path}".replace("%", "%25").replace("?", "%3F"))
+
+    @contextlib.contextmanager
+    def cursor(self) -> Iterator[Any]:
+        with contextlib.closing(sqlite3.connect(self.path)) as connection, connection:
+            yield connection.cursor()
+
+    def bound(self, value: Any) -> Any:
+        return value if isinstance(value, int | float | str | bytes | None) else str(value)
+
+
+class DuckDB(Database):
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "data.duckdb"
+        super().__init__(f"duckdb:///{self.path}")
+
+    @contextlib.contextmanager
+    def cursor(self) -> Iterator[Any]:
+        import duckdb
+
+        with duckdb.connect(str(self.path)) as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            yield connection
+
+
+class PostgreSQL(Database):
+    place = "%s"
+
+    @contextlib.contextmanager
+    def cursor(self) -> Iterator[Any]:
+        import psycopg
+
+        with psycopg.connect(self.url) as connection, connection.cursor() as cursor:
+            cursor.execute("SET TimeZone = 'UTC'")
+            yield cursor
+
+
+class MariaDB(Database):
+    place = "%s"
+    mark = "`"
+
+    @contextlib.contextmanager
+    def cursor(self) -> Iterator[Any]:
+        import pymysql
+
+        parts = urlsplit(self.url)
+        with (
+            contextlib.closing(
+                pymysql.connect(
+                    host=parts.hostname or "",
+                    port=parts.port or 0,
+                    user=parts.username,
+                    password=unquote(parts.password or "").encode(),
+                    database=parts.path[1:],
+                    charset="utf8mb4",
+                    autocommit=True,
+                )
+            ) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute("SET time_zone = '+00:00'")
+            yield cursor
+
+
+class Parquet(Stand):
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "planes"
+        self.path.mkdir()
+        self.version = 0
+
+    def put(self, table: pa.Table) -> None:
+        for path in self.path.iterdir():
+            path.unlink()
+        self.version += 1
+        pq.write_table(table, self.path / f"{self.version}.parquet", row_group_size=3)
+
+    def source(self) -> Source:
+        source = parquet(self.path)
+        source.listed_every_s = 0  # type: ignore[attr-defined]
+        return source
+
+
+class Function(Stand):
+    table = SCHEMA.empty_table()
+
+    def put(self, table: pa.Table) -> None:
+        type(self).table = table
+
+    def source(self) -> Source:
+        return function(rows_of, SCHEMA)
+
+
+def rows_of(keys: pa.Table) -> pa.Table:
+    return matching(Function.table, keys)
+
+
+class Redis(Stand):
+    """Unique keys only."""
+
+    def __init__(self, url: str, kind: str) -> None:
+        self.url, self.kind = url, kind
+
+    def put(self, table: pa.Table) -> None:
+        import redis as driver
+
+        with driver.Redis.from_url(self.url) as client:
+            client.flushdb()
+            for row in table.to_pylist():
+                key = f"plane:{row['id']}:{row['code']}"
+                fields = {
+                    name: value if isinstance(value, int) else str(value)
+                    for name, value in row.items()
+                    if value is not None
+                }
+                if self.kind == "json":
+                    client.set(key, json.dumps(fields))
+                else:
+                    client.hset(key, mapping=fields)
+
+    def source(self) -> Source:
+        return redis(
+            self.url,
+            key="plane:{id}:{code}",
+            schema=SCHEMA,
+            kind="json" if self.kind == "json" else "hash",
+        )
+
+
+def matching(table: pa.Table, keys: pa.Table) -> pa.Table:
+    """The rows of the keys, row by row; what a source is held against."""
+    asked = {tuple(row.values()) for row in keys.to_pylist()}
+    rows = zip(*(table.column(name).to_pylist() for name in keys.column_names), strict=True)
+    return table.filter(pa.array([row in asked for row in rows], pa.bool_()))
+
+
+def rows(table: pa.Table, names: Sequence[str] | None = None) -> list[str]:
+    """The rows in an order of their own, to be compared."""
+    names = table.column_names if names is None else names
+    return sorted(map(repr, table.select(list(names)).to_pylist()))

@@ -1,0 +1,225 @@
+"""What holds for every source: look-ups equal a filter, see what is committed, and travel."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import pickle
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark import cloudpickle
+from source_stands import (
+    EVERYWHERE,
+    SCHEMA,
+    Database,
+    DuckDB,
+    Function,
+    MariaDB,
+    Parquet,
+    PostgreSQL,
+    Redis,
+    SQLite,
+    Stand,
+    matching,
+    rows,
+)
+
+IDS = list(range(-2, 9))
+CODES = ["a", "A", "b'", '"', "é", "e", "", "a ", "x'); DROP TABLE planes; --", "%s", "\\", "☃"]
+KEYS = SCHEMA.names[:2]
+
+
+def model(copies: int) -> pa.Table:
+    made = [
+        {
+            "id": number,
+            "code": code,
+            "amount": Decimal(number * 100 + copy) / 100 if number else None,
+            "day": dt.date(2024, 1, 1) + dt.timedelta(number),
+            "note": None if number == 3 else f"{code}/{number}/{copy}",
+        }
+        for number in IDS[:-2]
+        for code in CODES[:-1]
+        for copy in range(copies)
+    ]
+    return pa.Table.from_pylist(made, SCHEMA)
+
+
+def made(kind: str, folder: Path, request: pytest.FixtureRequest) -> Stand:
+    if kind == "sqlite":
+        return SQLite(folder)
+    if kind == "duckdb":
+        return DuckDB(folder)
+    if kind == "postgresql":
+        return PostgreSQL(request.getfixturevalue("postgresql").url)
+    if kind == "mariadb":
+        return MariaDB(request.getfixturevalue("mariadb").url)
+    if kind == "parquet":
+        return Parquet(folder)
+    if kind == "function":
+        return Function()
+    return Redis(request.getfixturevalue("redis_server").url, kind.removeprefix("redis "))
+
+
+@pytest.fixture(params=EVERYWHERE)
+def stand(request: pytest.FixtureRequest, tmp_path: Path) -> Stand:
+    found = made(request.param, tmp_path, request)
+    if isinstance(found, Database):
+        found.create()
+    return found
+
+
+@pytest.fixture
+def table(stand: Stand) -> pa.Table:
+    found = model(1 if isinstance(stand, Redis) else 2)
+    stand.put(found)
+    return found
+
+
+def keys(*pairs: tuple[int, str]) -> pa.Table:
+    return pa.table(
+        {"id": [number for number, _ in pairs], "code": [code for _, code in pairs]},
+        schema=pa.schema([SCHEMA.field(name) for name in KEYS]),
+    )
+
+
+def test_the_schema_is_that_of_the_table(stand: Stand, table: pa.Table) -> None:
+    source = stand.source()
+    assert source.schema.equals(SCHEMA)
+    assert all(field.nullable for field in source.schema)
+    source.close()
+
+
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data())
+def test_a_look_up_equals_a_filter(stand: Stand, table: pa.Table, data: st.DataObject) -> None:
+    source = stand.source()
+    pair = st.tuples(st.sampled_from(IDS), st.sampled_from(CODES))
+    asked = keys(*data.draw(st.lists(pair, min_size=1, unique=True)))
+    wanted = data.draw(st.none() | st.lists(st.sampled_from(SCHEMA.names), unique=True))
+    found = source.lookup(asked, wanted)
+    names = list(dict.fromkeys([*KEYS, *(SCHEMA.names if wanted is None else wanted)]))
+    assert set(names) <= set(found.column_names)
+    for name in names:
+        assert found.schema.field(name).type == SCHEMA.field(name).type
+    assert rows(matching(found, asked), names) == rows(matching(table, asked), names)
+    source.close()
+
+
+@pytest.mark.parametrize("name", ["id", "code", "amount", "day"])
+def test_one_column_is_a_key_too(stand: Stand, table: pa.Table, name: str) -> None:
+    if isinstance(stand, Redis):
+        pytest.skip("Redis is asked by its whole key")
+    source = stand.source()
+    asked = table.select([name]).group_by(name).aggregate([]).drop_null().slice(0, 5)
+    found = source.lookup(asked)
+    assert rows(matching(found, asked), SCHEMA.names) == rows(matching(table, asked), SCHEMA.names)
+    source.close()
+
+
+def test_what_is_committed_is_seen_by_the_next_look_up(stand: Stand, table: pa.Table) -> None:
+    source = stand.source()
+    asked = keys((1, "a"), (2, "a"), (8, "a"))
+
+    def notes() -> list[object]:
+        found = matching(source.lookup(asked), asked)
+        return sorted(found.column("note").to_pylist(), key=str)
+
+    one = keys((1, "a"))
+    first = matching(table, keys((1, "a"), (2, "a"))).group_by(KEYS).aggregate([("note", "min")])
+    base = first.rename_columns([*KEYS, "note"])
+    empty = pa.nulls(1, pa.decimal128(10, 2)), pa.nulls(1, pa.date32())
+
+    def row(number: int, note: str) -> pa.Table:
+        return pa.table([[number], ["a"], *empty, [note]], schema=SCHEMA)
+
+    assert len(base) == 2
+    stand.put(pa.concat_tables([row(1, "one"), row(2, "two")]))
+    assert notes() == ["one", "two"]
+    stand.put(pa.concat_tables([row(1, "changed"), row(2, "two"), row(8, "new")]))
+    assert notes() == ["changed", "new", "two"]
+    stand.put(row(8, "new"))
+    assert notes() == ["new"]
+    assert len(matching(source.lookup(one), one)) == 0
+    source.close()
+
+
+def test_a_look_up_takes_as_many_keys_as_it_says(stand: Stand, table: pa.Table) -> None:
+    source = stand.source()
+    asked = keys(*((n, "a") for n in range(-source.max_keys // 2, source.max_keys // 2)))
+    assert len(asked) == source.max_keys == 10_000
+    found = source.lookup(asked)
+    assert rows(matching(found, asked)) == rows(matching(table, asked))
+    source.close()
+
+
+@pytest.mark.parametrize("pickler", [pickle, cloudpickle])
+def test_a_source_travels_with_its_schema(stand: Stand, table: pa.Table, pickler: object) -> None:
+    source = stand.source()
+    asked = keys((1, "a"), (7, "é"))
+    here = source.lookup(asked)
+    copy = pickle.loads(pickler.dumps(source))  # type: ignore[attr-defined]
+    assert copy.token == source.token
+    assert copy.schema.equals(source.schema)
+    assert rows(copy.lookup(asked)) == rows(here)
+    source.close()
+    assert rows(source.lookup(asked)) == rows(here)
+    source.close()
+    copy.close()
+
+
+def in_a_child(work: Callable[[], bool]) -> bool:
+    child = os.fork()
+    if child == 0:
+        fine = False
+        try:
+            fine = work()
+        finally:
+            os._exit(0 if fine else 1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+# DuckDB's and Arrow's threads do not survive a fork; Spark's daemon forks before it reads.
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("stand", ["sqlite", "postgresql", "mariadb", "redis hash"], indirect=True)
+def test_a_child_process_opens_its_own_connection(stand: Stand, table: pa.Table) -> None:
+    source = stand.source()
+    asked = keys((1, "a"), (7, "é"))
+    here = rows(source.lookup(asked))
+
+    def same() -> bool:
+        fine = rows(source.lookup(asked)) == here
+        source.close()
+        return fine
+
+    assert in_a_child(same)
+    assert rows(source.lookup(asked)) == here
+    assert in_a_child(same)
+    assert rows(source.lookup(asked)) == here
+    source.close()
+
+
+def test_all_rows_can_be_read_where_a_source_says_so(stand: Stand, table: pa.Table) -> None:
+    source = stand.source()
+    if not source.can_scan:
+        assert isinstance(stand, Redis | Function)
+        return
+    for names in (None, ["note", "id"], ["day"]):
+        batches = list(source.scan(names))
+        wanted = SCHEMA.names if names is None else names
+        assert all(batch.schema.names == wanted for batch in batches)
+        found = pa.Table.from_batches(batches)
+        assert found.schema.equals(pa.schema([SCHEMA.field(name) for name in wanted]))
+        assert rows(found) == rows(table, wanted)
+    assert source.size() == len(table)
+    source.close()
