@@ -302,7 +302,10 @@ def _parsed(values: list[Any], dtype: pa.DataType, name: str, what: str) -> pa.A
         found = pa.array(values, pa.binary())
         if pa.types.is_binary(dtype):
             return found
-        return found.cast(pa.string()).cast(dtype)
+        texts = found.cast(pa.string())
+        if pa.types.is_decimal(dtype):
+            return array_of(texts.to_pylist(), dtype, name, what)
+        return texts.cast(dtype)
     if pa.types.is_nested(dtype):
         return pa.array([_member(value, dtype) for value in values], dtype)
     return array_of(values, dtype, name, what)

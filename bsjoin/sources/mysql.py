@@ -42,7 +42,7 @@ _FOR_GOOD = {
     1044, 1045, 1046, 1049, 1054, 1064, 1142, 1143, 1146, 1227, 1267, 1270, 1271, 1305, 1356, 1370,
     1698, 2049, 2054, 2059,
 }  # fmt: skip
-_NO_TABLE, _MIXED_COLLATIONS = 1146, (1267, 1270, 1271)
+_NO_TABLE = 1146
 
 
 class MySQL(Database):
@@ -52,6 +52,7 @@ class MySQL(Database):
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
+        self._charsets: dict[str, str] = {}
         address = target.address
         for name in address.options:
             if name not in _OPTIONS | _SWITCHES:
@@ -113,7 +114,15 @@ class MySQL(Database):
             with connection.cursor() as cursor:
                 cursor.execute(f"SELECT * FROM {source} LIMIT 0")
                 # The public description leaves out signs and character sets.
-                return [_column(field) for field in cursor._result.fields]
+                fields = cursor._result.fields
+                names = list(dict.fromkeys(field.name for field in fields))
+                if len(names) == len(fields):
+                    asked = ", ".join(f"charset({self._at(name)})" for name in names)
+                    cursor.execute(
+                        f"SELECT {asked} FROM (SELECT 1) AS o LEFT JOIN {source} ON false"
+                    )
+                    self._charsets.update(zip(names, cursor.fetchone(), strict=True))
+                return [_column(field) for field in fields]
         except Exception as error:
             absent = error.args and error.args[0] == _NO_TABLE and self.target.table is not None
             if not (absent and source == self._from):
@@ -121,42 +130,29 @@ class MySQL(Database):
         raise self._absent(connection)
 
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
-        names = keys.column_names
         values = [_bare(key) for key in python_values(keys, finite=True)]
-        tested = list(map(self._at, names))
-        rows: Sequence[Sequence[Any]] = ()
-        if values:
-            try:
-                rows = self._asked_for(connection, tested, values, columns)
-            except Exception as error:
-                if not (error.args and error.args[0] in _MIXED_COLLATIONS):
-                    raise
-                # A key has letters that the column's character set has not: compare in Unicode,
-                # although no index helps there.
-                tested = [
-                    f"CONVERT({test} USING utf8mb4)"
-                    if pa.types.is_string(keys.column(name).type)
-                    else test
-                    for test, name in zip(tested, names, strict=True)
-                ]
-                rows = self._asked_for(connection, tested, values, columns)
-        return self._table(rows, columns, self.schema)
-
-    def _asked_for(
-        self,
-        connection: Any,
-        tested: Sequence[str],
-        values: list[tuple[Any, ...]],
-        columns: Sequence[Column],
-    ) -> Sequence[Sequence[Any]]:
-        row = "(" + ", ".join(["%s"] * len(tested)) + ")" if len(tested) > 1 else "%s"
+        if not values:
+            return self._table((), columns, self.schema)
+        names = keys.column_names
+        tested = ", ".join(map(self._at, names))
+        row = ", ".join(map(self._place, names))
+        if len(names) > 1:
+            row = f"({row})"
         # PyMySQL takes a percent sign for a place of a value.
-        head = f"SELECT {self._selected(columns)} FROM {self._from} WHERE ({', '.join(tested)})"
+        head = f"SELECT {self._selected(columns)} FROM {self._from} WHERE ({tested})"
         statement = head.replace("%", "%%") + f" IN ({', '.join([row] * len(values))})"
         with connection.cursor() as cursor:
             cursor.execute(statement, list(itertools.chain(*values)))
-            found: Sequence[Sequence[Any]] = cursor.fetchall()
-        return found
+            return self._table(cursor.fetchall(), columns, self.schema)
+
+    def _place(self, name: str) -> str:
+        """The place of a value; in the column's own character set.
+
+        MariaDB compares rows of values of another one wrongly, and refuses letters that the
+        column has not. These become question marks here, and rows of other keys do no harm.
+        """
+        charset = self._charsets.get(name) or "binary"
+        return "%s" if charset in ("binary", "utf8mb4") else f"CONVERT(%s USING {charset})"
 
     def _table(
         self, rows: Sequence[Sequence[Any]], columns: Sequence[Column], schema: pa.Schema

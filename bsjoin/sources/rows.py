@@ -93,7 +93,7 @@ def python_values(keys: pa.Table, *, finite: bool = False) -> list[tuple[Any, ..
 
     Args:
         keys: without nulls.
-        finite: leave out NaN and infinities, which SQLite and MySQL have not.
+        finite: leave out NaN and infinities, which MySQL has not.
     """
     kept = pa.chunked_array([pa.array([True] * len(keys), pa.bool_())])
     for column in keys.columns:

@@ -133,7 +133,7 @@ class SQLite(Database):
     ) -> pa.Table:
         values = [
             spelling
-            for key in python_values(keys, finite=True)
+            for key in python_values(keys)  # NaN is bound as a null, which equals nothing
             for spelling in itertools.product(*map(_spellings, key))
         ]
         names = keys.column_names

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bsjoin.errors import ArgumentError, ColumnError, SourceError, near
+from bsjoin.sources.rows import array_of
 
 __all__ = ["DECIMAL", "as_schema", "fitted", "overridden", "sparkable", "wanted_columns"]
 
@@ -188,7 +189,7 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, what: str) -> pa.ChunkedArra
         column = column.cast(column.type.value_type)
     try:
         return _converted(column, field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+    except pa.ArrowException as error:
         reason = str(error)
     raise SourceError(
         f"{what}: the column {field.name!r} holds {_offender(column, field.type)}, which is no "
@@ -197,8 +198,32 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, what: str) -> pa.ChunkedArra
 
 
 def _converted(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    wide = _wide(wanted)
+    if pa.types.is_decimal(wanted) and pa.types.is_string(column.type) and _is_odd(column):
+        # Exponents and very many digits go the slow way, which overflows nowhere.
+        try:
+            return pa.chunked_array([array_of(column.to_pylist(), wanted, "", "")], wanted)
+        except SourceError:
+            raise pa.ArrowInvalid("it is no number of so many digits") from None
+    if wide is not None:
+        # Arrow's own cast to 128 bits wraps round for numbers that are far too great.
+        column = column.cast(wide)
     # Finer times are cut, as Spark cuts them; all else must be kept.
     return column.cast(options=pc.CastOptions(wanted, allow_time_truncate=True))
+
+
+def _is_odd(column: pa.ChunkedArray) -> bool:
+    return bool(pc.any(pc.match_substring_regex(column, "[eE]|.{50}")).as_py())
+
+
+def _wide(dtype: pa.DataType) -> pa.DataType | None:
+    """The type with 256 bits for a decimal, or a list of them; None for others."""
+    if pa.types.is_decimal(dtype):
+        return pa.decimal256(76, dtype.scale)
+    if pa.types.is_list(dtype):
+        item = _wide(dtype.value_type)
+        return None if item is None else pa.list_(item)
+    return None
 
 
 def _offender(column: pa.ChunkedArray, wanted: pa.DataType) -> str:
