@@ -83,7 +83,7 @@ def judge(view: Generation, ids: Int64s, count: int, bounds: Bounds, now_us: int
     """
     if not count:
         zeros = np.zeros(len(ids), np.int64)
-        return Found(view, ids, zeros.astype(np.int8), zeros, zeros)
+        return Found(view, ids, zeros.astype(np.int8), zeros, zeros.copy())  # both are written
     entries = view.entries(count)
     known = ids >= 0
     records = entries.take(np.maximum(ids, 0))
