@@ -17,7 +17,13 @@ __all__ = ["scanned"]
 
 
 def scanned(spark: SparkSession, source: Source, columns: list[str]) -> DataFrame:
-    """All rows of a source, read by one task batch by batch, anew in every action."""
+    """All rows of a source, read by one task batch by batch, anew in every action.
+
+    Raises:
+        SourceError: it cannot be read whole.
+    """
+    if not source.can_scan:
+        source.scan(columns)  # says so
     whole = schema_of_source(source)
     schema = T.StructType([whole[name] for name in columns])
     wanted = pa.schema(arrow_fields(schema))
