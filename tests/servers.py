@@ -197,7 +197,7 @@ class MariaDB(Server):
             self.program, "--no-defaults", f"--datadir={self.folder / 'data'}",
             f"--port={self.port}", "--bind-address=127.0.0.1",
             f"--socket={self.folder / 'socket'}", f"--pid-file={self.folder / 'pid'}",
-            "--innodb-buffer-pool-size=32M", "--innodb-flush-log-at-trx-commit=0",
+            "--innodb-buffer-pool-size=32M", "--innodb-flush-log-at-trx-commit=2",
             "--skip-name-resolve", "--default-time-zone=+03:00", *self._user(),
         )  # fmt: skip
 

@@ -162,7 +162,12 @@ class PostgreSQL(Database):
 
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
         keys = self._acceptable(keys)
-        tested, arrays, values, exactly, zeros = [], [], [], [], False
+        tested: list[str] = []
+        arrays: list[str] = []
+        kinds: list[str] = []
+        values: list[pa.Array] = []
+        exactly: list[str] = []
+        zeros = False
         for index, name in enumerate(keys.column_names, start=1):
             column, kind = keys.column(name).combine_chunks(), self._kinds.get(name, "")
             if isinstance(column, pa.ChunkedArray):  # before pyarrow 19 for no rows
@@ -185,24 +190,27 @@ class PostgreSQL(Database):
             if parameter == "numeric":  # drivers before 1.13 bind decimals wrongly
                 column = column.cast(pa.string())
             bound_as = "text" if parameter == "numeric" else parameter
-            arrays.append(f"${index}::{bound_as}[]::{as_kind}[]")
+            arrays.append(f"${index}::{bound_as}[]")
+            kinds.append(as_kind)
             zeros = zeros or pa.types.is_floating(column.type)
             if parameter == "text":
                 # A collation that is not binary, and char(n), bring rows of other keys.
                 read = f'{known.read.format(self._at(name))}::text COLLATE "C"'
-                exactly.append(f"{read} = q.k{index}::text")
+                exactly.append(f"{read} = q.k{index}")
             values.append(pa.ListArray.from_arrays(pa.array([0, len(column)], pa.int32()), column))
         statement = f"SELECT {self._selected(columns)} FROM {self._from}"
         if len(tested) == 1:
-            statement += f" WHERE {tested[0]} = ANY({arrays[0]})"
-        elif zeros:  # 0.0 and -0.0 are two keys that meet the same rows
-            statement += f" WHERE ({', '.join(tested)}) IN (SELECT * FROM unnest("
-            statement += f"{', '.join(arrays)}))"
+            statement += f" WHERE {tested[0]} = ANY({arrays[0]}::{kinds[0]}[])"
         else:
             names = [f"k{index}" for index in range(1, len(tested) + 1)]
-            equal = [f"{test} = q.{name}" for test, name in zip(tested, names, strict=True)]
-            statement += f" JOIN unnest({', '.join(arrays)}) AS q({', '.join(names)})"
-            statement += f" ON {' AND '.join(equal + exactly)}"
+            given = [f"q.{name}::{kind}" for name, kind in zip(names, kinds, strict=True)]
+            asked = f"unnest({', '.join(arrays)}) AS q({', '.join(names)})"
+            if zeros:  # 0.0 and -0.0 are two keys that meet the same rows
+                statement += f" WHERE ({', '.join(tested)}) IN (SELECT {', '.join(given)}"
+                statement += f" FROM {asked})"
+            else:
+                equal = [f"{test} = {key}" for test, key in zip(tested, given, strict=True)]
+                statement += f" JOIN {asked} ON {' AND '.join(equal + exactly)}"
         bound = pa.record_batch(values, names=[f"p{i}" for i in range(len(values))])
         with contextlib.closing(connection.cursor()) as cursor:
             cursor.execute(statement, bound)

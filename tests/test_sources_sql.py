@@ -1,0 +1,613 @@
+"""``sql``: names, queries, uniqueness, sizes, faults and what follows them."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from servers import Server
+from source_stands import DATABASES, Database, DuckDB, MariaDB, PostgreSQL, SQLite, rows
+
+import bsjoin.sources
+from bsjoin.errors import ArgumentError, BSJoinError, ColumnError, SourceError
+from bsjoin.sources import sql
+from bsjoin.sources.faults import SourceFault
+
+HOSTILE = [
+    'we"ird',
+    "sel ect",
+    "a.b",
+    "é",
+    "`tick`",
+    "50%",
+    "%s",
+    "select",
+    "a'b",
+    "{}",
+    ";--",
+    "A",
+]
+
+
+@pytest.fixture(params=DATABASES)
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    if request.param == "sqlite":
+        yield SQLite(tmp_path)
+    elif request.param == "duckdb":
+        yield DuckDB(tmp_path)
+    else:
+        server = request.getfixturevalue(request.param)
+        found = (PostgreSQL if request.param == "postgresql" else MariaDB)(server.url)
+        found.run("DROP TABLE IF EXISTS t")
+        yield found
+
+
+def keys(**columns: Any) -> pa.Table:
+    return pa.table(columns)
+
+
+def by_type(source: Any, **columns: list[Any]) -> pa.Table:
+    schema = source.schema
+    return pa.table({n: pa.array(v, schema.field(n).type) for n, v in columns.items()})
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_only_names(database: Database, name: str) -> None:
+    text = quoted = database.quoted(name)
+    database.run(
+        f"DROP TABLE IF EXISTS {text}",
+        f"CREATE TABLE {text} ({text} INTEGER, other VARCHAR(9), PRIMARY KEY ({text}))",
+        f"INSERT INTO {text} VALUES (1, 'x'), (2, 'y')",
+    )
+    for source in (
+        database.source(table=[name]),
+        database.source(query=f"SELECT * FROM {quoted}"),
+    ):
+        assert source.schema.names == [name, "other"]
+        assert rows(source.lookup(by_type(source, **{name: [2, 3]}))) == [
+            repr({name: 2, "other": "y"})
+        ]
+        both = by_type(source, **{name: [1], "other": ["x"]})
+        assert source.lookup(both).num_rows == 1
+        assert pa.Table.from_batches(source.scan(["other", name])).num_rows == 2
+        source.close()
+    source = database.source(table=(name,))
+    assert source.is_unique([name])
+    assert source.size() == 2
+    source.close()
+    database.run(f"DROP TABLE {text}")
+
+
+@pytest.mark.parametrize(
+    "value", ["'; DROP TABLE t; --", '"', "\\", "%s", "%(a)s", "?", "$1", "{}"]
+)
+def test_values_are_only_values(database: Database, value: str) -> None:
+    database.run("CREATE TABLE t (c VARCHAR(40), i INTEGER)", "INSERT INTO t VALUES ('safe', 1)")
+    with database.cursor() as cursor:
+        cursor.execute(f"INSERT INTO t VALUES ({database.place}, 2)", [value])
+    source = database.source(table="t")
+    assert source.lookup(keys(c=[value])).column("i").to_pylist() == [2]
+    assert source.lookup(keys(c=[value + "x"])).num_rows == 0
+    assert source.size() == 2
+    source.close()
+
+
+def test_a_schema_stands_before_the_name(database: Database) -> None:
+    database.run("CREATE TABLE t (i INTEGER)", "INSERT INTO t VALUES (5)")
+    schema = {SQLite: "main", DuckDB: "main", PostgreSQL: "public", MariaDB: "test"}
+    for table in (f"{schema[type(database)]}.t", [schema[type(database)], "t"]):
+        source = database.source(table=table)
+        assert source.lookup(by_type(source, i=[5])).num_rows == 1
+        assert source.size() == 1
+        assert not source.is_unique(["i"])
+        source.close()
+
+
+def test_a_table_that_is_not_there_gets_a_hint(database: Database) -> None:
+    database.run("DROP TABLE IF EXISTS planes", "CREATE TABLE planes (i INTEGER)")
+    source = database.source(table="plans")
+    with pytest.raises(SourceError, match=r"no table 'plans'.*'planes'"):
+        _ = source.schema
+    source.close()
+
+
+def test_a_column_that_is_not_there_gets_a_hint(database: Database) -> None:
+    database.run("CREATE TABLE t (carrier INTEGER, origin INTEGER)")
+    source = database.source(table="t")
+    asked = by_type(source, carrier=[1])
+    with pytest.raises(ColumnError, match=r"'carier'.*Did you mean 'carrier'"):
+        source.lookup(asked, ["carier"])
+    with pytest.raises(ColumnError, match="'carier'"):
+        source.lookup(asked.rename_columns(["carier"]))
+    with pytest.raises(ColumnError, match="'carier'"):
+        source.scan(["carier"])
+    with pytest.raises(ColumnError, match="'carier'"):
+        source.is_unique(["carier"])
+    with pytest.raises(ColumnError, match="'carier'"):
+        _ = database.source(table="t", schema={"carier": pa.int64()}).schema
+    source.close()
+
+
+def test_a_column_that_goes_is_for_good(database: Database) -> None:
+    database.run("CREATE TABLE t (i INTEGER, gone INTEGER, here INTEGER)")
+    source = database.source(table="t")
+    asked = by_type(source, i=[1])
+    assert source.lookup(asked).num_rows == 0
+    database.run("ALTER TABLE t DROP COLUMN gone")
+    with pytest.raises(SourceError, match="gone"):
+        source.lookup(asked)
+    assert source.lookup(asked, ["here"]).num_rows == 0
+    database.run("DROP TABLE t")
+    with pytest.raises(SourceError):
+        source.lookup(asked, ["here"])
+    source.close()
+
+
+def test_a_query_stands_for_a_table(database: Database) -> None:
+    database.run("CREATE TABLE t (i INTEGER, j INTEGER)", "INSERT INTO t VALUES (1, 2), (3, 4)")
+    source = database.source(query=" SELECT i AS a, j FROM t WHERE i > 1 -- half of it\n ; ")
+    assert source.schema.names == ["a", "j"]
+    assert source.size() == 1
+    assert source.lookup(by_type(source, a=[1, 3])).column("j").to_pylist() == [4]
+    assert not source.is_unique(["a"])
+    source.close()
+    doubled = database.source(query="SELECT i, j AS i FROM t")
+    if isinstance(database, SQLite | DuckDB):  # they name the second one anew
+        assert doubled.schema.names[0] == "i"
+    else:
+        with pytest.raises(BSJoinError, match="'i'"):
+            _ = doubled.schema
+    doubled.close()
+    wrong = database.source(query="SELEC i FROM t")
+    with pytest.raises(SourceError, match=r"(?i)syntax"):
+        _ = wrong.schema
+    wrong.close()
+
+
+def test_what_is_unique_is_the_databases_word(database: Database) -> None:
+    database.run(
+        "CREATE TABLE t (a INTEGER, b VARCHAR(9), c INTEGER, d INTEGER, e INTEGER, "
+        "PRIMARY KEY (a, b), UNIQUE (c))",
+        "CREATE UNIQUE INDEX t_d ON t (d)",
+        "CREATE INDEX t_e ON t (e)",
+    )
+    source = database.source(table="t")
+    unique = {"ab": True, "a": False, "b": False, "c": True, "d": True, "e": False, "ec": True,
+              "abe": True}  # fmt: skip
+    assert {names: source.is_unique(list(names)) for names in unique} == unique
+    assert database.source(table="t", unique=True).is_unique(["e"])
+    assert not database.source(table="t", unique=False).is_unique(["c"])
+    assert database.source(query="SELECT * FROM t", unique=True).is_unique(["e"])
+    source.close()
+
+
+def test_partial_and_computed_indexes_do_not_count(database: Database) -> None:
+    database.run("CREATE TABLE t (a INTEGER, b VARCHAR(9))")
+    if isinstance(database, MariaDB):
+        pytest.skip("it has neither")
+    if not isinstance(database, DuckDB):
+        database.run("CREATE UNIQUE INDEX t_a ON t (a) WHERE a > 1")
+    database.run("CREATE UNIQUE INDEX t_b ON t (lower(b))")
+    source = database.source(table="t")
+    assert not source.is_unique(["a", "b"])
+    source.close()
+
+
+def test_a_key_of_a_parent_does_not_bind_its_children(postgresql: Server) -> None:
+    database = PostgreSQL(postgresql.url)
+    database.run(
+        "DROP TABLE IF EXISTS child, parent, parted CASCADE",
+        "CREATE TABLE parent (i int PRIMARY KEY)",
+        "CREATE TABLE child () INHERITS (parent)",
+        "CREATE TABLE parted (i int PRIMARY KEY) PARTITION BY RANGE (i)",
+        "CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (10)",
+        "INSERT INTO parted VALUES (1), (2)",
+        "INSERT INTO parent VALUES (1)",
+        "INSERT INTO child VALUES (1)",
+        "ANALYZE",
+    )
+    for table, unique in (("parent", False), ("parted", True)):
+        source = database.source(table=table)
+        assert source.is_unique(["i"]) is unique
+        assert source.size() == 2
+        source.close()
+
+
+def test_texts_of_one_time_are_not_unique_in_sqlite(tmp_path: Path) -> None:
+    database = SQLite(tmp_path)
+    database.run(
+        "CREATE TABLE t (at TIMESTAMP PRIMARY KEY)",
+        "INSERT INTO t VALUES ('2024-01-01 00:00:00'), ('2024-01-01T00:00:00.000')",
+    )
+    source = database.source(table="t")
+    assert not source.is_unique(["at"])
+    asked = pa.Table.from_batches(source.scan()).slice(0, 1)
+    assert source.lookup(asked).num_rows == 2
+    source.close()
+
+
+def test_sizes_are_known_cheaply(database: Database) -> None:
+    database.run("CREATE TABLE t (a INTEGER)")
+    source = database.source(table="t")
+    assert source.size() == 0
+    with database.cursor() as cursor:
+        cursor.executemany(f"INSERT INTO t VALUES ({database.place})", [[n] for n in range(300)])
+    if isinstance(database, PostgreSQL | MariaDB):
+        assert source.size() == 300 or isinstance(database, MariaDB)
+        database.run("ANALYZE t" if isinstance(database, PostgreSQL) else "ANALYZE TABLE t")
+    size = source.size()
+    assert size is not None
+    assert 200 <= size <= 400
+    assert database.source(query="SELECT * FROM t WHERE a < 7").size() == 7
+    source.close()
+
+
+def test_keys_come_from_a_query(database: Database) -> None:
+    database.run(
+        "CREATE TABLE t (a INTEGER, b VARCHAR(9), c DECIMAL(5, 2))",
+        "INSERT INTO t VALUES (1, 'x', 1.5), (1, 'x', 2), (2, NULL, 1), (3, 'z', 1)",
+        "INSERT INTO t VALUES (NULL, 'q', 1)",
+    )
+    source = database.source(table="t")
+    types = pa.schema([source.schema.field(name) for name in ("a", "b")])
+    by_name = source.keys_of("SELECT c, b, a FROM t ORDER BY c;", ["a", "b"])
+    assert by_name.schema.equals(types)
+    assert rows(by_name) == rows(by_type(source, a=[1, 3], b=["x", "z"]))
+    cast = "SIGNED" if isinstance(database, MariaDB) else "BIGINT"
+    by_place = source.keys_of(f"SELECT CAST(a AS {cast}) AS p, b AS q FROM t", ["a", "b"])
+    assert by_place.schema.equals(types)
+    assert rows(by_place) == rows(by_name)
+    assert source.keys_of("SELECT a FROM t WHERE a > 99", ["a"]).num_rows == 0
+    with pytest.raises(ColumnError, match=r"\['x', 'y'\]"):
+        source.keys_of("SELECT a AS x, b AS y FROM t", ["a"])
+    with pytest.raises(ColumnError, match="'nope'"):
+        source.keys_of("SELECT a AS nope FROM t", ["nope"])
+    with pytest.raises(SourceError):
+        source.keys_of("SELECT nope FROM t", ["a"])
+    source.close()
+
+
+def test_a_scan_comes_in_pieces_and_leaves_look_ups_alone(database: Database) -> None:
+    database.run("CREATE TABLE t (a INTEGER, b VARCHAR(9))")
+    many = pa.table({"a": range(40_000), "b": ["x"] * 40_000})
+    if isinstance(database, DuckDB):
+        with database.cursor() as cursor:
+            cursor.register("many", many)
+            cursor.execute("INSERT INTO t SELECT * FROM many")
+    elif isinstance(database, PostgreSQL):
+        database.run("INSERT INTO t SELECT g, 'x' FROM generate_series(0, 39999) AS g")
+    elif isinstance(database, MariaDB):
+        database.run("INSERT INTO t SELECT seq, 'x' FROM seq_0_to_39999")
+    else:
+        with database.cursor() as cursor:
+            database.insert(cursor, "t", many)
+    source = database.source(table="t")
+    scan = source.scan(["a"])
+    first = next(scan)
+    assert source.lookup(by_type(source, a=[39_999])).num_rows == 1
+    assert 0 < first.num_rows <= 40_000
+    assert first.num_rows + sum(batch.num_rows for batch in scan) == 40_000
+    # One that nobody finishes gives its connection back.
+    unfinished = source.scan()
+    next(unfinished)
+    unfinished.close()  # type: ignore[attr-defined]
+    source.close()
+
+
+def test_rows_of_a_collation_that_is_not_binary_come_once(database: Database) -> None:
+    kind = {SQLite: "TEXT COLLATE NOCASE", MariaDB: "VARCHAR(9) COLLATE utf8mb4_general_ci",
+            PostgreSQL: "CHAR(4)", DuckDB: "VARCHAR COLLATE NOCASE"}[type(database)]  # fmt: skip
+    database.run(f"CREATE TABLE t (c {kind}, i INTEGER)", "INSERT INTO t VALUES ('a', 1), ('B', 2)")
+    source = database.source(table="t")
+    for asked in (
+        keys(c=["a", "A", "a ", "B", "b"]),
+        by_type(source, c=["a", "A", "a ", "B"], i=[1, 1, 1, 2]),
+    ):
+        found = source.lookup(asked)
+        assert rows(found, ["c", "i"]) == rows(pa.table({"c": ["a", "B"], "i": [1, 2]}))
+    source.close()
+
+
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
+def test_no_transaction_stays_open(database: Database) -> None:
+    database.run("CREATE TABLE t (a INTEGER)", "INSERT INTO t VALUES (1)")
+    source = database.source(table="t")
+    assert source.lookup(by_type(source, a=[1])).num_rows == 1
+    # With a transaction of the source's open, this would wait for it.
+    database.run("ALTER TABLE t ADD COLUMN b INTEGER", "DROP TABLE t")
+    source.close()
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_a_restart_is_a_fault_and_then_forgotten(kind: str, request: pytest.FixtureRequest) -> None:
+    server: Server = request.getfixturevalue(kind)
+    database = (PostgreSQL if kind == "postgresql" else MariaDB)(server.url)
+    database.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (a INTEGER)", "INSERT INTO t VALUES (1)")
+    source = database.source(table="t")
+    asked = by_type(source, a=[1])
+    assert source.lookup(asked).num_rows == 1
+    for end in (server.kill, server.stop):
+        try:
+            end()
+            for _ in range(2):
+                with pytest.raises(SourceFault):
+                    source.lookup(asked)
+            with pytest.raises(SourceError):
+                source.size()
+            fresh = pickle.loads(pickle.dumps(database.source(table="t")))
+            with pytest.raises(SourceError):
+                _ = fresh.schema
+        finally:
+            server.start()
+        assert source.lookup(asked).num_rows == 1
+    # The connection breaks while nobody asks.
+    server.restart()
+    with pytest.raises(SourceFault):
+        source.lookup(asked)
+    assert source.lookup(asked).num_rows == 1
+    source.close()
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_a_scan_that_breaks_is_an_error(kind: str, request: pytest.FixtureRequest) -> None:
+    server: Server = request.getfixturevalue(kind)
+    database = (PostgreSQL if kind == "postgresql" else MariaDB)(server.url)
+    places = {"postgresql": "generate_series(1, 2000000) AS g", "mariadb": "seq_1_to_2000000"}
+    source = database.source(query=f"SELECT repeat('x', 100) AS b FROM {places[kind]}")
+    scan = source.scan()
+    assert next(scan).num_rows
+    try:
+        server.kill()
+        with pytest.raises(SourceError):
+            for _ in scan:
+                pass
+    finally:
+        server.start()
+    source.close()
+
+
+SLOW = {
+    "sqlite": "WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n LIMIT 1000000000) "
+    "SELECT CAST(max(a) AS INTEGER) AS a FROM n",
+    "duckdb": "SELECT max(x.a + y.a) AS a FROM range(3000000) AS x(a), range(3000000) AS y(a)",
+    "postgresql": "SELECT 1 AS a FROM pg_sleep(60) AS s(x)",
+    "mariadb": "SELECT a FROM t WHERE sleep(60) = 0",
+}
+
+
+@pytest.mark.parametrize("kind", SLOW)
+def test_a_look_up_that_takes_too_long_is_a_fault(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    if kind in ("sqlite", "duckdb"):
+        database: Database = (SQLite if kind == "sqlite" else DuckDB)(tmp_path)
+        database.run("CREATE TABLE t (a INTEGER)")
+    else:
+        server = request.getfixturevalue(kind)
+        database = (PostgreSQL if kind == "postgresql" else MariaDB)(server.url)
+        database.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (a BIGINT)")
+        database.run("INSERT INTO t VALUES (1), (2)")
+    source = database.source(query=SLOW[kind], timeout=1, schema={"a": pa.int64()})
+    assert source.schema.names == ["a"]
+    start = time.monotonic()
+    with pytest.raises(SourceFault):
+        source.lookup(keys(a=pa.array([1], pa.int64())))
+    assert time.monotonic() - start < 8
+    source.close()
+
+
+def test_a_server_that_answers_nothing_is_left_alone(postgresql: Server) -> None:
+    import signal
+
+    database = PostgreSQL(postgresql.url)
+    database.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (a INTEGER)")
+    source = database.source(table="t", timeout=0.2, connect_timeout=2)
+    asked = by_type(source, a=[1])
+    assert source.lookup(asked).num_rows == 0
+    import psycopg
+
+    with psycopg.connect(postgresql.url) as connection:
+        found = connection.execute(
+            "SELECT pid FROM pg_stat_activity WHERE application_name = 'bsjoin'"
+        ).fetchall()
+    for (pid,) in found:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        start = time.monotonic()
+        with pytest.raises(SourceFault, match="no answer within"):
+            source.lookup(asked)
+        assert time.monotonic() - start < 15
+        assert source.lookup(asked).num_rows == 0  # through another connection
+    finally:
+        for (pid,) in found:
+            os.kill(pid, signal.SIGCONT)
+    source.close()
+
+
+def test_a_file_that_is_locked_is_a_fault_in_sqlite(tmp_path: Path) -> None:
+    database = SQLite(tmp_path)
+    database.run("CREATE TABLE t (a INTEGER)")
+    source = database.source(table="t", timeout=0.2)
+    asked = by_type(source, a=[1])
+    with database.cursor() as cursor:
+        cursor.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(SourceFault, match="locked"):
+            source.lookup(asked)
+    assert source.lookup(asked).num_rows == 0
+    source.close()
+
+
+def test_nothing_is_written_to_sqlite(tmp_path: Path) -> None:
+    database = SQLite(tmp_path)
+    database.run("CREATE TABLE t (a INTEGER)", "INSERT INTO t VALUES (1)")
+    before = database.path.read_bytes()
+    source = database.source(query="SELECT a FROM t")
+    assert source.lookup(by_type(source, a=[1])).num_rows == 1
+    source.close()
+    assert database.path.read_bytes() == before
+    assert {path.name for path in tmp_path.iterdir()} == {database.path.name}
+
+
+def test_another_process_may_write_the_duckdb_file_between_look_ups(tmp_path: Path) -> None:
+    database = DuckDB(tmp_path)
+    database.run("CREATE TABLE t (a INTEGER)")
+    source = database.source(table="t")
+    asked = by_type(source, a=[1])
+    assert source.lookup(asked).num_rows == 0
+    code = (
+        f"import duckdb; duckdb.connect({str(database.path)!r}).execute('INSERT INTO t VALUES (1)')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert source.lookup(asked).num_rows == 1
+    with database.cursor():  # this process writes it
+        assert source.lookup(asked).num_rows == 1
+    held = f"import duckdb; c = duckdb.connect({str(database.path)!r})\n"
+    held += "print('held', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", held], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"held\n"
+        with pytest.raises(SourceFault, match=r"(?i)lock"):
+            source.lookup(asked)
+        writer.communicate(b"\n")
+    assert source.lookup(asked).num_rows == 1
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
+def test_a_file_that_is_not_there_is_named(tmp_path: Path, scheme: str) -> None:
+    source = sql(f"{scheme}:///{tmp_path}/nope.db", table="t")
+    with pytest.raises(SourceError, match=r"no file .*nope\.db"):
+        _ = source.schema
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_relative_path_is_the_drivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = SQLite(tmp_path)
+    database.path = tmp_path / "a.db"
+    database.run("CREATE TABLE t (a INTEGER)")
+    monkeypatch.chdir(tmp_path)
+    source = sql("sqlite:///a.db", table="t")
+    monkeypatch.chdir("/")
+    assert source.schema.names == ["a"]
+    source.close()
+
+
+def test_an_absent_driver_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, url, extra in (
+        ("duckdb", "duckdb:///x.duckdb", "duckdb"),
+        ("pymysql", "mysql://host/db", "mysql"),
+        ("adbc_driver_postgresql.dbapi", "postgresql://host/db", "postgresql"),
+    ):
+        monkeypatch.setitem(sys.modules, module, None)
+        source = sql(url, table="t")
+        with pytest.raises(SourceError, match=rf'pip install "bsjoin\[{extra}\]"'):
+            _ = source.schema
+
+
+def test_urls_of_sqlalchemy_are_understood(postgresql: Server, mariadb: Server) -> None:
+    PostgreSQL(postgresql.url).run("DROP TABLE IF EXISTS t", "CREATE TABLE t (a INTEGER)")
+    MariaDB(mariadb.url).run("DROP TABLE IF EXISTS t", "CREATE TABLE t (a INTEGER)")
+    rest = postgresql.url.partition("://")[2]
+    for scheme in ("postgresql", "postgres", "postgresql+psycopg", "postgresql+adbc"):
+        source = sql(f"{scheme}://{rest}?sslmode=prefer", table="t")
+        assert source.schema.names == ["a"]
+        source.close()
+    source = sql(f"postgresql:///test?host={postgresql.folder}&port={postgresql.port}&user=postgres",
+                 table="t")  # fmt: skip
+    assert source.schema.names == ["a"]
+    source.close()
+    rest = mariadb.url.partition("://")[2]
+    for scheme in ("mysql", "mysql+pymysql", "mariadb"):
+        source = sql(f"{scheme}://{rest}", table="t")
+        assert source.schema.names == ["a"]
+        source.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"url": "sqlite:///a.db"}, "exactly one"),
+        ({"url": "sqlite:///a.db", "table": "t", "query": "SELECT 1"}, "exactly one"),
+        ({"url": "oracle://host/db", "table": "t"}, "'oracle://' is not known"),
+        ({"url": "host/db", "table": "t"}, "starts with its kind"),
+        ({"url": 7, "table": "t"}, "give a text"),
+        ({"url": "sqlite://a.db", "table": "t"}, "three slashes"),
+        ({"url": "sqlite://", "table": "t"}, "in memory"),
+        ({"url": "sqlite:///:memory:", "table": "t"}, "in memory"),
+        ({"url": "mysql://host/db?nope=1", "table": "t"}, "'nope' is not known"),
+        ({"url": "mysql://host", "table": "t"}, "name the database"),
+        ({"url": "postgresql://u:p/w@host/db", "table": "t"}, "percent-encoded"),
+        ({"url": "postgresql://u:p#w@host/db", "table": "t"}, "percent-encoded"),
+        ({"url": "postgresql://host:port/db", "table": "t"}, "percent-encoded"),
+        ({"url": "sqlite:///a.db", "table": ""}, "table=''"),
+        ({"url": "sqlite:///a.db", "table": "a..b"}, "table='a..b'"),
+        ({"url": "sqlite:///a.db", "table": "a\0"}, "table="),
+        ({"url": "sqlite:///a.db", "table": 5}, "table=5"),
+        ({"url": "sqlite:///a.db", "table": ["a", "b", "c", "d"]}, "table="),
+        ({"url": "sqlite:///a.db", "query": " ; "}, "give a SELECT"),
+        ({"url": "sqlite:///a.db", "table": "t", "unique": 1}, "unique=1"),
+        ({"url": "sqlite:///a.db", "table": "t", "max_keys": 0}, "max_keys=0"),
+        ({"url": "sqlite:///a.db", "table": "t", "timeout": 0}, "timeout=0"),
+        ({"url": "sqlite:///a.db", "table": "t", "timeout": "soon"}, "timeout='soon'"),
+        ({"url": "sqlite:///a.db", "table": "t", "connect_timeout": -1}, "connect_timeout=-1"),
+        ({"url": "sqlite:///a.db", "table": "t", "schema": {"a": "int"}}, "schema="),
+        ({"url": "sqlite:///a.db", "table": "t", "schema": {"a": pa.duration("s")}}, "'a'"),
+    ],
+)
+def test_arguments_are_checked_at_the_call(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(ArgumentError, match=words.replace("(", r"\(")):
+        sql(**arguments)
+
+
+def test_the_text_of_a_source_says_where_it_is() -> None:
+    assert repr(sql("sqlite:///a.db", table="s.t")) == "sql('sqlite:///a.db', table='s.t')"
+    long = "SELECT " + ", ".join(f"column_{n}" for n in range(50)) + " FROM t"
+    text = repr(sql("mysql://me:secret@host/db", query=long))
+    assert text.startswith("sql('mysql://me:***@host/db', query='SELECT column_0")
+    assert len(text) < 120
+
+
+def test_public_names_are_these() -> None:
+    assert bsjoin.sources.__all__ == ["Source", "function", "parquet", "redis", "sql"]
+    assert set(bsjoin.sources.__all__) <= set(dir(bsjoin.sources))
+    with pytest.raises(AttributeError, match="sqll"):
+        _ = bsjoin.sources.sqll  # type: ignore[attr-defined]
+    for name in bsjoin.sources.__all__:
+        assert callable(getattr(bsjoin.sources, name))
+        assert getattr(bsjoin.sources, name).__doc__
+
+
+@pytest.mark.parametrize(
+    "kind", ["sqlite:///a.db", "postgresql://h/d", "mysql://h/d", "duckdb:///a"]
+)
+def test_only_the_driver_that_is_needed_is_imported(kind: str) -> None:
+    code = (
+        f"import sys; from bsjoin.sources import sql; sql({kind!r}, table='t')\n"
+        "drivers = {'pyspark', 'pandas', 'duckdb', 'pymysql', 'redis', 'adbc_driver_postgresql',"
+        " 'adbc_driver_manager'}\n"
+        "found = {name.split('.')[0] for name in sys.modules} & drivers\n"
+        "assert not found, found\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent)
+
+
+def test_threads_are_not_left_behind(database: Database) -> None:
+    database.run("CREATE TABLE t (a INTEGER)")
+    source = database.source(table="t")
+    before = threading.active_count()
+    for _ in range(5):
+        source.lookup(by_type(source, a=[1]))
+    assert threading.active_count() <= before + 1
+    source.close()
