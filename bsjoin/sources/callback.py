@@ -153,7 +153,11 @@ class _Function(Source):
         for name, values in columns.items():
             dtype = wanted.field(name).type
             try:
-                arrays[name] = pa.array(values, dtype, from_pandas=pandas or None)
+                if pa.types.is_integer(dtype) and not pandas:
+                    # By way of the type that the values have: fractions would be cut.
+                    arrays[name] = pa.array(values).cast(dtype)
+                else:
+                    arrays[name] = pa.array(values, dtype, from_pandas=pandas or None)
                 continue
             except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
                 reason = str(error)

@@ -181,14 +181,17 @@ class _Parquet(Source):
         condition = None
         for name in keys.column_names:
             values = _both_zeros(keys.column(name).combine_chunks())
-            if found.field(name).type == values.type:
+            # Arrow's own reading of the statistics loses NaN.
+            if found.field(name).type == values.type and not _has_nan(values):
                 test = pc.field(name).isin(values)
                 condition = test if condition is None else condition & test
             else:
                 late[name] = values
         table = fitted(part.to_table(columns=wanted.names, filter=condition), wanted, repr(self))
         for name, values in late.items():
-            table = table.filter(pc.is_in(table.column(name), value_set=values))
+            column = table.column(name)
+            equal = pc.is_in(column, value_set=values)
+            table = table.filter(pc.or_(equal, pc.is_nan(column)) if _has_nan(values) else equal)
         return table
 
     def _admitted(self, listing: _Listing, keys: pa.Table) -> list[ds.ParquetFileFragment]:
@@ -287,6 +290,10 @@ def _file(mark: tuple[str, int, int | None], fragment: Any) -> _File:
 
 def _is_hidden(path: str) -> bool:
     return any(part.startswith(("_", ".")) and "=" not in part for part in path.split("/"))
+
+
+def _has_nan(values: pa.Array) -> bool:
+    return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
 
 
 def _both_zeros(values: pa.Array) -> pa.Array:

@@ -1,0 +1,184 @@
+"""Passwords appear nowhere: not in texts, not in errors, not in what a traceback prints."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import re
+import traceback
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pytest
+from servers import PASSWORD, Server
+
+from bsjoin.errors import ArgumentError, SourceError
+from bsjoin.sources import Source, parquet, redis, sql
+from bsjoin.sources.faults import SourceFault
+from bsjoin.sources.secrets import hidden, scrubbed, secrets_of
+
+WRONG = "wr0ng:/@ pass%41é"
+SPELLINGS = [
+    spelling
+    for word in (PASSWORD, WRONG)
+    for spelling in (word, quote(word), quote(word, safe=""), repr(word)[1:-1])
+]
+KINDS = ("postgresql", "mariadb", "redis_server")
+
+
+def nowhere(text: str) -> None:
+    for spelling in SPELLINGS:
+        assert spelling not in text
+    assert "s3cret" not in text
+    assert "wr0ng" not in text
+
+
+def source_of(kind: str, url: str) -> Source:
+    if kind == "redis_server":
+        return redis(url, key="k:{i}", schema={"i": pa.int32(), "v": pa.string()}, timeout=3)
+    return sql(url, table="secret_t", connect_timeout=2, timeout=3)
+
+
+def raised(work: Callable[[], Any], kinds: type[Exception] | tuple[type[Exception], ...]) -> None:
+    try:
+        work()
+    except kinds as error:
+        nowhere(str(error))
+        nowhere(repr(error))
+        nowhere(traceback.format_exc())
+        link: BaseException | None = error
+        while link is not None:  # whoever prints the whole chain
+            nowhere(repr(link) + "".join(traceback.format_exception(link)))
+            assert link.__cause__ is None
+            link = link.__context__
+        nowhere(str(pickle.loads(pickle.dumps(error))))
+    else:
+        pytest.fail("nothing was raised")
+
+
+@pytest.fixture(params=KINDS)
+def server(request: pytest.FixtureRequest) -> Server:
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def kind(request: pytest.FixtureRequest, server: Server) -> str:
+    return {"postgresql": "postgresql", "mysql": "mariadb", "redis": "redis_server"}[server.scheme]
+
+
+def asked() -> pa.Table:
+    return pa.table({"i": pa.array([1], pa.int32())})
+
+
+def first_words(source: Source) -> Any:
+    return source.lookup(asked())
+
+
+def test_a_source_shows_no_password(server: Server, kind: str) -> None:
+    source = source_of(kind, server.url)
+    for text in (repr(source), str(source), f"{source}", ascii(source)):
+        nowhere(text)
+        assert "***" in text
+
+
+def test_a_wrong_password_is_for_good_and_not_shown(
+    server: Server, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = server.url.replace(quote(PASSWORD, safe=""), quote(WRONG, safe=""))
+    assert url != server.url
+    caplog.set_level(logging.DEBUG)
+    source = source_of(kind, url)
+    raised(lambda: first_words(source), SourceError)
+    if kind != "redis_server":
+        raised(lambda: source.schema, SourceError)
+        raised(source.size, SourceError)
+        raised(lambda: list(source.scan()), SourceError)
+        raised(lambda: source.keys_of("SELECT 1", ["i"]), SourceError)
+        raised(lambda: source.is_unique(["i"]), SourceError)
+    nowhere(caplog.text)
+
+
+def test_a_host_that_is_not_there(server: Server, kind: str) -> None:
+    source = source_of(kind, re.sub(r":\d+/", ":1/", server.url))
+    if kind == "redis_server":
+        raised(lambda: first_words(source), SourceFault)
+    else:
+        raised(lambda: source.schema, SourceError)
+
+
+def test_a_name_that_is_no_host(server: Server, kind: str) -> None:
+    source = source_of(kind, server.url.replace("127.0.0.1", "no-such-host.invalid"))
+    raised(lambda: first_words(source), (SourceError, SourceFault))
+
+
+def test_a_lost_connection(server: Server, kind: str) -> None:
+    if kind != "redis_server":
+        stand_in = sql(server.url, query="SELECT 1 AS i")
+        stand_in.schema  # noqa: B018
+    else:
+        stand_in = source_of(kind, server.url)
+    first = pa.table({"i": pa.array([1], stand_in.schema.field("i").type)})
+    stand_in.lookup(first)
+    try:
+        server.kill()
+        raised(lambda: stand_in.lookup(first), SourceFault)
+        raised(lambda: stand_in.lookup(first), SourceFault)
+    finally:
+        server.start()
+    stand_in.close()
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "mysql", "redis"])
+@pytest.mark.parametrize("password", ["s3cret/x", "s3cret?x", "s3cret#x", "s3cret@x", "s3cret[x"])
+def test_a_password_that_is_not_encoded_is_refused_unseen(scheme: str, password: str) -> None:
+    url = f"{scheme}://me:{password}@host:99/db"
+    if scheme == "redis":
+        raised(lambda: redis(url, key="{i}", schema={"i": pa.int32()}), ArgumentError)
+    else:
+        raised(lambda: sql(url, table="t"), ArgumentError)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://host/db?user=me&password=s3cret1",
+        "postgresql://host/db?sslpassword=s3cret%201&x=1",
+        "mysql://me:s3cret1@host/db?ssl_key_password=s3cret2",
+        "redis://:s3cret1@host/0",
+        "s3://key:s3cret1@bucket/path",
+        "duckdb:///file.db?token=s3cret",
+    ],
+)
+def test_every_secret_of_a_url_is_hidden(url: str) -> None:
+    nowhere(hidden(url))
+    assert "***" in hidden(url)
+    for secret in secrets_of(url):
+        nowhere(scrubbed(f"error: {secret!r} ({secret}), {url}", secrets_of(url)))
+    if url.startswith("s3"):
+        nowhere(repr(parquet(url)))
+    elif url.startswith("redis"):
+        nowhere(repr(redis(url, key="{i}", schema={"i": pa.int32()})))
+    else:
+        nowhere(repr(sql(url, table="t")))
+
+
+def test_messages_of_drivers_are_cleaned() -> None:
+    secrets = secrets_of("postgresql://me:p%40ss%20word@host/db")
+    for text in (
+        'invalid dsn: "password=p@ss word host=x"',
+        "cannot reach postgresql://me:p%40ss%20word@host/db",
+        "Access denied (p%40ss+word)",
+        "pg://other:else@host",
+    ):
+        cleaned = scrubbed(text, secrets)
+        assert "***" in cleaned
+        assert "ss word" not in cleaned
+        assert "p%40ss" not in cleaned
+        assert "else" not in cleaned
+
+
+def test_short_passwords_do_not_eat_the_message() -> None:
+    assert scrubbed("an error at a", secrets_of("mysql://me:a@host/db")) == "an error at a"
+    assert hidden("mysql://me:a@host/db") == "mysql://me:***@host/db"

@@ -1,0 +1,296 @@
+"""``parquet``: row groups that cannot hold a key are not read, and none too few are."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import os
+import pickle
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from source_stands import matching, rows
+
+from bsjoin.errors import ArgumentError, ColumnError, SourceError
+from bsjoin.sources import parquet
+from bsjoin.sources.bounds import EMPTY, touched
+from bsjoin.sources.faults import SourceFault
+
+NAN = math.nan
+
+
+def written(path: Path, table: pa.Table, **options: Any) -> Any:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path, row_group_size=options.pop("row_group_size", 10), **options)
+    return parquet(path)
+
+
+def read_by(source: Any, **columns: Any) -> tuple[list[str], int]:
+    """What a look-up finds, and how many row groups it reads."""
+    asked = pa.table(
+        {n: pa.array(values, source.schema.field(n).type) for n, values in columns.items()}
+    )
+    before = source.groups_read
+    found = source.lookup(asked)
+    assert found.schema.equals(pa.schema([found.schema.field(n) for n in found.column_names]))
+    return rows(found, source.schema.names), source.groups_read - before
+
+
+N = 100
+COLUMNS: dict[str, pa.Array] = {
+    "int64": pa.array(range(N), pa.int64()),
+    "int8": pa.array(range(N), pa.int8()),
+    "uint64": pa.array(range(N), pa.uint64()),
+    "string": pa.array([f"{n:04}é" for n in range(N)]),
+    "large": pa.array([f"{n:04}é" for n in range(N)], pa.large_string()),
+    "dictionary": pa.array([f"{n:04}" for n in range(N)]).dictionary_encode(),
+    "long": pa.array([f"{n:04}" + "é" * 500 for n in range(N)]),
+    "binary": pa.array([bytes([n, 0, 255]) for n in range(N)]),
+    "double": pa.array([n - 50.5 for n in range(N)]),
+    "float": pa.array([n - 50.5 for n in range(N)], pa.float32()),
+    "decimal": pa.array([Decimal(n) / 4 for n in range(-50, 50)], pa.decimal128(20, 2)),
+    "date": pa.array([dt.date(1969, 12, 1) + dt.timedelta(n) for n in range(N)]),
+    "us": pa.array([n - 50 for n in range(N)], pa.timestamp("us")),
+    "ns": pa.array([(n - 50) * 1000 + 7 for n in range(N)], pa.timestamp("ns")),
+    "utc": pa.array([(n - 50) * 1000 for n in range(N)], pa.timestamp("ms", "Europe/Madrid")),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_only_groups_that_can_hold_a_key_are_read(tmp_path: Path, name: str) -> None:
+    table = pa.table({"k": COLUMNS[name], "v": pa.array(range(N), pa.int64())})
+    source = written(tmp_path / "a.parquet", table)
+    whole = pa.Table.from_batches(source.scan())
+    assert whole.schema.equals(source.schema)
+    keys = whole.column("k").to_pylist()
+    for chosen, groups in (([35], 1), ([5, 6, 95], 2), (range(N), 10)):
+        asked = [keys[n] for n in chosen]
+        found, read = read_by(source, k=asked)
+        expected = matching(whole, pa.table({"k": pa.array(asked, whole.schema.field("k").type)}))
+        assert found == rows(expected)
+        assert len(found) == len(chosen)
+        assert read == groups
+
+
+def test_keys_between_and_beyond_read_nothing(tmp_path: Path) -> None:
+    table = pa.table({"k": [n * 10 for n in range(100)]})
+    source = written(tmp_path / "a.parquet", table)
+    assert read_by(source, k=[-1, 95, 1000]) == ([], 0)
+    assert read_by(source, k=[91]) == ([], 0)
+    assert read_by(source, k=[89]) == ([], 1)
+    assert source.groups_seen == 30
+
+
+def test_every_column_of_a_key_prunes(tmp_path: Path) -> None:
+    table = pa.table({"a": [n // 10 for n in range(100)], "b": [n % 50 for n in range(100)]})
+    source = written(tmp_path / "a.parquet", table)
+    assert read_by(source, a=[2], b=[22]) == ([repr({"a": 2, "b": 22})], 1)
+    assert read_by(source, a=[2], b=[33]) == ([], 0)
+    assert read_by(source, b=[33])[1] == 2
+
+
+def test_nan_is_in_no_statistics(tmp_path: Path) -> None:
+    values = [1.0, 2.0, NAN, 3.0, NAN, NAN, 7.0, 8.0, None]
+    source = written(
+        tmp_path / "a.parquet", pa.table({"k": values, "v": range(9)}), row_group_size=3
+    )
+    found, read = read_by(source, k=[NAN])
+    assert len(found) == 3
+    assert read == 3
+    assert read_by(source, k=[7.0]) == ([repr({"k": 7.0, "v": 6})], 1)
+    assert len(read_by(source, k=[NAN, 1.0])[0]) == 4
+
+
+@pytest.mark.parametrize("stored", [0.0, -0.0])
+@pytest.mark.parametrize("asked", [0.0, -0.0])
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_zeros_are_one_number(
+    tmp_path: Path, stored: float, asked: float, kind: pa.DataType
+) -> None:
+    table = pa.table({"k": pa.array([stored, 5.0], kind), "v": [1, 2]})
+    source = written(tmp_path / "a.parquet", table)
+    assert len(read_by(source, k=[asked])[0]) == 1
+
+
+def test_nulls_alone_are_not_read(tmp_path: Path) -> None:
+    table = pa.table({"k": pa.array([None, None, 5], pa.int64()), "v": [1, 2, 3]})
+    source = written(tmp_path / "a.parquet", table, row_group_size=2)
+    assert read_by(source, k=[5]) == ([repr({"k": 5, "v": 3})], 1)
+    assert touched([5], EMPTY) is False
+
+
+@pytest.mark.parametrize("options", [{"write_statistics": False}, {"write_statistics": ["v"]}])
+def test_without_statistics_everything_is_read(tmp_path: Path, options: dict[str, Any]) -> None:
+    table = pa.table({"k": range(100), "v": range(100)})
+    source = written(tmp_path / "a.parquet", table, **options)
+    assert read_by(source, k=[5, -7]) == ([repr({"k": 5, "v": 5})], 10)
+
+
+def test_types_of_the_user_do_not_prune_wrongly(tmp_path: Path) -> None:
+    table = pa.table({"k": [str(n) for n in range(100)]})
+    written(tmp_path / "a.parquet", table)
+    source = parquet(tmp_path / "a.parquet", schema={"k": pa.int64()})
+    assert source.schema == pa.schema([("k", pa.int64())])
+    assert read_by(source, k=[5, 99, 100]) == ([repr({"k": 5}), repr({"k": 99})], 10)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    values=st.lists(st.none() | st.floats(width=32) | st.just(-0.0), min_size=1, max_size=30),
+    asked=st.lists(st.floats(width=32), min_size=1, max_size=8),
+    groups=st.integers(1, 8),
+)
+def test_pruning_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory,
+    values: list[float | None],
+    asked: list[float],
+    groups: int,
+) -> None:
+    path = tmp_path_factory.mktemp("p") / "a.parquet"
+    table = pa.table({"k": pa.array(values, pa.float64()), "v": range(len(values))})
+    source = written(path, table, row_group_size=groups)
+    wanted = [v for v in asked if v == v] + [v for v in values if v is not None and v == v][:3]
+    if not wanted:
+        return
+    found = read_by(source, k=list(dict.fromkeys(wanted)))[0]
+    assert len(found) == sum(value in wanted for value in values if value is not None)
+
+
+def test_folders_name_columns(tmp_path: Path) -> None:
+    for year in (2023, 2024):
+        for month in ("jan", "feb"):
+            written(
+                tmp_path / f"year={year}" / f"month={month}" / "a.parquet",
+                pa.table({"k": range(20), "v": [f"{year}{month}"] * 20}),
+            )
+    (tmp_path / "_SUCCESS").write_text("")
+    (tmp_path / ".hidden.parquet").write_text("no parquet")
+    source = parquet(tmp_path)
+    assert source.schema.names == ["k", "v", "year", "month"]
+    assert source.size() == 80
+    assert read_by(source, year=[2024], k=[3])[1] == 2
+    found, read = read_by(
+        source,
+        month=["feb"],
+        k=[3],
+        year=[
+            2023,
+        ],
+    )
+    assert read == 1
+    assert "2023feb" in found[0]
+    assert read_by(source, month=["mar"]) == ([], 0)
+    assert pa.Table.from_batches(source.scan(["month", "k"])).num_rows == 80
+
+
+def test_changes_are_noticed_and_footers_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path / "a.parquet", pa.table({"k": range(10), "v": ["a"] * 10}))
+    source: Any = parquet(tmp_path)
+    assert source.listed_every_s == 3
+    assert len(read_by(source, k=[3, 13])[0]) == 1
+    kept = source._listing.files[0]
+    written(tmp_path / "b.parquet", pa.table({"k": range(10, 20), "v": ["b"] * 10}))
+    assert len(read_by(source, k=[3, 13])[0]) == 1  # not yet
+    source.listed_every_s = 0
+    assert len(read_by(source, k=[3, 13])[0]) == 2
+    assert source._listing.files[0] is kept
+    written(tmp_path / "a.parquet", pa.table({"k": range(10), "v": ["changed"] * 10}))
+    os.utime(tmp_path / "a.parquet", (1, 1))
+    assert "changed" in read_by(source, k=[3])[0][0]
+    assert source._listing.files[0] is not kept
+    (tmp_path / "b.parquet").unlink()
+    assert len(read_by(source, k=[3, 13])[0]) == 1
+
+
+def test_a_file_that_goes_while_it_is_known_is_a_fault(tmp_path: Path) -> None:
+    for name in "ab":
+        written(tmp_path / f"{name}.parquet", pa.table({"k": range(10)}))
+    source = parquet(tmp_path)
+    assert len(read_by(source, k=[3])[0]) == 2
+    (tmp_path / "a.parquet").unlink()
+    with pytest.raises(SourceFault):
+        read_by(source, k=[4])
+    assert len(read_by(source, k=[3])[0]) == 1
+
+
+def test_urls_are_those_of_fsspec(tmp_path: Path) -> None:
+    import fsspec
+
+    written(tmp_path / "a.parquet", pa.table({"k": range(10)}))
+    assert len(read_by(parquet(f"file://{tmp_path}"), k=[3])[0]) == 1
+    memory = fsspec.filesystem("memory")
+    memory.mkdirs("/planes", exist_ok=True)
+    with memory.open("/planes/a.parquet", "wb") as out:
+        out.write((tmp_path / "a.parquet").read_bytes())
+    assert len(read_by(parquet("memory://planes"), k=[3])[0]) == 1
+
+
+def test_a_source_travels_without_its_files(tmp_path: Path) -> None:
+    source = written(tmp_path / "a.parquet", pa.table({"k": range(1000), "v": ["x" * 50] * 1000}))
+    read_by(source, k=[3])
+    data = pickle.dumps(source)
+    assert len(data) < 2000
+    assert len(read_by(pickle.loads(data), k=[3])[0]) == 1
+
+
+def test_columns_are_chosen(tmp_path: Path) -> None:
+    source = written(tmp_path / "a.parquet", pa.table({"k": [1], "v": [2], "w": [3]}))
+    asked = pa.table({"k": [1]})
+    assert source.lookup(asked, ["w"]).to_pylist() == [{"k": 1, "w": 3}]
+    assert source.lookup(asked, []).to_pylist() == [{"k": 1}]
+    with pytest.raises(ColumnError, match="'x'"):
+        source.lookup(asked, ["x"])
+
+
+def test_nothing_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="no such file"):
+        _ = parquet(tmp_path / "nope").schema
+    with pytest.raises(SourceError, match="no Parquet file"):
+        _ = parquet(tmp_path).schema
+    (tmp_path / "a.parquet").write_bytes(b"no parquet file at all")
+    with pytest.raises(SourceError):
+        _ = parquet(tmp_path).schema
+    table = pa.table({"k": pa.array([1], pa.duration("s"))})
+    with pytest.raises(SourceError, match=r"'k'.*duration"):
+        _ = written(tmp_path / "b.parquet", table).schema
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"path": ""}, {"path": 5}, {"path": "a", "unique": "no"}, {"path": "a", "max_keys": 0},
+     {"path": "a", "schema": []}],
+)  # fmt: skip
+def test_arguments_are_checked(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentError):
+        parquet(**arguments)
+
+
+def test_uniqueness_is_the_users_word(tmp_path: Path) -> None:
+    written(tmp_path / "a.parquet", pa.table({"k": [1]}))
+    assert not parquet(tmp_path).is_unique(["k"])
+    assert parquet(tmp_path, unique=True).is_unique(["k"])
+
+
+def test_random_keys_over_many_files(tmp_path: Path) -> None:
+    seeded = random.Random(5)
+    tables = []
+    for number in range(6):
+        made = pa.table(
+            {"k": [seeded.randrange(200) for _ in range(50)], "v": range(number, number + 50)}
+        )
+        written(tmp_path / f"{number}.parquet", made, row_group_size=7)
+        tables.append(made)
+    whole = pa.concat_tables(tables)
+    source = parquet(tmp_path)
+    for _ in range(20):
+        asked = pa.table({"k": seeded.sample(range(220), 5)})
+        assert rows(source.lookup(asked)) == rows(matching(whole, asked))

@@ -1,0 +1,266 @@
+"""``redis``: rows by their keys, values held against the schema."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import pickle
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from servers import Redis
+
+import bsjoin.sources
+from bsjoin.errors import ArgumentError, ColumnError, SourceError
+from bsjoin.sources.faults import SourceFault
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("n", pa.int32()),
+        ("f", pa.float64()),
+        ("d", pa.decimal128(10, 2)),
+        ("s", pa.string()),
+        ("ok", pa.bool_()),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us")),
+        ("utc", pa.timestamp("us", "UTC")),
+    ]
+)
+ROW: dict[str, Any] = {
+    "n": -5,
+    "f": 0.1,
+    "d": Decimal("12345678.90"),
+    "s": "é☃ \"'",
+    "ok": True,
+    "day": dt.date(2024, 2, 29),
+    "at": dt.datetime(2024, 2, 29, 1, 2, 3, 4),
+    "utc": dt.datetime(2024, 2, 29, 1, 2, 3, tzinfo=dt.UTC),
+}
+TEXTS = {
+    name: str(value).lower() if isinstance(value, bool) else str(value)
+    for name, value in ROW.items()
+}
+
+
+@pytest.fixture
+def client(redis_server: Redis) -> Iterator[Any]:
+    import redis
+
+    with redis.Redis.from_url(redis_server.url) as made:
+        made.flushdb()
+        yield made
+
+
+def source_of(server: Redis, schema: Any = SCHEMA, key: str = "row:{id}", **options: Any) -> Any:
+    return bsjoin.sources.redis(server.url, key=key, schema=schema, **options)
+
+
+def ids(*numbers: int) -> pa.Table:
+    return pa.table({"id": pa.array(numbers, pa.int64())})
+
+
+def test_fields_of_hashes_get_their_types(client: Any, redis_server: Redis) -> None:
+    client.hset("row:1", mapping=TEXTS)
+    client.hset("row:2", mapping={"n": "7"})
+    client.hset("row:3", mapping={"other": "7"})
+    source = source_of(redis_server)
+    found = source.lookup(ids(1, 2, 3, 4))
+    assert found.schema.equals(SCHEMA)
+    empty = dict.fromkeys(ROW)
+    assert found.to_pylist() == [
+        {"id": 1, **ROW},
+        {"id": 2, **empty, "n": 7},
+        {"id": 3, **empty},
+    ]
+    assert source.lookup(ids(1, 4), ["s"]).to_pylist() == [{"id": 1, "s": ROW["s"]}]
+    assert source.lookup(ids(3, 4), []).to_pylist() == [{"id": 3}]
+    source.close()
+
+
+def test_members_of_json_get_their_types(client: Any, redis_server: Redis) -> None:
+    nested = pa.schema(
+        [
+            ("l", pa.list_(pa.float64())),
+            ("m", pa.map_(pa.string(), pa.int64())),
+            ("o", pa.struct([("x", pa.int32()), ("y", pa.list_(pa.decimal128(5, 2)))])),
+        ]
+    )
+    schema = pa.schema([*SCHEMA, *nested])
+    more = {"l": [1.5, None], "m": {"a": 1}, "o": {"x": 1, "y": [1.25]}}
+    plain = {**TEXTS, "n": -5, "f": 0.1, "ok": True, **more}
+    client.set("row:1", json.dumps(plain))
+    client.set("row:2", "{}")
+    client.set("row:3", '{"f": 5, "d": 12345678.90, "n": null}')
+    source = source_of(redis_server, schema, kind="json")
+    found = source.lookup(ids(1, 2, 3, 4))
+    assert found.schema.equals(schema)
+    rows = found.to_pylist()
+    assert rows[0] == {
+        "id": 1, **ROW, "l": [1.5, None], "m": [("a", 1)],
+        "o": {"x": 1, "y": [Decimal("1.25")]},
+    }  # fmt: skip
+    assert set(rows[1].values()) == {2, None}
+    assert (rows[2]["f"], rows[2]["d"], rows[2]["n"]) == (5.0, ROW["d"], None)
+    assert len(rows) == 3
+    source.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("n", "1.5"), ("n", "1_0"), ("n", " 1"), ("n", "3000000000"), ("f", "x"), ("d", "1.005"),
+     ("d", "NaN"), ("d", "1e30"), ("ok", "yes"), ("day", "2024-02-30"), ("at", "now"),
+     ("at", "2024-01-01T00:00:00Z"), ("s", b"\xff"), ("n", "")],
+)  # fmt: skip
+def test_a_wrong_field_is_named_with_its_key(
+    client: Any, redis_server: Redis, name: str, text: str | bytes
+) -> None:
+    client.hset("row:1", mapping=TEXTS)
+    client.hset("row:2", mapping={**TEXTS, name: text})
+    source = source_of(redis_server)
+    with pytest.raises(SourceError, match=rf"field '{name}' of the key 'row:2'"):
+        source.lookup(ids(1, 2))
+    source.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("n", "5"), ("n", 1.5), ("n", True), ("n", 1 << 40), ("f", "0.1"), ("s", 5), ("ok", "true"),
+     ("day", 20240101), ("s", ["a"]), ("l", [1, "x"]), ("l", 5), ("o", []), ("o", {"x": "1"})],
+)  # fmt: skip
+def test_a_wrong_member_is_named_with_its_key(
+    client: Any, redis_server: Redis, name: str, value: Any
+) -> None:
+    schema = [*SCHEMA, ("l", pa.list_(pa.int64())), ("o", pa.struct([("x", pa.int32())]))]
+    client.set("row:2", json.dumps({name: value}))
+    source = source_of(redis_server, pa.schema(schema), kind="json")
+    with pytest.raises(SourceError, match=rf"field '{name}' of the key 'row:2'"):
+        source.lookup(ids(2))
+    source.close()
+
+
+def test_what_is_stored_otherwise_is_named(client: Any, redis_server: Redis) -> None:
+    client.set("row:1", "text")
+    client.set("row:2", "[1]")
+    client.hset("row:3", mapping=TEXTS)
+    hashes = source_of(redis_server)
+    with pytest.raises(SourceError, match=r"'row:1' holds no hash"):
+        hashes.lookup(ids(1))
+    texts = source_of(redis_server, kind="json")
+    for number in (1, 2):
+        with pytest.raises(SourceError, match=rf"'row:{number}' holds no JSON object"):
+            texts.lookup(ids(number))
+    assert texts.lookup(ids(3)).num_rows == 0  # MGET has no word for it
+    for source in (hashes, texts):
+        source.close()
+
+
+KEYS: list[tuple[pa.DataType, Any, str]] = [
+    (pa.int8(), -5, "-5"),
+    (pa.string(), "a:{b}*? é", "a:{b}*? é"),
+    (pa.string(), "", ""),
+    (pa.bool_(), True, "true"),
+    (pa.bool_(), False, "false"),
+    (pa.date32(), dt.date(2024, 2, 29), "2024-02-29"),
+    (pa.decimal128(38, 10), Decimal("0.0000000001"), "0.0000000001"),
+    (pa.decimal128(10, 2), Decimal("1.50"), "1.50"),
+]
+
+
+@pytest.mark.parametrize(("dtype", "value", "text"), KEYS)
+def test_key_columns_stand_in_the_key(
+    client: Any, redis_server: Redis, dtype: pa.DataType, value: Any, text: str
+) -> None:
+    client.hset(f"{{x}}/{text}/7", mapping={"v": "b"})
+    schema = {"k": dtype, "n": pa.int64(), "v": pa.string()}
+    source = source_of(redis_server, schema, key="{{x}}/{k}/{n}")
+    asked = pa.table({"n": pa.array([7, 8]), "k": pa.array([value, value], dtype)})
+    assert source.lookup(asked).select(["k", "n", "v"]).to_pylist() == [
+        {"k": value, "n": 7, "v": "b"}
+    ]
+    assert source.is_unique(["n", "k"])
+    assert not source.is_unique(["k"])
+    with pytest.raises(ColumnError, match="exactly the columns"):
+        source.lookup(asked.select(["k"]))
+    source.close()
+
+
+@pytest.mark.parametrize("kind", ["hash", "json"])
+def test_a_restart_is_a_fault_and_then_forgotten(
+    client: Any, redis_server: Redis, kind: str
+) -> None:
+    source = source_of(redis_server, {"id": pa.int64(), "v": pa.string()}, kind=kind, timeout=2)
+    assert source.lookup(ids(1)).num_rows == 0
+    try:
+        redis_server.kill()
+        for _ in range(2):
+            with pytest.raises(SourceFault):
+                source.lookup(ids(1))
+    finally:
+        redis_server.start()
+    assert source.lookup(ids(1)).num_rows == 0
+    source.close()
+
+
+def test_a_server_that_answers_nothing_is_a_fault(client: Any, redis_server: Redis) -> None:
+    import signal
+
+    source = source_of(redis_server, timeout=0.3)
+    assert source.lookup(ids(1)).num_rows == 0
+    assert redis_server.process is not None
+    redis_server.process.send_signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(SourceFault):
+            source.lookup(ids(1))
+    finally:
+        redis_server.process.send_signal(signal.SIGCONT)
+    assert source.lookup(ids(1)).num_rows == 0
+    source.close()
+
+
+def test_it_is_looked_up_only(redis_server: Redis) -> None:
+    source = source_of(redis_server)
+    assert not source.can_scan
+    assert source.size() is None
+    with pytest.raises(SourceError, match="Incremental"):
+        source.scan()
+    assert pickle.loads(pickle.dumps(source)).schema.equals(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"url": "http://host"}, "not known"),
+        ({"url": "redis://u:p/w@host"}, "percent-encoded"),
+        ({"key": "row"}, "name the key columns"),
+        ({"key": "row:{"}, "key="),
+        ({"key": "row:{}"}, "no column ''"),
+        ({"key": "row:{ide}"}, "Did you mean 'id'"),
+        ({"key": "row:{id:05}"}, "no formats"),
+        ({"key": "row:{id!r}"}, "no formats"),
+        ({"key": "row:{f}"}, "no one text"),
+        ({"key": "row:{b}", "schema": {"b": pa.binary()}}, "no one text"),
+        ({"key": 5}, "key=5"),
+        ({"kind": "set"}, "kind='set'"),
+        ({"timeout": 0}, "timeout=0"),
+        ({"max_keys": 0}, "max_keys=0"),
+        ({"schema": {"id": pa.int64(), "l": pa.list_(pa.int64())}}, 'kind="json"'),
+        ({"schema": {"id": pa.int64(), "b": pa.binary()}, "kind": "json"}, "binary"),
+    ],
+)
+def test_arguments_are_checked_at_the_call(arguments: dict[str, Any], words: str) -> None:
+    given = {"url": "redis://host", "key": "row:{id}", "schema": SCHEMA, **arguments}
+    with pytest.raises(ArgumentError, match=words):
+        bsjoin.sources.redis(**given)
+
+
+def test_an_absent_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "redis", None)
+    source = bsjoin.sources.redis("redis://host", key="{id}", schema=SCHEMA)
+    with pytest.raises(SourceError, match=r'pip install "bsjoin\[redis\]"'):
+        source.lookup(ids(1))
