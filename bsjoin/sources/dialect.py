@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -141,9 +142,12 @@ class Database(Source):
         schema, chosen = self._chosen(columns or (), columns)
         return self._scanned(self._from, chosen, schema)
 
-    def size(self) -> int:
-        """About how many rows there are."""
-        return int(self._asked(self._count, at_once=True))
+    def size(self) -> int | None:
+        """About how many rows there are; None if counting takes too long."""
+        try:
+            return int(self._asked(self._count))
+        except SourceFault:
+            return None
 
     def is_unique(self, columns: Sequence[str]) -> bool:
         """Whether the columns hold a primary key or unique index, or the user says so."""
@@ -192,17 +196,16 @@ class Database(Source):
         if held[0] != os.getpid():
             _of_the_parent.append(held[1])
             return
-        try:
+        with contextlib.suppress(Exception):  # it may be broken already
             self._shut(held[1])
-        except Exception:  # it is broken already
-            return
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_held": None}
 
     def __del__(self) -> None:
         if getattr(self, "_held", None) is not None:
-            self.close()
+            with contextlib.suppress(Exception):  # the interpreter may be ending
+                self.close()
 
     def __repr__(self) -> str:
         target = self.target
