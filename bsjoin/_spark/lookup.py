@@ -10,7 +10,7 @@ below the look-up together with a second copy of it, and look everything up twic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ from bsjoin.cache import full, incremental, notes
 __all__ = ["look_up", "shape_of"]
 
 _ANSWER, _NOTE, _PIECE = "__bsjoin_answer", "__bsjoin_note", "__bsjoin_piece"
+_BOTH = "__bsjoin_both"
 _PIECE_ROWS = 64
 _RUN = T.StructType([T.StructField("first", T.LongType()), T.StructField("count", T.LongType())])
 
@@ -72,10 +73,13 @@ def look_up(
         The stream's columns, then (inner, left) the table's.
     """
     clock = _clock(plan)
-    added = [_answer(plan, row)(key.hash, *clock, *key.compared).alias(_ANSWER)]
-    if plan.reports:
-        added.append(_note(plan)(key.hash).alias(_NOTE))
-    answers = stream.select("*", *added)
+    if isinstance(plan, SourcePlan):
+        answers = _asked(stream, key, plan, row)
+    else:
+        added = [_answer(plan, row)(key.hash, *clock, *key.compared).alias(_ANSWER)]
+        if plan.reports:
+            added.append(_note(plan)(key.hash).alias(_NOTE))
+        answers = stream.select("*", *added)
     if plan.reports:
         answers = observed(answers, plan, how, F.col(_ANSWER), F.col(_NOTE))
     answer = F.col(_ANSWER)
@@ -140,22 +144,47 @@ def _clock(plan: LookupPlan | SourcePlan) -> list[Column]:
     return [F.current_timestamp()]
 
 
-def _answer(plan: LookupPlan | SourcePlan, row: T.StructType) -> Callable[..., Column]:
+def _asked(stream: DataFrame, key: KeySide, plan: SourcePlan, row: T.StructType) -> DataFrame:
+    """The stream with the source's answers beside it, and the notes if the plan reports.
+
+    The function takes batch after batch, so that the worker may ask for several at once.
+    """
+
+    def bsjoin_lookup(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        return incremental.answers(plan, batches)
+
+    returned = _answered(plan.shape, row)
+    if not plan.reports:
+        answer = _function(bsjoin_lookup, returned)(key.hash, *key.compared)
+        return stream.select("*", answer.alias(_ANSWER))
+    both = T.StructType([T.StructField("answer", returned), T.StructField("note", T.StringType())])
+    answers = stream.select(
+        "*", _function(bsjoin_lookup, both)(key.hash, *key.compared).alias(_BOTH)
+    )
+    fields = [F.col(_BOTH).getField(name) for name in ("answer", "note")]
+    return answers.select("*", fields[0].alias(_ANSWER), fields[1].alias(_NOTE)).drop(_BOTH)
+
+
+def _answered(shape: Shape, row: T.StructType) -> T.DataType:
+    """The Spark type of an answer."""
     returned: dict[Shape, T.DataType] = {
         "exists": T.BooleanType(),
         "row": row,
         "rows": T.ArrayType(row, containsNull=False),
         "runs": _RUN,
     }
+    return returned[shape]
+
+
+def _answer(plan: LookupPlan, row: T.StructType) -> Callable[..., Column]:
+    timed = plan.version is None
 
     def bsjoin_lookup(*columns: pa.Array) -> pa.Array:
         hashes, *rest = columns
-        if isinstance(plan, SourcePlan):
-            return incremental.answer(plan, hashes, rest)
-        batch_time = rest.pop(0) if plan.version is None else None
+        batch_time = rest.pop(0) if timed else None
         return full.answer(plan, hashes, batch_time, rest)
 
-    return _function(bsjoin_lookup, returned[plan.shape])
+    return _function(bsjoin_lookup, _answered(plan.shape, row))
 
 
 def _gather(plan: LookupPlan, row: T.StructType) -> Callable[..., Column]:
@@ -165,7 +194,7 @@ def _gather(plan: LookupPlan, row: T.StructType) -> Callable[..., Column]:
     return _function(bsjoin_gather, T.ArrayType(row, containsNull=False))
 
 
-def _note(plan: LookupPlan | SourcePlan) -> Callable[..., Column]:
+def _note(plan: LookupPlan) -> Callable[..., Column]:
     label = plan.label
 
     def bsjoin_note(hashes: pa.Array) -> pa.Array:
@@ -174,6 +203,6 @@ def _note(plan: LookupPlan | SourcePlan) -> Callable[..., Column]:
     return _function(bsjoin_note, T.StringType())
 
 
-def _function(function: Callable[..., pa.Array], returned: T.DataType) -> Callable[..., Column]:
+def _function(function: Callable[..., Any], returned: T.DataType) -> Callable[..., Column]:
     made = arrow_udf(function, returned).asNondeterministic()
     return made  # type: ignore[no-any-return]

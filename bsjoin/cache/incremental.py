@@ -14,7 +14,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +33,7 @@ from bsjoin.cache.matching import canonical, distinct, owners
 from bsjoin.errors import DuplicateKeyError, LookupFailedError, SourceError
 from bsjoin.shared import Found, HostCache, Slots, State, cache_folder
 
-__all__ = ["answer"]
+__all__ = ["answer", "answers"]
 
 _log = logging.getLogger("bsjoin")
 
@@ -41,23 +41,51 @@ Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
-_WAIT_S = (0.0005, 0.02)
+_GROUP_ROWS, _GROUP_ROWS_OF_LISTS = 1 << 16, 10_000
+_WAIT_S = (0.0005, 0.005)
 _REMOTE_CONTROL_S = 1.0
 _SAMPLE, _HOTTEST = 256, 5
 
 
-def answer(plan: SourcePlan, hashes: pa.Array, keys: list[pa.Array]) -> pa.Array:
-    """Look up a batch of keys.
+def answers(plan: SourcePlan, batches: Iterable[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+    """Look up the keys of a task, several Arrow batches at a time: fewer and larger look-ups.
 
     Args:
         plan: which source, which columns, which shape of answer.
-        hashes: the m hashes; null for a null key.
-        keys: the m keys, column by column, in the source's types.
+        batches: per Arrow batch the m hashes, null for a null key; and the m keys, column by
+            column, in the source's types.
 
     Returns:
-        An array of m answers: booleans for ``exists``; otherwise null where the key is not in
-        the source, else a struct (``row``) or a list of structs (``rows``).
+        Per Arrow batch an array of m answers: booleans for ``exists``; otherwise null where the
+        key is not in the source, else a struct (``row``) or a list of structs (``rows``). If
+        the plan reports, each is in a struct with a note beside, null but for a few.
     """
+    enough = _GROUP_ROWS if plan.shape != "rows" else _GROUP_ROWS_OF_LISTS
+    held: list[tuple[pa.Array, ...]] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(len(hashes) for hashes, *_ in held) >= enough:
+            yield from _answer_together(plan, held)
+            held = []
+    if held:
+        yield from _answer_together(plan, held)
+
+
+def _answer_together(plan: SourcePlan, held: Sequence[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+    hashes, *keys = (pa.concat_arrays(column) for column in zip(*held, strict=True))
+    result = answer(plan, hashes, keys)
+    if plan.reports:
+        result = pa.StructArray.from_arrays(
+            [result, notes.fetch(plan.label, len(result))], ["answer", "note"]
+        )
+    begin = 0
+    for batch in held:
+        yield result.slice(begin, len(batch[0]))
+        begin += len(batch[0])
+
+
+def answer(plan: SourcePlan, hashes: pa.Array, keys: Sequence[pa.Array]) -> pa.Array:
+    """Look up some keys; see :func:`answers`."""
     started = time.perf_counter_ns()
     if not len(hashes):
         return pa.nulls(0, answer_type(plan.shape, plan.row_type))
@@ -203,7 +231,7 @@ class _Worker:
         while len(todo):
             part = keys.take(todo)
             claimed = self.cache.claim(part.hashes, part.keys, _now_us())
-            known = np.flatnonzero(np.isin(claimed.states, _USABLE))
+            known = np.flatnonzero(claimed.usable)
             self._from_cache(loaded, todo, claimed, known, views, places)
             mine = np.flatnonzero(claimed.states == State.MINE)
             if len(mine):
@@ -218,7 +246,7 @@ class _Worker:
             todo = todo[claimed.states == State.WAIT]
             if len(todo) and not len(mine):
                 time.sleep(pause)
-                pause = min(2 * pause, _WAIT_S[1])
+                pause = min(1.5 * pause, _WAIT_S[1])
         return loaded
 
     @staticmethod
@@ -432,7 +460,6 @@ class _Worker:
 
 
 _RESTING = "resting"
-_USABLE = (State.HIT, State.ABSENT, State.STALE)
 
 _workers: LRUCache[str, _Worker] = LRUCache(maxsize=64)
 

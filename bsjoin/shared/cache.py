@@ -99,7 +99,7 @@ class HostCache:
         return np.arange(first, first + count)
 
     def _touch(self, found: Found, ticks: Int64s, now_us: int) -> None:
-        used = np.isin(found.states, (State.HIT, State.ABSENT, State.STALE))
+        used = found.usable
         ids = found.ids[used]
         if len(ids):
             entries = found.view.entries(int(ids.max()) + 1)

@@ -70,6 +70,11 @@ class Found:
     first: Int64s
     counts: Int64s
 
+    @property
+    def usable(self) -> Bools:
+        """bool[m], whether the entry answers the key."""
+        return (self.states >= State.HIT) & (self.states <= State.STALE)
+
 
 def judge(view: Generation, ids: Int64s, count: int, bounds: Bounds, now_us: int) -> Found:
     """Say what entries are worth.
