@@ -445,6 +445,25 @@ def test_a_file_that_is_locked_is_a_fault_in_sqlite(tmp_path: Path) -> None:
     source.close()
 
 
+def test_a_look_up_uses_the_index_in_sqlite(tmp_path: Path) -> None:
+    database = SQLite(tmp_path)
+    database.run("CREATE TABLE t (a INTEGER, b TEXT, PRIMARY KEY (b, a))")
+    source = database.source(table="t")
+    plans = []
+    for asked in (by_type(source, a=[1, 2], b=["x", "y"]), by_type(source, b=["x"])):
+        source.lookup(asked)
+        connection = source._held[1]  # type: ignore[attr-defined]
+        statements: list[str] = []
+        connection.set_trace_callback(statements.append)
+        source.lookup(asked)
+        connection.set_trace_callback(None)
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {statements[0]}").fetchall()
+        plans.append(" ".join(row[3] for row in plan))
+    assert "SEARCH t USING COVERING INDEX sqlite_autoindex_t_1 (b=? AND a=?)" in plans[0]
+    assert "SEARCH t USING COVERING INDEX sqlite_autoindex_t_1 (b=?)" in plans[1]
+    source.close()
+
+
 def test_nothing_is_written_to_sqlite(tmp_path: Path) -> None:
     database = SQLite(tmp_path)
     database.run("CREATE TABLE t (a INTEGER)", "INSERT INTO t VALUES (1)")

@@ -131,22 +131,41 @@ class SQLite(Database):
     def _rows(
         self, connection: sqlite3.Connection, keys: pa.Table, columns: Sequence[Column]
     ) -> pa.Table:
-        values = [
-            spelling
-            for key in python_values(keys)  # NaN is bound as a null, which equals nothing
-            for spelling in itertools.product(*map(_spellings, key))
-        ]
+        # Without repetitions: 0.0 and -0.0 are one number here. NaN is bound as a null, which
+        # equals nothing.
+        values = list(
+            dict.fromkeys(
+                spelling
+                for key in python_values(keys)
+                for spelling in itertools.product(*map(_spellings, key))
+            )
+        )
         names = keys.column_names
-        tested = ", ".join(map(self._at, names))
         row = "(" + ", ".join("?" * len(names)) + ")"
-        head = f"SELECT {self._selected(columns)} FROM {self._from} WHERE ({tested}) IN (VALUES "
+        selected, source = self._selected(columns), self._from
+        if len(names) == 1:
+            head = f"SELECT {selected} FROM {source} WHERE {self._at(names[0])} IN (VALUES "
+            tail = ")"
+        else:
+            # SQLite finds no index for rows of values after IN. A cross join keeps its order.
+            given = [f"k{index}" for index in range(len(names))]
+            equal = [
+                f"{self._at(name)} = q.{key}" for name, key in zip(names, given, strict=True)
+            ] + [
+                f"{self._at(name)} = q.{key} COLLATE BINARY"
+                for name, key in zip(names, given, strict=True)
+                if pa.types.is_string(keys.column(name).type)
+            ]
+            head = f"WITH bsjoin_keys({', '.join(given)}) AS (VALUES "
+            tail = f") SELECT {selected} FROM bsjoin_keys AS q CROSS JOIN {source} "
+            tail += f"ON {' AND '.join(equal)}"
         at_once = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // len(names)
         found: list[tuple[Any, ...]] = []
         self._deadline = time.monotonic() + self.target.timeout_s
         try:
             for start in range(0, len(values), at_once):
                 part = values[start : start + at_once]
-                statement = head + ", ".join([row] * len(part)) + ")"
+                statement = head + ", ".join([row] * len(part)) + tail
                 found += connection.execute(statement, list(itertools.chain(*part)))
         finally:
             self._deadline = 0.0
