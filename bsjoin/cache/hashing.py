@@ -6,6 +6,7 @@ here, and the tests hold the two against each other.
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,6 +18,7 @@ __all__ = ["xxhash64"]
 
 _SEED = 42
 _LONG_DIGITS = 18
+_EXACT = decimal.Context(prec=76)
 
 
 def xxhash64(keys: Sequence[pa.Array]) -> NDArray[np.int64]:
@@ -48,7 +50,7 @@ def _bytes(column: pa.Array) -> list[bytes]:
     if pa.types.is_boolean(dtype):
         return [int(value).to_bytes(4, "little") for value in column.to_pylist()]
     if pa.types.is_decimal(dtype):
-        unscaled = [int(value.scaleb(dtype.scale)) for value in column.to_pylist()]
+        unscaled = [int(_EXACT.scaleb(value, dtype.scale)) for value in column.to_pylist()]
         if dtype.precision <= _LONG_DIGITS:
             return [value.to_bytes(8, "little", signed=True) for value in unscaled]
         # The shortest two's complement, as Java's BigInteger writes it.
