@@ -53,7 +53,9 @@ def sql(
             follows the question mark is libpq's), ``mysql://...`` or ``mariadb://...``. Special
             characters of a password must be percent-encoded. It appears in no message.
         table: its name, ``"schema.name"``, or the name's parts where they hold dots.
-        query: a SELECT in the table's place; it must keep the key's index usable.
+        query: a SELECT in the table's place; it must keep the key's index usable. Numbers of
+            PostgreSQL without declared digits are decimal(38, 18); before version 1.13 of the
+            ADBC driver, all decimals of a query are.
         schema: Arrow types for some columns or all, in place of the declared ones. SQLite
             needs it for columns without a declared type.
         unique: True or False: whether the key occurs once at most. None: what the database

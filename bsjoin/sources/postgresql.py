@@ -14,17 +14,13 @@ import pyarrow.compute as pc
 from bsjoin.sources.deadline import within
 from bsjoin.sources.dialect import Column, Database, Target
 from bsjoin.sources.drivers import driver
-from bsjoin.sources.types import DECIMAL, sparkable
+from bsjoin.sources.pgtypes import column_of, told_kinds
 
 __all__ = ["PostgreSQL"]
 
 T = TypeVar("T")
 
 _GRACE_S = 5.0  # for the server to end a statement that took too long by itself
-_NATIVE = {
-    "bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "name", "bytea",
-    "date", "timestamp", "timestamptz",
-}  # fmt: skip
 _TEXTS = {"text", "varchar", "name", "bpchar", "uuid"}
 _NUMBERS = {"int2", "int4", "int8", "float4", "float8", "numeric", "oid"}
 _TIMES = {"date", "timestamp", "timestamptz"}
@@ -113,11 +109,11 @@ class PostgreSQL(Database):
             if not (absent and source == self._from):
                 raise
         else:
-            kinds = _told_kinds(schema)
+            kinds = told_kinds(schema)
             if kinds is None:
                 kinds = self._asked_kinds(connection, source, schema.names)
             self._kinds.update(zip(schema.names, (kind for kind, _ in kinds), strict=True))
-            return [_column(field, *kind) for field, kind in zip(schema, kinds, strict=True)]
+            return [column_of(field, *kind) for field, kind in zip(schema, kinds, strict=True)]
         raise self._absent(connection)
 
     def _asked_kinds(
@@ -294,46 +290,6 @@ class PostgreSQL(Database):
         text = re.split(r"\s*Query was:", str(error), maxsplit=1)[0]
         state = getattr(error, "sqlstate", None)
         return " ".join(text.split()) + (f" (SQLSTATE {state})" if state else "")
-
-
-def _told_kinds(schema: pa.Schema) -> list[tuple[str, int]] | None:
-    """Name and modifier of every column's type, of drivers since 1.13."""
-    kinds = []
-    for field in schema:
-        metadata = field.metadata or {}
-        if b"POSTGRESQL:type" not in metadata:
-            return None
-        kind = bytes(metadata[b"POSTGRESQL:type"]).decode().strip("'")
-        modifier = bytes(metadata.get(b"POSTGRESQL:typmod", b"-1")).decode().strip("'")
-        kinds.append((kind, int(modifier)))
-    return kinds
-
-
-def _column(field: pa.Field, kind: str, modifier: int) -> Column:
-    if kind in _NATIVE:
-        return Column(field.name, sparkable(field.type), kind)
-    if kind == "oid":
-        return Column(field.name, pa.int64(), kind, "{}::int8")
-    if kind == "numeric":
-        return Column(field.name, _decimal(modifier), kind, "{}::text")
-    if kind.startswith("_"):
-        if kind[1:] in _NATIVE:
-            return Column(field.name, sparkable(field.type), kind)
-        item = DECIMAL if kind == "_numeric" else pa.string()
-        return Column(field.name, pa.list_(item), kind, "{}::text[]")
-    return Column(field.name, pa.string(), kind, "{}::text")
-
-
-def _decimal(modifier: int) -> pa.DataType:
-    """The type of numeric(p, s) from its modifier."""
-    if modifier < 4:
-        return DECIMAL
-    precision, scale = (modifier - 4) >> 16 & 0xFFFF, (modifier - 4) & 0x7FF
-    if scale >= 1024:  # eleven bits with a sign
-        precision, scale = precision + 2048 - scale, 0
-    if precision <= 38 and scale <= precision:
-        return pa.decimal128(precision, scale)
-    return DECIMAL
 
 
 def _between(values: pa.ChunkedArray, limits: tuple[int, int]) -> pa.ChunkedArray:
