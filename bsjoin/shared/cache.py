@@ -68,8 +68,7 @@ class HostCache:
             if not self.header.generation:
                 Generation.prepare(folder, 1, 0)
                 self.header.generation = 1
-            self.header.members += 1
-            self._membership = Membership(folder / "members", self.header.members)
+            self._join()
         self._generation: Generation | None = None
         self._seen = (0, 0)  # generation and number of entries as this process has mapped them
         self._recency = Recency()
@@ -118,12 +117,6 @@ class HostCache:
         self._seen = (number, count)
         return self._generation, count
 
-    def forget_view(self) -> None:
-        """Let go of the memory of an old generation; for a process that has nothing to do."""
-        generation = self._generation
-        if generation is not None and generation.number != self.header.generation:
-            self._generation = None
-
     def claim(
         self,
         hashes: Int64s,
@@ -144,6 +137,19 @@ class HostCache:
             What is known by now; ``MINE`` where the caller has to :meth:`put` or
             :meth:`release` soon. A claim ends with the process that made it.
         """
+        try:
+            return self._claim(hashes, keys, now_us, refresh=refresh)
+        except OSError as error:  # no memory: everybody asks for what it needs
+            self._complain(error)
+            with self._lock.shared():
+                view, count = self._view()
+            found = judge(view, view.find(hashes, keys, count)[0], count, self.bounds, now_us)
+            found.states[~found.usable] = State.MINE
+            return found
+
+    def _claim(
+        self, hashes: Int64s, keys: Sequence[pa.Array], now_us: int, *, refresh: bool
+    ) -> Found:
         with self._writing():
             self._compact_if_due(len(hashes))
             view, count = self._view()
@@ -219,15 +225,27 @@ class HostCache:
                 self._store(hashes, keys, counts, rows, sizes, ticks, now_us)
                 return self._evict(gone_before)
         except OSError as error:  # no memory: the answer is right without a cache, too
-            _log.warning("bsjoin: the cache in %s has no room (%s)", self._folder, error)
-            with contextlib.suppress(OSError):
-                self.release(hashes, keys)
+            self._complain(error)
+            self.release(hashes, keys)
             return 0
 
     def release(self, hashes: Int64s, keys: Sequence[pa.Array]) -> None:
         """Give up claims; what the keys were before is there again."""
-        with self._writing():
-            self._release(hashes, keys, restore=True)
+        try:
+            with self._writing():
+                self._release(hashes, keys, restore=True)
+        except OSError as error:
+            self._complain(error)
+            with self._lock.exclusive():
+                self._join()  # as somebody else: the claims are those of a process that is gone
+
+    def _complain(self, error: OSError) -> None:
+        _log.warning("bsjoin: the cache in %s has no room (%s)", self._folder, error)
+
+    def _join(self) -> None:
+        """Become a member of the cache; under the exclusive lock."""
+        self.header.members += 1
+        self._membership = Membership(self._folder / "members", self.header.members)
 
     def invalidate(self, hashes: Int64s | None, keys: Sequence[pa.Array]) -> int:
         """Forget some keys, or all; what is being asked for is not kept, either.
