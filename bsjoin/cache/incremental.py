@@ -437,7 +437,7 @@ class _Worker:
     ) -> dict[str, Any]:
         if not self.plan.reports:
             return {}
-        header, asking = self.cache.header, tally.asking
+        asking = tally.asking
         size = len(states)
         sample = self._random.integers(0, size, _SAMPLE) if size else np.zeros(0, np.int64)
         hottest = Counter(batch.hashes[sample].tolist()).most_common(_HOTTEST)
@@ -456,7 +456,8 @@ class _Worker:
             "n": len(sample),
         }
         figures = {name: value for name, value in figures.items() if value}
-        return {**figures, "rows": header.live_rows, "bytes": header.live_bytes, "at": header.ticks}
+        rows, held = self.cache.held()
+        return {**figures, "rows": rows, "bytes": held, "at": self.cache.header.ticks}
 
 
 _RESTING = "resting"

@@ -91,6 +91,11 @@ class HostCache:
         self._touch(found, ticks, now_us)
         return found
 
+    def held(self) -> tuple[int, int]:
+        """How many rows and bytes are in it; never what a writer has still to evict."""
+        with self._lock.shared():
+            return self.header.live_rows, self.header.live_bytes
+
     def ticks(self, count: int) -> Int64s:
         """The next places in the order of uses."""
         first = self.header.ticks
