@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: the figures of the full cache, as numbers, JSON and a picture."""
+"""``python -m benchmarks``: the figures that were promised, as numbers, JSON and pictures."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ import time
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from benchmarks import building, latency, memory, throughput
-from benchmarks.picture import draw
-from benchmarks.report import figures, printed
+from benchmarks import building, incremental, latency, memory, throughput
+from benchmarks.picture import draw, draw_incremental
+from benchmarks.report import Figure, figures, printed
 from benchmarks.session import spark_session
 
-PARTS = ("latency", "throughput", "memory", "building")
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FULL = ("latency", "throughput", "memory", "building")
+PARTS = (*FULL, "incremental")
 
 
 def main() -> int:
@@ -52,13 +56,61 @@ def main() -> int:
     if "building" in parts:
         print("Building the table", flush=True)
         measured["building"] = building.measure(spark, rows, folder, min(3, rounds))
+    results = figures(measured, sizes, rows)
+    if measured:
+        _record(options.out / "full_cache.json", started, measured, results)
+    if "latency" in measured:
+        medians = {
+            way: {size: statistics.median(ms) for size, ms in by_size.items()}
+            for way, by_size in measured["latency"].items()
+        }
+        draw(medians, options.out / "full_cache.png")
+    if "incremental" in parts:
+        results += _incremental(spark, options.out, folder, quick=options.quick)
+    print(printed(results, options.out))
+    return 0 if all(figure.reached for figure in results) else 1
+
+
+def _incremental(spark: SparkSession, out: Path, folder: Path, *, quick: bool) -> list[Figure]:
+    started = time.monotonic()
+    keys = 100_000 if quick else 1_000_000
+    print(f"Zipf streams over {keys:,} keys in PostgreSQL", flush=True)
+    measured = incremental.measure(
+        spark,
+        folder,
+        keys,
+        batch=keys,
+        batches=6 if quick else 10,
+        small=10_000,
+        rounds=1 if quick else 3,
+    )
+    shares = (0.001, 0.01, 0.05, 0.1, 0.2, 0.5)
+    rates = incremental.hit_rates(keys, keys if quick else 4 * keys, shares)
+    for z, by_share in rates.items():
+        shown = ", ".join(f"{share:.1%}: {rate:.1%}" for share, rate in by_share.items())
+        print(f"  z {z:<6} hit rate by share of the table that fits: {shown}")
+    results = incremental.figures(measured)
+    _record(out / "incremental.json", started, {"rates": measured, "hit_rates": rates}, results)
+    ways = measured[1.04]["ways"]
+    medians = {name: statistics.median(one["rate"] for one in runs) for name, runs in ways.items()}
+    medians[incremental.WARM] = statistics.median(one["warm"] for one in ways[incremental.LARGE])
+    flink = {
+        f"Flink, {name.removeprefix('bsjoin, ')}": rate
+        for (z, name), rate in incremental.FLINK.items()
+        if z == 1.04
+    }
+    draw_incremental(medians, {} if quick else flink, rates, out / "incremental.png")
+    return results
+
+
+def _record(file: Path, started: float, measured: Any, results: list[Figure]) -> None:
+    """Write what was measured, where and how, as JSON."""
     machine = {
         "cores": os.cpu_count(),
         "machine": platform.machine(),
         "python": platform.python_version(),
         **{name: version(name) for name in ("pyspark", "pyarrow", "numpy", "bsjoin")},
     }
-    results = figures(measured, sizes, rows)
     record = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": "python -m benchmarks " + " ".join(sys.argv[1:]),
@@ -67,15 +119,7 @@ def main() -> int:
         "figures": [figure.to_json() for figure in results],
         "measured": measured,
     }
-    (options.out / "full_cache.json").write_text(json.dumps(record, indent=1))
-    if "latency" in measured:
-        medians = {
-            way: {size: statistics.median(ms) for size, ms in by_size.items()}
-            for way, by_size in measured["latency"].items()
-        }
-        draw(medians, options.out / "full_cache.png")
-    print(printed(results, options.out))
-    return 0 if all(figure.reached for figure in results) else 1
+    file.write_text(json.dumps(record, indent=1))
 
 
 if __name__ == "__main__":

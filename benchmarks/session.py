@@ -11,7 +11,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["add_batch_ms", "spark_session", "timed_s"]
+__all__ = ["JDBC_DRIVER", "add_batch_ms", "spark_session", "timed_s"]
+
+JDBC_DRIVER = Path("/usr/share/java/postgresql.jar")  # Debian's libpostgresql-jdbc-java
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -29,6 +31,7 @@ def spark_session(memory: str = "6g") -> SparkSession:
         .config("spark.sql.shuffle.partitions", str(os.cpu_count() or 2))
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.memory", memory)
+        .config("spark.driver.extraClassPath", str(JDBC_DRIVER))
         .config("spark.sql.streaming.numRecentProgressUpdates", "1000")
         .getOrCreate()
     )
