@@ -8,14 +8,13 @@ a time; the others wait for it.
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from bsjoin.cache.asking import Asker, Figures
 from bsjoin.cache.hashing import xxhash64
 from bsjoin.cache.matching import canonical, distinct, owners
 from bsjoin.errors import DuplicateKeyError, LookupFailedError, SourceError
-from bsjoin.shared import Found, HostCache, Slots, State, cache_folder
+from bsjoin.shared import Found, HostCache, Slots, State, cache_folder, only_one
 
 __all__ = ["answer", "answers"]
 
@@ -397,20 +396,16 @@ class _Worker:
                 self.cache.invalidate(xxhash64(columns), columns)
             header.controls = number + 1
 
-    def _warm_up(self, lock: Any) -> None:
+    def _warm_up(self, lock: Path) -> None:
         """Load the keys to begin with, once on this host."""
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not self.cache.header.warm:
-                self._load_keys(self._warm_keys())
+        with only_one(lock) as alone:
+            # Who is not alone asks for what it needs, as ever, while another process loads.
+            if alone and not self.cache.header.warm:
+                try:
+                    self._load_keys(self._warm_keys())
+                except LookupFailedError as error:
+                    _log.warning("bsjoin: warming up failed: %s", error)
                 self.cache.header.warm = 1
-        except BlockingIOError:
-            pass  # another process is at it; what is needed meanwhile is asked for as ever
-        except LookupFailedError as error:
-            _log.warning("bsjoin: warming up failed: %s", error)
-        finally:
-            os.close(descriptor)
 
     def _warm_keys(self) -> pa.Table:
         warm_up = self.plan.warm_up

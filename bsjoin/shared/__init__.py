@@ -6,7 +6,7 @@ that filled it and costs the host its size once, whatever the number of processe
 """
 
 from bsjoin.shared.cache import HostCache
-from bsjoin.shared.locks import Slots
+from bsjoin.shared.locks import Slots, only_one
 from bsjoin.shared.places import cache_folder, remove_at_exit
 from bsjoin.shared.worth import Bounds, Found, State
 
@@ -17,5 +17,6 @@ __all__ = [
     "Slots",
     "State",
     "cache_folder",
+    "only_one",
     "remove_at_exit",
 ]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["HostLock", "Membership", "Slots"]
+try:
+    import fcntl
+except ImportError:  # Windows; Full needs none of this
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["HostLock", "Membership", "Slots", "only_one"]
 
 _WAIT_S = 0.005
 
@@ -23,6 +27,8 @@ class HostLock:
     """
 
     def __init__(self, path: Path):
+        if fcntl is None:
+            raise OSError("bsjoin's incremental cache needs flock, which Windows has not; use Full")
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._thread = threading.Lock()
 
@@ -148,6 +154,16 @@ class Slots:
             return True
         fcntl.flock(self._wanted, fcntl.LOCK_UN)
         return False
+
+
+@contextlib.contextmanager
+def only_one(path: Path) -> Iterator[bool]:
+    """Tell whether this process is the only one inside, for as long as it is inside."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        yield _locked(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _locked(descriptor: int) -> bool:
