@@ -1,0 +1,153 @@
+"""Many workers of a host share one cache: they ask once, hold it once, and survive each other."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import worker_checks
+from cache_runs import planes
+from cache_samples import Model, until
+from pyspark.sql import SparkSession
+
+import bsjoin
+from bsjoin import Incremental
+
+TESTS = Path(__file__).resolve().parent
+
+pytestmark = pytest.mark.slow
+
+
+def environment() -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        # What the session of the tests leaves in the environment of its own process.
+        if name not in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_REMOTE")
+    }
+    kept["PYTHONPATH"] = os.pathsep.join([str(TESTS.parent), str(TESTS)])
+    kept["PYSPARK_PYTHON"] = sys.executable
+    return kept
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | None]:
+    """Run all checks in one process: what failed in each."""
+    folder = tmp_path_factory.mktemp("workers")
+    done = subprocess.run(
+        [sys.executable, str(TESTS / "worker_checks.py"), str(folder)],
+        env=environment(),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    lines = [line for line in done.stdout.splitlines() if line.startswith('{"check"')]
+    assert done.returncode == 0, done.stderr[-5_000:]
+    return {outcome["check"]: outcome["failure"] for outcome in map(json.loads, lines)}
+
+
+@pytest.mark.parametrize("check", worker_checks.CHECKS)
+def test_four_workers_share_a_cache(outcomes: dict[str, str | None], check: str) -> None:
+    if outcomes[check]:
+        pytest.fail(f"{check} failed with four workers:\n{outcomes[check]}", pytrace=False)
+
+
+def test_two_workers_ask_for_every_key_once(spark: SparkSession, tmp_path: Path) -> None:
+    worker_checks.every_key_is_asked_for_once(spark, tmp_path, workers=2)
+
+
+APPLICATION = """
+import sys
+from pathlib import Path
+import bsjoin, bsjoin._spark.ask
+from bsjoin import Incremental
+from cache_runs import planes
+from cache_samples import Model
+from worker_checks import session
+
+def told(token, base, remove=bsjoin._spark.ask.remove_at_exit):
+    print("token", token, flush=True)
+    remove(token, base)
+
+bsjoin._spark.ask.remove_at_exit = told
+folder = Path(sys.argv[1])
+spark = session("local[2]")
+stream = spark.range(3).toDF("k")
+for place in (folder / "cache", None):
+    source = Model(folder / "model", planes([1, 2]))
+    cache = Incremental(max_rows=10, folder=place)
+    assert bsjoin.join(stream, source, "k", cache=cache).count() == 2
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+@contextmanager
+def application(folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """An application with two caches, and their names; it waits for a line before it ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", APPLICATION, str(folder)],
+        env=environment(),
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    tokens = []
+    with process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("token"):
+                tokens.append(line.split()[1])
+            if line.startswith("ready"):
+                break
+        try:
+            assert len(tokens) == 2
+            yield process, tokens
+        finally:
+            process.kill()
+
+
+def there(folder: Path, tokens: list[str]) -> list[Path]:
+    """The folders of caches, in a folder that was given and where they are by default."""
+    places = (folder / "cache", Path("/dev/shm"), Path("/tmp"))
+    found = [place / f"bsjoin-cache-{token}" for place in places for token in tokens]
+    return [path for path in found if path.exists()]
+
+
+def test_the_caches_of_an_application_go_when_it_ends(tmp_path: Path) -> None:
+    with application(tmp_path) as (process, tokens):
+        assert len(there(tmp_path, tokens)) == 2
+        assert all(path.stat().st_mode & 0o77 == 0 for path in there(tmp_path, tokens))
+        process.communicate("\n", timeout=60)
+        assert process.returncode == 0
+        until(lambda: not there(tmp_path, tokens), "the end of its caches", 20)
+
+
+def test_the_caches_of_a_killed_application_go_with_the_next_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with application(tmp_path) as (process, tokens):
+        model = Model(tmp_path / "model", planes([1]))
+
+        def join() -> list[Path]:
+            for place in (tmp_path / "cache", None):
+                cache = Incremental(max_rows=10, folder=place)
+                stream = spark.range(3).toDF("k")
+                assert bsjoin.join(stream, model, "k", cache=cache).count() == 1
+            return there(tmp_path, tokens)
+
+        assert len(join()) == 2  # not while it lives
+        process.send_signal(signal.SIGKILL)
+        process.wait(30)
+        # Its Java process and its workers end a moment later.
+        until(lambda: not join(), "the end of its caches")

@@ -1,0 +1,314 @@
+"""What :mod:`test_incremental_workers` runs in a process of its own: a session of four workers.
+
+A session of the tests has two, and Spark repeats no failed task in it. This is a program: it
+prints one JSON line for each check, with the traceback where it failed.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from cache_runs import planes
+from cache_samples import Model, until
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from spark_samples import cycles, write_parquet
+
+import bsjoin
+from bsjoin import Incremental
+from bsjoin.shared import Bounds, HostCache
+
+Check = Callable[[SparkSession, Path], None]
+
+WORKERS = 4
+KEYS, ABSENT = 30_000, 7  # every seventh key is not in the table
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+def numbers() -> pa.Table:
+    """A row for most keys; its value is ten times the key."""
+    keys = np.array([key for key in range(KEYS) if key % ABSENT])
+    return pa.table({"k": keys, "v": 10 * keys})
+
+
+def zipf(seed: int, size: int) -> np.ndarray[Any, Any]:
+    """Keys of which few are frequent and many are rare."""
+    return np.random.default_rng(seed).zipf(1.2, size) % KEYS
+
+
+def run(
+    spark: SparkSession,
+    folder: Path,
+    source: Model,
+    micro_batches: Sequence[Any],
+    workers: int,
+    cache: Incremental,
+) -> list[bsjoin.CycleProgress]:
+    """Join micro-batches, each split among the workers, and check what comes out."""
+    files = folder / "stream"
+    for number, keys in enumerate(micro_batches):
+        for part, some in enumerate(np.array_split(keys, workers)):
+            path = files / f"{number:03d}-{part}.parquet"
+            write_parquet(path, k=pa.array(some, pa.int64()))
+            os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    reader = spark.readStream.schema("k long").option("maxFilesPerTrigger", workers)
+    joined = bsjoin.join(reader.parquet(str(files)), source, "k", how="left", cache=cache)
+    sums: dict[int, list[Any]] = {}
+
+    def keep(batch: DataFrame, number: int) -> None:
+        sums[number] = list(
+            batch.agg(
+                F.count("*"), F.count("v"), F.sum("v"), F.sum(F.expr("v - 10 * k")),
+            ).first()
+            or []
+        )  # fmt: skip
+
+    writer = joined.writeStream.foreachBatch(keep).trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
+    query.awaitTermination()
+    assert len(sums) == len(micro_batches)
+    for number, keys in enumerate(micro_batches):
+        there = keys[keys % ABSENT != 0]
+        assert sums[number] == [len(keys), len(there), int(10 * there.sum()), 0]
+    return cycles(query)
+
+
+def every_key_is_asked_for_once(spark: SparkSession, folder: Path, workers: int = WORKERS) -> None:
+    """Whichever worker a task lands on: at most 1.05 times as many keys as there are."""
+    source = Model(folder / "model", numbers())
+    micro_batches = [zipf(seed, 10_000) for seed in range(6)]
+    figures = run(spark, folder, source, micro_batches, workers, Incremental(max_rows=1_000_000))
+    distinct = len(np.unique(np.concatenate(micro_batches)))
+    asked = sum(source.times.values())
+    assert len(source.times) == distinct
+    assert asked <= 1.05 * distinct, (asked, distinct)
+    assert sum(cycle.cache.keys_asked for cycle in figures if cycle.cache) == asked
+    assert len({look_up.pid for look_up in source.asked}) > 1, "one worker asked for everything"
+
+
+def memory_does_not_grow_with_the_workers(spark: SparkSession, folder: Path) -> None:
+    sizes = []
+    for workers in (1, WORKERS):
+        own = folder / str(workers)
+        source = Model(own / "model", numbers())
+        keys = [np.arange(0, KEYS, 2), np.arange(KEYS)]
+        cache = Incremental(max_rows=1_000_000, folder=own / "cache")
+        run(spark, own, source, keys, workers, cache)
+        sizes.append(taken(own / "cache"))
+    assert sizes[1] <= 1.3 * sizes[0], sizes
+
+
+def a_bound_in_bytes_holds_for_all_workers_together(spark: SparkSession, folder: Path) -> None:
+    source = Model(folder / "model", numbers(), max_keys=2_000)
+    most = 1_000_000
+    keys = [np.random.default_rng(seed).integers(0, KEYS, 10_000) for seed in range(4)]
+    cache = Incremental(max_bytes=most, folder=folder / "cache")
+    figures = run(spark, folder, source, keys, WORKERS, cache)
+    held = [cycle.cache.bytes for cycle in figures if cycle.cache]
+    assert 0.9 * most < held[-1] <= most
+    assert max(held) <= most
+    # Rows are small here: what died and what was asked for is there until it is tidied up,
+    # and 4,096 entries in any case.
+    assert taken(folder / "cache") <= 3 * most + 4_096 * 128, taken(folder / "cache")
+    opened(folder / "cache", pa.int64(), Bounds(max_bytes=most))._check()
+
+
+def taken(folder: Path) -> int:
+    """Bytes that the files of a folder take."""
+    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+
+
+def opened(folder: Path, value: pa.DataType, bounds: Bounds) -> HostCache:
+    """The only cache in a folder, as one more process."""
+    (path,) = folder.glob("bsjoin-cache-*")
+    return HostCache(path, [pa.int64()], [value], bounds, exact=True)
+
+
+class Background:
+    """An action in a thread of its own; what it gave."""
+
+    def __init__(self, action: Callable[[], Any]):
+        self._results: list[Any] = []
+        self._thread = threading.Thread(target=lambda: self._results.append(action()))
+        self._thread.start()
+
+    def result(self) -> Any:
+        self._thread.join(120)
+        assert self._results, "it failed, or did not end"
+        return self._results[0]
+
+
+def parts(spark: SparkSession, keys: Sequence[int], workers: int = WORKERS) -> DataFrame:
+    """Each of the keys in each of so many tasks."""
+    listed = F.array(*(F.lit(key).cast("long") for key in keys))
+    return spark.range(0, workers, 1, workers).select(F.explode(listed).alias("k"))
+
+
+def workers_that_want_the_same_keys_ask_once(spark: SparkSession, folder: Path) -> None:
+    source = Model(folder / "model", planes(range(20)))
+    cache = Incremental(max_rows=1_000, folder=folder / "cache")
+    joined = bsjoin.join(parts(spark, range(30)), source, "k", how="left", cache=cache)
+    with source.held():
+        action = Background(joined.collect)
+        until(lambda: source.begun, "a look-up")
+        until(lambda: len(list(folder.glob("cache/*/members/*"))) == WORKERS, "the workers")
+    found = sorted(tuple(row) for row in action.result())
+    assert found == sorted((k, "v1" if k < 20 else None) for k in range(30) for _ in range(4))
+    assert len(source.asked) == 1
+
+
+def a_cold_start_does_not_flood_the_source(spark: SparkSession, folder: Path) -> None:
+    for most in (1, 2):
+        source = Model(folder / str(most), planes(range(4_000)), max_keys=50)
+        cache = Incremental(max_rows=10_000, max_connections=most)
+        stream = spark.range(0, 4_000, 1, WORKERS).toDF("k")
+        joined = bsjoin.join(stream, source, "k", cache=cache)
+        assert joined.count() == 4_000
+        asked = source.asked
+        assert len(source.times) == sum(source.times.values()) == 4_000
+        assert len({look_up.pid for look_up in asked}) > 1
+        for look_up in asked:
+            together = {
+                other.pid for other in asked if other.begin_s <= look_up.begin_s < other.end_s
+            }
+            assert len(together) <= most, together
+
+
+class Lethal(Model):
+    """A model that lets a worker die by SIGKILL where a file says, once."""
+
+    def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
+        from bsjoin.shared import cache, generation
+
+        armed = self.folder / "armed"
+        places = {
+            "rows": (generation.Columns, "append"),
+            "entries": (generation.Generation, "append"),
+            "slots": (generation.Generation, "link"),
+            "figures": (cache.HostCache, "_account"),
+            "old entries": (cache.HostCache, "_kill"),
+            "eviction": (cache.HostCache, "_evict"),
+            "compaction": (cache.HostCache, "_compact"),
+            "switch": (cache.Header, "start"),
+        }
+        if armed.exists():
+            owner, name = places[armed.read_text()]
+            method = getattr(owner, name)
+
+            @functools.wraps(method)
+            def dying(*arguments: Any, **named: Any) -> Any:
+                result = method(*arguments, **named)
+                if armed.exists():
+                    armed.unlink()
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return result
+
+            setattr(owner, name, dying)
+        return super().lookup(keys, columns)
+
+
+def a_worker_killed_while_it_writes_breaks_nothing(spark: SparkSession, folder: Path) -> None:
+    """At every place where it can be; Spark runs its task again."""
+    names = (
+        "rows",
+        "entries",
+        "slots",
+        "figures",
+        "old entries",
+        "eviction",
+        "compaction",
+        "switch",
+    )
+    for number, place in enumerate(names):
+        own = folder / str(number)
+        source = Lethal(own / "model", planes(range(10_000)), max_keys=300)
+        bounds = Bounds(max_rows=2_000)
+        cache = Incremental(max_rows=2_000, folder=own / "cache")
+        stream = spark.range(0, 12_000, 1, WORKERS).toDF("k")
+        joined = bsjoin.join(stream, source, "k", how="left", cache=cache)
+        checked = joined.agg(F.count("*"), F.count("v"), F.countDistinct("k"), F.max("v"))
+        wanted = (12_000, 10_000, 12_000, "v1")
+        (source.folder / "armed").write_text(place)
+        assert tuple(checked.first() or ()) == wanted, place
+        assert not (source.folder / "armed").exists(), f"nobody was killed at {place}"
+        there = opened(own / "cache", pa.string(), bounds)
+        there.release(np.zeros(0, np.int64), [pa.array([], pa.int64())])  # what a writer tidies
+        there._check()
+        assert tuple(checked.first() or ()) == wanted, f"{place}, once more"
+        there._check()
+
+
+def a_worker_killed_while_it_asks_lets_another_ask(spark: SparkSession, folder: Path) -> None:
+    source = Model(folder / "model", planes(range(20)))
+    cache = Incremental(max_rows=1_000, folder=folder / "cache")
+    joined = bsjoin.join(parts(spark, range(30)), source, "k", how="left", cache=cache)
+    with source.held():
+        action = Background(joined.collect)
+        (asking,) = until(lambda: source.begun, "a look-up")
+        until(lambda: len(list(folder.glob("cache/*/members/*"))) == WORKERS, "the workers")
+        os.kill(asking, signal.SIGKILL)
+        until(lambda: len(source.begun) > 1, "another worker")
+    found = sorted(tuple(row) for row in action.result())
+    assert found == sorted((k, "v1" if k < 20 else None) for k in range(30) for _ in range(4))
+    assert len(source.asked) == 1
+    assert asking not in {look_up.pid for look_up in source.asked}
+    opened(folder / "cache", pa.string(), Bounds(max_rows=1_000))._check()
+
+
+CHECKS: dict[str, Check] = {
+    check.__name__: check
+    for check in (
+        every_key_is_asked_for_once,
+        memory_does_not_grow_with_the_workers,
+        a_bound_in_bytes_holds_for_all_workers_together,
+        workers_that_want_the_same_keys_ask_once,
+        a_cold_start_does_not_flood_the_source,
+        a_worker_killed_while_it_writes_breaks_nothing,
+        a_worker_killed_while_it_asks_lets_another_ask,
+    )
+}
+
+
+def session(master: str) -> SparkSession:
+    builder = SparkSession.builder.master(master)
+    for key, value in {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def main(folder: Path, names: Sequence[str]) -> None:
+    spark = session(f"local[{WORKERS},8]")
+    for name in names or CHECKS:
+        own = folder / name
+        own.mkdir()
+        failure = None
+        try:
+            CHECKS[name](spark, own)
+        except BaseException:
+            failure = traceback.format_exc()
+        print(json.dumps({"check": name, "failure": failure}), flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])
