@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from stored_tables import numbered, put, store
 
 from bsjoin._plan import LookupPlan, Shape
-from bsjoin.cache import full
+from bsjoin.cache import answers, full, notes
 from bsjoin.errors import VersionGoneError
 from bsjoin.store import Home, Manifest, versions
 
@@ -28,7 +29,7 @@ def _forget() -> Iterator[None]:
     """What one test has opened is not there for the next."""
     yield
     full._tables.clear()
-    full._notes.clear()
+    notes._notes.clear()
 
 
 @pytest.fixture
@@ -51,8 +52,15 @@ def stored(home: Home, cuts: tuple[int, ...] = (), *, once: bool = False) -> Man
 
 
 def plan_of(home: Home, shape: Shape, **changes: Any) -> LookupPlan:
-    given = {"version": 1, "columns": ("text", "number"), "row_type": ROW, **changes}
-    return LookupPlan(label="1:k", home=home, epoch=100, shape=shape, **given)
+    given = {
+        "label": "1:k",
+        "version": 1,
+        "columns": ("text", "number"),
+        "row_type": ROW,
+        "epoch": 100,
+        **changes,
+    }
+    return LookupPlan(home=home, shape=shape, reports=given["version"] is None, **given)
 
 
 def answered(plan: LookupPlan, hashes: list[int | None], time_us: int | None = None) -> pa.Array:
@@ -104,7 +112,7 @@ def test_runs_say_where_the_rows_lie_and_gather_fetches_them(
     result = answered(plan, PROBES)
     runs = [run and (run["first"], run["count"]) for run in result.to_pylist()]
     assert runs == [(1, 3), None, (0, 1), None, (4, 1), (1, 3)]
-    assert result.type == full.RUN_TYPE
+    assert result.type == answers.RUN_TYPE
 
     first, count = pa.array([1, 3, 0, 0, 4]), pa.array([2, 1, 0, 1, 1])
     lists = full.gather(plan, None, first, count)
@@ -220,7 +228,7 @@ def test_a_table_built_anew_at_the_same_path_is_another_table(home: Home) -> Non
         home.remove(folder)
     put(home, numbered(home, 7), 1, 900)
     row_type = pa.struct([pa.field("c0", pa.int64())])
-    new = LookupPlan("2:k", home, 900, None, ("v",), "row", row_type)
+    new = plan_of(home, "row", epoch=900, version=None, columns=("v",), row_type=row_type)
     assert value_at(new, 950) == 7
 
 
@@ -229,28 +237,31 @@ def test_a_note_reports_once_what_was_looked_up_since_the_last(home: Home) -> No
     plan = plan_of(home, "row", version=None)
     answered(plan, [1, 2], time_us=500)
     answered(plan, [1], time_us=500)
-    (first, *others) = full.note(plan, 3).to_pylist()
-    assert first["ns"] > 0
-    assert first["version"] == 1
+    (first, *others) = notes.fetch(plan.label, 3).to_pylist()
+    reported = json.loads(f"[{first}]")
+    assert len(reported) == 2
+    for one in reported:
+        assert one["ns"] > 0
+        assert one["version"] == 1
     assert others == [None, None]
-    again = full.note(plan, 2)
+    again = notes.fetch(plan.label, 2)
     assert again.to_pylist() == [None, None]
-    assert again.type == full.NOTE_TYPE
+    assert again.type == pa.string()
 
 
 def test_notes_of_two_joins_are_kept_apart(home: Home) -> None:
     stored(home, once=True)
     one = plan_of(home, "row", version=None)
-    other = LookupPlan("2:k", home, 100, None, one.columns, "row", ROW)
+    other = plan_of(home, "row", version=None, label="2:k")
     answered(one, [1], time_us=500)
-    assert full.note(other, 1).to_pylist() == [None]
-    assert full.note(one, 1).to_pylist()[0]["version"] == 1
+    assert notes.fetch(other.label, 1).to_pylist() == [None]
+    assert json.loads(notes.fetch(one.label, 1)[0].as_py())["version"] == 1
 
 
 def test_a_note_of_nothing_is_empty(home: Home) -> None:
     plan = plan_of(home, "row")
-    assert len(full.note(plan, 0)) == 0
-    assert full.note(plan, 0).type == full.NOTE_TYPE
+    assert len(notes.fetch(plan.label, 0)) == 0
+    assert notes.fetch(plan.label, 0).type == pa.string()
 
 
 def test_a_plan_travels_small_and_compares_equal(home: Home) -> None:
