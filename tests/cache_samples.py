@@ -19,9 +19,10 @@ import pyarrow as pa
 import pyarrow.ipc
 from pyspark import cloudpickle
 
+from bsjoin.errors import SourceError
 from bsjoin.sources import Source
 
-__all__ = ["Asked", "Model", "Readable", "until"]
+__all__ = ["Asked", "Model", "Readable", "Wrong", "until"]
 
 # Workers do not import the folder of the tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -174,6 +175,21 @@ class Readable(Model):
         """As many as there are, or as many as a file says."""
         told = self.folder / "size"
         return int(told.read_text()) if told.exists() else len(self._read())
+
+
+class Wrong(Model):
+    """A model whose answers are not what they should be."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.drops: str | None = None
+        self.refuses = False
+
+    def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
+        found = super().lookup(keys, columns)
+        if self.refuses:
+            raise SourceError("no such table; asking again cannot help")
+        return found if self.drops is None else found.drop_columns([self.drops])
 
 
 def _append(path: Path, line: str) -> None:
