@@ -7,21 +7,26 @@ each check, with the traceback where it failed.
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
 import threading
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from cache_runs import database_of_planes
+from cache_samples import Model
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import rows, write_parquet
 
 import bsjoin
 import bsjoin.table
-from bsjoin import BatchTable, Full
+from bsjoin import BatchTable, Full, Incremental, sources
 from bsjoin._spark import session as session_module
 
 HOWS = ("inner", "left", "semi", "anti")
@@ -162,6 +167,68 @@ def a_source_is_read_again_while_a_stream_runs(spark: SparkSession, folder: Path
                 thread.join(timeout=30)
 
 
+def a_source_is_asked_for_the_keys_that_occur(spark: SparkSession, folder: Path) -> None:
+    table = pa.table({"id": pa.array([1, 2, 2], pa.int64()), "v": ["a", "b", None]})
+    source = Model(folder / "model", table)
+    stream = spark.sql("SELECT * FROM VALUES (1), (2), (2), (null), (9) AS t(k)")
+    batch = spark.sql("SELECT * FROM VALUES (1L, 'a'), (2L, 'b'), (2L, null) AS t(id, v)")
+    cache = Incremental(max_rows=100)
+    for how in HOWS:
+        right = batch.withColumnRenamed("id", "k")
+        own = stream.join(right, "k", how)
+        ours = bsjoin.join(stream, source, {"k": "id"}, how=how, cache=cache)
+        assert rows(ours) == rows(own), how
+    assert source.times == {1: 4, 2: 4, 9: 4}
+
+
+def a_stream_asks_a_database(spark: SparkSession, folder: Path) -> None:
+    source = sources.sql(database_of_planes(folder), table="planes")
+    files = folder / "stream"
+    write_parquet(files / "0.parquet", k=pa.array([1, 2, 2, None, 99], pa.int64()))
+    stream = spark.readStream.schema("k long").parquet(str(files))
+    cache = Incremental(max_rows=100, warm_up=[1, 3])
+    joined = bsjoin.join(stream, source, {"k": "id"}, how="left", cache=cache, select=["name"])
+    query = joined.writeStream.format("memory").queryName("connect_asks").start()
+    try:
+        query.processAllAvailable()
+        with closing(sqlite3.connect(folder / "planes.db")) as connection, connection:
+            connection.execute("UPDATE planes SET name = 'new'")
+        source.invalidate([2])
+        write_parquet(files / "1.parquet", k=pa.array([1, 2, 3, 99], pa.int64()))
+        query.processAllAvailable()
+        found = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
+        assert [(c.rows_in, c.rows_out, c.hits, c.mode) for c in found] == [
+            (5, 5, 3, "incremental"),
+            (4, 4, 3, "incremental"),
+        ]
+        caches = [cycle.cache for cycle in found if cycle.cache]
+        assert [(c.hits, c.negative_hits, c.misses, c.keys_asked) for c in caches] == [
+            (1, 0, 3, 2),
+            (2, 1, 1, 1),
+        ]
+        first = [(1, "plane 1"), (2, "plane 2"), (2, "plane 2"), (None, None), (99, None)]
+        second = [(1, "plane 1"), (2, "new"), (3, "plane 3"), (99, None)]
+        found_rows = map(tuple, spark.table("connect_asks").collect())
+        assert Counter(found_rows) == Counter([*first, *second])
+    finally:
+        query.stop()
+
+
+def a_small_database_is_read_whole(spark: SparkSession, folder: Path) -> None:
+    source = sources.sql(database_of_planes(folder), table="planes")
+    stream = spark.range(8, 12).withColumnRenamed("id", "k")
+    joined = bsjoin.join(stream, source, {"k": "id"}, how="left", select=["name"])
+    assert rows(joined) == [(8, "plane 8"), (9, "plane 9"), (10, None), (11, None)]
+
+
+def a_source_that_fails_says_so(spark: SparkSession, folder: Path) -> None:
+    source = Model(folder / "model", pa.table({"k": [1]}))
+    source.fail()
+    cache = Incremental(max_rows=100, retries=1, pause="1 ms")
+    with pytest.raises(Exception, match="LookupFailedError"):
+        bsjoin.join(spark.range(2).toDF("k"), source, cache=cache, how="semi").collect()
+
+
 def errors_come_at_the_call(spark: SparkSession, folder: Path) -> None:
     stream, batch = table_of(spark, 1), table_of(spark, 2)
     with pytest.raises(bsjoin.errors.ColumnError, match="'kk'"):
@@ -194,6 +261,10 @@ CHECKS: dict[str, Check] = {
         an_unchanged_source_is_not_built_again,
         a_stream_follows_its_table,
         a_source_is_read_again_while_a_stream_runs,
+        a_source_is_asked_for_the_keys_that_occur,
+        a_stream_asks_a_database,
+        a_small_database_is_read_whole,
+        a_source_that_fails_says_so,
         errors_come_at_the_call,
     )
 }

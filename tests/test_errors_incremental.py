@@ -1,0 +1,329 @@
+"""What is wrong with an incremental join is said by the call: the value, the rule, what to do."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from cache_runs import planes
+from cache_samples import Model, Readable
+from pyspark.sql import SparkSession
+
+import bsjoin
+from bsjoin import BatchTable, Full, Incremental, sources
+from bsjoin.errors import (
+    ArgumentError,
+    BSJoinError,
+    ColumnError,
+    KeyTypeError,
+    SourceError,
+)
+from bsjoin.sources.control import Control, controls, key_table, register
+from bsjoin.store import Home
+
+CACHE = Incremental(max_rows=10)
+
+
+def says(error: pytest.ExceptionInfo[BaseException], *parts: str) -> None:
+    message = str(error.value)
+    assert isinstance(error.value, BSJoinError)
+    for part in parts:
+        assert part in message, f"{part!r} is not in: {message}"
+
+
+# The options
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ({}, ["needs max_rows= or max_bytes=", "without a bound"]),
+        ({"ttl": 5}, ["needs max_rows= or max_bytes="]),
+        *(
+            ({"max_rows": value}, [f"max_rows={value!r}", "a whole number of 1 or more"])
+            for value in (0, -1, 1.5, "10", True)
+        ),
+        *(
+            ({"max_rows": 1, "retries": value}, [f"retries={value!r}", "of 0 or more"])
+            for value in (-1, 2.0, "3", False)
+        ),
+        *(
+            ({"max_rows": 1, "max_connections": value}, [f"max_connections={value!r}", "1 or more"])
+            for value in (0, -5, 1.0)
+        ),
+        *(
+            ({"max_bytes": value}, [f"max_bytes={value!r}", '"512 MB"'])
+            for value in (0, 1023, "12", "1 XB", "MB", "-5 MB", "1 B", 2.5e9, True, [])
+        ),
+        *(
+            ({"max_rows": 1, name: value}, [f"{name}={value!r}", "above zero"])
+            for name in ("ttl", "idle_ttl", "negative_ttl", "pause", "rest")
+            for value in (0, -1, dt.timedelta(0))
+        ),
+        ({"max_rows": 1, "ttl": 1, "stale": 0}, ["stale=0", "above zero"]),
+        *(
+            ({"max_rows": 1, name: value}, [name, repr(value)])
+            for name in ("ttl", "idle_ttl", "negative_ttl", "pause", "rest")
+            for value in ("soon", "5 parsecs", [], float("nan"))
+        ),
+        ({"max_rows": 1, "negative": 1}, ["negative=1", "True or False"]),
+        (
+            {"max_rows": 1, "negative": False, "negative_ttl": 5},
+            ["negative_ttl", "no meaning with negative=False"],
+        ),
+        ({"max_rows": 1, "stale": 5}, ["stale= needs ttl="]),
+        ({"max_rows": 1, "on_error": "nul"}, ["on_error='nul'", "Did you mean 'null'"]),
+        ({"max_rows": 1, "on_error": None}, ["on_error=None", "'fail'"]),
+        ({"max_rows": 1, "folder": ""}, ["folder=''", "give a folder"]),
+        ({"max_rows": 1, "control": 5}, ["control=5", "give a folder"]),
+    ],
+)
+def test_a_value_out_of_range_is_refused_when_the_options_are_made(
+    options: dict[str, Any], parts: list[str]
+) -> None:
+    with pytest.raises(ArgumentError) as error:
+        Incremental(**options)
+    says(error, *parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        (1024, 1024), ("1 KiB", 1024), ("2 kb", 2000), ("512 MB", 512 * 10**6),
+        ("1.5 GiB", 3 << 29), (" 2tb ", 2 * 10**12), ("4096 B", 4096), ("1 TiB", 1 << 40),
+    ],
+)  # fmt: skip
+def test_bytes_are_given_as_numbers_or_texts(text: int | str, number: int) -> None:
+    assert Incremental(max_bytes=text).most_bytes == number
+
+
+def test_options_are_frozen_given_by_name_and_compared() -> None:
+    options = Incremental(max_rows=5, ttl="10 minutes", warm_up=[1, 2])
+    assert options.ttl_s == 600
+    assert options.most_bytes is None
+    assert options == Incremental(max_rows=5, ttl="10 minutes", warm_up=[1, 2])
+    assert hash(options) == hash(dataclasses.replace(options))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        options.max_rows = 6
+    with pytest.raises(TypeError):
+        Incremental(5)
+    both = Incremental(max_rows=1, max_bytes="1 MB", stale=1, negative_ttl=dt.timedelta(seconds=1))
+    assert (both.max_rows, both.most_bytes, both.ttl_s) == (1, 10**6, None)
+
+
+# Keys that are given: for a warm-up, or to be forgotten
+
+ONE = pa.schema([("k", pa.int64())])
+TWO = pa.schema([("k", pa.int64()), ("day", pa.date32())])
+DAY = dt.date(2026, 11, 21)
+
+
+@pytest.mark.parametrize(
+    ("keys", "schema", "parts"),
+    [
+        (5, ONE, ["keys=5", "give a list of keys"]),
+        ("12", ONE, ["keys='12'", "give a list of keys"]),
+        (b"12", ONE, ["give a list of keys"]),
+        (None, ONE, ["keys=None"]),
+        (["a"], ONE, ["the keys are k (int64)", "does not fit"]),
+        ([1.5], ONE, ["the keys are k (int64)"]),
+        ([2**63], ONE, ["the keys are k (int64)"]),
+        ([(1, 2)], ONE, ["(1, 2) is not a key of ['k']", "give one value"]),
+        ([{"x": 1}], ONE, ["{'x': 1} lacks one of the key columns ['k']"]),
+        ([1], TWO, ["1 is not a key of ['k', 'day']", "a tuple of 2 values"]),
+        ([(1,)], TWO, ["a tuple of 2 values"]),
+        ([(1, DAY, 3)], TWO, ["a tuple of 2 values"]),
+        ([(DAY, 1)], TWO, ["k (int64), day (date32[day])"]),
+        ([{"k": 1}], TWO, ["lacks one of the key columns ['k', 'day']"]),
+        (pa.table({"k": [1]}), TWO, ["the table lacks the key column 'day'"]),
+        (pa.table({"k": ["x"], "day": [DAY]}), TWO, ["does not fit"]),
+    ],
+    ids=str,
+)
+def test_keys_of_another_type_or_number_of_columns_are_refused(
+    keys: Any, schema: pa.Schema, parts: list[str]
+) -> None:
+    with pytest.raises(ArgumentError) as error:
+        key_table(keys, schema, "keys")
+    says(error, *parts)
+
+
+@pytest.mark.parametrize(
+    ("keys", "schema", "rows"),
+    [
+        ([], ONE, []),
+        ((1, 2), ONE, [(1,), (2,)]),
+        ({1, None}, ONE, [(1,)]),
+        (range(2), ONE, [(0,), (1,)]),
+        ([(1,), {"k": 2}, 3], ONE, [(1,), (2,), (3,)]),
+        ([(1, DAY), [2, DAY], {"day": DAY, "k": 3, "x": 0}], TWO, [(n, DAY) for n in (1, 2, 3)]),
+        ([(None, DAY), (1, None), (1, DAY)], TWO, [(1, DAY)]),
+        (pa.table({"x": [0], "day": [DAY], "k": pa.array([7], pa.int8())}), TWO, [(7, DAY)]),
+        (["1.50"], pa.schema([("k", pa.string())]), [("1.50",)]),
+        ([Decimal("1.5")], pa.schema([("k", pa.decimal128(5, 2))]), [(Decimal("1.50"),)]),
+    ],
+    ids=str,
+)
+def test_keys_are_given_in_several_forms(
+    keys: Any, schema: pa.Schema, rows: list[tuple[Any, ...]]
+) -> None:
+    table = key_table(keys, schema, "keys")
+    assert table.schema.equals(schema)
+    assert list(zip(*table.to_pydict().values(), strict=True)) == rows
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Model:
+    """A model that one join asks, by two columns."""
+    model = Model(tmp_path / "model", planes([1]))
+    register(model.token, Control(Home.of(tmp_path / "control"), TWO))
+    return model
+
+
+def test_only_keys_of_a_source_that_a_join_asks_can_be_forgotten(
+    tmp_path: Path, asked: Model
+) -> None:
+    other = Model(tmp_path / "other", planes([1]))
+    actions: list[Callable[[], None]] = [lambda: other.invalidate([1]), other.invalidate_all]
+    for action in actions:
+        with pytest.raises(ArgumentError) as error:
+            action()
+        says(error, "no incremental join of this application asks", "given to bsjoin.join")
+    with pytest.raises(ArgumentError, match="a tuple of 2 values"):
+        asked.invalidate([1])
+    (control,) = controls(asked.token)
+    assert control.last() == 0
+    asked.invalidate([(1, DAY)])
+    asked.invalidate_all()
+    assert [number for number, _ in control.since(0)] == [1, 2]
+    assert control.since(0)[0][1].to_pylist() == [{"k": 1, "day": DAY}]
+    assert control.since(1) == [(2, None)]
+
+
+# The call of a join
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Model:
+    return Model(tmp_path / "model", planes([1, 2]))
+
+
+def test_a_table_that_is_no_source_cannot_be_asked_for_keys(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    df = spark.range(3).toDF("k")
+    table = BatchTable.build(df, on="k", path=tmp_path / "table")
+    for batch in (df, table):
+        with pytest.raises(ArgumentError) as error:
+            bsjoin.join(df, batch, "k", cache=CACHE)
+        says(
+            error,
+            "cache=Incremental(...)",
+            type(batch).__name__,
+            "bsjoin.sources.sql",
+            "bsjoin.Full",
+        )
+
+
+def test_a_cache_is_one_of_three(spark: SparkSession, model: Model) -> None:
+    for cache in ("full", None, Incremental, 5):
+        with pytest.raises(ArgumentError) as error:
+            bsjoin.join(spark.range(3).toDF("k"), model, "k", cache=cache)
+        says(error, "cache=", "'auto'", "bsjoin.Full(...)", "bsjoin.Incremental(...)")
+
+
+def test_columns_that_a_source_has_not_are_named(spark: SparkSession, model: Model) -> None:
+    stream = spark.range(3).selectExpr("id AS k", "id AS v", "id AS n")
+    cases: list[tuple[dict[str, Any], list[str]]] = [
+        ({"on": "kk"}, ["'kk'"]),
+        ({"on": {"k": "kk"}}, ["'kk'", "Did you mean 'k'"]),
+        ({"on": {"kk": "k"}}, ["the stream", "'kk'"]),
+        ({"on": "k", "select": ["w"]}, ["select", "'w'"]),
+        ({"on": "k", "suffix": ""}, ["'v'"]),
+        ({"on": "n"}, ["'n'", repr(model)]),
+    ]
+    for arguments, parts in cases:
+        with pytest.raises(ColumnError) as error:
+            bsjoin.join(stream, model, cache=CACHE, **arguments)
+        says(error, *parts)
+    for arguments, part in (
+        ({"on": []}, "on=[]"),
+        ({"on": "k", "how": "outer"}, "'outer'"),
+        ({"on": "k", "how": "semi", "select": ["v"]}, "select"),
+    ):
+        with pytest.raises(ArgumentError) as error:
+            bsjoin.join(stream, model, cache=CACHE, **arguments)
+        says(error, part)
+    with pytest.raises(ArgumentError) as error:
+        bsjoin.join(stream.select("n"), model, cache=CACHE)
+    says(error, "on=None", "['n']", "['k', 'v']")
+
+
+def test_a_source_with_a_name_twice_or_an_unknown_type_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    stream = spark.range(3).toDF("k")
+    for name in ("k", "K"):
+        schema = pa.schema([("k", pa.int64()), (name, pa.int64())])
+        twice = Model(tmp_path / name, pa.table([[1], [2]], schema))
+        with pytest.raises(ColumnError) as error:
+            bsjoin.join(stream, twice, "k", cache=CACHE)
+        says(error, "2 columns called", "'k'")
+    schema = pa.schema([("k", pa.int64()), ("at", pa.month_day_nano_interval())])
+    source = Model(tmp_path / "m", schema.empty_table())
+    with pytest.raises(ColumnError) as error:
+        bsjoin.join(stream, source, "k", cache=CACHE)
+    says(error, "'at'", "month_day_nano_interval", "Spark does not know")
+
+
+@pytest.mark.parametrize(
+    ("stream", "table"),
+    [
+        ("'a'", pa.int64()), ("1", pa.string()), ("date'2026-01-01'", pa.timestamp("us")),
+        ("timestamp'2026-01-01'", pa.timestamp("us")), ("1", pa.float64()),
+        ("true", pa.int8()), ("array(1)", pa.list_(pa.int32())), ("X'00'", pa.string()),
+        ("'a' COLLATE UTF8_LCASE", pa.string()),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_key_types_that_do_not_compare_exactly_are_refused(
+    spark: SparkSession, tmp_path: Path, stream: str, table: pa.DataType
+) -> None:
+    source = Readable(tmp_path / "model", pa.schema([("key", table)]).empty_table())
+    left = spark.range(1).selectExpr(f"{stream} AS k")
+    for cache in (CACHE, Full(), "auto"):
+        with pytest.raises(KeyTypeError) as error:
+            bsjoin.join(left, source, {"k": "key"}, cache=cache)
+        says(error, "'k'", "'key'", "Cast")
+
+
+def test_keys_to_warm_up_with_are_checked_by_the_call(spark: SparkSession, model: Model) -> None:
+    stream = spark.range(3).toDF("k")
+    for warm_up, part in ((["a"], "k (int64)"), ([(1, 2)], "give one value"), (5, "warm_up=5")):
+        cache = Incremental(max_rows=5, warm_up=warm_up)
+        with pytest.raises(ArgumentError) as error:
+            bsjoin.join(stream, model, "k", cache=cache)
+        says(error, "warm_up", part)
+    assert not model.begun
+
+
+def test_a_source_that_cannot_be_reached_is_an_error_of_the_call(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = sources.sql(f"sqlite:///{tmp_path}/absent.db", table="planes")
+    with pytest.raises(SourceError) as error:
+        bsjoin.join(spark.range(3).toDF("k"), source, "k", cache=CACHE)
+    says(error, "absent.db", "there is no file")
+
+
+def test_a_streaming_table_is_refused_whatever_the_cache(spark: SparkSession, model: Model) -> None:
+    stream = spark.readStream.format("rate").load().selectExpr("value AS k")
+    with pytest.raises(ArgumentError):
+        bsjoin.join(model, stream, "k", cache=CACHE)
+    assert bsjoin.join(stream, model, "k", cache=CACHE).isStreaming
