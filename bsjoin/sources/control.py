@@ -98,13 +98,21 @@ def key_table(keys: Any, schema: pa.Schema, argument: str) -> pa.Table:
     else:
         columns = _columns(keys, names, argument)
     try:
-        arrays = [pa.array(c, dtype) for c, dtype in zip(columns, schema.types, strict=True)]
+        arrays = [_array(c, dtype) for c, dtype in zip(columns, schema.types, strict=True)]
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(
             f"{argument}: the keys are {', '.join(f'{f.name} ({f.type})' for f in schema)}, and "
             f"a value does not fit: {error}"
         ) from error
     return pa.Table.from_arrays(arrays, schema=schema).drop_null()
+
+
+def _array(values: list[Any], dtype: pa.DataType) -> pa.Array:
+    array = pa.array(values, dtype)
+    if pa.types.is_integer(dtype) and array.to_pylist() != values:
+        lost = next(v for v, kept in zip(values, array.to_pylist(), strict=True) if v != kept)
+        raise ValueError(f"{lost!r} is no whole number")  # Arrow cuts its fraction off
+    return array
 
 
 def _columns(keys: Any, names: Sequence[str], argument: str) -> list[list[Any]]:
