@@ -97,7 +97,7 @@ def test_the_figures_of_a_cache_are_exact(feed: Feed, model: Model) -> None:
     third = run.last()
     assert figures(third, *COUNTS) == (3, 1, 0, 0, 0, 0, 5, 0)
     assert (third.hit_rate, third.load_ms_p99, third.bytes) == (1, 0, second.bytes)
-    assert (third.failed_rows, third.stale_rows) == (0, 0)
+    assert (third.failed_keys, third.stale_rows) == (0, 0)
 
     last = cycles(run.query)[-1]
     assert (last.rows_in, last.rows_out, last.hits, last.misses, last.matches) == (4, 5, 3, 1, 4)

@@ -36,7 +36,7 @@ class CacheProgress:
         load_ms_p95: their 95th percentile.
         load_ms_p99: their 99th percentile.
         retries: repetitions of look-ups that failed.
-        failed_rows: keys that were treated as not found since the source did not answer
+        failed_keys: keys that were treated as not found since the source did not answer
             (``on_error="null"``).
         stale_rows: rows that were given outdated rows of the source.
         evictions: keys that had to make room.
@@ -55,7 +55,7 @@ class CacheProgress:
     load_ms_p95: float
     load_ms_p99: float
     retries: int
-    failed_rows: int
+    failed_keys: int
     stale_rows: int
     evictions: int
     rows: int
@@ -216,7 +216,7 @@ def _cache(notes: Sequence[dict[str, Any]]) -> CacheProgress:
         load_ms_p95=p95,
         load_ms_p99=p99,
         retries=total("retry"),
-        failed_rows=total("fail"),
+        failed_keys=total("fail"),
         stale_rows=total("stale"),
         evictions=total("evict"),
         rows=max((note["rows"] for note in notes), default=0),
