@@ -3,6 +3,33 @@
 Pure numpy: nothing here knows of Spark, of files or of Arrow.
 """
 
+from bsjoin.index.encoding import GREATEST, LEAST, add_saturated, codes, floats, reach
 from bsjoin.index.hash import HashIndex
+from bsjoin.index.intervals import IntervalIndex
+from bsjoin.index.levels import level, levels
+from bsjoin.index.nearest import later_float, later_int, nearest
+from bsjoin.index.random_skiplist import RandomSkipList
+from bsjoin.index.ranges import expand, pairs
+from bsjoin.index.skiplist import SkipList
+from bsjoin.index.sorted_rows import SortedRows
 
-__all__ = ["HashIndex"]
+__all__ = [
+    "GREATEST",
+    "LEAST",
+    "HashIndex",
+    "IntervalIndex",
+    "RandomSkipList",
+    "SkipList",
+    "SortedRows",
+    "add_saturated",
+    "codes",
+    "expand",
+    "floats",
+    "later_float",
+    "later_int",
+    "level",
+    "levels",
+    "nearest",
+    "pairs",
+    "reach",
+]

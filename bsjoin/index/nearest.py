@@ -1,0 +1,166 @@
+"""As-of: for each probe the one row of its slice that is nearest in value.
+
+Rows are sorted by (group, value); the candidates are the last row before the probe and the first
+behind it, found by :class:`bsjoin.index.SortedRows`. Which rows are near enough comes in as two
+codes (:func:`bsjoin.index.reach`), so a tolerance needs no subtraction of codes. Which of two
+candidates is nearer is asked of a function, because codes of floats, or ranks, have an order but
+no distances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bsjoin.index.encoding import floats
+from bsjoin.index.sorted_rows import SortedRows
+
+__all__ = ["DIRECTIONS", "Direction", "Later", "later_float", "later_int", "nearest"]
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Float64s = NDArray[np.float64]
+
+Direction = Literal["backward", "forward", "nearest"]
+DIRECTIONS = ("backward", "forward", "nearest")
+Later = Callable[[Int64s, Int64s, Int64s], Bools]
+"""Given positions of probes, rows before them and rows behind: is the row behind the nearer?"""
+
+
+def later_int(values: Int64s, probes: Int64s) -> Later:
+    """Compare distances of integers, days or microseconds: exact, without overflow.
+
+    Args:
+        values: int64[n], the rows' codes.
+        probes: int64[m], the probes' codes.
+    """
+
+    def later(positions: Int64s, before: Int64s, behind: Int64s) -> Bools:
+        point = probes.take(positions).view(np.uint64)
+        back = point - values.take(before).view(np.uint64)
+        ahead = values.take(behind).view(np.uint64) - point
+        return np.asarray(ahead < back)
+
+    return later
+
+
+def later_float(values: Int64s, probes: Int64s) -> Later:
+    """Compare distances of floats, in double: as in the contract where infinities take part.
+
+    Args:
+        values: int64[n], the rows' codes.
+        probes: int64[m], the probes' codes.
+    """
+
+    def later(positions: Int64s, before: Int64s, behind: Int64s) -> Bools:
+        point = floats(probes.take(positions))
+        back = _gap(point, floats(values.take(before)))
+        ahead = _gap(floats(values.take(behind)), point)
+        both = np.flatnonzero(np.isinf(back) & np.isinf(ahead))
+        if both.size:
+            # Between finite values a distance may be too large for a double: half of it is not.
+            half = point[both] / 2
+            back[both] = _gap(half, floats(values.take(before[both])) / 2)
+            ahead[both] = _gap(floats(values.take(behind[both])) / 2, half)
+        return np.asarray(ahead < back)
+
+    return later
+
+
+def _gap(above: Float64s, below: Float64s) -> Float64s:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(above == below, 0.0, above - below)
+
+
+def nearest(
+    rows: SortedRows,
+    probes: Int64s,
+    lows: Int64s | None = None,
+    highs: Int64s | None = None,
+    *,
+    direction: Direction = "backward",
+    exact: bool = True,
+    reach: tuple[Int64s, Int64s] | None = None,
+    later: Later | None = None,
+) -> Int64s:
+    """Find at most one row for each probe.
+
+    Args:
+        rows: the rows, sorted by (group, value).
+        probes: int64[m], codes of the points.
+        lows: int64[m], first row of each probe's slice; default 0.
+        highs: int64[m], one past its last row; default the number of rows.
+        direction: ``"backward"`` for the last row that is not behind the probe, ``"forward"`` for
+            the first that is not before it, ``"nearest"`` for the nearer of the two; where both
+            are equally near, the earlier. (On one side of the probe the order alone decides, so
+            a value next to an infinity is nearer to it than one farther off.)
+        exact: whether a row at the probe's own value counts.
+        reach: the least and the greatest code that a row may have (:func:`bsjoin.index.reach`):
+            the tolerance. Floats need it for ``"nearest"`` without tolerance, too: NaN is at no
+            distance to anything.
+        later: tells which of two rows is nearer; for ``"nearest"``. Default
+            :func:`later_int`, over the codes.
+
+    Returns:
+        int64[m]: the row, or -1. Among rows with equal values in a slice it is the first.
+
+    Raises:
+        ValueError: for another direction.
+
+    Complexity: that of two or three searches.
+
+    Example:
+        >>> rows = SortedRows.build(np.array([10, 20, 20, 30]))
+        >>> nearest(rows, np.array([5, 25, 30])).tolist()
+        [-1, 1, 3]
+    """
+    if direction not in DIRECTIONS:
+        raise ValueError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
+    low = np.zeros(len(probes), np.int64) if lows is None else lows
+    high = np.full(len(probes), rows.rows) if highs is None else highs
+    if not rows.rows:
+        return np.full(len(probes), -1)
+    before = behind = None
+    if direction != "forward":
+        before = rows.search(probes, "right" if exact else "left", low, high) - 1
+        before[before < low] = -1
+        if reach is not None:
+            _drop(before, rows.values.take(before, mode="clip") < reach[0])
+            # Nothing is in reach of NaN, not even an equal value.
+            _drop(before, reach[0] > reach[1])
+        _first_of_equals(rows, before, low, high)
+    if direction != "backward":
+        behind = rows.search(probes, "left" if exact else "right", low, high)
+        behind[behind >= high] = -1
+        if reach is not None:
+            _drop(behind, rows.values.take(behind, mode="clip") > reach[1])
+            _drop(behind, reach[0] > reach[1])
+    if before is None or behind is None:
+        found = before if behind is None else behind
+        assert found is not None
+        return found
+    best = np.where(before < 0, behind, before)
+    two = np.flatnonzero((before >= 0) & (behind >= 0))
+    if two.size:
+        decide = later or later_int(rows.values, probes)
+        ahead = two[decide(two, before[two], behind[two])]
+        best[ahead] = behind[ahead]
+    return best
+
+
+def _drop(found: Int64s, wrong: Bools) -> None:
+    found[wrong] = -1
+
+
+def _first_of_equals(rows: SortedRows, found: Int64s, low: Int64s, high: Int64s) -> None:
+    """Go back, in place, to the first row of the slice that has the same value."""
+    earlier = np.flatnonzero(found > low)
+    at = found[earlier]
+    values = rows.values.take(at)
+    again = rows.values.take(at - 1) == values
+    earlier, values = earlier[again], values[again]
+    if earlier.size:
+        found[earlier] = rows.search(values, "left", low[earlier], high[earlier])
