@@ -7,7 +7,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -76,21 +76,29 @@ class Asker:
         begun = time.perf_counter()
         with self._connected():
             try:
-                return self._ask(keys, columns, figures)
+                return self._repeatedly(
+                    lambda: self._source.lookup(keys, columns),
+                    f"a look-up of {keys.num_rows} keys",
+                    figures,
+                )
             finally:
                 figures.asked += keys.num_rows
                 figures.ms.append((time.perf_counter() - begun) * 1e3)
 
     def keys_of(self, query: str, columns: Sequence[str]) -> pa.Table:
-        """The keys that a query yields."""
+        """The keys that a query yields; again and again if need be, as for :meth:`ask`."""
         with self._connected():
-            return self._source.keys_of(query, columns)
+            return self._repeatedly(
+                lambda: self._source.keys_of(query, columns), "the query for keys", Figures()
+            )
 
-    def _ask(self, keys: pa.Table, columns: Sequence[str], figures: Figures) -> pa.Table:
+    def _repeatedly(
+        self, question: Callable[[], pa.Table], what: str, figures: Figures
+    ) -> pa.Table:
         patience = self._patience
         for attempt in range(patience.retries + 1):
             try:
-                return self._source.lookup(keys, columns)
+                return question()
             except BSJoinError:
                 self._source.close()
                 raise
@@ -98,8 +106,8 @@ class Asker:
                 self._source.close()
                 if attempt == patience.retries:
                     raise LookupFailedError(
-                        f"{self._source!r} did not answer a look-up of {keys.num_rows} keys, nor "
-                        f"its {patience.retries} repetitions: {type(fault).__name__}: {fault}. "
+                        f"{self._source!r} did not answer {what}, nor its {patience.retries} "
+                        f"repetitions: {type(fault).__name__}: {fault}. "
                         "Spark runs a failed micro-batch again when the query is started again; "
                         "on_error= of bsjoin.Incremental says what to do instead of failing"
                     ) from None
