@@ -74,7 +74,7 @@ def test_a_query_survives_faults_that_pass(feed: Feed, model: Model) -> None:
     assert figures(run.last(), *COUNTS) == (0, 0, 2, 1, 2, 0, 2, 3)
     model.fail(1)
     assert run.turn(1, 3).rows == [(1, "v1"), (3, "v1")]
-    assert figures(run.last(), "retries", "failed_rows", "stale_rows") == (1, 0, 0)
+    assert figures(run.last(), "retries", "failed_keys", "stale_rows") == (1, 0, 0)
 
 
 def test_a_failed_micro_batch_is_run_again_and_nothing_is_lost_or_doubled(
@@ -113,10 +113,10 @@ def test_null_treats_keys_as_not_found_and_does_not_keep_that(feed: Feed, model:
         (None, None), (1, "v1"), (3, None), (3, None), (9, None),
     ]  # fmt: skip
     assert figures(run.last(), "hits", "negative_hits", "misses") == (1, 0, 3)
-    assert figures(run.last(), "failed_rows", "retries", "rows") == (2, 1, 1)
+    assert figures(run.last(), "failed_keys", "retries", "rows") == (2, 1, 1)
     model.heal()
     turns(run, 1, 3, 9, last=[(1, "v1"), (3, "v1"), (9, None)])
-    assert figures(run.last(), "failed_rows", "rows") == (0, 3)
+    assert figures(run.last(), "failed_keys", "rows") == (0, 3)
 
 
 def test_a_source_that_failed_is_left_alone_for_a_while(feed: Feed, model: Model) -> None:
@@ -125,7 +125,7 @@ def test_a_source_that_failed_is_left_alone_for_a_while(feed: Feed, model: Model
     for keys in ((1,), (2, 3), (1, 9)):
         assert run.turn(*keys).rows == [(key, None) for key in keys]
         assert len(model.begun) == 3
-    assert figures(run.last(), "failed_rows", "lookups", "rows") == (2, 0, 0)
+    assert figures(run.last(), "failed_keys", "lookups", "rows") == (2, 0, 0)
 
 
 def test_null_matches_nothing_in_every_join_type(
@@ -154,7 +154,7 @@ def test_stale_uses_outdated_rows_and_fails_for_keys_it_never_saw(feed: Feed, mo
     model.fail()
     for _ in range(2):
         assert run.turn(1, 1, 9).rows == [(1, "v1"), (1, "v1"), (9, None)]
-        assert figures(run.last(), "misses", "stale_rows", "failed_rows") == (3, 2, 0)
+        assert figures(run.last(), "misses", "stale_rows", "failed_keys") == (3, 2, 0)
     model.put(planes([1, 9], 2))
     model.heal()
     turns(run, 1, 9, last=[(1, "v2"), (9, "v2")])
@@ -170,6 +170,22 @@ def test_stale_uses_outdated_rows_and_fails_for_keys_it_never_saw(feed: Feed, mo
     run = Run(feed, joined(feed, model, **options))
     run.query.processAllAvailable()
     assert feed.results[feed.added - 1] == [(1, "v2"), (3, None), (4, None)]
+
+
+@pytest.mark.parametrize("warm_up", [[1, 3], "[1, 3]"], ids=["list", "query"])
+def test_a_warm_up_that_fails_is_repeated_and_then_left_out(
+    feed: Feed, model: Model, warm_up: Any, tmp_path: Path
+) -> None:
+    model.fail(2)
+    run = Run(feed, joined(feed, model, warm_up=warm_up, retries=2, pause="1 ms"))
+    assert run.turn(1, 3).rows == [(1, "v1"), (3, "v1")]
+    assert figures(run.last(), *COUNTS[:4]) == (2, 0, 0, 0)
+    run.query.stop()
+    model.fail(3)
+    feed = Feed(feed.spark, tmp_path / "again")
+    run = Run(feed, joined(feed, model, warm_up=warm_up, retries=2, pause="1 ms"))
+    assert run.turn(1, 3).rows == [(1, "v1"), (3, "v1")]
+    assert figures(run.last(), *COUNTS[:4]) == (0, 0, 2, 1)
 
 
 def hanging(folder: Path, times: int) -> Callable[[pa.Table], pa.Table]:
