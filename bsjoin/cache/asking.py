@@ -131,6 +131,15 @@ class Asker:
                 if self._slots.is_wanted():
                     self._give_back()
 
+    def close(self) -> None:
+        """Give the connection back, unless it is in use."""
+        if self._busy.acquire(blocking=False):
+            try:
+                if self._slots.is_held:
+                    self._give_back()
+            finally:
+                self._busy.release()
+
     def _give_back(self) -> None:
         self._source.close()
         self._slots.release()

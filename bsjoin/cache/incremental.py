@@ -103,6 +103,7 @@ class _Worker:
         self.cache = HostCache(folder, plan.keys.types, types, plan.bounds, exact=plan.exact)
         slots = Slots(folder / "slots", plan.patience.max_connections)
         asker = Asker(plan.source, plan.patience, slots)
+        self.close = asker.close
         self._loader = Loader(plan, self.cache, asker)
         self.upkeep = Upkeep(plan, self.cache, asker, self._loader)
         self._random = np.random.default_rng()
@@ -163,7 +164,16 @@ class _Worker:
         return {**figures, "rows": rows, "bytes": held, "at": self.cache.header.ticks}
 
 
-_workers: LRUCache[str, _Worker] = LRUCache(maxsize=64)
+class _Workers(LRUCache[str, _Worker]):
+    """Of the joins that this process has worked for lately; each holds some forty open files."""
+
+    def popitem(self) -> tuple[str, _Worker]:
+        token, worker = super().popitem()
+        worker.close()
+        return token, worker
+
+
+_workers = _Workers(maxsize=16)
 
 
 def _worker(plan: SourcePlan) -> _Worker:

@@ -29,7 +29,7 @@ class HostLock:
     def __init__(self, path: Path):
         if fcntl is None:
             raise OSError("bsjoin's incremental cache needs flock, which Windows has not; use Full")
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._descriptor = _opened(path)
         self._thread = threading.Lock()
 
     def __del__(self) -> None:
@@ -73,8 +73,7 @@ class Membership:
         self.number = number
         self._folder = folder
         folder.mkdir(mode=0o700, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        self._descriptor = os.open(folder / str(number), flags, 0o600)
+        self._descriptor = _opened(folder / str(number))
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
     def __del__(self) -> None:
@@ -109,15 +108,14 @@ class Slots:
 
     def __init__(self, folder: Path, count: int):
         folder.mkdir(mode=0o700, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        self._files = [os.open(folder / str(number), flags, 0o600) for number in range(count)]
-        self._wanted = os.open(folder / "wanted", flags, 0o600)
+        self._paths = [folder / str(number) for number in range(count)]
+        self._wanted = _opened(folder / "wanted")
         self._held: int | None = None
 
     def __del__(self) -> None:
         with contextlib.suppress(OSError, AttributeError):
-            for descriptor in (*self._files, self._wanted):
-                os.close(descriptor)
+            self.release()
+            os.close(self._wanted)
 
     @property
     def is_held(self) -> bool:
@@ -136,16 +134,18 @@ class Slots:
             fcntl.flock(self._wanted, fcntl.LOCK_UN)
 
     def _try(self) -> bool:
-        for descriptor in self._files:
+        for path in self._paths:
+            descriptor = _opened(path)
             if _locked(descriptor):
                 self._held = descriptor
                 return True
+            os.close(descriptor)
         return False
 
     def release(self) -> None:
         """Give the permit back."""
         if self._held is not None:
-            fcntl.flock(self._held, fcntl.LOCK_UN)
+            os.close(self._held)
             self._held = None
 
     def is_wanted(self) -> bool:
@@ -159,11 +159,15 @@ class Slots:
 @contextlib.contextmanager
 def only_one(path: Path) -> Iterator[bool]:
     """Tell whether this process is the only one inside, for as long as it is inside."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = _opened(path)
     try:
         yield _locked(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def _locked(descriptor: int) -> bool:
