@@ -268,6 +268,20 @@ def a_worker_killed_while_it_asks_lets_another_ask(spark: SparkSession, folder: 
     opened(folder / "cache", pa.string(), Bounds(max_rows=1_000))._check()
 
 
+def many_joins_use_up_neither_files_nor_connections(spark: SparkSession, folder: Path) -> None:
+    """Such as one in every micro-batch: a worker lets go of those that it has not used lately."""
+    source = Model(folder / "model", planes(range(20)))
+    stream = spark.range(30).toDF("k").coalesce(1)
+    for _ in range(60):
+        joined = bsjoin.join(stream, source, "k", cache=Incremental(max_rows=1_000))
+        assert joined.count() == 20
+    workers = {look_up.pid for look_up in source.asked}
+    held = [Path(f"/proc/{pid}/fd") for pid in workers if Path(f"/proc/{pid}/fd").is_dir()]
+    assert held
+    for descriptors in held:
+        assert len(list(descriptors.iterdir())) < 500
+
+
 CHECKS: dict[str, Check] = {
     check.__name__: check
     for check in (
@@ -278,6 +292,7 @@ CHECKS: dict[str, Check] = {
         a_cold_start_does_not_flood_the_source,
         a_worker_killed_while_it_writes_breaks_nothing,
         a_worker_killed_while_it_asks_lets_another_ask,
+        many_joins_use_up_neither_files_nor_connections,
     )
 }
 
