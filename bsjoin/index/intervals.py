@@ -13,7 +13,7 @@ with everything below it, so a long interval among short ones costs its own path
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -97,6 +97,27 @@ class IntervalIndex:
         lasts[empty] = LEAST
         return cls(SortedRows.build(starts, slices), _tree(lasts), np.flatnonzero(empty), closed)
 
+    @classmethod
+    def concat(cls, parts: Sequence[IntervalIndex], starts: SortedRows) -> IntervalIndex:
+        """Join the indexes of neighbouring runs of rows; no slice may be in two of them.
+
+        Args:
+            parts: one or more, in the order of their rows, all with the same ``closed``.
+            starts: the starts of all rows.
+
+        Raises:
+            ValueError: where the parts do not agree.
+
+        Complexity: O(n).
+        """
+        closed = parts[0].closed
+        offsets = np.cumsum([0, *(part.rows for part in parts)])
+        if any(part.closed != closed for part in parts) or offsets[-1] != starts.rows:
+            raise ValueError("the parts differ in closed, or have other rows than the starts")
+        tree = _tree(np.concatenate([part.tree[: part.rows] for part in parts]))
+        shifted = [part.empty + offset for part, offset in zip(parts, offsets, strict=False)]
+        return cls(starts, tree, np.concatenate(shifted), closed)
+
     @property
     def rows(self) -> int:
         """How many rows the index covers."""
@@ -108,7 +129,7 @@ class IntervalIndex:
         lows: Int64s | None = None,
         highs: Int64s | None = None,
         *,
-        max_pairs: int = 1 << 20,
+        max_pairs: int = 1 << 16,
         visits: Int64s | None = None,
     ) -> Iterator[tuple[Int64s, Int64s]]:
         """All intervals that contain a point.
@@ -141,7 +162,7 @@ class IntervalIndex:
         highs: Int64s | None = None,
         *,
         missing_ends: Bools | None = None,
-        max_pairs: int = 1 << 20,
+        max_pairs: int = 1 << 16,
         visits: Int64s | None = None,
     ) -> Iterator[tuple[Int64s, Int64s]]:
         """All intervals that share a point with the probe's interval.
@@ -201,12 +222,18 @@ class IntervalIndex:
                 if visits is not None:
                     visits += np.bincount(probes, minlength=len(visits))
                 late = levels[level - 1].take(nodes, axis=0) >= least.take(probes)[:, None]
-                parents, children = np.nonzero(late)
+                children = np.flatnonzero(late)
+                parents = children >> _BITS
+                doubtful = None
+                if len(children) > 2 * len(nodes):
+                    # With many answers it pays to see that only the first and the last node of
+                    # a probe have children outside its range.
+                    edge = nodes == firsts.take(probes) >> _BITS * level
+                    edge |= nodes == (stops.take(probes) - 1) >> _BITS * level
+                    doubtful = np.flatnonzero(edge.take(parents))
                 probes = probes.take(parents)
-                nodes = (nodes.take(parents) << _BITS) + children
-                shift = _BITS * (level - 1)
-                inside = nodes >= firsts.take(probes) >> shift
-                inside &= nodes <= (stops.take(probes) - 1) >> shift
+                nodes = (nodes.take(parents) << _BITS) + (children & (_FAN - 1))
+                inside = _inside(level - 1, probes, nodes, firsts, stops, doubtful)
                 probes, nodes = probes[inside], nodes[inside]
                 if level > 1:
                     if len(probes):
@@ -288,3 +315,23 @@ def _roots(
     last >>= _BITS * level
     positions, nodes = expand(first, last - first + 1)
     return level, probes.take(positions), nodes
+
+
+def _inside(
+    level: int,
+    probes: Int64s,
+    nodes: Int64s,
+    firsts: Int64s,
+    stops: Int64s,
+    doubtful: Int64s | None,
+) -> Bools:
+    """Which nodes have rows in their probe's range; ``doubtful`` names those to look at."""
+    if doubtful is not None:
+        inside = np.ones(len(nodes), np.bool_)
+        at = probes.take(doubtful), nodes.take(doubtful)
+        inside[doubtful] = _inside(level, *at, firsts, stops, None)
+        return inside
+    shift = _BITS * level
+    inside = nodes >= firsts.take(probes) >> shift
+    inside &= nodes <= (stops.take(probes) - 1) >> shift
+    return inside

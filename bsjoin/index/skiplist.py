@@ -10,10 +10,10 @@ need be (the equality key chooses the slice; every slice is a list of its own).
 **How comparisons are counted.** The paper counts "the memory access frequency" of a search: how
 many stored values it reads. At each level the search reads the next node's value and moves on
 while it is too small. When it comes down a level and the next node is the one that stopped it
-above, its value has been read already. So a value is counted once a search: about log2(n) + 1
-with deterministic levels, 1.5 log2(n) with random ones, 26 to 31 % less, as in Fig. 13.
-``repeats=True`` counts every turn of the textbook loop, which compares with the same node again
-at each level: 1.5 log2(n) against 2 log2(n), 18 to 26 % less.
+above, its value has been read already. So a value is counted once a search: log2(n) + 1 at most
+with deterministic levels, about 1.4 log2(n) with random ones. That is 26 to 31 % less, as in
+Fig. 13. ``repeats=True`` counts every turn of the textbook loop, which compares with the same node
+again at each level: 1.5 log2(n) against 1.9 log2(n), 19 to 28 % less.
 """
 
 from __future__ import annotations
