@@ -12,7 +12,10 @@ import pytest
 from cache_runs import COUNTS, ROOMY, Run, database_of_planes, figures, joined, planes, turns
 from cache_samples import Model, until
 from pyspark.sql import SparkSession
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_type
 from spark_samples import Feed, cycles
+from test_oracle_types import KINDS
 
 import bsjoin
 from bsjoin import Incremental, sources
@@ -189,3 +192,36 @@ def test_a_database_that_changes_is_seen_after_a_command(feed: Feed, database: s
     assert run.turn(1, 10).rows == [(1, "plane 1"), (10, "tenth")]
     source.invalidate([1])
     assert run.turn(1, 10).rows == [(1, "new"), (10, "tenth")]
+
+
+KEYS = {
+    **{kind: [kind] for kind in KINDS},
+    "two longs": ["long", "long"],
+    "a mixed key": ["string", "double", "decimal(25,3)", "timestamp", "boolean"],
+}
+
+
+@pytest.mark.parametrize("kinds", KEYS.values(), ids=KEYS)
+def test_keys_of_every_type_are_warmed_up_and_forgotten(
+    spark: SparkSession, tmp_path: Path, kinds: list[str]
+) -> None:
+    """What a worker makes of them must be what Spark makes of them in a row."""
+    size = max(len(KINDS[kind].special) for kind in kinds)
+    columns = [
+        pa.array([KINDS[kind].special[i % len(KINDS[kind].special)] for i in range(size)], type_)
+        for kind, type_ in ((kind, KINDS[kind].arrow) for kind in kinds)
+    ]
+    names = [f"k{i}" for i in range(len(columns))]
+    keys = pa.table(columns, names)
+    source = Model(tmp_path / "model", keys.append_column("v", pa.array(range(size))))
+    types = [from_arrow_type(field.type, prefer_timestamp_ntz=True) for field in keys.schema]
+    schema = T.StructType(list(map(T.StructField, names, types)))
+    stream = spark.createDataFrame(keys, schema).coalesce(1)
+    cache = Incremental(max_rows=10_000, warm_up=keys)
+    joined = bsjoin.join(stream, source, names, cache=cache)
+    found = joined.count()
+    assert found >= size
+    assert len(source.asked) == 1, "the stream's keys were not those of the warm-up"
+    source.invalidate(keys)
+    assert joined.count() == found
+    assert set(source.times.values()) == {2}
