@@ -10,8 +10,10 @@ from bsjoin.index.levels import level, levels
 from bsjoin.index.nearest import later_float, later_int, nearest
 from bsjoin.index.random_skiplist import RandomSkipList
 from bsjoin.index.ranges import expand, pairs
+from bsjoin.index.ranks import Ranks, Texts
 from bsjoin.index.skiplist import SkipList
 from bsjoin.index.sorted_rows import SortedRows
+from bsjoin.index.wide import add_wide, later_wide, wide_texts
 
 __all__ = [
     "GREATEST",
@@ -19,17 +21,22 @@ __all__ = [
     "HashIndex",
     "IntervalIndex",
     "RandomSkipList",
+    "Ranks",
     "SkipList",
     "SortedRows",
+    "Texts",
     "add_saturated",
+    "add_wide",
     "codes",
     "expand",
     "floats",
     "later_float",
     "later_int",
+    "later_wide",
     "level",
     "levels",
     "nearest",
     "pairs",
     "reach",
+    "wide_texts",
 ]

@@ -1,0 +1,207 @@
+"""Codes of text and binary: ranks among the stored values, in byte order.
+
+A text of any length has no code of 64 bits of its own. But a search only compares probes with
+stored values. So the distinct stored values are numbered in order: the one of rank ``r`` gets the
+code ``2 r + 1``, and a probe that lies between two of them the even code between theirs. From
+there on text is searched as integers are.
+
+Texts are compared eight bytes at a time, all of a batch at once; only those that agree so far
+go on to the next eight. Byte order is the order of Spark's strings (UTF-8) and binaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bsjoin.index.skiplist import SkipList
+
+__all__ = ["Ranks", "Texts"]
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_PIECE = 8
+_SIGN = np.uint64(1 << 63)
+_ALONG = np.arange(_PIECE, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Texts as Arrow lays them out; the buffers of an Arrow array can be used as they are.
+
+    Args:
+        offsets: int32 or int64[n + 1], where each text begins in the data, then where the last
+            one ends.
+        data: uint8, the bytes.
+    """
+
+    offsets: NDArray[Any]
+    data: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def piece(self, rows: Int64s, number: int) -> tuple[Int64s, Int64s]:
+        """Eight bytes of each text, and whether it ends with them.
+
+        Args:
+            rows: int64[m], which texts.
+            number: which eight bytes, 0 for the first.
+
+        Returns:
+            int64[m]: the bytes as a number, ordered as they are, zeros for what is missing.
+            int64[m]: how many bytes there are, 0 to 8, and 9 where more follow. The number, then
+            the count, order the texts as far as these bytes go; texts equal in both are equal,
+            or both go on.
+        """
+        begins = self.offsets.take(rows).astype(np.int64) + number * _PIECE
+        counts = np.clip(self.offsets.take(rows + 1) - begins, 0, _PIECE + 1)
+        if not self.data.size:
+            return np.full(len(rows), int(_SIGN) - (1 << 64)), counts
+        found = self.data.take(begins[:, None] + _ALONG, mode="clip")
+        found[counts[:, None] <= _ALONG] = 0
+        numbers = found.view(">u8").ravel().astype(np.uint64)
+        return (numbers ^ _SIGN).view(np.int64), counts
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """The distinct values of a stored column, in order.
+
+    Args:
+        texts: the stored column; it is not copied.
+        rows: int64[d], a row for each distinct value, in the order of the values.
+        prefixes: int64[d], their first eight bytes (:meth:`Texts.piece`).
+
+    Example:
+        >>> column = Texts(np.array([0, 1, 3, 4]), np.frombuffer(b"bccb", np.uint8))
+        >>> ranks, stored = Ranks.build(column)
+        >>> stored.tolist(), ranks.codes(Texts(np.array([0, 2]), column.data[1:3])).tolist()
+        ([1, 3, 1], [3])
+    """
+
+    texts: Texts
+    rows: Int64s
+    prefixes: Int64s
+
+    @classmethod
+    def build(cls, texts: Texts) -> tuple[Ranks, Int64s]:
+        """Rank a stored column, in any order.
+
+        Args:
+            texts: n texts; those of rows that are null may be anything.
+
+        Returns:
+            The ranks, 16 bytes a distinct value; and int64[n], the codes of the rows.
+
+        Complexity: O(n log n) for each eight bytes that many texts have in common.
+        """
+        order, new = _sorted(texts)
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.cumsum(new) - 1
+        rows = order[new]
+        return cls(texts, rows, texts.piece(rows, 0)[0]), 2 * ranks + 1
+
+    def codes(self, probes: Texts) -> Int64s:
+        """Encode probes, to be compared with the codes of the stored rows.
+
+        Args:
+            probes: m texts.
+
+        Returns:
+            int64[m]: odd for a stored value, even between two of them; 0 is before all.
+
+        Complexity: O(log d) a probe for each eight bytes that it has in common with stored
+        values.
+        """
+        every = np.arange(len(probes), dtype=np.int64)
+        prefixes, _ = probes.piece(every, 0)
+        prefix_list = SkipList(self.prefixes)
+        lows = prefix_list.search(prefixes, "left")
+        codes = 2 * lows
+        # The stored values in [low, high) agree with the probe in all pieces so far.
+        highs = prefix_list.search(prefixes, "right", lows, np.full(len(lows), len(self.rows)))
+        going = np.flatnonzero(lows < highs)
+        low, high, number = lows[going], highs[going], 0
+        while going.size:
+            wanted, counts = probes.piece(going, number)
+            pieces = number, wanted, counts
+            first = _bounds(low, high, partial(self._are_before, *pieces, False))
+            stop = _bounds(first, high, partial(self._are_before, *pieces, True))
+            codes[going] = 2 * first
+            some = first < stop
+            ends = counts <= _PIECE
+            codes[going[some & ends]] += 1
+            on = some & ~ends
+            going, low, high, number = going[on], first[on], stop[on], number + 1
+        return codes
+
+    def _are_before(
+        self,
+        number: int,
+        wanted: Int64s,
+        counts: Int64s,
+        or_equal: bool,
+        places: Int64s,
+        probes: Int64s,
+    ) -> Bools:
+        """Whether stored values come before probes, as far as one piece of their text tells."""
+        stored, lengths = self.texts.piece(self.rows.take(places), number)
+        text, length = wanted.take(probes), counts.take(probes)
+        shorter = lengths <= length if or_equal else lengths < length
+        return np.asarray((stored < text) | ((stored == text) & shorter))
+
+    def _check(self) -> None:
+        """Assert the invariants; for the tests."""
+
+        def text(row: int) -> bytes:
+            return self.texts.data[self.texts.offsets[row] : self.texts.offsets[row + 1]].tobytes()
+
+        values = [text(row) for row in self.rows.tolist()]
+        assert values == sorted(set(values))
+        assert (self.prefixes == self.texts.piece(self.rows, 0)[0]).all()
+        assert (self.prefixes[1:] >= self.prefixes[:-1]).all()
+
+
+def _bounds(lows: Int64s, highs: Int64s, moves: Callable[[Int64s, Int64s], Bools]) -> Int64s:
+    """Binary search in many ranges at once; ``moves(places, positions)`` passes a place."""
+    low, high = lows.copy(), highs.copy()
+    going = np.flatnonzero(low < high)
+    while going.size:
+        middle = (low[going] + high[going]) >> 1
+        passed = moves(middle, going)
+        low[going[passed]] = middle[passed] + 1
+        high[going[~passed]] = middle[~passed]
+        going = going[low[going] < high[going]]
+    return low
+
+
+def _sorted(texts: Texts) -> tuple[Int64s, Bools]:
+    """The rows in the order of their texts, and whether a text is not that of the row before."""
+    order: Int64s = np.arange(len(texts), dtype=np.int64)
+    new: Bools = np.zeros(len(texts), np.bool_)
+    new[:1] = True
+    # Places in the order whose texts agree so far with a neighbour's and go on.
+    open_places, number = order.copy(), 0
+    while open_places.size:
+        rows = order.take(open_places)
+        families = np.cumsum(new.take(open_places))
+        numbers, counts = texts.piece(rows, number)
+        by = np.lexsort((counts, numbers, families))
+        order[open_places] = rows.take(by)
+        numbers, counts = numbers.take(by), counts.take(by)
+        differs = np.ones(len(by), np.bool_)
+        differs[1:] = (numbers[1:] != numbers[:-1]) | (counts[1:] != counts[:-1])
+        new[open_places] |= differs
+        # A family's members stand together; one that differs from both neighbours is done.
+        last = np.ones(len(by), np.bool_)
+        last[:-1] = new[open_places[1:]]
+        goes_on = (counts > _PIECE) & ~(new[open_places] & last)
+        open_places, number = open_places[goes_on], number + 1
+    return order, new

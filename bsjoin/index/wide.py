@@ -1,0 +1,101 @@
+"""Numbers of 128 bits: decimals of more than 18 digits.
+
+They come as Arrow stores them, two words of 64 bits, the low one first. To be compared they
+become texts of 16 bytes (:class:`bsjoin.index.ranks.Ranks`); to be added to and subtracted they
+stay two words. Decimals of up to 18 digits need none of this: their low word is their code.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bsjoin.index.nearest import Later
+from bsjoin.index.ranks import Texts
+
+__all__ = ["add_wide", "later_wide", "wide_texts"]
+
+Int64s = NDArray[np.int64]
+UInt64s = NDArray[np.uint64]
+Bools = NDArray[np.bool_]
+
+_LOW_WORD = (1 << 64) - 1
+_LARGEST = (1 << 127) - 1
+_SIGN = np.uint64(1 << 63)
+
+
+def wide_texts(words: Int64s) -> Texts:
+    """Texts of 16 bytes in the order of the numbers.
+
+    Args:
+        words: int64[n, 2], low word and high word: an Arrow decimal128 buffer as it is.
+
+    Complexity: O(n).
+    """
+    swapped = np.empty((len(words), 2), ">u8")
+    swapped[:, 0] = words[:, 1].view(np.uint64) ^ _SIGN
+    swapped[:, 1] = words[:, 0].view(np.uint64)
+    offsets = np.arange(len(words) + 1, dtype=np.int64) * 16
+    return Texts(offsets, swapped.view(np.uint8).ravel())
+
+
+def add_wide(words: Int64s, delta: int) -> Int64s:
+    """Add a number to each; at the ends of 128 bits the sum stops instead of wrapping.
+
+    Args:
+        words: int64[n, 2].
+        delta: an integer, in units of the decimals' last digit.
+
+    Returns:
+        int64[n, 2].
+
+    Complexity: O(n).
+    """
+    sums, left = words, delta
+    while left:
+        piece = max(-_LARGEST, min(_LARGEST, left))
+        sums = _add(sums, piece)
+        left -= piece
+    return sums
+
+
+def _add(words: Int64s, delta: int) -> Int64s:
+    low, high = words[:, 0].view(np.uint64), words[:, 1]
+    low_sum = low + np.uint64(delta & _LOW_WORD)
+    carry = (low_sum < low).astype(np.int64)
+    upper = delta >> 64  # Keeps the sign; fits in a word.
+    high_sum = high + np.int64(upper) + carry
+    # Without wrapping, a sum is not below its summand when something positive is added.
+    wrapped = (high_sum < high) if delta >= 0 else (high_sum > high)
+    sums = np.stack([low_sum.view(np.int64), high_sum], axis=1)
+    if wrapped.any():
+        end = _LARGEST if delta >= 0 else -_LARGEST - 1
+        sums[wrapped, 0] = -1 if delta >= 0 else 0
+        sums[wrapped, 1] = end >> 64
+    return sums
+
+
+def later_wide(values: Int64s, probes: Int64s) -> Later:
+    """Compare distances of numbers of 128 bits, exactly; for :func:`bsjoin.index.nearest`.
+
+    Args:
+        values: int64[n, 2], the rows' numbers.
+        probes: int64[m, 2], the probes' numbers.
+    """
+
+    def later(positions: Int64s, before: Int64s, behind: Int64s) -> Bools:
+        point = probes.take(positions, axis=0)
+        back_low, back_high = _subtract(point, values.take(before, axis=0))
+        ahead_low, ahead_high = _subtract(values.take(behind, axis=0), point)
+        less = (ahead_high == back_high) & (ahead_low < back_low)
+        return np.asarray((ahead_high < back_high) | less)
+
+    return later
+
+
+def _subtract(above: Int64s, below: Int64s) -> tuple[UInt64s, UInt64s]:
+    """The difference as an unsigned number of 128 bits; the first is not the smaller."""
+    first, second = above.view(np.uint64), below.view(np.uint64)
+    low = first[:, 0] - second[:, 0]
+    borrow = (first[:, 0] < second[:, 0]).astype(np.uint64)
+    return low, first[:, 1] - second[:, 1] - borrow
