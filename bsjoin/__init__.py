@@ -17,19 +17,24 @@ if TYPE_CHECKING:
     from bsjoin import sources
     from bsjoin._api import join
     from bsjoin._spark.metrics import CacheProgress, CycleProgress, progress
+    from bsjoin.conditions import AsOf, Band, Overlaps, Within
     from bsjoin.options import Full, Incremental
     from bsjoin.store import Stats
     from bsjoin.table import BatchTable, Version
 
 __all__ = [
+    "AsOf",
     "BSJoinError",
+    "Band",
     "BatchTable",
     "CacheProgress",
     "CycleProgress",
     "Full",
     "Incremental",
+    "Overlaps",
     "Stats",
     "Version",
+    "Within",
     "errors",
     "join",
     "progress",
@@ -40,13 +45,17 @@ __version__ = "0.1.0"
 
 # Imported when first used: a Spark worker needs none of them, and starts the sooner.
 _HOMES = {
+    "AsOf": "bsjoin.conditions",
+    "Band": "bsjoin.conditions",
     "BatchTable": "bsjoin.table",
     "CacheProgress": "bsjoin._spark.metrics",
     "CycleProgress": "bsjoin._spark.metrics",
     "Full": "bsjoin.options",
     "Incremental": "bsjoin.options",
+    "Overlaps": "bsjoin.conditions",
     "Stats": "bsjoin.store",
     "Version": "bsjoin.table",
+    "Within": "bsjoin.conditions",
     "join": "bsjoin._api",
     "progress": "bsjoin._spark.metrics",
 }

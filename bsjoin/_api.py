@@ -10,7 +10,9 @@ from bsjoin import _checks
 from bsjoin._spark.ask import plan_ask, schema_of_source
 from bsjoin._spark.columns import Names, join_keys, result_names, selected
 from bsjoin._spark.join import Request, check_types, names_of
+from bsjoin._spark.ranges import check_range_types, range_columns, stream_columns, table_columns
 from bsjoin._spark.scan import scanned
+from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError
 from bsjoin.options import Full, Incremental
 from bsjoin.sources.protocol import Source
@@ -18,6 +20,7 @@ from bsjoin.table import BatchTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
     from bsjoin._spark.columns import On
 
@@ -34,6 +37,7 @@ def join(
     batch: DataFrame | BatchTable | Source,
     on: On = None,
     *,
+    when: Condition | None = None,
     how: Literal["inner", "left", "semi", "anti"] = "inner",
     cache: Literal["auto"] | Full | Incremental = "auto",
     select: Sequence[str] | None = None,
@@ -53,7 +57,9 @@ def join(
             of :mod:`bsjoin.sources`.
         on: the equality keys: a column name, a list of names, or a dict from the stream's
             names to the table's. ``None``: the names both sides share (for a BatchTable: its
-            keys).
+            keys), but for the columns of ``when``. ``[]`` with ``when``: a pure range join.
+        when: the range part of the condition: :class:`Band`, :class:`Within`,
+            :class:`Overlaps` or :class:`AsOf`.
         how: ``"inner"``, ``"left"`` (the stream's rows are kept), ``"semi"`` or ``"anti"``
             (the stream's rows with or without a match, and no column of the table).
         cache: how the table is kept near the workers: :class:`Full` or, for a source,
@@ -89,8 +95,12 @@ def join(
         raise ArgumentError(
             f"cache={cache!r}: give 'auto', bsjoin.Full(...) or bsjoin.Incremental(...)"
         )
+    if when is not None and not isinstance(when, Condition):
+        raise ArgumentError(
+            f"when={when!r}: give bsjoin.Band, bsjoin.Within, bsjoin.Overlaps or bsjoin.AsOf"
+        )
     if isinstance(batch, Source):
-        return _join_source(stream, batch, on, how, cache, select, suffix)
+        return _join_source(stream, batch, on, when, how, cache, select, suffix)
     if isinstance(cache, Incremental):
         raise ArgumentError(
             f"cache=Incremental(...) needs a source that can be asked for single keys, and the "
@@ -102,25 +112,27 @@ def join(
             raise ArgumentError(
                 "cache= has no meaning with a BatchTable, which is already built; leave it out"
             )
-        return batch.join(stream, on, how=how, select=select, suffix=suffix)
+        return batch.join(stream, on, when=when, how=how, select=select, suffix=suffix)
     _checks.table_side(batch)
     _checks.distinct(batch, "the table")
     # Everything that can be wrong with the call is found before the table is built.
     names, table_names = names_of(stream, "the stream"), names_of(batch, "the table")
-    pairs = join_keys(on, names, table_names)
+    pairs = _key_pairs(on, when, names, table_names)
     check_types(stream, pairs, batch.schema)
+    _check_condition(stream, names, when, table_names, batch.schema)
     keys = [table for _, table in pairs]
     columns = selected(select, how, table_names, keys)
     result_names(columns, names, suffix)
     options = Full() if cache == "auto" else cache
     # A table that stays serves other selections later; a temporary one holds what is asked for.
     stored = columns if options.store is None else table_names.columns
-    table = BatchTable._ensure(batch, keys, stored, options, private=True)
+    table = BatchTable._ensure(batch, keys, stored, options, private=True, when=when)
     if options.refresh is not None:
         table.start_refreshing(batch, options.refresh)
     return table.join(
         stream,
-        dict(pairs),
+        dict(pairs) or None,
+        when=when,
         how=how,
         select=None if how in ("semi", "anti") else columns,
         suffix=suffix,
@@ -131,6 +143,7 @@ def _join_source(
     stream: DataFrame,
     source: Source,
     on: On,
+    when: Condition | None,
     how: str,
     cache: Literal["auto"] | Full | Incremental,
     select: Sequence[str] | None,
@@ -141,24 +154,66 @@ def _join_source(
     names = names_of(stream, "the stream")
     source_names = Names(schema.names, repr(source), names.case_sensitive)
     source_names.check_distinct()
-    pairs = join_keys(on, names, source_names)
+    pairs = _key_pairs(on, when, names, source_names)
     check_types(stream, pairs, schema)
+    _check_condition(stream, names, when, source_names, schema)
     columns = selected(select, how, source_names, [table for _, table in pairs])
     results = result_names(columns, names, suffix)
     if cache == "auto":
-        cache = _chosen(source)
+        cache = _chosen(source) if when is None else Full()
+    if isinstance(cache, Incremental) and when is not None:
+        raise ArgumentError(
+            f"when={when!r}: a range join needs the table whole; use cache=bsjoin.Full(...)"
+        )
     if isinstance(cache, Incremental):
         request = Request(keys=tuple(pairs), how=how, columns=tuple(columns), names=tuple(results))
         return plan_ask(stream, source, request, cache)
     keys = [table for _, table in pairs]
     stored = columns if cache.store is None else source_names.columns
-    read = [*keys, *(name for name in stored if name not in keys)]
+    ranged = [] if when is None else [source_names.find(n, "when") for n in table_columns(when)]
+    read = list(dict.fromkeys([*keys, *ranged, *stored]))
     df = scanned(stream.sparkSession, source, read)
-    table = BatchTable._ensure(df, keys, stored, cache, private=True)
+    table = BatchTable._ensure(df, keys, stored, cache, private=True, when=when)
     if cache.refresh is not None:
         table.start_refreshing(df, cache.refresh)
     brought = None if how in ("semi", "anti") else columns
-    return table.join(stream, dict(pairs), how=how, select=brought, suffix=suffix)
+    on_pairs = dict(pairs) or None
+    return table.join(stream, on_pairs, when=when, how=how, select=brought, suffix=suffix)
+
+
+def _key_pairs(
+    on: On, when: Condition | None, stream: Names, table: Names
+) -> list[tuple[str, str]]:
+    """The equality keys: none for a pure range join; the columns of ``when`` are not among them."""
+    if when is None:
+        return join_keys(on, stream, table)
+    if on is not None:
+        return [] if on == [] or on == {} else join_keys(on, stream, table)
+    ranged = {*stream_columns(when), *table_columns(when)}
+    left, right = (
+        Names([n for n in side.columns if n not in ranged], side.side, side.case_sensitive)
+        for side in (stream, table)
+    )
+    if not any(name in right for name in left.columns):
+        raise ArgumentError(
+            "on=None joins on the column names that both sides share besides those of when=, and "
+            f"there are none: {stream.side} has {stream.columns}, {table.side} has "
+            f"{table.columns}. Give on=..., or on=[] for a pure range join"
+        )
+    return join_keys(None, left, right)
+
+
+def _check_condition(
+    stream: DataFrame, names: Names, when: Condition | None, table: Names, schema: StructType
+) -> None:
+    """Find what is wrong with a range condition before a table is built for it."""
+    if when is None:
+        return
+    names.check_distinct()
+    found = [table.find(name, "when") for name in table_columns(when)]
+    probes = [names.find(name, "when") for name in stream_columns(when)]
+    types = [(name, stream.schema[name].dataType) for name in probes]
+    check_range_types(when, types, range_columns(when, schema, found))
 
 
 def _chosen(source: Source) -> Full | Incremental:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 import pyarrow as pa
 
+from bsjoin.conditions import Closed, Direction
 from bsjoin.shared.worth import Bounds
 from bsjoin.sources.control import Control
 from bsjoin.sources.protocol import Source
 from bsjoin.store import Home
 
-__all__ = ["LookupPlan", "OnError", "Patience", "Shape", "SourcePlan"]
+__all__ = [
+    "LookupPlan",
+    "OnError",
+    "Patience",
+    "RangePlan",
+    "Search",
+    "Shape",
+    "SourcePlan",
+]
 
 Shape = Literal["exists", "row", "rows", "runs"]
 OnError = Literal["fail", "stale", "null"]
@@ -53,6 +63,46 @@ class LookupPlan(_Plan):
     home: Home
     epoch: int
     version: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """A range condition, in the units of the codes.
+
+    Args:
+        kind: which condition.
+        floating: whether the columns are floating-point numbers.
+        before: of a band: how far below the probe it begins.
+        after: of a band: how far above it ends.
+        closed: which ends belong to the band or the intervals.
+        direction: of an as-of join: where to look.
+        tolerance: how far away a row may be; None for any distance.
+        exact: whether a row at the point itself counts.
+    """
+
+    kind: Literal["band", "within", "overlaps", "asof"]
+    floating: bool
+    before: Fraction | float = 0.0
+    after: Fraction | float = 0.0
+    closed: Closed = "both"
+    direction: Direction = "backward"
+    tolerance: Fraction | float | None = None
+    exact: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class RangePlan(LookupPlan):
+    """A range join with a stored table, as the workers carry it out.
+
+    Args:
+        how: the join type.
+        search: the condition.
+        carried: how many columns of the stream come with a batch and go with the result.
+    """
+
+    how: str
+    search: Search
+    carried: int
 
 
 @dataclass(frozen=True, kw_only=True)

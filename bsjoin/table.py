@@ -17,9 +17,12 @@ from bsjoin._spark.build import Layout, build
 from bsjoin._spark.columns import Names, join_keys, quoted, result_names, selected
 from bsjoin._spark.join import Request, names_of, plan_join, schema_of
 from bsjoin._spark.keys import check_key_types, type_name
+from bsjoin._spark.range_join import plan_range_join
+from bsjoin._spark.ranges import range_columns, stream_columns, table_columns
 from bsjoin._spark.refresh import start_refreshing
 from bsjoin._spark.session import needed_since_us, refresh_files
 from bsjoin._spark.source import fingerprint as fingerprint_of
+from bsjoin.conditions import Condition
 from bsjoin.durations import seconds
 from bsjoin.errors import (
     ArgumentError,
@@ -29,7 +32,7 @@ from bsjoin.errors import (
     StoreError,
 )
 from bsjoin.options import Full
-from bsjoin.store import Home, Manifest, Stats, versions
+from bsjoin.store import Home, Manifest, RangeColumns, Stats, versions
 from bsjoin.store.temporary import temporary_home
 
 if TYPE_CHECKING:
@@ -92,6 +95,7 @@ class BatchTable:
         df: DataFrame,
         *,
         on: str | Sequence[str],
+        when: Condition | None = None,
         path: str | os.PathLike[str] | None = None,
         unique: bool = False,
         fingerprint: str | None = None,
@@ -101,7 +105,9 @@ class BatchTable:
 
         Args:
             df: the table; not streaming.
-            on: its key column or columns.
+            on: its key column or columns; ``[]`` for a pure range join.
+            when: the range condition that it is to answer; see :func:`bsjoin.join`. The rows of
+                each key are then sorted and indexed by its range columns.
             path: where to keep it; None for a temporary folder of this application. A path
                 that holds a table of the same keys gets a new version, unless the source is
                 the same as when it was built (see ``Full.fingerprint``).
@@ -122,10 +128,11 @@ class BatchTable:
         )
         _checks.table_side(df)
         names = names_of(df, "the table")
-        keys = [names.find(name, "on") for name in _checks.key_list(on)]
+        listed = [] if when is not None and on == [] else _checks.key_list(on)
+        keys = [names.find(name, "on") for name in listed]
         if len(set(keys)) < len(keys):
             raise ArgumentError(f"on={on!r} names a column twice")
-        return cls._ensure(df, keys, names.columns, options, private=False)
+        return cls._ensure(df, keys, names.columns, options, private=False, when=when)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, verify: bool = True) -> BatchTable:
@@ -155,6 +162,7 @@ class BatchTable:
         options: Full,
         *,
         private: bool,
+        when: Condition | None = None,
     ) -> BatchTable:
         """Build a table, or find it as it was left.
 
@@ -164,6 +172,11 @@ class BatchTable:
         schema = _checks.distinct(df, "the table")
         key_types = [(name, schema[name].dataType) for name in keys]
         check_key_types(key_types, key_types)
+        ranged = None
+        if when is not None:
+            names = names_of(df, "the table")
+            found = [names.find(name, "when") for name in table_columns(when)]
+            ranged = range_columns(when, schema, found)
         temporary = options.store is None
         home = temporary_home() if options.store is None else Home.of(options.store)
         changeable = not (private and temporary) or options.refresh_s > 0
@@ -172,10 +185,11 @@ class BatchTable:
         before = None if temporary else table._newest_or_none()
         if before is not None:
             table._check_same_keys(before, key_types)
+            table._check_same_ranges(before, ranged)
             known = mark is not None and versions.is_marked(home, before, mark)
             if known and _serves(before, columns, options) and table._is_intact(before):
                 return table
-        table._build(df, keys, columns, mark, before)
+        table._build(df, keys, columns, mark, before, ranged)
         return table
 
     def _newest_or_none(self) -> Manifest | None:
@@ -193,12 +207,13 @@ class BatchTable:
         columns: Sequence[str],
         mark: str | None,
         before: Manifest | None,
+        ranged: RangeColumns | None,
     ) -> Manifest:
         """Build a version and publish it, unless it turns out to be what is there already."""
         stored = df.select(*(quoted(name) for name in columns)).schema
         check_storable(stored)
         options = self._options
-        layout = Layout(tuple(keys), tuple(columns), options.unique, options.segment_bytes)
+        layout = Layout(tuple(keys), tuple(columns), options.unique, options.segment_bytes, ranged)
         draft = build(df, self._home, layout)
         try:
             if before is not None and before.same_as(draft) and self._is_intact(before):
@@ -230,6 +245,14 @@ class BatchTable:
                 f"for {_shown(wanted)}. Join on its keys, or build another table at another path"
             )
 
+    def _check_same_ranges(self, before: Manifest, ranged: RangeColumns | None) -> None:
+        if before.ranged != ranged:
+            raise OtherKeysError(
+                f"the table in {str(self._home)!r} was built {_shown_ranges(before.ranged)}, not "
+                f"{_shown_ranges(ranged)}. Join as it was built, or build another table at "
+                "another path"
+            )
+
     @property
     def path(self) -> str:
         """Where the table is stored."""
@@ -255,6 +278,7 @@ class BatchTable:
         stream: DataFrame,
         on: On = None,
         *,
+        when: Condition | None = None,
         how: str = "inner",
         select: Sequence[str] | None = None,
         suffix: str = "_batch",
@@ -265,6 +289,8 @@ class BatchTable:
             stream: the probe side.
             on: as in :func:`bsjoin.join`; by default the table's keys, which the stream must
                 have under the same names.
+            when: as in :func:`bsjoin.join`; needed if the table was built for one. Widths may
+                differ from those it was built for, columns and ``closed`` of intervals may not.
             how: "inner", "left", "semi" or "anti".
             select: the table's columns to bring.
             suffix: given to those whose name the stream already has.
@@ -276,7 +302,8 @@ class BatchTable:
         names = names_of(stream, "the stream")
         known = [*table_keys, *(name for name in manifest.columns if name not in table_keys)]
         table_names = Names(known, "the table", names.case_sensitive)
-        pairs = join_keys(table_keys if on is None else on, names, table_names)
+        pure = when is not None and not table_keys and on in (None, [])
+        pairs = [] if pure else join_keys(table_keys if on is None else on, names, table_names)
         if sorted(table for _, table in pairs) != sorted(table_keys):
             raise OtherKeysError(
                 f"the table in {self.path!r} was built for the keys {table_keys} and cannot be "
@@ -292,7 +319,36 @@ class BatchTable:
             columns=tuple(columns),
             names=tuple(result_names(columns, names, suffix)),
         )
-        return plan_join(stream, self._home, manifest, request, may_change=self._may_change)
+        if when is None and manifest.ranged is None:
+            return plan_join(stream, self._home, manifest, request, may_change=self._may_change)
+        return self._join_ranges(stream, manifest, request, when)
+
+    def _join_ranges(
+        self, stream: DataFrame, manifest: Manifest, request: Request, when: Condition | None
+    ) -> DataFrame:
+        """A range join: the condition must be one that the table was built for."""
+        built = manifest.ranged
+        if when is None or built is None:
+            raise OtherKeysError(
+                f"the table in {self.path!r} was built {_shown_ranges(built)}: "
+                + ("give when=..." if when is None else "build one with when=... for this join")
+            )
+        names = names_of(stream, "the stream")
+        names.check_distinct()
+        for name in stream_columns(when):
+            names.find(name, "when")
+        given = list(table_columns(when))
+        closed = getattr(when, "closed", None) if len(given) == 2 else None
+        same = len(given) == len(built.names) and all(map(names.same, given, built.names))
+        if not same or closed != built.closed:
+            wanted = RangeColumns(tuple(given), built.types, closed)
+            raise OtherKeysError(
+                f"the table in {self.path!r} was built {_shown_ranges(built)} and cannot be "
+                f"joined {_shown_ranges(wanted)}. Build another table"
+            )
+        return plan_range_join(
+            stream, self._home, manifest, request, when, may_change=self._may_change
+        )
 
     def refresh(self, df: DataFrame) -> int:
         """Publish a new version made of ``df``, unless it holds what is there already.
@@ -313,7 +369,8 @@ class BatchTable:
         before = versions.latest(self._home)
         schema = _checks.distinct(df, "the new table")
         keys = [key.name for key in before.keys]
-        lacking = [name for name in {*keys, *before.columns} if name not in schema.names]
+        ranged = () if before.ranged is None else before.ranged.names
+        lacking = [n for n in {*keys, *ranged, *before.columns} if n not in schema.names]
         if lacking:
             raise OtherKeysError(
                 f"the new table lacks the columns {sorted(lacking)} that the table in "
@@ -327,7 +384,7 @@ class BatchTable:
                     f"in the new table and {field.dataType.simpleString()} in the table in "
                     f"{self.path!r}. Running streams rely on it: cast it, or build another table"
                 )
-        return self._build(df, keys, before.columns, None, before).version
+        return self._build(df, keys, before.columns, None, before, before.ranged).version
 
     def start_refreshing(self, df: DataFrame, interval: timedelta | str | float) -> None:
         """Read ``df`` again at an interval, while streams run, and publish what has changed.
@@ -400,6 +457,13 @@ class BatchTable:
 
 def _serves(manifest: Manifest, columns: Sequence[str], options: Full) -> bool:
     return manifest.columns == list(columns) and manifest.unique == options.unique
+
+
+def _shown_ranges(ranged: RangeColumns | None) -> str:
+    if ranged is None:
+        return "without a range condition"
+    closed = "" if ranged.closed is None else f" (closed={ranged.closed!r})"
+    return f"for ranges of {', '.join(ranged.names)}{closed}"
 
 
 def _shown(keys: Sequence[tuple[str, str]]) -> str:

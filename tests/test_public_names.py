@@ -11,14 +11,18 @@ import bsjoin
 import bsjoin.errors
 
 PUBLIC = [
+    "AsOf",
     "BSJoinError",
+    "Band",
     "BatchTable",
     "CacheProgress",
     "CycleProgress",
     "Full",
     "Incremental",
+    "Overlaps",
     "Stats",
     "Version",
+    "Within",
     "errors",
     "join",
     "progress",
@@ -112,6 +116,6 @@ def test_what_is_handed_out_cannot_be_changed(name: str) -> None:
 
 def test_the_parameters_of_join_are_these() -> None:
     parameters = inspect.signature(bsjoin.join).parameters
-    assert list(parameters) == ["stream", "batch", "on", "how", "cache", "select", "suffix"]
+    assert list(parameters) == ["stream", "batch", "on", "when", "how", "cache", "select", "suffix"]
     keywords = [name for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY]
-    assert keywords == ["how", "cache", "select", "suffix"]
+    assert keywords == ["when", "how", "cache", "select", "suffix"]

@@ -28,9 +28,18 @@ from bsjoin._retype import retyped
 from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import hash_is_exact, table_key, type_name
+from bsjoin._spark.ranges import range_side
 from bsjoin._spark.session import default_parallelism
 from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
-from bsjoin.store import Home, KeyColumn, Manifest, SegmentInfo, merge_segments, write_segment
+from bsjoin.store import (
+    Home,
+    KeyColumn,
+    Manifest,
+    RangeColumns,
+    SegmentInfo,
+    merge_segments,
+    write_segment,
+)
 
 __all__ = ["Layout", "build"]
 
@@ -52,12 +61,14 @@ class Layout:
         columns: the columns to store, in order.
         unique: whether a duplicate key is an error.
         segment_bytes: how large a segment may grow.
+        ranged: the range columns of a table for range joins.
     """
 
     on: tuple[str, ...]
     columns: tuple[str, ...]
     unique: bool
     segment_bytes: int
+    ranged: RangeColumns | None = None
 
 
 def build(df: DataFrame, home: Home, layout: Layout) -> Manifest:
@@ -86,25 +97,32 @@ def build(df: DataFrame, home: Home, layout: Layout) -> Manifest:
     stored = T.StructType([fields[name] for name in layout.columns])
     # Names inside the job are positions: the table's own names may repeat ours.
     names = [f"c{i}" for i in range(len(layout.columns))]
+    ranged = range_side(df, layout.ranged)
     keyed = df.select(
         key.hash.alias(_HASH),
         *(c.alias(name) for c, name in zip(key.compared, compared, strict=True)),
+        *(column.alias(name) for name, column in ranged.items()),
         *(df[quoted(c)].alias(name) for c, name in zip(layout.columns, names, strict=True)),
     ).where(F.col(_HASH).isNotNull())
+    order: list[str | Column] = [_HASH, *compared]
+    if ranged:
+        # A row without a point, or without a start, matches nothing. Rows with the same one
+        # always lie in the same order, whichever way they came.
+        first = next(iter(ranged))
+        keyed = keyed.where(F.col(first).isNotNull())
+        order += [first, F.xxhash64(*(F.col(name) for name in _hashable(keyed)))]
     tasks = min(_MAX_TASKS, default_parallelism(df.sparkSession))
     compared_types = T.StructType([keyed.schema[name] for name in compared])
-    schema = pa.schema(
-        [
-            *(field.with_nullable(False) for field in arrow_fields(compared_types)),
-            *arrow_fields(stored),
-        ]
-    )
-    writer = _writer(home, folder, schema, len(compared), layout)
+    range_types = T.StructType([keyed.schema[name] for name in ranged])
+    compared_fields = [field.with_nullable(False) for field in arrow_fields(compared_types)]
+    schema = pa.schema([*compared_fields, *arrow_fields(stored)])
+    written = pa.schema([*compared_fields, *arrow_fields(range_types), *arrow_fields(stored)])
+    writer = _writer(home, folder, written, len(compared), layout)
     try:
         with _worker_errors(home):
             summaries = (
                 keyed.repartitionById(tasks, _task_of(tasks))
-                .sortWithinPartitions(_HASH, *compared)
+                .sortWithinPartitions(*order)
                 .mapInArrow(writer, _SUMMARY)
                 .toArrow()
                 .to_pylist()
@@ -123,6 +141,7 @@ def build(df: DataFrame, home: Home, layout: Layout) -> Manifest:
             schema=schema,
             spark_schema=stored.json(),
             segments=segments,
+            ranged=layout.ranged,
         )
         _check_visible(home, manifest)
     except BaseException:
@@ -131,6 +150,19 @@ def build(df: DataFrame, home: Home, layout: Layout) -> Manifest:
         raise
     assert hash_is_exact(key_types) == (not compared)
     return manifest
+
+
+def _hashable(df: DataFrame) -> list[str]:
+    """The columns that Spark can hash: all but maps."""
+
+    def has_map(dtype: T.DataType) -> bool:
+        if isinstance(dtype, T.ArrayType):
+            return has_map(dtype.elementType)
+        if isinstance(dtype, T.StructType):
+            return any(has_map(field.dataType) for field in dtype)
+        return isinstance(dtype, T.MapType)
+
+    return [field.name for field in df.schema if not has_map(field.dataType)]
 
 
 def _task_of(tasks: int) -> Column:
@@ -144,13 +176,15 @@ def _writer(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that a build task runs over its sorted rows."""
     limit = min(_PIECE_BYTES, layout.segment_bytes)
+    ranged = layout.ranged
+    many, closed = (0, None) if ranged is None else (len(ranged.names), ranged.closed)
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         task = f"{context.partitionId():04d}-{context.taskAttemptId()}" if context else "0"
         for number, (hashes, rows) in enumerate(_pieces(batches, schema, limit)):
             name = f"{folder}/{task}-{number:03d}"
-            info = write_segment(home, name, hashes, rows, compared)
+            info = write_segment(home, name, hashes, rows, compared, many, closed)
             yield pa.RecordBatch.from_pylist([info.to_json()], _SUMMARY_ARROW)
 
     return write

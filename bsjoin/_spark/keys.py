@@ -140,7 +140,7 @@ def _fits_8_bytes(dtype: T.DataType) -> bool:
 
 def hash_is_exact(types: Sequence[T.DataType]) -> bool:
     """Whether equal hashes of such keys mean equal keys."""
-    return len(types) == 1 and _fits_8_bytes(types[0])
+    return not types or (len(types) == 1 and _fits_8_bytes(types[0]))
 
 
 def _canonical(column: Column, dtype: T.DataType, table: T.DataType) -> Column:
@@ -172,6 +172,8 @@ def _side(columns: Sequence[Column], table: Sequence[T.DataType]) -> KeySide:
             F.xxhash64(column) if _fits_8_bytes(dtype) else column
             for column, dtype in zip(columns, table, strict=True)
         )
+    if not columns:  # a pure range join: all rows have the same, empty key
+        return KeySide(F.lit(0).cast("long"), ())
     return KeySide(F.when(known, F.xxhash64(*columns)), compared)
 
 

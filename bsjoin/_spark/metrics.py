@@ -13,11 +13,19 @@ import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from bsjoin._plan import LookupPlan, SourcePlan
+from bsjoin._plan import LookupPlan, RangePlan, SourcePlan
 
-__all__ = ["CacheProgress", "CycleProgress", "observed", "progress"]
+__all__ = [
+    "CacheProgress",
+    "CycleProgress",
+    "observed",
+    "observed_range",
+    "observed_rows",
+    "progress",
+]
 
 _PREFIX = "bsjoin:"
+_INPUT = "bsjoin-input:"
 _CHANCE = 3  # a key seen so often in the samples may be there by chance
 _NAME = re.compile(rf"{_PREFIX}(\d+):(.*):(\w+):(\w+)", re.DOTALL)
 
@@ -134,6 +142,20 @@ def observed(
     )
 
 
+def observed_rows(rows: DataFrame, plan: RangePlan) -> DataFrame:
+    """Let Spark count the rows that go into a range join."""
+    return rows.observe(f"{_INPUT}{plan.label}", F.count(F.lit(1)).alias("rows_in"))
+
+
+def observed_range(joined: DataFrame, plan: RangePlan, note: Column) -> DataFrame:
+    """Let Spark count the rows that come out of a range join, and collect its notes."""
+    return joined.observe(
+        f"{_PREFIX}{plan.label}:full:{plan.how}",
+        F.count(F.lit(1)).alias("rows_out"),
+        F.listagg(note, F.lit(",")).alias("notes"),
+    )
+
+
 def progress(query: Any) -> list[CycleProgress]:
     """The figures of every join of a streaming query, micro-batch by micro-batch.
 
@@ -172,11 +194,13 @@ def _figures(metrics: Any) -> dict[str, Any]:
 
 def _cycle(one: Any, name: str, figures: dict[str, Any]) -> CycleProgress:
     number, columns, mode, how = _NAME.fullmatch(name).groups()  # type: ignore[union-attr]
+    notes = json.loads(f"[{figures['notes'] or ''}]")
+    if "rows_out" in figures:
+        figures = _of_range_join(one, f"{number}:{columns}", how, figures, notes)
     rows_in, hits = figures["rows_in"] or 0, figures["hits"] or 0
     matches = figures.get("matches", hits) or 0
     misses = rows_in - hits
     rows_out = {"inner": matches, "left": matches + misses, "semi": hits, "anti": misses}[how]
-    notes = json.loads(f"[{figures['notes'] or ''}]")
     return CycleProgress(
         join=int(number),
         on=tuple(columns.split(",")),
@@ -192,6 +216,24 @@ def _cycle(one: Any, name: str, figures: dict[str, Any]) -> CycleProgress:
         table_version=max((note["version"] for note in notes if "version" in note), default=None),
         cache=_cache(notes) if mode == "incremental" else None,
     )
+
+
+def _of_range_join(
+    one: Any, label: str, how: str, figures: dict[str, Any], notes: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """What Spark counted before and behind a range join, and what its workers noted.
+
+    A note travels with a row of the result; batches without one have no note, and no hit that
+    Spark does not count.
+    """
+    rows_in = _figures(one.observedMetrics[f"{_INPUT}{label}"])["rows_in"] or 0
+    rows_out = figures["rows_out"] or 0
+    if how in ("semi", "anti"):
+        hits = rows_out if how == "semi" else rows_in - rows_out
+        return {"rows_in": rows_in, "hits": hits}
+    hits = sum(note["hits"] for note in notes)
+    matches = rows_out - (rows_in - hits) if how == "left" else rows_out
+    return {"rows_in": rows_in, "hits": hits, "matches": matches}
 
 
 def _cache(notes: Sequence[dict[str, Any]]) -> CacheProgress:

@@ -22,7 +22,7 @@ from bsjoin.cache.table import OpenTable
 from bsjoin.errors import DuplicateKeyError, OtherKeysError
 from bsjoin.store import Home, Manifest, versions
 
-__all__ = ["answer", "gather"]
+__all__ = ["answer", "gather", "open_table"]
 
 Int64s = NDArray[np.int64]
 
@@ -68,7 +68,7 @@ def answer(
     started = time.perf_counter_ns()
     if not len(hashes):
         return pa.nulls(0, answer_type(plan.shape, plan.row_type))
-    table = _table(plan, batch_time)
+    table = open_table(plan, batch_time)
     rows = table.find(hashes, keys)
     if plan.shape == "exists":
         result = pa.array(rows >= 0)
@@ -90,7 +90,7 @@ def gather(
     started = time.perf_counter_ns()
     if not len(first):
         return pa.nulls(0, answer_type("rows", plan.row_type))
-    table = _table(plan, batch_time)
+    table = open_table(plan, batch_time)
     rows = np.asarray(first.to_numpy(zero_copy_only=False), np.int64)
     counts = np.asarray(count.to_numpy(zero_copy_only=False), np.int64)
     result = lists(plan.row_type, _rows(plan, table, rows, counts))
@@ -108,7 +108,7 @@ def _report(plan: LookupPlan, table: OpenTable, started_ns: int) -> None:
         notes.add(plan.label, {"ns": spent, "version": table.manifest.version})
 
 
-def _table(plan: LookupPlan, batch_time: pa.Array | None) -> OpenTable:
+def open_table(plan: LookupPlan, batch_time: pa.Array | None) -> OpenTable:
     """The open table for a batch: from this process's memory, else opened now."""
     key = (plan.home.url, plan.epoch)
     table = _tables.get(key)

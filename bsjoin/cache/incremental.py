@@ -26,7 +26,7 @@ from bsjoin.cache.loading import Loader
 from bsjoin.cache.upkeep import Upkeep
 from bsjoin.shared import HostCache, Slots, State, cache_folder
 
-__all__ = ["answer", "answers"]
+__all__ = ["answers"]
 
 Int64s = NDArray[np.int64]
 
@@ -59,23 +59,32 @@ def answers(plan: SourcePlan, batches: Iterable[tuple[pa.Array, ...]]) -> Iterat
 
 
 def _answer_together(plan: SourcePlan, held: Sequence[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+    """Look up the keys at once; the rows, which may be large, are gathered batch by batch."""
+    begun = time.perf_counter_ns()
     hashes, *keys = (pa.concat_arrays(column) for column in zip(*held, strict=True))
-    result = answer(plan, hashes, keys)
-    if plan.reports:
-        result = pa.StructArray.from_arrays(
-            [result, notes.fetch(plan.label, len(result))], ["answer", "note"]
-        )
+    rows, figures = _looked_up(plan, hashes, keys)
+    spent = time.perf_counter_ns() - begun
     begin = 0
-    for batch in held:
-        yield result.slice(begin, len(batch[0]))
-        begin += len(batch[0])
+    for number, (part, *_) in enumerate(held, 1):
+        begun = time.perf_counter_ns()
+        answer = _array(plan, rows, begin, begin + len(part))
+        begin += len(part)
+        spent += time.perf_counter_ns() - begun
+        if plan.reports:
+            if number == len(held) and figures:
+                notes.add(plan.label, {**figures, "ns": spent})
+            note = notes.fetch(plan.label, len(part))
+            answer = pa.StructArray.from_arrays([answer, note], ["answer", "note"])
+        yield answer
 
 
-def answer(plan: SourcePlan, hashes: pa.Array, keys: Sequence[pa.Array]) -> pa.Array:
-    """Look up some keys; see :func:`answers`."""
-    started = time.perf_counter_ns()
+def _looked_up(
+    plan: SourcePlan, hashes: pa.Array, keys: Sequence[pa.Array]
+) -> tuple[Rows, dict[str, Any]]:
+    """Find the rows of some keys; no figures if there is no key."""
     if not len(hashes):
-        return pa.nulls(0, answer_type(plan.shape, plan.row_type))
+        nothing = np.zeros(0, np.int64)
+        return Rows([], None, nothing, nothing), {}
     worker = _worker(plan)
     worker.upkeep.obey()
     typed = [key.cast(dtype) for key, dtype in zip(keys, plan.keys.types, strict=True)]
@@ -83,14 +92,18 @@ def answer(plan: SourcePlan, hashes: pa.Array, keys: Sequence[pa.Array]) -> pa.A
     rows, figures = worker.look_up(batch)
     if batch.places is not None:
         rows = _spread(rows, batch.places, len(hashes))
+    return rows, figures
+
+
+def _array(plan: SourcePlan, rows: Rows, begin: int, end: int) -> pa.Array:
+    """The answers to the keys of one Arrow batch."""
+    if begin == end:
+        return pa.nulls(0, answer_type(plan.shape, plan.row_type))
     if plan.shape == "exists":
-        result = pa.array(rows.counts > 0)
-    else:
-        result = (structs if plan.shape == "row" else lists)(plan.row_type, rows)
-    if plan.reports:
-        figures["ns"] = time.perf_counter_ns() - started
-        notes.add(plan.label, figures)
-    return result
+        return pa.array(rows.counts[begin:end] > 0)
+    place = None if rows.place is None else rows.place[begin:end]
+    part = Rows(rows.places, place, rows.first[begin:end], rows.counts[begin:end])
+    return (structs if plan.shape == "row" else lists)(plan.row_type, part)
 
 
 class _Worker:

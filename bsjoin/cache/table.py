@@ -7,6 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bsjoin.store import Home, Manifest, Segment
+from bsjoin.store.ranged import RangeIndex
 
 __all__ = ["OpenTable"]
 
@@ -69,6 +70,19 @@ class OpenTable:
                 counts[part] = lengths
         counts[rows < 0] = 0
         return counts
+
+    def groups(self, rows: Int64s) -> list[tuple[NDArray[np.int64] | None, RangeIndex, int]]:
+        """Share first rows of keys out to the segments' range indexes.
+
+        Returns:
+            For each segment that any of the rows is in: their positions (None for all), the
+            index of its ranges, and the number of its first row. A row of -1 may be anywhere.
+        """
+        shared = []
+        for part, segment, first_row in self._parts(self._first_rows, rows):
+            assert segment.ranges is not None
+            shared.append((part, segment.ranges, first_row))
+        return shared
 
     def gather(self, columns: tuple[str, ...], rows: Int64s) -> list[pa.Array]:
         """The values of some columns at some rows, null for row -1."""

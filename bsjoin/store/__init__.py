@@ -10,13 +10,14 @@ Pure pyarrow, numpy and fsspec: nothing here knows of Spark.
 """
 
 from bsjoin.store.home import Home
-from bsjoin.store.manifest import KeyColumn, Manifest, Stats
+from bsjoin.store.manifest import KeyColumn, Manifest, RangeColumns, Stats
 from bsjoin.store.segment import Segment, SegmentInfo, merge_segments, write_segment
 
 __all__ = [
     "Home",
     "KeyColumn",
     "Manifest",
+    "RangeColumns",
     "Segment",
     "SegmentInfo",
     "Stats",

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from bsjoin.errors import NotATableError
+from bsjoin.index.sorted_rows import Closed
 from bsjoin.store.home import Home
 from bsjoin.store.segment import SegmentInfo
 
-__all__ = ["FORMAT", "KeyColumn", "Manifest", "Stats"]
+__all__ = ["FORMAT", "KeyColumn", "Manifest", "RangeColumns", "Stats"]
 
 FORMAT = 1
 
@@ -29,6 +30,21 @@ class KeyColumn:
 
     name: str
     type: str
+
+
+@dataclass(frozen=True)
+class RangeColumns:
+    """What a table for range joins is sorted by inside each key.
+
+    Args:
+        names: the column of points; or the columns of starts and ends.
+        types: their types as they are searched, by the names that Spark's JSON schemas give.
+        closed: which ends belong to the intervals; None for points.
+    """
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    closed: Closed | None
 
 
 @dataclass(frozen=True)
@@ -71,6 +87,7 @@ class Manifest:
         schema: Arrow schema of the stored columns: the compared keys, then all others.
         spark_schema: the Spark schema (JSON) of the columns that can be selected.
         segments: the segments in the order of their hashes.
+        ranged: the range columns of a table for range joins.
     """
 
     version: int
@@ -83,6 +100,7 @@ class Manifest:
     schema: pa.Schema
     spark_schema: str
     segments: tuple[SegmentInfo, ...]
+    ranged: RangeColumns | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -124,6 +142,7 @@ class Manifest:
 
         return (
             self.unique == other.unique
+            and self.ranged == other.ranged
             and self.schema.equals(other.schema)
             and self.spark_schema == other.spark_schema
             and content(self) == content(other)
@@ -155,6 +174,8 @@ class Manifest:
             "spark_schema": self.spark_schema,
             "segments": [segment.to_json() for segment in self.segments],
         }
+        if self.ranged is not None:
+            data["ranged"] = asdict(self.ranged)
         return json.dumps(data, indent=1).encode()
 
     @classmethod
@@ -178,6 +199,13 @@ class Manifest:
                 schema=pa.ipc.read_schema(pa.py_buffer(base64.b64decode(data["schema"]))),
                 spark_schema=data["spark_schema"],
                 segments=tuple(SegmentInfo.from_json(s) for s in data["segments"]),
+                ranged=_ranged(data.get("ranged")),
             )
         except (KeyError, TypeError, ValueError, OSError, pa.ArrowException) as error:
             raise NotATableError(f"{where} is not a manifest of a table: {error!r}") from error
+
+
+def _ranged(data: dict[str, Any] | None) -> RangeColumns | None:
+    if data is None:
+        return None
+    return RangeColumns(tuple(data["names"]), tuple(data["types"]), data["closed"])

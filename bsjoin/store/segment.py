@@ -2,7 +2,8 @@
 
 ``<name>.index.arrow``
     An Arrow IPC file with one row: the arrays of :class:`bsjoin.index.HashIndex` as list
-    columns, so that each array is one contiguous piece of the file.
+    columns, so that each array is one contiguous piece of the file; in a table for range joins
+    those of its range index too (:mod:`bsjoin.store.ranged`).
 ``<name>.<i>.arrow``
     An Arrow IPC file with one column in one batch, for each column of the table: first the
     keys (where a hash does not tell keys apart for certain), then the others.
@@ -25,7 +26,18 @@ from numpy.typing import NDArray
 
 from bsjoin.errors import DamagedTableError
 from bsjoin.index import HashIndex
+from bsjoin.index.sorted_rows import Closed
 from bsjoin.store.home import Home
+from bsjoin.store.ranged import (
+    RANGE_CELLS,
+    RangeIndex,
+    closed_of,
+    concat,
+    from_cells,
+    index_ranges,
+    run_starts,
+    to_cells,
+)
 
 __all__ = ["Segment", "SegmentInfo", "checksum", "merge_segments", "write_segment"]
 
@@ -99,7 +111,15 @@ def checksum(file: IO[bytes]) -> str:
     return digest.hexdigest()
 
 
-def write_segment(home: Home, name: str, hashes: Int64s, rows: pa.Table, keys: int) -> SegmentInfo:
+def write_segment(
+    home: Home,
+    name: str,
+    hashes: Int64s,
+    rows: pa.Table,
+    keys: int,
+    ranged: int = 0,
+    closed: Closed | None = None,
+) -> SegmentInfo:
     """Write one segment.
 
     Args:
@@ -109,6 +129,9 @@ def write_segment(home: Home, name: str, hashes: Int64s, rows: pa.Table, keys: i
         rows: the n rows in the same order; rows with equal keys are neighbours.
         keys: how many of the leading columns of ``rows`` are keys to compare; 0 where equal
             hashes mean equal keys.
+        ranged: how many columns after them are range columns, by which the rows of each key
+            are sorted; they are indexed, and not stored as columns.
+        closed: which ends belong to the intervals, if there are two range columns.
 
     Returns:
         What the manifest has to say of the segment.
@@ -121,7 +144,11 @@ def write_segment(home: Home, name: str, hashes: Int64s, rows: pa.Table, keys: i
         if same_key.any():
             same = pc.equal(column.slice(1), column.slice(0, len(column) - 1))
             same_key = same_key & _bools(same)
-    return _write(home, name, HashIndex.build(hashes, same_key), iter(columns))
+    index, ranges = HashIndex.build(hashes, same_key), None
+    if ranged:
+        ranges = index_ranges(columns[keys : keys + ranged], run_starts(index), closed)
+        del columns[keys : keys + ranged]
+    return _write(home, name, index, ranges, iter(columns))
 
 
 def merge_segments(home: Home, name: str, parts: Sequence[SegmentInfo]) -> SegmentInfo:
@@ -136,16 +163,24 @@ def merge_segments(home: Home, name: str, parts: Sequence[SegmentInfo]) -> Segme
     """
     opened = [Segment(home, part, 0) for part in parts]
     index = HashIndex.concat([segment.index for segment in opened])
+    parts_ranges = [segment.ranges for segment in opened if segment.ranges is not None]
+    ranges = concat(parts_ranges, run_starts(index)) if parts_ranges else None
     columns = (
         _one_array([segment.column(number) for segment in opened], None)
         for number in range(len(parts[0].sizes) - 1)
     )
-    return _write(home, name, index, columns)
+    return _write(home, name, index, ranges, columns)
 
 
-def _write(home: Home, name: str, index: HashIndex, columns: Iterator[pa.Array]) -> SegmentInfo:
+def _write(
+    home: Home,
+    name: str,
+    index: HashIndex,
+    ranges: RangeIndex | None,
+    columns: Iterator[pa.Array],
+) -> SegmentInfo:
     """Write the index, then one column after the other."""
-    files = [_write_batch(home, _index_file(name), _index_batch(index))]
+    files = [_write_batch(home, _index_file(name), _index_batch(index, ranges))]
     for number, column in enumerate(columns):
         batch = pa.RecordBatch.from_arrays([column], ["column"])
         files.append(_write_batch(home, _column_file(name, number), batch))
@@ -183,20 +218,22 @@ def _one_array(chunks: list[pa.Array], dtype: pa.DataType | None) -> pa.Array:
         ) from error
 
 
-def _index_batch(index: HashIndex) -> pa.RecordBatch:
+def _index_batch(index: HashIndex, ranges: RangeIndex | None) -> pa.RecordBatch:
     def cell(array: NDArray[Any] | None, value_type: pa.DataType) -> pa.Array:
         values = pa.array([] if array is None else array, value_type)
         return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
 
-    return pa.record_batch(
-        {
-            "hashes": cell(index.hashes, pa.int64()),
-            "directory": cell(index.directory, pa.int32()),
-            "runs": cell(index.runs, pa.int32()),
-            "base": pa.array([index.base], pa.uint64()),
-            "shift": pa.array([index.shift], pa.int32()),
-        }
-    )
+    columns = {
+        "hashes": cell(index.hashes, pa.int64()),
+        "directory": cell(index.directory, pa.int32()),
+        "runs": cell(index.runs, pa.int32()),
+        "base": pa.array([index.base], pa.uint64()),
+        "shift": pa.array([index.shift], pa.int32()),
+    }
+    if ranges is not None:
+        columns |= {name: cell(*array) for name, array in to_cells(ranges).items()}
+        columns["closed"] = pa.array([closed_of(ranges)], pa.string())
+    return pa.record_batch(columns)
 
 
 class Segment:
@@ -222,6 +259,12 @@ class Segment:
             base=arrays.column("base")[0].as_py(),
             shift=arrays.column("shift")[0].as_py(),
         )
+        self.ranges: RangeIndex | None = None
+        if "closed" in arrays.schema.names:
+            names = [name for name in RANGE_CELLS if name in arrays.schema.names]
+            self.ranges = from_cells(
+                {name: _cell(arrays, name) for name in names}, arrays.column("closed")[0].as_py()
+            )
 
     def column(self, number: int) -> pa.Array:
         """A column by its position, memory-mapped."""

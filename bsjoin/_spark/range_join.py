@@ -1,0 +1,171 @@
+"""A range join as part of a Spark plan: rows go to the workers and come back joined.
+
+A row may have any number of answers, so the function is one from batches to batches
+(``mapInArrow``), and what it holds at a time is bounded. The stream's columns travel with the
+key; their names, nullability and metadata (a watermark, say) are put back behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin._plan import RangePlan, Search
+from bsjoin._spark.arrow import arrow_fields
+from bsjoin._spark.columns import quoted
+from bsjoin._spark.join import Request, answer_row, next_label, schema_of
+from bsjoin._spark.keys import stream_key, type_of
+from bsjoin._spark.metrics import observed_range, observed_rows
+from bsjoin._spark.ranges import (
+    as_searched,
+    check_range_types,
+    searched,
+    stream_columns,
+    width_in_units,
+)
+from bsjoin.cache import ranged
+from bsjoin.conditions import AsOf, Band, Condition, Within
+from bsjoin.errors import ColumnError
+from bsjoin.store import Home, Manifest
+
+__all__ = ["plan_range_join"]
+
+
+def plan_range_join(
+    stream: DataFrame,
+    home: Home,
+    manifest: Manifest,
+    request: Request,
+    when: Condition,
+    *,
+    may_change: bool,
+) -> DataFrame:
+    """Build the plan of a range join with a stored table.
+
+    Args:
+        stream: the probe side.
+        home: where the table lives.
+        manifest: its newest version; it has range columns.
+        request: the equality keys, the join type, the columns to bring.
+        when: the condition, its column names as the stream and the table spell them.
+        may_change: whether other versions of the table may come while the plan is in use.
+
+    Raises:
+        KeyTypeError, ArgumentError: types or widths that do not suit the condition.
+        ColumnError: a column of the stream that cannot travel to a worker.
+    """
+    assert manifest.ranged is not None
+    schema = stream.schema
+    _check_carried(schema)
+    probes = stream_columns(when)
+    check_range_types(when, [(name, schema[name].dataType) for name in probes], manifest.ranged)
+    by_table = {table: stream_name for stream_name, table in request.keys}
+    names = [by_table[key.name] for key in manifest.keys]
+    key = stream_key(
+        [stream[quoted(name)] for name in names],
+        [schema[name].dataType for name in names],
+        [type_of(key.type) for key in manifest.keys],
+    )
+    bound = not stream.isStreaming
+    stored = schema_of(manifest)
+    fields = [stored[name] for name in request.columns]
+    if request.how == "left" or (may_change and not bound):
+        fields = [T.StructField(f.name, f.dataType, True, f.metadata) for f in fields]
+    points = type_of(manifest.ranged.types[0])
+    plan = RangePlan(
+        label=next_label([*names, *probes]),
+        home=home,
+        epoch=manifest.created_at_us,
+        version=manifest.version if bound else None,
+        columns=request.columns,
+        shape="rows",
+        row_type=pa.struct(arrow_fields(answer_row(fields))),
+        reports=stream.isStreaming,
+        how=request.how,
+        search=_search(when, points),
+        carried=len(schema),
+    )
+    clock = [] if bound else [F.current_timestamp()]
+    carried = [stream[quoted(f.name)].alias(f"s{i}") for i, f in enumerate(schema)]
+    asked = [as_searched(stream[quoted(name)], _probe_type(points)) for name in probes]
+    sent = stream.select(
+        *carried,
+        key.hash.alias("h"),
+        *(column.alias(f"t{i}") for i, column in enumerate(clock)),
+        *(column.alias(f"k{i}") for i, column in enumerate(key.compared)),
+        *(column.alias(f"p{i}") for i, column in enumerate(asked)),
+    )
+    if plan.reports:
+        sent = observed_rows(sent, plan)
+    brought = fields if request.how in ("inner", "left") else []
+    returned = T.StructType(
+        [
+            *(T.StructField(f"s{i}", f.dataType, f.nullable) for i, f in enumerate(schema)),
+            *(T.StructField(f"c{i}", f.dataType, f.nullable) for i, f in enumerate(brought)),
+            T.StructField(ranged.NOTE, T.StringType()),
+        ]
+    )
+
+    def bsjoin_range_join(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return ranged.joined(plan, batches)
+
+    joined = sent.mapInArrow(bsjoin_range_join, returned)
+    if plan.reports:
+        joined = observed_range(joined, plan, F.col(ranged.NOTE))
+    named = [(f.name, f.metadata) for f in schema]
+    named += [(name, f.metadata) for name, f in zip(request.names, brought, strict=False)]
+    return joined.select(*_renamed(returned, named))
+
+
+def _renamed(returned: T.StructType, named: list[tuple[str, dict[str, Any]]]) -> list[Column]:
+    return [
+        F.col(field.name).alias(name, metadata=metadata)
+        for field, (name, metadata) in zip(returned.fields, named, strict=False)
+    ]
+
+
+def _probe_type(points: T.DataType) -> T.DataType:
+    dtype = searched(points)
+    assert dtype is not None
+    return dtype
+
+
+def _search(when: Condition, points: T.DataType) -> Search:
+    floating = isinstance(points, T.DoubleType)
+    if isinstance(when, Band):
+        return Search(
+            kind="band",
+            floating=floating,
+            before=width_in_units(when.before, points, "before"),
+            after=width_in_units(when.after, points, "after"),
+            closed=when.closed,
+        )
+    if isinstance(when, AsOf):
+        tolerance = when.tolerance
+        return Search(
+            kind="asof",
+            floating=floating,
+            direction=when.direction,
+            tolerance=None if tolerance is None else width_in_units(tolerance, points, "tolerance"),
+            exact=when.exact,
+        )
+    kind = "within" if isinstance(when, Within) else "overlaps"
+    return Search(kind=kind, floating=floating, closed=when.closed)  # type: ignore[arg-type]
+
+
+def _check_carried(schema: T.StructType) -> None:
+    """Refuse columns of the stream that Spark cannot exchange with Python."""
+    for field in schema:
+        try:
+            arrow_fields(T.StructType([field]))
+        except (PySparkException, TypeError, ValueError) as error:
+            raise ColumnError(
+                f"the stream's column {field.name!r} has the type {field.dataType.simpleString()}, "
+                f"which cannot travel through a range join: {error}. Drop it, or cast it"
+            ) from error

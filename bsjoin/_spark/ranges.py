@@ -1,0 +1,197 @@
+"""Range columns: how they are searched, which types suit a condition, widths in their units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin._spark.columns import quoted
+from bsjoin._spark.keys import type_of
+from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Width, Within
+from bsjoin.durations import seconds
+from bsjoin.errors import ArgumentError, KeyTypeError
+from bsjoin.store import RangeColumns
+
+__all__ = [
+    "check_range_types",
+    "range_columns",
+    "range_side",
+    "searched",
+    "stream_columns",
+    "table_columns",
+    "width_in_units",
+]
+
+_LONG_DIGITS = 18
+_INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_FLOATS = (T.FloatType, T.DoubleType)
+_TIMES = (T.TimestampType, T.TimestampNTZType)
+
+
+def stream_columns(when: Condition) -> tuple[str, ...]:
+    """The stream's columns of a condition: a point, or start and end."""
+    return when.stream if isinstance(when, Overlaps) else (when.stream_col,)
+
+
+def table_columns(when: Condition) -> tuple[str, ...]:
+    """The table's columns of a condition: a point, or start and end."""
+    if isinstance(when, Overlaps):
+        return when.batch
+    return (when.start_col, when.end_col) if isinstance(when, Within) else (when.batch_col,)
+
+
+def searched(dtype: T.DataType) -> T.DataType | None:
+    """The type in which a column is searched; None for one that cannot be."""
+    if isinstance(dtype, _INTEGERS):
+        return T.LongType()
+    if isinstance(dtype, _FLOATS):
+        return T.DoubleType()
+    if isinstance(dtype, T.DecimalType):
+        return dtype if dtype.precision <= _LONG_DIGITS else None
+    return dtype if isinstance(dtype, (T.DateType, *_TIMES)) else None
+
+
+def _family(dtype: T.DataType) -> str:
+    if isinstance(dtype, (*_INTEGERS, T.DecimalType)):
+        return "exact number"
+    return "floating-point number" if isinstance(dtype, _FLOATS) else type(dtype).__name__
+
+
+def range_columns(when: Condition, schema: T.StructType, names: Sequence[str]) -> RangeColumns:
+    """What a table for this condition is sorted by.
+
+    Args:
+        when: the condition.
+        schema: the table's.
+        names: the table's columns of the condition, as the table spells them.
+
+    Raises:
+        KeyTypeError: a column cannot be searched.
+    """
+    types = []
+    for name in names:
+        dtype = searched(schema[name].dataType)
+        if dtype is None:
+            raise KeyTypeError(_unsearchable(name, schema[name].dataType))
+        types.append(dtype)
+    if len(types) == 2:
+        if _family(types[0]) != _family(types[1]):
+            raise KeyTypeError(
+                f"the interval's ends {names[0]!r} ({types[0].simpleString()}) and {names[1]!r} "
+                f"({types[1].simpleString()}) have types of different families: cast one of them"
+            )
+        types = [_common(types)] * 2
+    closed = when.closed if isinstance(when, Within | Overlaps) else None
+    return RangeColumns(tuple(names), tuple(str(t.jsonValue()) for t in types), closed)
+
+
+def _common(types: Sequence[T.DataType]) -> T.DataType:
+    """The decimal that holds all of some exact numbers; else the type they share."""
+    decimals = [dtype for dtype in types if isinstance(dtype, T.DecimalType)]
+    if not decimals:
+        return types[0]
+    scale = max(dtype.scale for dtype in decimals)
+    whole = max(
+        dtype.precision - dtype.scale if isinstance(dtype, T.DecimalType) else _LONG_DIGITS - scale
+        for dtype in types
+    )
+    return T.DecimalType(min(_LONG_DIGITS, whole + scale), scale)
+
+
+def _unsearchable(name: str, dtype: T.DataType) -> str:
+    return (
+        f"the range column {name!r} has the type {dtype.simpleString()}; range conditions take "
+        f"integers, decimals of up to {_LONG_DIGITS} digits, floating-point numbers, dates and "
+        "timestamps. Cast it"
+    )
+
+
+def check_range_types(
+    when: Condition, stream: Sequence[tuple[str, T.DataType]], table: RangeColumns
+) -> None:
+    """Refuse columns that do not compare exactly, and widths that do not suit them.
+
+    Raises:
+        KeyTypeError: names the columns and their types.
+        ArgumentError: a width is no number, or no duration, where it has to be.
+    """
+    wanted = type_of(table.types[0])
+    for name, dtype in stream:
+        if searched(dtype) is None:
+            raise KeyTypeError(_unsearchable(name, dtype))
+        finer = _digits_after(dtype) > _digits_after(wanted)
+        if _family(dtype) != _family(wanted) or finer:
+            why = (
+                "the stream's has more digits after the point"
+                if finer
+                else "they are not of one family"
+            )
+            raise KeyTypeError(
+                f"cannot compare {name!r} ({dtype.simpleString()}) with {table.names[0]!r} "
+                f"({wanted.simpleString()}): {why}. Cast one side"
+            )
+    if isinstance(when, Band):
+        width_in_units(when.before, wanted, "before")
+        width_in_units(when.after, wanted, "after")
+    elif isinstance(when, AsOf) and when.tolerance is not None:
+        width_in_units(when.tolerance, wanted, "tolerance")
+
+
+def _digits_after(dtype: T.DataType) -> int:
+    return dtype.scale if isinstance(dtype, T.DecimalType) else 0
+
+
+def width_in_units(width: Width, dtype: T.DataType, argument: str) -> Fraction | float:
+    """A width in the units of the codes: ones, days, microseconds, or a decimal's last digit.
+
+    Returns:
+        A fraction; a float for floating-point columns, and for an infinite width.
+
+    Raises:
+        ArgumentError: the width does not suit the type.
+    """
+    if isinstance(width, float) and math.isinf(width) and not isinstance(dtype, T.DateType):
+        return width
+    if isinstance(dtype, _TIMES):
+        plain = float(width) if isinstance(width, Decimal) else width
+        return Fraction(round(seconds(plain, argument) * 10**6))
+    if isinstance(dtype, T.DateType):
+        if not isinstance(width, str | timedelta):
+            raise ArgumentError(
+                f"{argument}={width!r}: the columns are dates; give whole days as a timedelta or "
+                'a text such as "3 days"'
+            )
+        days = Fraction(seconds(width, argument)) / 86_400
+        if days.denominator != 1:
+            raise ArgumentError(f"{argument}={width!r}: the columns are dates; give whole days")
+        return days
+    if isinstance(width, str | timedelta):
+        raise ArgumentError(
+            f"{argument}={width!r} is a duration and the columns are numbers "
+            f"({dtype.simpleString()}): give a number"
+        )
+    if isinstance(dtype, T.DoubleType):
+        return float(width)
+    scaled: Fraction = Fraction(width) * 10 ** _digits_after(dtype)
+    return scaled
+
+
+def range_side(df: DataFrame, ranged: RangeColumns | None) -> dict[str, Column]:
+    """A table's range columns as they are searched, under the names r0 and r1."""
+    if ranged is None:
+        return {}
+    return {
+        f"r{i}": as_searched(df[quoted(name)], type_of(dtype))
+        for i, (name, dtype) in enumerate(zip(ranged.names, ranged.types, strict=True))
+    }
+
+
+def as_searched(column: Column, dtype: T.DataType) -> Column:
+    """A column in the type in which it is searched."""
+    return column.cast(dtype)
