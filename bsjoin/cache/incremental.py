@@ -65,13 +65,13 @@ def _answer_together(plan: SourcePlan, held: Sequence[tuple[pa.Array, ...]]) -> 
     rows, figures = _looked_up(plan, hashes, keys)
     spent = time.perf_counter_ns() - begun
     begin = 0
-    for number, (part, *_) in enumerate(held, 1):
+    for part, *_ in held:
         begun = time.perf_counter_ns()
         answer = _array(plan, rows, begin, begin + len(part))
         begin += len(part)
         spent += time.perf_counter_ns() - begun
         if plan.reports:
-            if number == len(held) and figures:
+            if figures and len(part) and begin == len(hashes):  # the last one with rows
                 notes.add(plan.label, {**figures, "ns": spent})
             note = notes.fetch(plan.label, len(part))
             answer = pa.StructArray.from_arrays([answer, note], ["answer", "note"])
