@@ -107,6 +107,9 @@ def test_a_point_finds_the_intervals_that_contain_it(
     ]
     slices = index.stab(points, edges[groups], edges[groups + 1], max_pairs=max_pairs)
     check_slices(slices, expected, max_pairs)
+    matched = {position for position, _ in expected}
+    found = index.stabs_any(points, edges[groups], edges[groups + 1])
+    assert found.tolist() == [position in matched for position in range(len(probes))]
 
 
 @settings(max_examples=400, deadline=None)
@@ -123,15 +126,18 @@ def test_an_interval_finds_those_that_share_a_point_with_it(
         for row, it in enumerate(ordered)
         if it.group == probe.group and share(it, probe, closed)
     ]
-    slices = index.overlaps(
+    asked = (
         np.array([it.start for it in probes], np.int64),
         np.array([0 if it.end is None else it.end for it in probes], np.int64),
         edges[groups],
         edges[groups + 1],
-        missing_ends=np.array([it.end is None for it in probes], np.bool_),
-        max_pairs=max_pairs,
     )
+    missing = np.array([it.end is None for it in probes], np.bool_)
+    slices = index.overlaps(*asked, missing_ends=missing, max_pairs=max_pairs)
     check_slices(slices, expected, max_pairs)
+    matched = {position for position, _ in expected}
+    found = index.overlaps_any(*asked, missing_ends=missing)
+    assert found.tolist() == [position in matched for position in range(len(probes))]
 
 
 @pytest.mark.parametrize("closed", CLOSED)
@@ -150,6 +156,7 @@ def test_sizes_of_rows_and_batches(size: int, closed: str) -> None:
         inside = after(starts, points[:, None]) & before(points[:, None], ends)
         expected = list(zip(*np.nonzero(inside), strict=True))
         check_slices(index.stab(points, max_pairs=100), expected, 100)
+        assert index.stabs_any(points).tolist() == inside.any(axis=1).tolist()
 
 
 @settings(deadline=None)
@@ -233,6 +240,7 @@ def test_memory_is_bounded_however_many_pairs_there_are() -> None:
     size = 2_000_000
     index = IntervalIndex.build(np.arange(size), np.full(size, 10**9))
     slices = index.stab(np.full(2000, size), max_pairs=1000)
+    assert index.stabs_any(np.full(2000, size)).all()
     rows = np.concatenate([next(slices)[1] for _ in range(50)])
     assert (rows == np.arange(len(rows))).all()
 

@@ -78,6 +78,14 @@ def test_texts_that_differ_after_many_bytes_or_by_their_length_only() -> None:
     )
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.lists(text, min_size=1, max_size=20), st.lists(text, max_size=10))
+def test_texts_that_all_begin_alike(stored: list[bytes], others: list[bytes]) -> None:
+    front = b"https://example.org/item/"
+    begun = [front + value for value in stored]
+    check(begun, [*begun, *(front + value for value in others), *others, front, front[:17]])
+
+
 @pytest.mark.parametrize("large", [False, True])
 def test_the_buffers_of_an_arrow_array_serve_as_they_are(large: bool) -> None:
     names = ["Zürich", "Zurich", "", "zz", "Ω", "😀", "Zürich", "a" * 20]

@@ -7,6 +7,7 @@ from bsjoin.index.encoding import GREATEST, LEAST, add_saturated, codes, floats,
 from bsjoin.index.hash import HashIndex
 from bsjoin.index.intervals import IntervalIndex
 from bsjoin.index.levels import level, levels
+from bsjoin.index.maxima import Maxima
 from bsjoin.index.nearest import later_float, later_int, nearest
 from bsjoin.index.random_skiplist import RandomSkipList
 from bsjoin.index.ranges import expand, pairs
@@ -20,6 +21,7 @@ __all__ = [
     "LEAST",
     "HashIndex",
     "IntervalIndex",
+    "Maxima",
     "RandomSkipList",
     "Ranks",
     "SkipList",

@@ -77,7 +77,8 @@ class Ranks:
     Args:
         texts: the stored column; it is not copied.
         rows: int64[d], a row for each distinct value, in the order of the values.
-        prefixes: int64[d], their first eight bytes (:meth:`Texts.piece`).
+        prefixes: int64[d], their first eight bytes (:meth:`Texts.piece`) that are not the same in
+            all of them.
 
     Example:
         >>> column = Texts(np.array([0, 1, 3, 4]), np.frombuffer(b"bccb", np.uint8))
@@ -106,7 +107,8 @@ class Ranks:
         ranks = np.empty(len(order), np.int64)
         ranks[order] = np.cumsum(new) - 1
         rows = order[new]
-        return cls(texts, rows, texts.piece(rows, 0)[0]), 2 * ranks + 1
+        prefixes, _ = texts.piece(rows, _shared(texts, rows))
+        return cls(texts, rows, prefixes), 2 * ranks + 1
 
     def codes(self, probes: Texts) -> Int64s:
         """Encode probes, to be compared with the codes of the stored rows.
@@ -117,18 +119,25 @@ class Ranks:
         Returns:
             int64[m]: odd for a stored value, even between two of them; 0 is before all.
 
-        Complexity: O(log d) a probe for each eight bytes that it has in common with stored
-        values.
+        Complexity: O(log d) a probe for each eight bytes that it has in common with some stored
+        values and not with all.
         """
-        every = np.arange(len(probes), dtype=np.int64)
-        prefixes, _ = probes.piece(every, 0)
-        prefix_list = SkipList(self.prefixes)
-        lows = prefix_list.search(prefixes, "left")
-        codes = 2 * lows
+        codes = np.zeros(len(probes), np.int64)
+        going = np.arange(len(probes), dtype=np.int64)
+        number = _shared(self.texts, self.rows)
+        for shared in range(number):
+            wanted, counts = probes.piece(going, shared)
+            stored, _ = self.texts.piece(self.rows[:1], shared)
+            codes[going[wanted > stored]] = 2 * len(self.rows)
+            going = going[(wanted == stored) & (counts > _PIECE)]
+        wanted, _ = probes.piece(going, number)
+        prefixes = SkipList(self.prefixes)
+        low = prefixes.search(wanted, "left")
+        codes[going] = 2 * low
         # The stored values in [low, high) agree with the probe in all pieces so far.
-        highs = prefix_list.search(prefixes, "right", lows, np.full(len(lows), len(self.rows)))
-        going = np.flatnonzero(lows < highs)
-        low, high, number = lows[going], highs[going], 0
+        high = prefixes.search(wanted, "right", low, np.full(len(low), len(self.rows)))
+        some = low < high
+        going, low, high = going[some], low[some], high[some]
         while going.size:
             wanted, counts = probes.piece(going, number)
             pieces = number, wanted, counts
@@ -165,8 +174,22 @@ class Ranks:
 
         values = [text(row) for row in self.rows.tolist()]
         assert values == sorted(set(values))
-        assert (self.prefixes == self.texts.piece(self.rows, 0)[0]).all()
+        shared = _shared(self.texts, self.rows)
+        assert len({value[: shared * _PIECE] for value in values}) <= 1
+        assert (self.prefixes == self.texts.piece(self.rows, shared)[0]).all()
         assert (self.prefixes[1:] >= self.prefixes[:-1]).all()
+
+
+def _shared(texts: Texts, rows: Int64s) -> int:
+    """How many times eight bytes all of the texts have in common, and go on; rows in order."""
+    ends = rows[[0, -1]] if len(rows) > 1 else rows[:0]
+    number = 0
+    while ends.size:
+        pieces, counts = texts.piece(ends, number)
+        if pieces[0] != pieces[1] or counts.min() <= _PIECE:
+            break
+        number += 1
+    return number
 
 
 def _bounds(lows: Int64s, highs: Int64s, moves: Callable[[Int64s, Int64s], Bools]) -> Int64s:
