@@ -92,14 +92,16 @@ class Incremental:
     """Incremental cache: the table stays in its source, asked only for the keys that occur.
 
     What was asked for, absences included, is kept in memory that all workers of a host share,
-    up to a bound, and what was used least recently makes room. The bounds hold per host and
-    join, however many workers there are. A bound is needed: ``max_rows``, ``max_bytes`` or both.
+    up to a bound, and what was used least recently makes room. The bounds hold per host,
+    however many workers there are, and per cache: joins of one application that ask one source
+    object for the same columns by the same keys with the same options share a cache; others do
+    not. A bound is needed: ``max_rows``, ``max_bytes`` or both.
 
     Args:
         max_rows: rows to keep; a known absence counts as one.
         max_bytes: bytes to keep, keys and administration included: a number, or a text such as
-            ``"512 MB"``. The files in memory take up to 1.5 times that, 2.5 times for a moment
-            while they are tidied up.
+            ``"512 MB"``. The files in memory take up to twice that, and three times for a
+            moment while they are tidied up.
         ttl: how long a row may be used before it is asked for again: a ``timedelta``, a text
             such as ``"10 minutes"`` or a number of seconds. ``None``: for ever, or until
             ``source.invalidate``.

@@ -124,7 +124,8 @@ def test_an_outdated_row_is_served_at_once_and_asked_for_meanwhile(
 def test_keys_are_forgotten_on_demand(feed: Feed, model: Model) -> None:
     """In every join that asks the source: for a row, for an absence, for all."""
     one = joined(feed, model)
-    both = bsjoin.join(one, model, "k", how="left", suffix="_2", cache=ROOMY)
+    other = Incremental(max_rows=77)  # a cache of its own
+    both = bsjoin.join(one, model, "k", how="left", suffix="_2", cache=other)
     run = Run(feed, both)
     run.turn(1, 3, 9)
     model.put(planes([1, 3, 9], 2))

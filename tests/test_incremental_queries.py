@@ -187,3 +187,13 @@ def test_a_query_that_is_stopped_in_a_look_up_ends_and_goes_on_later(
     query = feed.start(joined)
     query.processAllAvailable()
     assert feed.results[1] == [(2, "v1"), (2, "v1"), (9, None)]
+
+
+def test_the_same_join_made_again_finds_its_cache(spark: SparkSession, model: Model) -> None:
+    for _ in range(3):
+        joined = bsjoin.join(spark.range(4).toDF("k"), model, "k", cache=ROOMY)
+        assert joined.count() == 4
+    assert model.times == {0: 1, 1: 1, 2: 1, 3: 1}
+    other = bsjoin.join(spark.range(4).toDF("k"), model, "k", cache=Incremental(max_rows=7))
+    assert other.count() == 4
+    assert set(model.times.values()) == {2}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+import hashlib
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -26,6 +26,8 @@ from bsjoin.store import Home
 from bsjoin.store.temporary import temporary_home
 
 __all__ = ["plan_ask", "schema_of_source"]
+
+_controls: dict[str, Control] = {}  # of this application's caches, by their token
 
 
 def schema_of_source(source: Source) -> T.StructType:
@@ -67,9 +69,10 @@ def plan_ask(
     fields = [schema[name] for name in request.columns]
     shape = shape_of(request.how, request.columns, source.is_unique(names), 1)
     row = answer_row(fields)
-    control = Control(
-        temporary_home() if options.control is None else Home.of(options.control), keys
-    )
+    # Joins that ask the same for the same, in foreachBatch say, share one cache.
+    same = (source.token, keys, request.columns, shape, options)
+    token = hashlib.blake2b(repr(same).encode(), digest_size=16).hexdigest()
+    control = _control(token, source, keys, options)
     warm_up = options.warm_up
     plan = SourcePlan(
         label=next_label([name for name, _ in request.keys]),
@@ -77,7 +80,7 @@ def plan_ask(
         shape=shape,
         row_type=pa.struct(arrow_fields(row)),
         reports=stream.isStreaming,
-        token=uuid.uuid4().hex,
+        token=token,
         source=source,
         keys=keys,
         exact=hash_is_exact(types),
@@ -95,10 +98,19 @@ def plan_ask(
         else key_table(warm_up, keys, "warm_up"),
         folder=None if options.folder is None else str(options.folder),
     )
-    register(source.token, control)
-    remove_at_exit(plan.token, plan.folder)
     named: Sequence[tuple[str, dict[str, str]]] = [(name, {}) for name in request.names]
     return look_up(stream, key, plan, row, request.how, named)
+
+
+def _control(token: str, source: Source, keys: pa.Schema, options: Incremental) -> Control:
+    """Where commands for a cache are given; the cache goes when the application ends."""
+    control = _controls.get(token)
+    if control is None:
+        home = temporary_home() if options.control is None else Home.of(options.control)
+        control = _controls[token] = Control(home, keys)
+        register(source.token, control)
+        remove_at_exit(token, None if options.folder is None else str(options.folder))
+    return control
 
 
 def _bounds(options: Incremental) -> Bounds:

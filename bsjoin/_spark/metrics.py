@@ -46,7 +46,9 @@ class CacheProgress:
         retries: repetitions of look-ups that failed.
         failed_keys: keys that were treated as not found since the source did not answer
             (``on_error="null"``).
-        stale_rows: rows that were given outdated rows of the source.
+        stale_rows: rows that were given outdated rows of the source while these are asked for
+            again (``stale=``); keys that were, since the source did not answer
+            (``on_error="stale"``).
         evictions: keys that had to make room.
         rows: rows in the cache, a known absence counted as one; on the host that has most.
         bytes: what the cache takes, on the host that has most.

@@ -89,7 +89,7 @@ def _looked_up(
     worker.upkeep.obey()
     typed = [key.cast(dtype) for key, dtype in zip(keys, plan.keys.types, strict=True)]
     batch = Batch.of(hashes, typed)
-    rows, figures = worker.look_up(batch)
+    rows, figures = worker.look_up(batch, reports=plan.reports)
     if batch.places is not None:
         rows = _spread(rows, batch.places, len(hashes))
     return rows, figures
@@ -107,7 +107,7 @@ def _array(plan: SourcePlan, rows: Rows, begin: int, end: int) -> pa.Array:
 
 
 class _Worker:
-    """What this process keeps of one join: the open cache, the source, its connection."""
+    """What this process keeps of one cache: its files, the source, the connection."""
 
     def __init__(self, plan: SourcePlan):
         self.plan = plan
@@ -123,8 +123,8 @@ class _Worker:
         if plan.warm_up is not None:
             self.upkeep.warm_up(folder / "warm")
 
-    def look_up(self, batch: Batch) -> tuple[Rows, dict[str, Any]]:
-        """Find the rows of each key, whatever that takes."""
+    def look_up(self, batch: Batch, *, reports: bool) -> tuple[Rows, dict[str, Any]]:
+        """Find the rows of each key, whatever that takes; and the figures if they are wanted."""
         cache = self.cache
         ticks = cache.ticks(len(batch.hashes))
         found = cache.find(batch.hashes, batch.keys, ticks, now_us())
@@ -147,13 +147,13 @@ class _Worker:
             found.first[missing] = loaded.first[inverse]
             found.counts[missing] = loaded.counts[inverse]
             rows = Rows(places, place, found.first, found.counts)
+        if not reports:
+            return rows, {}
         return rows, self._figures(batch, states, len(missing), len(stale), tally)
 
     def _figures(
         self, batch: Batch, states: NDArray[np.int8], missing: int, stale: int, tally: Tally
     ) -> dict[str, Any]:
-        if not self.plan.reports:
-            return {}
         asking = tally.asking
         size = len(states)
         sample = self._random.integers(0, size, _SAMPLE) if size else np.zeros(0, np.int64)
