@@ -60,9 +60,10 @@ def measure(
     """
     found: dict[float, Any] = {}
     with database(keys) as url:
-        source = bsjoin.sources.sql(url, table="t")
 
         def cached(rows: int) -> Callable[[DataFrame], DataFrame]:
+            # A source of its own, so that it begins with an empty cache.
+            source = bsjoin.sources.sql(url, table="t")
             cache = bsjoin.Incremental(max_rows=rows)
             return lambda stream: bsjoin.join(stream, source, "k", cache=cache)
 
@@ -83,6 +84,9 @@ def measure(
                 else:
                     print(f"  {JDBC}: not measured, there is no {JDBC_DRIVER}", flush=True)
             distinct = spark.read.parquet(str(files)).select("k").distinct().count()
+            if z == 1.04:
+                for name, way in ways.items():  # Spark compiles; not counted
+                    _say(z, f"{name} (warm-up)", way(), distinct)
             found[z] = {"distinct": distinct, "ways": {name: [] for name in ways}}
             for _ in range(rounds if z == 1.04 else 1):
                 for name, way in ways.items():
@@ -96,7 +100,7 @@ def _say(z: float, name: str, one: dict[str, Any], distinct: int) -> None:
     if "asked" in one and name != FEW:
         more += f"   hit rate {one['hit_rate']:6.1%}, asked/distinct {one['asked'] / distinct:.3f}"
     label = "uniform" if z == UNIFORM else f"z {z}"
-    print(f"  {label:<8} {name:<28} {one['rate']:>10,.0f} rows/s{more}", flush=True)
+    print(f"  {label:<8} {name:<38} {one['rate']:>10,.0f} rows/s{more}", flush=True)
 
 
 def _run(spark: SparkSession, files: Path, way: Callable[[DataFrame], DataFrame]) -> dict[str, Any]:
