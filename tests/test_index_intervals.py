@@ -189,6 +189,35 @@ def test_a_slice_without_rows_matches_nothing() -> None:
     assert list(index.overlaps(ends, ends, places, places, missing_ends=missing)) == []
 
 
+@pytest.mark.parametrize("closed", CLOSED)
+def test_nothing_lies_above_the_greatest_value(closed: str) -> None:
+    top, low = np.array([HIGH]), np.array([5])
+    no_end = np.array([True])
+    index = IntervalIndex.build(top, top, closed=closed, missing_ends=no_end)
+    index._check()
+    with_its_first_point = closed in ("both", "left")
+    assert index.stabs_any(top).tolist() == [with_its_first_point]
+    assert index.overlaps_any(top, top, missing_ends=no_end).tolist() == [with_its_first_point]
+    assert index.overlaps_any(low, low, missing_ends=no_end).tolist() == [with_its_first_point]
+    others = IntervalIndex.build(low, low, closed=closed, missing_ends=no_end)
+    assert others.overlaps_any(top, top, missing_ends=no_end).tolist() == [with_its_first_point]
+
+
+def test_arrays_that_cannot_be_written_serve_as_well() -> None:
+    starts, ends = np.arange(100), np.arange(100) + 3
+    points = np.arange(-5, 105)
+    built = IntervalIndex.build(starts, ends)
+    for array in (starts, ends, points, built.tree, built.starts.directory, built.empty):
+        array.setflags(write=False)
+    again = IntervalIndex.build(starts, ends)
+    assert again.tree.tolist() == built.tree.tolist()
+    for (probes, rows), (p, r) in zip(built.stab(points), again.stab(points), strict=True):
+        assert (probes == p).all()
+        assert (rows == r).all()
+    assert built.stabs_any(points).sum() == 102
+    assert sum(len(rows) for _, rows in built.overlaps(points, points + 1)) == 300
+
+
 def test_one_long_interval_among_many_short_ones_costs_its_own_path() -> None:
     size = 100_000
     starts = np.arange(size) * 10

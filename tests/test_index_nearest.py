@@ -191,6 +191,7 @@ def test_nearest_with_infinities_and_nan() -> None:
     # Distances beyond the doubles are still compared.
     assert find([-LARGEST, LARGEST], LARGEST / 2 + 1e300) == 1
     assert find([-LARGEST, inf], LARGEST) == 0
+    assert find([-inf, LARGEST], -LARGEST) == 1
     assert find([inf], LARGEST, reach=reach(np.array([LARGEST]), LARGEST)) is None
 
 

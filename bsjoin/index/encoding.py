@@ -122,8 +122,8 @@ def reach(values: NDArray[Any], tolerance: float | None = None) -> tuple[Int64s,
         tolerance: the largest distance, 0 or more; ``None`` for any.
 
     Returns:
-        int64[m] and int64[m]: the least and the greatest code. The first is above the second
-        where nothing can match.
+        int64[m] and int64[m]: the least and the greatest code. For NaN the first is above every
+        code of a float and the second below, so that nothing matches.
 
     Raises:
         ValueError: for a negative tolerance.

@@ -61,7 +61,8 @@ def later_float(values: Int64s, probes: Int64s) -> Later:
         ahead = _gap(floats(values.take(behind)), point)
         both = np.flatnonzero(np.isinf(back) & np.isinf(ahead))
         if both.size:
-            # Between finite values a distance may be too large for a double: half of it is not.
+            # A distance between finite values may be too large for a double, half of it is not:
+            # so it stays below the distance to an infinity.
             half = point[both] / 2
             back[both] = _gap(half, floats(values.take(before[both])) / 2)
             ahead[both] = _gap(floats(values.take(behind[both])) / 2, half)
@@ -71,8 +72,9 @@ def later_float(values: Int64s, probes: Int64s) -> Later:
 
 
 def _gap(above: Float64s, below: Float64s) -> Float64s:
+    # Equal infinities give NaN, but then both candidates are the one row at the probe's value.
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.where(above == below, 0.0, above - below)
+        return np.asarray(above - below)
 
 
 def nearest(
@@ -128,16 +130,13 @@ def nearest(
         before = rows.search(probes, "right" if exact else "left", low, high) - 1
         before[before < low] = -1
         if reach is not None:
-            _drop(before, rows.values.take(before, mode="clip") < reach[0])
-            # Nothing is in reach of NaN, not even an equal value.
-            _drop(before, reach[0] > reach[1])
+            before[rows.values.take(before, mode="clip") < reach[0]] = -1
         _first_of_equals(rows, before, low, high)
     if direction != "backward":
         behind = rows.search(probes, "left" if exact else "right", low, high)
         behind[behind >= high] = -1
         if reach is not None:
-            _drop(behind, rows.values.take(behind, mode="clip") > reach[1])
-            _drop(behind, reach[0] > reach[1])
+            behind[rows.values.take(behind, mode="clip") > reach[1]] = -1
     if before is None or behind is None:
         found = before if behind is None else behind
         assert found is not None
@@ -149,10 +148,6 @@ def nearest(
         ahead = two[decide(two, before[two], behind[two])]
         best[ahead] = behind[ahead]
     return best
-
-
-def _drop(found: Int64s, wrong: Bools) -> None:
-    found[wrong] = -1
 
 
 def _first_of_equals(rows: SortedRows, found: Int64s, low: Int64s, high: Int64s) -> None:
