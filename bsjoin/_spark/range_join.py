@@ -25,7 +25,7 @@ from bsjoin._spark.metrics import observed_range, observed_rows
 from bsjoin._spark.ranges import (
     as_searched,
     check_range_types,
-    searched,
+    probe_type,
     stream_columns,
     width_in_units,
 )
@@ -93,7 +93,7 @@ def plan_range_join(
     )
     clock = [] if bound else [F.current_timestamp()]
     carried = [stream[quoted(f.name)].alias(f"s{i}") for i, f in enumerate(schema)]
-    asked = [as_searched(stream[quoted(name)], _probe_type(points)) for name in probes]
+    asked = [as_searched(stream[quoted(name)], probe_type(points)) for name in probes]
     sent = stream.select(
         *carried,
         key.hash.alias("h"),
@@ -128,12 +128,6 @@ def _renamed(returned: T.StructType, named: list[tuple[str, dict[str, Any]]]) ->
         F.col(field.name).alias(name, metadata=metadata)
         for field, (name, metadata) in zip(returned.fields, named, strict=False)
     ]
-
-
-def _probe_type(points: T.DataType) -> T.DataType:
-    dtype = searched(points)
-    assert dtype is not None
-    return dtype
 
 
 def _search(when: Condition, points: T.DataType) -> Search:

@@ -19,7 +19,9 @@ from bsjoin.errors import ArgumentError, KeyTypeError
 from bsjoin.store import RangeColumns
 
 __all__ = [
+    "as_searched",
     "check_range_types",
+    "probe_type",
     "range_columns",
     "range_side",
     "searched",
@@ -31,6 +33,7 @@ __all__ = [
 _LONG_DIGITS = 18
 _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _FLOATS = (T.FloatType, T.DoubleType)
+_INTEGER_DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10}
 _TIMES = (T.TimestampType, T.TimestampNTZType)
 
 
@@ -74,34 +77,33 @@ def range_columns(when: Condition, schema: T.StructType, names: Sequence[str]) -
     Raises:
         KeyTypeError: a column cannot be searched.
     """
+    given = [schema[name].dataType for name in names]
     types = []
-    for name in names:
-        dtype = searched(schema[name].dataType)
-        if dtype is None:
-            raise KeyTypeError(_unsearchable(name, schema[name].dataType))
-        types.append(dtype)
+    for name, dtype in zip(names, given, strict=True):
+        found = searched(dtype)
+        if found is None:
+            raise KeyTypeError(_unsearchable(name, dtype))
+        types.append(found)
     if len(types) == 2:
-        if _family(types[0]) != _family(types[1]):
+        common = _common(given) if _family(types[0]) == _family(types[1]) else None
+        if common is None:
             raise KeyTypeError(
-                f"the interval's ends {names[0]!r} ({types[0].simpleString()}) and {names[1]!r} "
-                f"({types[1].simpleString()}) have types of different families: cast one of them"
+                f"the interval's ends {names[0]!r} ({given[0].simpleString()}) and {names[1]!r} "
+                f"({given[1].simpleString()}) have types of different families, or need more than "
+                f"{_LONG_DIGITS} digits together: cast one of them"
             )
-        types = [_common(types)] * 2
+        types = [searched(common) or common] * 2
     closed = when.closed if isinstance(when, Within | Overlaps) else None
     return RangeColumns(tuple(names), tuple(str(t.jsonValue()) for t in types), closed)
 
 
-def _common(types: Sequence[T.DataType]) -> T.DataType:
-    """The decimal that holds all of some exact numbers; else the type they share."""
-    decimals = [dtype for dtype in types if isinstance(dtype, T.DecimalType)]
-    if not decimals:
+def _common(types: Sequence[T.DataType]) -> T.DataType | None:
+    """The decimal that holds all of some exact numbers, else the type they share; None if none."""
+    scale = max(map(_digits_after, types))
+    if not any(isinstance(dtype, T.DecimalType) for dtype in types):
         return types[0]
-    scale = max(dtype.scale for dtype in decimals)
-    whole = max(
-        dtype.precision - dtype.scale if isinstance(dtype, T.DecimalType) else _LONG_DIGITS - scale
-        for dtype in types
-    )
-    return T.DecimalType(min(_LONG_DIGITS, whole + scale), scale)
+    digits = max(map(_digits_before, types)) + scale
+    return T.DecimalType(digits, scale) if digits <= _LONG_DIGITS else None
 
 
 def _unsearchable(name: str, dtype: T.DataType) -> str:
@@ -125,13 +127,14 @@ def check_range_types(
     for name, dtype in stream:
         if searched(dtype) is None:
             raise KeyTypeError(_unsearchable(name, dtype))
-        finer = _digits_after(dtype) > _digits_after(wanted)
-        if _family(dtype) != _family(wanted) or finer:
-            why = (
-                "the stream's has more digits after the point"
-                if finer
-                else "they are not of one family"
-            )
+        why = None
+        if _family(dtype) != _family(wanted):
+            why = "they are not of one family"
+        elif _digits_after(dtype) > _digits_after(wanted):
+            why = "the stream's has more digits after the point"
+        elif isinstance(wanted, T.DecimalType) and _common([dtype, wanted]) is None:
+            why = f"together they need more than {_LONG_DIGITS} digits"
+        if why is not None:
             raise KeyTypeError(
                 f"cannot compare {name!r} ({dtype.simpleString()}) with {table.names[0]!r} "
                 f"({wanted.simpleString()}): {why}. Cast one side"
@@ -145,6 +148,12 @@ def check_range_types(
 
 def _digits_after(dtype: T.DataType) -> int:
     return dtype.scale if isinstance(dtype, T.DecimalType) else 0
+
+
+def _digits_before(dtype: T.DataType) -> int:
+    if isinstance(dtype, T.DecimalType):
+        return dtype.precision - dtype.scale
+    return _INTEGER_DIGITS.get(type(dtype), 19)
 
 
 def width_in_units(width: Width, dtype: T.DataType, argument: str) -> Fraction | float:
@@ -190,6 +199,13 @@ def range_side(df: DataFrame, ranged: RangeColumns | None) -> dict[str, Column]:
         f"r{i}": as_searched(df[quoted(name)], type_of(dtype))
         for i, (name, dtype) in enumerate(zip(ranged.names, ranged.types, strict=True))
     }
+
+
+def probe_type(points: T.DataType) -> T.DataType:
+    """The type in which the stream's side is searched: that of the table, with room for more."""
+    if isinstance(points, T.DecimalType):
+        return T.DecimalType(_LONG_DIGITS, points.scale)
+    return points
 
 
 def as_searched(column: Column, dtype: T.DataType) -> Column:
