@@ -178,7 +178,8 @@ def a_source_is_asked_for_the_keys_that_occur(spark: SparkSession, folder: Path)
         own = stream.join(right, "k", how)
         ours = bsjoin.join(stream, source, {"k": "id"}, how=how, cache=cache)
         assert rows(ours) == rows(own), how
-    assert source.times == {1: 4, 2: 4, 9: 4}
+    # Inner and left bring the same columns and share a cache; so do semi and anti.
+    assert source.times == {1: 2, 2: 2, 9: 2}
 
 
 def a_stream_asks_a_database(spark: SparkSession, folder: Path) -> None:

@@ -118,18 +118,14 @@ def test_a_small_cache_is_right_under_constant_eviction(tmp_path: Path) -> None:
 @pytest.mark.parametrize("max_rows", [None, 800])
 def test_processes_that_are_killed_spoil_nothing(tmp_path: Path, max_rows: int | None) -> None:
     chance = random.Random(max_rows)
-    survivor = start(tmp_path, 1_000, 400, max_rows, 20_000)
-    end = time.monotonic() + 10
-    killed = 0
-    while time.monotonic() < end and survivor.poll() is None:
-        victim = start(tmp_path, killed, 10_000, max_rows, 20_000)
+    survivor = start(tmp_path, 1_000, 300, max_rows, 20_000)
+    for seed in range(8):
+        victim = start(tmp_path, seed, 10_000, max_rows, 20_000)
         time.sleep(0.45 + chance.random())  # it has to start first
         victim.send_signal(signal.SIGKILL)
         _, errors = victim.communicate()
         assert victim.returncode == -signal.SIGKILL, errors
-        killed += 1
     finished(survivor)
-    assert killed > 3
     assert work(tmp_path, 7, 20, max_rows, 20_000) is not None
     cache = open_cache(tmp_path, Bounds(max_rows=max_rows, max_bytes=1 << 30))
     cache.release(np.zeros(0, np.int64), [pa.array([], pa.int64())])  # repairs, if need be
