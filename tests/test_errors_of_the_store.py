@@ -10,8 +10,6 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -254,16 +252,14 @@ def small_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     write = build_module.write_segment
 
-    def write_little(
-        home: Home, name: str, hashes: np.ndarray, rows: pa.Table, keys: int
-    ) -> SegmentInfo:
+    def write_little(*arguments: Any) -> SegmentInfo:
         import resource
 
         old = resource.getrlimit(resource.RLIMIT_FSIZE)
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, old[1]))
         try:
-            return write(home, name, hashes, rows, keys)
+            return write(*arguments)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, old)
 
