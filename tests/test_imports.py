@@ -99,6 +99,11 @@ def test_the_index_imports_numpy_and_itself_only() -> None:
     [
         ("bsjoin/store", ("bsjoin.cache", "bsjoin._spark", "bsjoin.table", "bsjoin._api")),
         ("bsjoin/cache", ("bsjoin._spark", "bsjoin.table", "bsjoin._api")),
+        (
+            "bsjoin/shared",
+            ("bsjoin.cache", "bsjoin.sources", "bsjoin.store", "bsjoin._spark", "bsjoin._plan"),
+        ),
+        ("bsjoin/sources", ("bsjoin.cache", "bsjoin.shared", "bsjoin.table", "bsjoin._api")),
         ("bsjoin", ("scheduling",)),
         ("scheduling", ("bsjoin",)),
     ],

@@ -183,7 +183,8 @@ def test_a_warm_up_that_fails_is_repeated_and_then_left_out(
     run.query.stop()
     model.fail(3)
     feed = Feed(feed.spark, tmp_path / "again")
-    run = Run(feed, joined(feed, model, warm_up=warm_up, retries=2, pause="1 ms"))
+    # Other options, and so a cache of its own.
+    run = Run(feed, joined(feed, model, warm_up=warm_up, retries=2, pause="2 ms"))
     assert run.turn(1, 3).rows == [(1, "v1"), (3, "v1")]
     assert figures(run.last(), *COUNTS[:4]) == (0, 0, 2, 1)
 

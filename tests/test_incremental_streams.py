@@ -152,11 +152,11 @@ def test_percentiles_are_of_all_look_ups(feed: Feed, tmp_path: Path) -> None:
 
 
 def test_two_sources_are_joined_in_one_query(feed: Feed, model: Model, tmp_path: Path) -> None:
-    """And one of them twice, by two columns; every join has its own cache and figures."""
+    """And one of them twice, by two columns, with a cache each; every join has its figures."""
     other = Model(tmp_path / "other", pa.table({"id": ["v1", "v2"], "n": [1, 2]}), unique=True)
     once = bsjoin.join(feed.stream, model, "k", how="left", cache=ROOMY)
     twice = bsjoin.join(once, other, {"v": "id"}, how="left", cache=ROOMY)
-    thrice = bsjoin.join(twice, model, {"n": "k"}, cache=ROOMY, suffix="_n")
+    thrice = bsjoin.join(twice, model, {"n": "k"}, cache=Incremental(max_rows=77), suffix="_n")
     run = Run(feed, thrice)
     assert run.turn(1, 2, 4).rows == [(1, "v1", 1, "v1"), (2, "v1", 1, "v1"), (2, "v1", 1, "v1")]
     run.turn(3, 3)
@@ -190,7 +190,8 @@ def test_a_replayed_micro_batch_has_every_row_once_and_uses_the_cache(
     feed.forget_last_commit()
     feed.results.clear()
     model.put(planes([3, 9], 2))
-    query = feed.start(joined(feed, model))
+    anew = Model(model.folder, planes([3, 9], 2))
+    query = feed.start(joined(feed, anew))
     query.processAllAvailable()
     assert feed.results == {1: [(3, "v2"), (3, "v2"), (9, "v2")]}
     assert model.times == {1: 1, 2: 1, 3: 2, 9: 2}

@@ -137,9 +137,9 @@ def test_the_caches_of_a_killed_application_go_with_the_next_one(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     with application(tmp_path) as (process, tokens):
-        model = Model(tmp_path / "model", planes([1]))
 
         def join() -> list[Path]:
+            model = Model(tmp_path / "model", planes([1]))  # anew, and so are its caches
             for place in (tmp_path / "cache", None):
                 cache = Incremental(max_rows=10, folder=place)
                 stream = spark.range(3).toDF("k")
