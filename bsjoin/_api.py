@@ -126,9 +126,25 @@ def join(
     options = Full() if cache == "auto" else cache
     # A table that stays serves other selections later; a temporary one holds what is asked for.
     stored = columns if options.store is None else table_names.columns
-    table = BatchTable._ensure(batch, keys, stored, options, private=True, when=when)
+    return _join_whole(stream, batch, pairs, stored, columns, options, when, how, suffix)
+
+
+def _join_whole(
+    stream: DataFrame,
+    df: DataFrame,
+    pairs: Sequence[tuple[str, str]],
+    stored: Sequence[str],
+    columns: Sequence[str],
+    options: Full,
+    when: Condition | None,
+    how: str,
+    suffix: str,
+) -> DataFrame:
+    """Build the table, let it be refreshed if that is asked for, and join with it."""
+    keys = [table for _, table in pairs]
+    table = BatchTable._ensure(df, keys, stored, options, private=True, when=when)
     if options.refresh is not None:
-        table.start_refreshing(batch, options.refresh)
+        table.start_refreshing(df, options.refresh)
     return table.join(
         stream,
         dict(pairs) or None,
@@ -173,12 +189,7 @@ def _join_source(
     ranged = [] if when is None else [source_names.find(n, "when") for n in table_columns(when)]
     read = list(dict.fromkeys([*keys, *ranged, *stored]))
     df = scanned(stream.sparkSession, source, read)
-    table = BatchTable._ensure(df, keys, stored, cache, private=True, when=when)
-    if cache.refresh is not None:
-        table.start_refreshing(df, cache.refresh)
-    brought = None if how in ("semi", "anti") else columns
-    on_pairs = dict(pairs) or None
-    return table.join(stream, on_pairs, when=when, how=how, select=brought, suffix=suffix)
+    return _join_whole(stream, df, pairs, stored, columns, cache, when, how, suffix)
 
 
 def _key_pairs(

@@ -48,6 +48,11 @@ class _Plan:
     row_type: pa.StructType
     reports: bool
 
+    @property
+    def types(self) -> list[pa.DataType]:
+        """The Arrow types of the columns to bring."""
+        return [self.row_type.field(i).type for i in range(len(self.columns))]
+
 
 @dataclass(frozen=True, kw_only=True)
 class LookupPlan(_Plan):

@@ -25,7 +25,7 @@ from bsjoin._spark.metrics import observed
 from bsjoin._spark.nullability import declared
 from bsjoin.cache import full, incremental, notes
 
-__all__ = ["look_up", "shape_of"]
+__all__ = ["clock_of", "look_up", "shape_of"]
 
 _ANSWER, _NOTE, _PIECE = "__bsjoin_answer", "__bsjoin_note", "__bsjoin_piece"
 _BOTH = "__bsjoin_both"
@@ -72,7 +72,7 @@ def look_up(
     Returns:
         The stream's columns, then (inner, left) the table's.
     """
-    clock = _clock(plan)
+    clock = [] if isinstance(plan, SourcePlan) else clock_of(plan)
     if isinstance(plan, SourcePlan):
         answers = _asked(stream, key, plan, row)
     else:
@@ -136,12 +136,10 @@ def _unrolled(
     return unrolled.select("*", *columns).drop(*inner)
 
 
-def _clock(plan: LookupPlan | SourcePlan) -> list[Column]:
+def clock_of(plan: LookupPlan) -> list[Column]:
     """What tells a worker the table's version, where the plan does not."""
-    if isinstance(plan, SourcePlan) or plan.version is not None:
-        return []
     # The timestamp of the micro-batch is fixed in Spark's offset log: a replay has it again.
-    return [F.current_timestamp()]
+    return [] if plan.version is not None else [F.current_timestamp()]
 
 
 def _asked(stream: DataFrame, key: KeySide, plan: SourcePlan, row: T.StructType) -> DataFrame:

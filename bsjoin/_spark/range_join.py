@@ -21,9 +21,9 @@ from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import quoted
 from bsjoin._spark.join import Request, answer_row, next_label, schema_of
 from bsjoin._spark.keys import stream_key, type_of
+from bsjoin._spark.lookup import clock_of
 from bsjoin._spark.metrics import observed_range, observed_rows
 from bsjoin._spark.ranges import (
-    as_searched,
     check_range_types,
     probe_type,
     stream_columns,
@@ -91,13 +91,12 @@ def plan_range_join(
         search=_search(when, points),
         carried=len(schema),
     )
-    clock = [] if bound else [F.current_timestamp()]
     carried = [stream[quoted(f.name)].alias(f"s{i}") for i, f in enumerate(schema)]
-    asked = [as_searched(stream[quoted(name)], probe_type(points)) for name in probes]
+    asked = [stream[quoted(name)].cast(probe_type(points)) for name in probes]
     sent = stream.select(
         *carried,
         key.hash.alias("h"),
-        *(column.alias(f"t{i}") for i, column in enumerate(clock)),
+        *(column.alias(f"t{i}") for i, column in enumerate(clock_of(plan))),
         *(column.alias(f"k{i}") for i, column in enumerate(key.compared)),
         *(column.alias(f"p{i}") for i, column in enumerate(asked)),
     )

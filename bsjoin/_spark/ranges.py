@@ -19,7 +19,6 @@ from bsjoin.errors import ArgumentError, KeyTypeError
 from bsjoin.store import RangeColumns
 
 __all__ = [
-    "as_searched",
     "check_range_types",
     "probe_type",
     "range_columns",
@@ -196,7 +195,7 @@ def range_side(df: DataFrame, ranged: RangeColumns | None) -> dict[str, Column]:
     if ranged is None:
         return {}
     return {
-        f"r{i}": as_searched(df[quoted(name)], type_of(dtype))
+        f"r{i}": df[quoted(name)].cast(type_of(dtype))
         for i, (name, dtype) in enumerate(zip(ranged.names, ranged.types, strict=True))
     }
 
@@ -206,8 +205,3 @@ def probe_type(points: T.DataType) -> T.DataType:
     if isinstance(points, T.DecimalType):
         return T.DecimalType(_LONG_DIGITS, points.scale)
     return points
-
-
-def as_searched(column: Column, dtype: T.DataType) -> Column:
-    """A column in the type in which it is searched."""
-    return column.cast(dtype)

@@ -46,13 +46,21 @@ class Batch:
         chosen = pa.array(where)
         return Batch(self.hashes.take(where), [key.take(chosen) for key in self.keys], None)
 
-    def distinct(self, *, exact: bool) -> tuple[Int64s, Int64s]:
-        """The distinct keys: one place of each, and which of them each key is.
+    def distinct(self, ticks: Int64s, *, exact: bool) -> tuple[Batch, Int64s, Int64s]:
+        """The distinct keys.
 
         Args:
+            ticks: int64[m], when each key is used.
             exact: whether equal hashes mean equal keys.
+
+        Returns:
+            The d distinct keys; int64[d]: when each is used last; int64[m]: which of them each
+            key is.
         """
-        return distinct([pa.array(self.hashes)] if exact else self.keys)
+        which, inverse = distinct([pa.array(self.hashes)] if exact else self.keys)
+        last = np.zeros(len(which), np.int64)
+        last[inverse] = ticks  # of several uses, the last one counts
+        return self.take(which), last, inverse
 
 
 @dataclass

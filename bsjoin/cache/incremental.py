@@ -112,8 +112,7 @@ class _Worker:
     def __init__(self, plan: SourcePlan):
         self.plan = plan
         folder = cache_folder(plan.token, plan.folder)
-        types = [plan.row_type.field(i).type for i in range(len(plan.columns))]
-        self.cache = HostCache(folder, plan.keys.types, types, plan.bounds, exact=plan.exact)
+        self.cache = HostCache(folder, plan.keys.types, plan.types, plan.bounds, exact=plan.exact)
         slots = Slots(folder / "slots", plan.patience.max_connections)
         asker = Asker(plan.source, plan.patience, slots)
         self.close = asker.close
@@ -137,11 +136,10 @@ class _Worker:
         places: list[Gather] = [found.view.rows.gather]
         rows = Rows(places, None, found.first, found.counts)
         if len(missing):
-            wanted = batch.take(missing)
-            which, inverse = wanted.distinct(exact=self.plan.exact)
-            last = np.zeros(len(which), np.int64)
-            last[inverse] = ticks[missing]  # of several uses, the last one counts
-            loaded = self._loader.load(wanted.take(which), last, places, tally, found)
+            wanted, last, inverse = batch.take(missing).distinct(
+                ticks[missing], exact=self.plan.exact
+            )
+            loaded = self._loader.load(wanted, last, places, tally, found)
             place = np.zeros(len(batch.hashes), np.int32)
             place[missing] = loaded.place[inverse]
             found.first[missing] = loaded.first[inverse]

@@ -48,7 +48,6 @@ class Loader:
         self._plan = plan
         self._cache = cache
         self._asker = asker
-        self._types = [plan.row_type.field(i).type for i in range(len(plan.columns))]
 
     def load(
         self, keys: Batch, ticks: Int64s, places: list[Gather], tally: Tally, found: Found
@@ -161,7 +160,7 @@ class Loader:
         chosen = pa.array(order)
         columns = [
             retyped(whole(answered, name).take(chosen), dtype)
-            for name, dtype in zip(plan.columns, self._types, strict=True)
+            for name, dtype in zip(plan.columns, plan.types, strict=True)
         ]
         return counts, columns
 

@@ -21,6 +21,7 @@ from bsjoin.cache.table import OpenTable
 __all__ = ["NOTE", "joined"]
 
 Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 NOTE = "__bsjoin_note"
 _MAX_PAIRS = 1 << 14
@@ -44,55 +45,53 @@ def joined(plan: RangePlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
 
 
 def _joined(plan: RangePlan, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The results of one batch, the last one with the note; timed without those who take them."""
     columns = batch.columns
     stream, (hashes, *rest) = columns[: plan.carried], columns[plan.carried :]
     batch_time = rest.pop(0) if plan.version is None else None
     table = open_table(plan, batch_time)
     points = 2 if plan.search.kind == "overlaps" else 1
     keys, probes = rest[: len(rest) - points], rest[len(rest) - points :]
-    brings = plan.how in ("inner", "left")
     matched = np.zeros(batch.num_rows, np.bool_)
-    clock = _Stopwatch()
+    pairs = _pairs(plan, table, hashes, keys, probes)
+    results = _results(plan, table, stream, pairs, matched)
     held: pa.RecordBatch | None = None
-    for positions, rows in _pairs(plan, table, hashes, keys, probes):
-        matched[positions] = True
-        if brings:
-            if held is not None:
-                clock.stop()
-                yield _noted(plan, held)
-                clock.start()
-            held = _result(stream, positions, table.gather(plan.columns, rows))
-    if plan.how != "inner":
-        rest_of = np.flatnonzero(matched if plan.how == "semi" else ~matched)
-        if len(rest_of):
-            types = plan.row_type.fields[: len(plan.columns)] if brings else []
-            if held is not None:
-                clock.stop()
-                yield _noted(plan, held)
-                clock.start()
-            nothing = [pa.nulls(len(rest_of), field.type) for field in types]
-            held = _result(stream, rest_of, nothing)
-    clock.stop()
+    spent = 0
+    while True:
+        begun = time.perf_counter_ns()
+        result = next(results, None)
+        spent += time.perf_counter_ns() - begun
+        if result is None:
+            break
+        if held is not None:
+            yield _noted(plan, held)
+        held = result
     if plan.reports:
         version = table.manifest.version
-        figures = {"ns": clock.ns, "version": version, "hits": int(matched.sum())}
-        notes.add(plan.label, figures)
-    if held is not None:  # it was held back so that the note goes with it
+        notes.add(plan.label, {"ns": spent, "version": version, "hits": int(matched.sum())})
+    if held is not None:
         yield _noted(plan, held)
 
 
-class _Stopwatch:
-    """Time spent here, and not where the results go."""
-
-    def __init__(self) -> None:
-        self.ns = 0
-        self.start()
-
-    def start(self) -> None:
-        self._since = time.perf_counter_ns()
-
-    def stop(self) -> None:
-        self.ns += time.perf_counter_ns() - self._since
+def _results(
+    plan: RangePlan,
+    table: OpenTable,
+    stream: Sequence[pa.Array],
+    pairs: Iterator[tuple[Int64s, Int64s]],
+    matched: Bools,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of the result; ``matched`` is set where a row of the stream has a match."""
+    brings = plan.how in ("inner", "left")
+    for positions, rows in pairs:
+        matched[positions] = True
+        if brings:
+            yield _result(stream, positions, table.gather(plan.columns, rows))
+    if plan.how == "inner":
+        return
+    rest = np.flatnonzero(matched if plan.how == "semi" else ~matched)
+    if len(rest):
+        types = plan.types if brings else []
+        yield _result(stream, rest, [pa.nulls(len(rest), dtype) for dtype in types])
 
 
 def _pairs(

@@ -62,10 +62,7 @@ class Upkeep:
             return
 
         def run() -> None:
-            which, inverse = batch.distinct(exact=self._plan.exact)
-            last = np.zeros(len(which), np.int64)
-            last[inverse] = ticks
-            keys = batch.take(which)
+            keys, last, _ = batch.distinct(ticks, exact=self._plan.exact)
             tally = Tally()
             try:
                 claimed = self._cache.claim(keys.hashes, keys.keys, now_us(), refresh=True)
@@ -77,7 +74,7 @@ class Upkeep:
                         keys.take(mine), last[mine], nowhere, np.arange(size), [], tally
                     )
             except Exception as error:
-                _log.warning("bsjoin: refreshing %d keys failed: %s", len(which), error)
+                _log.warning("bsjoin: refreshing %d keys failed: %s", len(keys.hashes), error)
             self._refreshed = tally
 
         self._refreshing = threading.Thread(target=run, name="bsjoin-refresh", daemon=True)

@@ -78,7 +78,7 @@ def _is_owned(folder: Path) -> bool:
     owners = list((folder / "owners").iterdir()) if (folder / "owners").is_dir() else []
     space = _process_space()
     for owner in owners:
-        pid, _, its_space = owner.name.partition(".")[0], None, owner.name.rpartition(".")[2]
+        pid, _, its_space = owner.name.split(".")
         if its_space != space:
             # Another container's: its processes cannot be seen from here.
             if time.time() - owner.stat().st_mtime < _FOREIGN_S:

@@ -54,11 +54,6 @@ class Recency:
         self._queue = rest if needed >= len(chunk) else np.concatenate((chunk[needed:], rest))
         return np.asarray(chunk["id"][:needed])
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the next :meth:`take` has to look at all entries."""
-        return not len(self._queue)
-
     @staticmethod
     def _oldest(entries: NDArray[np.void]) -> NDArray[np.void]:
         ids = living(entries)
