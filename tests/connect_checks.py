@@ -156,6 +156,7 @@ def a_source_is_read_again_while_a_stream_runs(spark: SparkSession, folder: Path
         while table.version == 1 and time.monotonic() < deadline:
             time.sleep(0.1)
         table.stop_refreshing()
+        time.sleep(0.3)  # a version is to be seen 0.1 s before it is used
         write_parquet(folder / "stream" / "1.parquet", k=pa.array([1], pa.int64()))
         query.processAllAvailable()
         assert rows(spark.table("connect_again")) == [(1, 1), (1, 2)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,6 +13,7 @@ import pytest
 import worker_checks
 from cache_runs import planes
 from cache_samples import Model, until
+from checks_apart import environment, outcomes_of
 from pyspark.sql import SparkSession
 
 import bsjoin
@@ -25,33 +24,10 @@ TESTS = Path(__file__).resolve().parent
 pytestmark = pytest.mark.slow
 
 
-def environment() -> dict[str, str]:
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        # What the session of the tests leaves in the environment of its own process.
-        if name not in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_REMOTE")
-    }
-    kept["PYTHONPATH"] = os.pathsep.join([str(TESTS.parent), str(TESTS)])
-    kept["PYSPARK_PYTHON"] = sys.executable
-    return kept
-
-
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | None]:
     """Run all checks in one process: what failed in each."""
-    folder = tmp_path_factory.mktemp("workers")
-    done = subprocess.run(
-        [sys.executable, str(TESTS / "worker_checks.py"), str(folder)],
-        env=environment(),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    lines = [line for line in done.stdout.splitlines() if line.startswith('{"check"')]
-    assert done.returncode == 0, done.stderr[-5_000:]
-    return {outcome["check"]: outcome["failure"] for outcome in map(json.loads, lines)}
+    return outcomes_of("worker_checks.py", tmp_path_factory.mktemp("workers"))
 
 
 @pytest.mark.parametrize("check", worker_checks.CHECKS)
