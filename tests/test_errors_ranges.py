@@ -20,7 +20,7 @@ def stream(spark: SparkSession) -> DataFrame:
         "id AS k", "id AS p", "double(id) AS d", "date'2026-01-01' AS day", "string(id) AS s",
         "timestamp'2026-01-01' AS t", "timestamp_ntz'2026-01-01' AS n",
         "cast(id AS decimal(30,0)) AS big",
-        "cast(id AS decimal(8,3)) AS fine",
+        "cast(id AS decimal(8,3)) AS fine", "true AS yes",
     )  # fmt: skip
 
 
@@ -28,7 +28,8 @@ def stream(spark: SparkSession) -> DataFrame:
 def table(stream: DataFrame) -> DataFrame:
     return stream.selectExpr(
         "k", "p AS q", "p AS r", "d AS e", "day AS day2", "s AS s2", "t AS t2", "n AS n2",
-        "cast(k AS decimal(8,1)) AS coarse", "big AS big2",
+        "cast(k AS decimal(8,1)) AS coarse", "cast(k AS decimal(38,30)) AS finest",
+        "s COLLATE UTF8_LCASE AS loose",
     )  # fmt: skip
 
 
@@ -39,14 +40,19 @@ def table(stream: DataFrame) -> DataFrame:
         (Band("p", "nothing", 1, 1), ColumnError, "the table has no column 'nothing'"),
         (Within("p", "q", "rr"), ColumnError, "'rr'"),
         (Overlaps(("p", "x"), ("q", "r")), ColumnError, "'x'"),
-        (Band("s", "s2", 1, 1), KeyTypeError, "'s2' has the type string"),
+        (Band("s", "s2", 1, 1), KeyTypeError, "an order but no distances"),
+        (AsOf("s", "s2", "nearest"), KeyTypeError, "an order but no distances"),
+        (AsOf("s", "s2", tolerance=1), KeyTypeError, "an order but no distances"),
+        (AsOf("p", "s2"), KeyTypeError, "not of one family"),
+        (AsOf("s", "loose"), KeyTypeError, "'loose' has the type string collate UTF8_LCASE"),
+        (AsOf("yes", "q"), KeyTypeError, "'yes' has the type boolean"),
         (Band("p", "e", 1, 1), KeyTypeError, "not of one family"),
         (Band("t", "n2", 1, 1), KeyTypeError, "not of one family"),
         (Band("day", "t2", 1, 1), KeyTypeError, "not of one family"),
         (Band("fine", "coarse", 1, 1), KeyTypeError, "more digits after the point"),
-        (Band("big", "big2", 1, 1), KeyTypeError, "up to 18 digits"),
-        (Band("p", "coarse", 1, 1), KeyTypeError, "more than 18 digits"),
-        (Within("d", "q", "coarse"), KeyTypeError, "more than 18 digits together"),
+        (Band("big", "q", 1, 1), KeyTypeError, "more digits than fit into a bigint"),
+        (Band("p", "finest", 1, 1), KeyTypeError, "more than 38 digits"),
+        (Within("d", "q", "finest"), KeyTypeError, "more than 38 digits together"),
         (Within("p", "q", "e"), KeyTypeError, "different families"),
         (Band("p", "q", "1 hour", 1), ArgumentError, "a duration and the columns are numbers"),
         (Band("d", "e", timedelta(1), 1), ArgumentError, "give a number"),

@@ -25,6 +25,7 @@ __all__ = [
     "asked_key",
     "check_key_types",
     "hash_is_exact",
+    "is_binary_collation",
     "stream_key",
     "table_key",
     "type_name",
@@ -68,7 +69,7 @@ def _family(dtype: T.DataType) -> str | None:
     if type(dtype) in _INTEGER_DIGITS or isinstance(dtype, T.DecimalType):
         return "exact number"
     if isinstance(dtype, T.StringType):
-        return "string" if _is_binary_collation(dtype) else None
+        return "string" if is_binary_collation(dtype) else None
     return _SIMPLE.get(type(dtype))
 
 
@@ -83,7 +84,8 @@ def type_of(name: str) -> T.DataType:
     return T.StructType.fromJson({"type": "struct", "fields": [field]}).fields[0].dataType
 
 
-def _is_binary_collation(dtype: T.StringType) -> bool:
+def is_binary_collation(dtype: T.StringType) -> bool:
+    """Whether strings are equal, and ordered, as their bytes are."""
     return getattr(dtype, "collation", "UTF8_BINARY") == "UTF8_BINARY"
 
 

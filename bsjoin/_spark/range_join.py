@@ -92,7 +92,8 @@ def plan_range_join(
         carried=len(schema),
     )
     carried = [stream[quoted(f.name)].alias(f"s{i}") for i, f in enumerate(schema)]
-    asked = [stream[quoted(name)].cast(probe_type(points)) for name in probes]
+    probed = probe_type(points, [schema[name].dataType for name in probes])
+    asked = [stream[quoted(name)].cast(probed) for name in probes]
     sent = stream.select(
         *carried,
         key.hash.alias("h"),

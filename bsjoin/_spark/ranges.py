@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._spark.columns import quoted
-from bsjoin._spark.keys import type_of
+from bsjoin._spark.keys import is_binary_collation, type_of
 from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Width, Within
 from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError, KeyTypeError
@@ -29,7 +29,7 @@ __all__ = [
     "width_in_units",
 ]
 
-_LONG_DIGITS = 18
+_LONG_DIGITS, _MAX_DIGITS = 18, 38
 _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _FLOATS = (T.FloatType, T.DoubleType)
 _INTEGER_DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10}
@@ -54,9 +54,9 @@ def searched(dtype: T.DataType) -> T.DataType | None:
         return T.LongType()
     if isinstance(dtype, _FLOATS):
         return T.DoubleType()
-    if isinstance(dtype, T.DecimalType):
-        return dtype if dtype.precision <= _LONG_DIGITS else None
-    return dtype if isinstance(dtype, (T.DateType, *_TIMES)) else None
+    if isinstance(dtype, T.StringType):
+        return dtype if is_binary_collation(dtype) else None
+    return dtype if isinstance(dtype, (T.DecimalType, T.BinaryType, T.DateType, *_TIMES)) else None
 
 
 def _family(dtype: T.DataType) -> str:
@@ -89,7 +89,7 @@ def range_columns(when: Condition, schema: T.StructType, names: Sequence[str]) -
             raise KeyTypeError(
                 f"the interval's ends {names[0]!r} ({given[0].simpleString()}) and {names[1]!r} "
                 f"({given[1].simpleString()}) have types of different families, or need more than "
-                f"{_LONG_DIGITS} digits together: cast one of them"
+                f"{_MAX_DIGITS} digits together: cast one of them"
             )
         types = [searched(common) or common] * 2
     closed = when.closed if isinstance(when, Within | Overlaps) else None
@@ -102,14 +102,17 @@ def _common(types: Sequence[T.DataType]) -> T.DataType | None:
     if not any(isinstance(dtype, T.DecimalType) for dtype in types):
         return types[0]
     digits = max(map(_digits_before, types)) + scale
-    return T.DecimalType(digits, scale) if digits <= _LONG_DIGITS else None
+    return T.DecimalType(digits, scale) if digits <= _MAX_DIGITS else None
 
 
 def _unsearchable(name: str, dtype: T.DataType) -> str:
+    why = ""
+    if isinstance(dtype, T.StringType):
+        why = " (a collation that is not binary has an order of its own)"
     return (
-        f"the range column {name!r} has the type {dtype.simpleString()}; range conditions take "
-        f"integers, decimals of up to {_LONG_DIGITS} digits, floating-point numbers, dates and "
-        "timestamps. Cast it"
+        f"the range column {name!r} has the type {dtype.simpleString()}{why}; range conditions "
+        "take integers, decimals, floating-point numbers, dates, timestamps, strings and binary. "
+        "Cast it"
     )
 
 
@@ -132,17 +135,36 @@ def check_range_types(
         elif _digits_after(dtype) > _digits_after(wanted):
             why = "the stream's has more digits after the point"
         elif isinstance(wanted, T.DecimalType) and _common([dtype, wanted]) is None:
-            why = f"together they need more than {_LONG_DIGITS} digits"
+            why = f"together they need more than {_MAX_DIGITS} digits"
+        elif isinstance(dtype, T.DecimalType) and _digits_before(dtype) > _fitting(wanted):
+            why = "the stream's has more digits than fit into a bigint"
         if why is not None:
             raise KeyTypeError(
                 f"cannot compare {name!r} ({dtype.simpleString()}) with {table.names[0]!r} "
                 f"({wanted.simpleString()}): {why}. Cast one side"
             )
+    if isinstance(wanted, T.StringType | T.BinaryType) and _needs_distance(when):
+        raise KeyTypeError(
+            f"{when!r}: the columns are {wanted.simpleString()}, which has an order but no "
+            "distances; a Band, a tolerance and direction='nearest' need columns that can be "
+            "subtracted: numbers, dates, timestamps"
+        )
     if isinstance(when, Band):
         width_in_units(when.before, wanted, "before")
         width_in_units(when.after, wanted, "after")
     elif isinstance(when, AsOf) and when.tolerance is not None:
         width_in_units(when.tolerance, wanted, "tolerance")
+
+
+def _fitting(wanted: T.DataType) -> int:
+    """How many digits before the point may be compared with the table's numbers."""
+    return _LONG_DIGITS if isinstance(wanted, T.LongType) else _MAX_DIGITS
+
+
+def _needs_distance(when: Condition) -> bool:
+    if isinstance(when, AsOf):
+        return when.direction == "nearest" or when.tolerance is not None
+    return isinstance(when, Band)
 
 
 def _digits_after(dtype: T.DataType) -> int:
@@ -200,8 +222,14 @@ def range_side(df: DataFrame, ranged: RangeColumns | None) -> dict[str, Column]:
     }
 
 
-def probe_type(points: T.DataType) -> T.DataType:
-    """The type in which the stream's side is searched: that of the table, with room for more."""
-    if isinstance(points, T.DecimalType):
-        return T.DecimalType(_LONG_DIGITS, points.scale)
-    return points
+def probe_type(points: T.DataType, given: Sequence[T.DataType]) -> T.DataType:
+    """The type in which the stream's side is searched: that of the table, with room for more.
+
+    Args:
+        points: in which the table's side is searched.
+        given: the stream's types.
+    """
+    if not isinstance(points, T.DecimalType):
+        return points
+    digits = max(map(_digits_before, [points, *given])) + points.scale
+    return T.DecimalType(_LONG_DIGITS if digits <= _LONG_DIGITS else _MAX_DIGITS, points.scale)

@@ -8,19 +8,20 @@ from bsjoin.index.hash import HashIndex
 from bsjoin.index.intervals import IntervalIndex
 from bsjoin.index.levels import level, levels
 from bsjoin.index.maxima import Maxima
-from bsjoin.index.nearest import later_float, later_int, nearest
+from bsjoin.index.nearest import Later, later_float, later_int, nearest
 from bsjoin.index.random_skiplist import RandomSkipList
 from bsjoin.index.ranges import expand, pairs
 from bsjoin.index.ranks import Ranks, Texts
 from bsjoin.index.skiplist import SkipList
 from bsjoin.index.sorted_rows import SortedRows
-from bsjoin.index.wide import add_wide, later_wide, wide_texts
+from bsjoin.index.wide import add_wide, clamped, later_wide, wide_texts, words_of_texts
 
 __all__ = [
     "GREATEST",
     "LEAST",
     "HashIndex",
     "IntervalIndex",
+    "Later",
     "Maxima",
     "RandomSkipList",
     "Ranks",
@@ -29,6 +30,7 @@ __all__ = [
     "Texts",
     "add_saturated",
     "add_wide",
+    "clamped",
     "codes",
     "expand",
     "floats",
@@ -41,4 +43,5 @@ __all__ = [
     "pairs",
     "reach",
     "wide_texts",
+    "words_of_texts",
 ]

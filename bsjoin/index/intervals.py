@@ -174,6 +174,7 @@ class IntervalIndex:
         highs: Int64s | None = None,
         *,
         missing_ends: Bools | None = None,
+        empty: Bools | None = None,
         max_pairs: int = 1 << 16,
         visits: Int64s | None = None,
     ) -> Iterator[tuple[Int64s, Int64s]]:
@@ -185,6 +186,8 @@ class IntervalIndex:
             lows: as in :meth:`stab`.
             highs: as in :meth:`stab`.
             missing_ends: bool[m], the probes whose end is null: they are open-ended.
+            empty: bool[m], the probes whose interval is empty; default: as the codes say, which
+                ranks cannot (:class:`bsjoin.index.Ranks`).
             max_pairs: as in :meth:`stab`.
             visits: as in :meth:`stab`.
 
@@ -193,7 +196,7 @@ class IntervalIndex:
 
         Complexity: as :meth:`stab`.
         """
-        asked = self._overlapped(starts, ends, lows, highs, missing_ends)
+        asked = self._overlapped(starts, ends, lows, highs, missing_ends, empty)
         yield from self._pairs(*asked, max_pairs, visits)
 
     def overlaps_any(
@@ -204,6 +207,7 @@ class IntervalIndex:
         highs: Int64s | None = None,
         *,
         missing_ends: Bools | None = None,
+        empty: Bools | None = None,
     ) -> Bools:
         """Whether any interval shares a point with the probe's: for semi and anti joins.
 
@@ -213,13 +217,14 @@ class IntervalIndex:
             lows: as in :meth:`overlaps`.
             highs: as in :meth:`overlaps`.
             missing_ends: as in :meth:`overlaps`.
+            empty: as in :meth:`overlaps`.
 
         Returns:
             bool[m].
 
         Complexity: O(log n) a probe, however many intervals share a point with it.
         """
-        return self._any(*self._overlapped(starts, ends, lows, highs, missing_ends))
+        return self._any(*self._overlapped(starts, ends, lows, highs, missing_ends, empty))
 
     def _stabbed(
         self, points: Int64s, lows: Int64s | None, highs: Int64s | None
@@ -236,13 +241,17 @@ class IntervalIndex:
         lows: Int64s | None,
         highs: Int64s | None,
         missing_ends: Bools | None,
+        empty: Bools | None,
     ) -> tuple[Int64s, Int64s, Int64s]:
         """The rows that begin in time, first and one past the last, and how late they must end."""
         low, high = self._slices(len(starts), lows, highs)
         stops = self.starts.search(ends, "right" if self.closed == "both" else "left", low, high)
         if missing_ends is not None:
             stops = np.where(missing_ends, high, stops)
-        empty = _is_empty(starts, ends, self.closed, missing_ends)
+        if empty is None:
+            empty = _is_empty(starts, ends, self.closed, missing_ends)
+        elif missing_ends is not None:
+            empty = empty & ~missing_ends
         stops[empty] = low[empty]
         # Touching at an end is sharing a point only where both ends belong to the intervals. The
         # tree holds the end itself where it is closed on the right, so the start has to be below.

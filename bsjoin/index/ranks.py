@@ -11,7 +11,7 @@ go on to the next eight. Byte order is the order of Spark's strings (UTF-8) and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bsjoin.index.ranges import pairs
 from bsjoin.index.skiplist import SkipList
 
 __all__ = ["Ranks", "Texts"]
@@ -27,6 +28,7 @@ Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _PIECE = 8
+_CHUNK = 1 << 20
 _SIGN = np.uint64(1 << 63)
 _ALONG = np.arange(_PIECE, dtype=np.int64)
 
@@ -69,14 +71,43 @@ class Texts:
         numbers = found.view(">u8").ravel().astype(np.uint64)
         return (numbers ^ _SIGN).view(np.int64), counts
 
+    def take(self, rows: Int64s) -> Texts:
+        """Some of the texts, copied.
+
+        Args:
+            rows: int64[m], which.
+
+        Complexity: O(m + bytes).
+        """
+        begins = self.offsets.take(rows).astype(np.int64)
+        lengths = self.offsets.take(rows + 1) - begins
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        data = np.empty(int(offsets[-1]), np.uint8)
+        done = 0
+        for _, places in pairs(begins, begins + lengths, _CHUNK):
+            self.data.take(places, out=data[done : done + len(places)])
+            done += len(places)
+        return Texts(offsets, data)
+
+    @classmethod
+    def concat(cls, parts: Sequence[Texts]) -> Texts:
+        """All texts of some parts.
+
+        Complexity: O(n + bytes).
+        """
+        lengths = [np.diff(part.offsets) for part in parts]
+        data = [part.data[int(part.offsets[0]) : int(part.offsets[-1])] for part in parts]
+        offsets = np.concatenate([np.zeros(1, np.int64), *lengths]).cumsum()
+        return cls(offsets, np.concatenate(data))
+
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
     """The distinct values of a stored column, in order.
 
     Args:
-        texts: the stored column; it is not copied.
-        rows: int64[d], a row for each distinct value, in the order of the values.
+        texts: the d distinct values, ascending.
         prefixes: int64[d], their first eight bytes (:meth:`Texts.piece`) that are not the same in
             all of them.
 
@@ -88,27 +119,40 @@ class Ranks:
     """
 
     texts: Texts
-    rows: Int64s
     prefixes: Int64s
 
     @classmethod
     def build(cls, texts: Texts) -> tuple[Ranks, Int64s]:
-        """Rank a stored column, in any order.
+        """Rank a column, in any order.
 
         Args:
             texts: n texts; those of rows that are null may be anything.
 
         Returns:
-            The ranks, 16 bytes a distinct value; and int64[n], the codes of the rows.
+            The ranks: a copy of the distinct values, and 16 bytes for each. And int64[n], the
+            codes of the rows.
 
         Complexity: O(n log n) for each eight bytes that many texts have in common.
         """
         order, new = _sorted(texts)
         ranks = np.empty(len(order), np.int64)
         ranks[order] = np.cumsum(new) - 1
-        rows = order[new]
-        prefixes, _ = texts.piece(rows, _shared(texts, rows))
-        return cls(texts, rows, prefixes), 2 * ranks + 1
+        distinct = texts.take(order[new])
+        prefixes, _ = distinct.piece(np.arange(len(distinct)), _shared(distinct))
+        return cls(distinct, prefixes), 2 * ranks + 1
+
+    @classmethod
+    def concat(cls, parts: Sequence[Ranks]) -> tuple[Ranks, list[Int64s]]:
+        """Rank the values of several columns together.
+
+        Returns:
+            The ranks; and for each part int64[d]: the new code of each of its values, to be
+            taken by ``codes >> 1``.
+
+        Complexity: that of :meth:`build`, of distinct values.
+        """
+        together, codes = cls.build(Texts.concat([part.texts for part in parts]))
+        return together, np.split(codes, np.cumsum([len(part.texts) for part in parts])[:-1])
 
     def codes(self, probes: Texts) -> Int64s:
         """Encode probes, to be compared with the codes of the stored rows.
@@ -124,18 +168,18 @@ class Ranks:
         """
         codes = np.zeros(len(probes), np.int64)
         going = np.arange(len(probes), dtype=np.int64)
-        number = _shared(self.texts, self.rows)
+        number, many = _shared(self.texts), len(self.texts)
         for shared in range(number):
             wanted, counts = probes.piece(going, shared)
-            stored, _ = self.texts.piece(self.rows[:1], shared)
-            codes[going[wanted > stored]] = 2 * len(self.rows)
+            stored, _ = self.texts.piece(np.zeros(1, np.int64), shared)
+            codes[going[wanted > stored]] = 2 * many
             going = going[(wanted == stored) & (counts > _PIECE)]
         wanted, _ = probes.piece(going, number)
         prefixes = SkipList(self.prefixes)
         low = prefixes.search(wanted, "left")
         codes[going] = 2 * low
         # The stored values in [low, high) agree with the probe in all pieces so far.
-        high = prefixes.search(wanted, "right", low, np.full(len(low), len(self.rows)))
+        high = prefixes.search(wanted, "right", low, np.full(len(low), many))
         some = low < high
         going, low, high = going[some], low[some], high[some]
         while going.size:
@@ -161,7 +205,7 @@ class Ranks:
         probes: Int64s,
     ) -> Bools:
         """Whether stored values come before probes, as far as one piece of their text tells."""
-        stored, lengths = self.texts.piece(self.rows.take(places), number)
+        stored, lengths = self.texts.piece(places, number)
         text, length = wanted.take(probes), counts.take(probes)
         shorter = lengths <= length if or_equal else lengths < length
         return np.asarray((stored < text) | ((stored == text) & shorter))
@@ -172,17 +216,18 @@ class Ranks:
         def text(row: int) -> bytes:
             return self.texts.data[self.texts.offsets[row] : self.texts.offsets[row + 1]].tobytes()
 
-        values = [text(row) for row in self.rows.tolist()]
+        everything = np.arange(len(self.texts))
+        values = [text(row) for row in everything.tolist()]
         assert values == sorted(set(values))
-        shared = _shared(self.texts, self.rows)
+        shared = _shared(self.texts)
         assert len({value[: shared * _PIECE] for value in values}) <= 1
-        assert (self.prefixes == self.texts.piece(self.rows, shared)[0]).all()
+        assert (self.prefixes == self.texts.piece(everything, shared)[0]).all()
         assert (self.prefixes[1:] >= self.prefixes[:-1]).all()
 
 
-def _shared(texts: Texts, rows: Int64s) -> int:
-    """How many times eight bytes all of the texts have in common, and go on; rows in order."""
-    ends = rows[[0, -1]] if len(rows) > 1 else rows[:0]
+def _shared(texts: Texts) -> int:
+    """How many times eight bytes all of the texts have in common, and go on; texts in order."""
+    ends = np.array([0, len(texts) - 1] if len(texts) > 1 else [], np.int64)
     number = 0
     while ends.size:
         pieces, counts = texts.piece(ends, number)

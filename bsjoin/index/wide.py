@@ -7,13 +7,15 @@ stay two words. Decimals of up to 18 digits need none of this: their low word is
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from bsjoin.index.nearest import Later
 from bsjoin.index.ranks import Texts
 
-__all__ = ["add_wide", "later_wide", "wide_texts"]
+__all__ = ["add_wide", "clamped", "later_wide", "wide_texts", "words_of_texts"]
 
 Int64s = NDArray[np.int64]
 UInt64s = NDArray[np.uint64]
@@ -37,6 +39,37 @@ def wide_texts(words: Int64s) -> Texts:
     swapped[:, 1] = words[:, 0].view(np.uint64)
     offsets = np.arange(len(words) + 1, dtype=np.int64) * 16
     return Texts(offsets, swapped.view(np.uint8).ravel())
+
+
+def words_of_texts(texts: Texts, rows: Int64s) -> Int64s:
+    """Some numbers of a column of texts; the inverse of :func:`wide_texts`.
+
+    Args:
+        texts: as :func:`wide_texts` makes them.
+        rows: int64[m], which.
+
+    Returns:
+        int64[m, 2].
+    """
+    swapped = texts.data.view(">u8").reshape(-1, 2).take(rows, axis=0)
+    words = np.empty((len(rows), 2), np.uint64)
+    words[:, 0] = swapped[:, 1]
+    words[:, 1] = swapped[:, 0] ^ _SIGN
+    return words.view(np.int64)
+
+
+def clamped(words: Int64s) -> Int64s:
+    """The numbers as int64; at the ends of 64 bits they stop.
+
+    Args:
+        words: int64[n, 2].
+
+    Returns:
+        int64[n].
+    """
+    low, high = words[:, 0], words[:, 1]
+    fits = high == (low >> 63)  # then the high word only repeats the sign
+    return np.where(fits, low, np.where(high < 0, np.iinfo(np.int64).min, np.iinfo(np.int64).max))
 
 
 def add_wide(words: Int64s, delta: int) -> Int64s:
@@ -75,18 +108,18 @@ def _add(words: Int64s, delta: int) -> Int64s:
     return sums
 
 
-def later_wide(values: Int64s, probes: Int64s) -> Later:
+def later_wide(values: Callable[[Int64s], Int64s], probes: Int64s) -> Later:
     """Compare distances of numbers of 128 bits, exactly; for :func:`bsjoin.index.nearest`.
 
     Args:
-        values: int64[n, 2], the rows' numbers.
+        values: from int64[k], rows, to int64[k, 2], their numbers.
         probes: int64[m, 2], the probes' numbers.
     """
 
     def later(positions: Int64s, before: Int64s, behind: Int64s) -> Bools:
         point = probes.take(positions, axis=0)
-        back_low, back_high = _subtract(point, values.take(before, axis=0))
-        ahead_low, ahead_high = _subtract(values.take(behind, axis=0), point)
+        back_low, back_high = _subtract(point, values(before))
+        ahead_low, ahead_high = _subtract(values(behind), point)
         less = (ahead_high == back_high) & (ahead_low < back_low)
         return np.asarray((ahead_high < back_high) | less)
 

@@ -2,40 +2,105 @@
 
 Inside each key's run of rows the range column ascends. A table for points (bands, as-of) keeps
 its codes and their directory (:class:`bsjoin.index.SortedRows`); one for intervals keeps the
-tree of last points beside them (:class:`bsjoin.index.IntervalIndex`).
+tree of last points beside them (:class:`bsjoin.index.IntervalIndex`). Values that have no code
+of 64 bits, texts and long decimals, are coded by their rank among the segment's distinct values,
+which are kept, too (:class:`bsjoin.index.Ranks`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bsjoin.index import HashIndex, IntervalIndex, SortedRows, codes
+from bsjoin.index import HashIndex, IntervalIndex, Ranks, SortedRows, Texts, codes, wide_texts
+from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.index.sorted_rows import Closed
 
 __all__ = [
     "RANGE_CELLS",
     "RangeIndex",
-    "closed_of",
     "codes_of",
     "concat",
-    "from_cells",
     "index_ranges",
+    "is_ranked",
     "run_starts",
-    "to_cells",
+    "texts_of",
+    "words_of",
 ]
 
-RANGE_CELLS = ("points", "point_directory", "tree", "empty")
-"""The arrays that a range index has, by their names in a file; points have the first two."""
+RANGE_CELLS = ("points", "point_directory", "tree", "empty", "ends", "text", "prefixes")
+"""The arrays that a range index may have, by their names in a file."""
 
 Int64s = NDArray[np.int64]
-RangeIndex = SortedRows | IntervalIndex
 
 _LONG_DIGITS = 18
+
+
+@dataclass(frozen=True, eq=False)
+class RangeIndex:
+    """What a range join searches in one segment.
+
+    Args:
+        rows: the rows by their points, or by their intervals.
+        ranks: the distinct values of ranked columns; None where values are their own codes.
+    """
+
+    rows: SortedRows | IntervalIndex
+    ranks: Ranks | None = None
+
+    @property
+    def starts(self) -> SortedRows:
+        """The rows by their points, or by where their intervals begin."""
+        return self.rows.starts if isinstance(self.rows, IntervalIndex) else self.rows
+
+    @property
+    def closed(self) -> Closed | None:
+        """Which ends belong to the intervals; None for points."""
+        return self.rows.closed if isinstance(self.rows, IntervalIndex) else None
+
+    def cells(self) -> dict[str, tuple[NDArray[Any], pa.DataType]]:
+        """The arrays to be stored, by name."""
+        cells: dict[str, tuple[NDArray[Any], pa.DataType]] = {
+            "points": (self.starts.values, pa.int64()),
+            "point_directory": (self.starts.directory, pa.int32()),
+        }
+        if isinstance(self.rows, IntervalIndex):
+            cells["tree"] = (self.rows.tree, pa.int64())
+            cells["empty"] = (self.rows.empty, pa.int64())
+        if self.ranks is not None:
+            cells["ends"] = (self.ranks.texts.offsets, pa.int64())
+            cells["text"] = (self.ranks.texts.data, pa.uint8())
+            cells["prefixes"] = (self.ranks.prefixes, pa.int64())
+        return cells
+
+    @classmethod
+    def of_cells(cls, cells: dict[str, NDArray[Any]], closed: Closed | None) -> RangeIndex:
+        """The inverse of :meth:`cells`."""
+        starts = SortedRows(cells["points"], cells["point_directory"])
+        rows: SortedRows | IntervalIndex = starts
+        if closed is not None:
+            rows = IntervalIndex(starts, cells["tree"], cells["empty"], closed)
+        ranks = None
+        if "ends" in cells:
+            ranks = Ranks(Texts(cells["ends"], cells["text"]), cells["prefixes"])
+        return cls(rows, ranks)
+
+
+def is_ranked(dtype: pa.DataType) -> bool:
+    """Whether values of a type are coded by their rank among those that are stored."""
+    if pa.types.is_decimal128(dtype):
+        return bool(dtype.precision > _LONG_DIGITS)
+    return bool(_is_text(dtype))
+
+
+def _is_text(dtype: pa.DataType) -> bool:
+    kinds = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string)
+    return any(kind(dtype) for kind in (*kinds, pa.types.is_large_binary))
 
 
 def codes_of(array: pa.Array) -> Int64s:
@@ -43,19 +108,41 @@ def codes_of(array: pa.Array) -> Int64s:
 
     Args:
         array: integers, floating-point numbers, decimals of up to 18 digits, dates, timestamps.
+
+    Raises:
+        TypeError: for types that are ranked.
     """
     dtype = array.type
+    if is_ranked(dtype):
+        raise TypeError(f"{dtype} has no code of 64 bits")
     if pa.types.is_decimal128(dtype):
-        if dtype.precision > _LONG_DIGITS:
-            raise TypeError(f"{dtype} has no code of 64 bits")
         # The low half of each number; the high half only repeats the sign.
-        halves = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)
-        return np.ascontiguousarray(halves[array.offset :][: len(array), 0])
+        return np.ascontiguousarray(words_of(array)[:, 0])
     if pa.types.is_floating(dtype):
         return codes(np.asarray(array.to_numpy(zero_copy_only=False)))
     width = dtype.bit_width // 8
     data = np.frombuffer(array.buffers()[1], f"i{width}")
     return codes(data[array.offset :][: len(array)])
+
+
+def words_of(array: pa.Array) -> Int64s:
+    """The numbers of a column of decimals: int64[m, 2], low and high word of each."""
+    words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)
+    return words[array.offset :][: len(array)]
+
+
+def texts_of(array: pa.Array) -> Texts:
+    """What a ranked column is ranked by; anything where a value is null."""
+    if pa.types.is_decimal128(array.type):
+        return wide_texts(words_of(array))
+    _, ends, data = array.buffers()
+    large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    if ends is None:  # an array without elements may have no buffers
+        return Texts(np.zeros(1, np.int64), np.zeros(0, np.uint8))
+    return Texts(
+        np.frombuffer(ends, np.int64 if large else np.int32)[array.offset :][: len(array) + 1],
+        np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8),
+    )
 
 
 def run_starts(index: HashIndex) -> Int64s:
@@ -74,52 +161,52 @@ def index_ranges(columns: Sequence[pa.Array], slices: Int64s, closed: Closed | N
         columns: the points; or the starts and the ends, null where open-ended.
         slices: the first row of each key.
         closed: which ends belong to the intervals; None for points.
+
+    Complexity: O(n); O(n log n) for ranked types.
     """
-    starts = codes_of(columns[0])
+    ranks = None
+    if is_ranked(columns[0].type):
+        ranks, together = Ranks.build(Texts.concat([texts_of(column) for column in columns]))
+        coded = np.split(together, len(columns))
+    else:
+        coded = [codes_of(column) for column in columns]
     if closed is None:
-        return SortedRows.build(starts, slices)
+        return RangeIndex(SortedRows.build(coded[0], slices), ranks)
     missing = columns[1].is_null().to_numpy(zero_copy_only=False)
-    return IntervalIndex.build(
-        starts,
-        codes_of(columns[1]),
+    intervals = IntervalIndex.build(
+        coded[0],
+        coded[1],
         slices,
         closed=closed,
         missing_ends=missing if missing.any() else None,
     )
+    return RangeIndex(intervals, ranks)
 
 
 def concat(parts: Sequence[RangeIndex], slices: Int64s) -> RangeIndex:
     """Join the indexes of neighbouring segments; no key is in two of them.
 
-    Complexity: O(rows).
+    Complexity: O(rows); O(d log d) for d distinct values of ranked types.
     """
-    rows = [part.starts if isinstance(part, IntervalIndex) else part for part in parts]
-    values = SortedRows.build(np.concatenate([part.values for part in rows]), slices)
-    trees = [part for part in parts if isinstance(part, IntervalIndex)]
-    return IntervalIndex.concat(trees, values) if trees else values
+    ranked = [part.ranks for part in parts if part.ranks is not None]
+    ranks = None
+    if ranked:
+        ranks, codes_of_values = Ranks.concat(ranked)
+        parts = [_recoded(p, new) for p, new in zip(parts, codes_of_values, strict=True)]
+    values = np.concatenate([part.starts.values for part in parts])
+    starts = SortedRows.build(values, slices)
+    trees = [part.rows for part in parts if isinstance(part.rows, IntervalIndex)]
+    return RangeIndex(IntervalIndex.concat(trees, starts) if trees else starts, ranks)
 
 
-def to_cells(index: RangeIndex) -> dict[str, tuple[NDArray[Any], pa.DataType]]:
-    """The arrays to be stored, by name."""
-    starts = index.starts if isinstance(index, IntervalIndex) else index
-    cells: dict[str, tuple[NDArray[Any], pa.DataType]] = {
-        "points": (starts.values, pa.int64()),
-        "point_directory": (starts.directory, pa.int32()),
-    }
-    if isinstance(index, IntervalIndex):
-        cells["tree"] = (index.tree, pa.int64())
-        cells["empty"] = (index.empty, pa.int64())
-    return cells
-
-
-def closed_of(index: RangeIndex) -> Closed | None:
-    """Which ends belong to its intervals; None for points."""
-    return index.closed if isinstance(index, IntervalIndex) else None
-
-
-def from_cells(cells: dict[str, NDArray[Any]], closed: Closed | None) -> RangeIndex:
-    """The inverse of :func:`to_cells`."""
-    starts = SortedRows(cells["points"], cells["point_directory"])
-    if closed is None:
-        return starts
-    return IntervalIndex(starts, cells["tree"], cells["empty"], closed)
+def _recoded(part: RangeIndex, codes_of_values: Int64s) -> RangeIndex:
+    """The same rows under other ranks; ``codes_of_values`` are the new codes, by the old rank."""
+    starts = SortedRows(codes_of_values.take(part.starts.values >> 1), part.starts.directory)
+    if not isinstance(part.rows, IntervalIndex):
+        return RangeIndex(starts)
+    lasts = part.rows.tree[: part.rows.rows]
+    # The last point of an interval is its end, or lies just before it: an odd or an even code.
+    inside = np.clip(lasts >> 1, 0, len(codes_of_values) - 1)
+    moved = codes_of_values.take(inside) - (1 - (lasts & 1))
+    tree = np.where((lasts == LEAST) | (lasts == GREATEST), lasts, moved)
+    return RangeIndex(IntervalIndex(starts, tree, part.rows.empty, part.rows.closed))

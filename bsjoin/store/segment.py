@@ -31,12 +31,9 @@ from bsjoin.store.home import Home
 from bsjoin.store.ranged import (
     RANGE_CELLS,
     RangeIndex,
-    closed_of,
     concat,
-    from_cells,
     index_ranges,
     run_starts,
-    to_cells,
 )
 
 __all__ = ["Segment", "SegmentInfo", "checksum", "merge_segments", "write_segment"]
@@ -231,8 +228,8 @@ def _index_batch(index: HashIndex, ranges: RangeIndex | None) -> pa.RecordBatch:
         "shift": pa.array([index.shift], pa.int32()),
     }
     if ranges is not None:
-        columns |= {name: cell(*array) for name, array in to_cells(ranges).items()}
-        columns["closed"] = pa.array([closed_of(ranges)], pa.string())
+        columns |= {name: cell(*array) for name, array in ranges.cells().items()}
+        columns["closed"] = pa.array([ranges.closed], pa.string())
     return pa.record_batch(columns)
 
 
@@ -262,7 +259,7 @@ class Segment:
         self.ranges: RangeIndex | None = None
         if "closed" in arrays.schema.names:
             names = [name for name in RANGE_CELLS if name in arrays.schema.names]
-            self.ranges = from_cells(
+            self.ranges = RangeIndex.of_cells(
                 {name: _cell(arrays, name) for name in names}, arrays.column("closed")[0].as_py()
             )
 

@@ -17,9 +17,11 @@ from bsjoin.index import (
     SortedRows,
     Texts,
     add_wide,
+    clamped,
     later_wide,
     nearest,
     wide_texts,
+    words_of_texts,
 )
 
 Int64s = NDArray[np.int64]
@@ -132,6 +134,24 @@ def test_the_words_are_those_of_an_arrow_decimal() -> None:
     assert encoded.tolist() == [7, 1, 3, 5]
 
 
+@given(st.lists(numbers, max_size=20))
+def test_numbers_become_texts_and_back_and_stop_at_64_bits(values: list[int]) -> None:
+    everything = np.arange(len(values))[::-1]
+    assert unwords(words_of_texts(wide_texts(words(values)), everything)) == values[::-1]
+    assert clamped(words(values)).tolist() == [max(-(2**63), min(2**63 - 1, v)) for v in values]
+
+
+@given(st.lists(st.lists(text, max_size=9), min_size=1, max_size=4))
+def test_ranks_of_several_columns_become_one(columns: list[list[bytes]]) -> None:
+    parts = [Ranks.build(texts(values)) for values in columns]
+    ranks, new = Ranks.concat([part for part, _ in parts])
+    ranks._check()
+    distinct = sorted({value for values in columns for value in values})
+    for values, (_, codes), recoded in zip(columns, parts, new, strict=True):
+        expected = [2 * distinct.index(value) + 1 for value in values]
+        assert recoded.take(codes >> 1).tolist() == expected
+
+
 @given(st.lists(numbers, max_size=20), st.one_of(numbers, st.integers(-(2**130), 2**130)))
 def test_sums_stop_at_the_ends(values: list[int], delta: int) -> None:
     pairs = words(values)
@@ -150,7 +170,7 @@ def test_the_nearest_long_decimal(stored: list[int], probes: list[int]) -> None:
         SortedRows.build(encoded),
         ranks.codes(wide_texts(words(probes))),
         direction="nearest",
-        later=later_wide(words(stored), words(probes)),
+        later=later_wide(lambda rows: words(stored).take(rows, axis=0), words(probes)),
     )
     assert found.tolist() == [
         min(range(len(stored)), key=lambda row: (abs(stored[row] - probe), stored[row], row))
