@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from bsjoin import _checks
-from bsjoin._spark.ask import plan_ask, schema_of_source
+from bsjoin._spark.ask import plan_ask, plan_range_ask, schema_of_source
 from bsjoin._spark.columns import Names, join_keys, result_names, selected
 from bsjoin._spark.join import Request, check_types, names_of
-from bsjoin._spark.ranges import check_range_types, range_columns, stream_columns, table_columns
+from bsjoin._spark.ranges import (
+    check_range_types,
+    range_columns,
+    stream_columns,
+    table_columns,
+    with_columns,
+)
 from bsjoin._spark.scan import scanned
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError
@@ -177,16 +183,22 @@ def _join_source(
     results = result_names(columns, names, suffix)
     if cache == "auto":
         cache = _chosen(source) if when is None else Full()
-    if isinstance(cache, Incremental) and when is not None:
-        raise ArgumentError(
-            f"when={when!r}: a range join needs the table whole; use cache=bsjoin.Full(...)"
-        )
+    ranged = [] if when is None else [source_names.find(n, "when") for n in table_columns(when)]
     if isinstance(cache, Incremental):
         request = Request(keys=tuple(pairs), how=how, columns=tuple(columns), names=tuple(results))
-        return plan_ask(stream, source, request, cache)
+        if when is None:
+            return plan_ask(stream, source, request, cache)
+        if not pairs:
+            raise ArgumentError(
+                f"on=[] with cache=Incremental(...): a source is asked for the rows of a key, and "
+                f"{when!r} alone has none. Give on=..., or cache=bsjoin.Full(...)"
+            )
+        probes = [names.find(name, "when") for name in stream_columns(when)]
+        spelled = with_columns(when, probes, ranged)
+        table = range_columns(when, schema, ranged)
+        return plan_range_ask(stream, source, request, spelled, table, cache)
     keys = [table for _, table in pairs]
     stored = columns if cache.store is None else source_names.columns
-    ranged = [] if when is None else [source_names.find(n, "when") for n in table_columns(when)]
     read = list(dict.fromkeys([*keys, *ranged, *stored]))
     df = scanned(stream.sparkSession, source, read)
     return _join_whole(stream, df, pairs, stored, columns, cache, when, how, suffix)

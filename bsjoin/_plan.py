@@ -13,15 +13,19 @@ from bsjoin.shared.worth import Bounds
 from bsjoin.sources.control import Control
 from bsjoin.sources.protocol import Source
 from bsjoin.store import Home
+from bsjoin.store.ranged import is_ranked
 
 __all__ = [
     "LookupPlan",
     "OnError",
     "Patience",
+    "RangeJoin",
     "RangePlan",
+    "Ranged",
     "Search",
     "Shape",
     "SourcePlan",
+    "SourceRangePlan",
 ]
 
 Shape = Literal["exists", "row", "rows", "runs"]
@@ -96,8 +100,8 @@ class Search:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RangePlan(LookupPlan):
-    """A range join with a stored table, as the workers carry it out.
+class RangeJoin:
+    """A range join, whichever way its table is kept.
 
     Args:
         how: the join type.
@@ -108,6 +112,11 @@ class RangePlan(LookupPlan):
     how: str
     search: Search
     carried: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RangePlan(LookupPlan, RangeJoin):
+    """A range join with a stored table, as the workers carry it out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +140,24 @@ class Patience:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Ranged:
+    """How the rows of a key lie in a cache for range joins: in the order of their range column.
+
+    Args:
+        names: the column of points, or the columns of starts and ends, as the source calls them.
+        type: the type in which they are searched.
+        closed: which ends belong to the intervals; None for points.
+        one_of_equals: whether rows with the same point have to be told apart, to be in the same
+            order whenever they are read.
+    """
+
+    names: tuple[str, ...]
+    type: pa.DataType
+    closed: Closed | None
+    one_of_equals: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class SourcePlan(_Plan):
     """A look-up in a source behind a cache, as the workers carry it out.
 
@@ -144,6 +171,7 @@ class SourcePlan(_Plan):
         control: where commands to forget keys come from.
         warm_up: keys to begin with, or a query that yields them.
         folder: where the caches are on every host; None to choose.
+        ranged: how the rows of a key are ordered, and which columns tell; None for any order.
     """
 
     token: str
@@ -155,3 +183,25 @@ class SourcePlan(_Plan):
     control: Control
     warm_up: pa.Table | str | None
     folder: str | None
+    ranged: Ranged | None = None
+
+    @property
+    def asked_columns(self) -> tuple[str, ...]:
+        """The columns to be read from the source, besides the keys."""
+        ranged = () if self.ranged is None else self.ranged.names
+        return tuple(dict.fromkeys([*self.columns, *ranged]))
+
+    @property
+    def stored_types(self) -> list[pa.DataType]:
+        """The types of the columns in the cache: those to bring, then those to search."""
+        if self.ranged is None:
+            return self.types
+        searched = self.ranged.type if is_ranked(self.ranged.type) else pa.int64()
+        return [*self.types, *(searched for _ in self.ranged.names)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceRangePlan(SourcePlan, RangeJoin):
+    """A range join with a source behind a cache, as the workers carry it out."""
+
+    ranged: Ranged

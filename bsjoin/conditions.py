@@ -7,7 +7,6 @@ checked when it is joined.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -60,7 +59,10 @@ closed='both')
         _column(self.stream_col, "stream_col")
         _column(self.batch_col, "batch_col")
         _one_of(self.closed, "closed", get_args(Closed))
-        length = _size(self.before, "before") + _size(self.after, "after")
+        before, after = _size(self.before, "before"), _size(self.after, "after")
+        # Infinities of different signs have no sum, and no band between them.
+        opposite = before.is_infinite() and after == -before
+        length = Decimal(-1) if opposite else before + after
         if length < 0 or (length == 0 and self.closed != "both"):
             raise ArgumentError(
                 f"before={self.before!r}, after={self.after!r}, closed={self.closed!r}: this band "
@@ -187,10 +189,8 @@ def _size(width: object, argument: str) -> Decimal:
     """A width as a number, if only to see its sign; durations in seconds."""
     if isinstance(width, bool):
         raise ArgumentError(f"{argument}={width!r}: give a width, not a truth value")
-    if isinstance(width, int | Decimal):
-        return Decimal(width)
-    if isinstance(width, float):
-        if math.isnan(width):
+    if isinstance(width, int | float | Decimal):
+        if Decimal(width).is_nan():
             raise ArgumentError(f"{argument}={width!r}: give a number")
         return Decimal(width)
     return Decimal(seconds(width, argument))  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from bsjoin._spark.columns import Names, join_keys, quoted, result_names, select
 from bsjoin._spark.join import Request, names_of, plan_join, schema_of
 from bsjoin._spark.keys import check_key_types, type_name
 from bsjoin._spark.range_join import plan_range_join
-from bsjoin._spark.ranges import range_columns, stream_columns, table_columns
+from bsjoin._spark.ranges import range_columns, stream_columns, table_columns, with_columns
 from bsjoin._spark.refresh import start_refreshing
 from bsjoin._spark.session import needed_since_us, refresh_files
 from bsjoin._spark.source import fingerprint as fingerprint_of
@@ -335,8 +335,7 @@ class BatchTable:
             )
         names = names_of(stream, "the stream")
         names.check_distinct()
-        for name in stream_columns(when):
-            names.find(name, "when")
+        probes = [names.find(name, "when") for name in stream_columns(when)]
         given = list(table_columns(when))
         closed = getattr(when, "closed", None) if len(given) == 2 else None
         same = len(given) == len(built.names) and all(map(names.same, given, built.names))
@@ -346,8 +345,9 @@ class BatchTable:
                 f"the table in {self.path!r} was built {_shown_ranges(built)} and cannot be "
                 f"joined {_shown_ranges(wanted)}. Build another table"
             )
+        spelled = with_columns(when, probes, built.names)
         return plan_range_join(
-            stream, self._home, manifest, request, when, may_change=self._may_change
+            stream, self._home, manifest, request, spelled, may_change=self._may_change
         )
 
     def refresh(self, df: DataFrame) -> int:

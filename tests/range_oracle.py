@@ -113,11 +113,13 @@ def _nearest(left: Row, rows: list[tuple[int, Row]], when: AsOf) -> list[int]:
             continue
         if when.direction == "forward" and value < point:
             continue
-        far = abs(value - point)
-        if when.tolerance is not None and far > _width(when.tolerance, point):
+        if when.tolerance is not None and abs(value - point) > _width(when.tolerance, point):
             continue
-        allowed.append((far, value))
+        allowed.append(value)
     if not allowed:
         return []
-    best = min(allowed)[1]
+    if when.direction == "nearest":
+        best = min(allowed, key=lambda value: (abs(value - point), value))
+    else:
+        best = max(allowed) if when.direction == "backward" else min(allowed)
     return [n for n, row in rows if row[when.batch_col] == best]

@@ -55,6 +55,8 @@ def test_a_band_takes_every_kind_of_width(widths: tuple[Any, Any]) -> None:
         ((0, 0), "left"),
         ((5, -5), "neither"),
         (("-1 hour", "59 minutes"), "both"),
+        ((float("inf"), float("-inf")), "both"),
+        ((float("-inf"), float("inf")), "both"),
     ],
 )
 def test_an_empty_band_is_refused(widths: tuple[Any, Any], closed: Any) -> None:
@@ -62,7 +64,7 @@ def test_an_empty_band_is_refused(widths: tuple[Any, Any], closed: Any) -> None:
         Band("a", "b", *widths, closed=closed)
 
 
-@pytest.mark.parametrize("width", ["1 month", "soon", None, float("nan"), True, [1]])
+@pytest.mark.parametrize("width", ["1 month", "soon", None, float("nan"), Decimal("NaN"), True, [1]])
 def test_what_is_no_width_is_refused(width: Any) -> None:
     with pytest.raises(ArgumentError, match="before="):
         Band("a", "b", width, 1)

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_type
 
-from bsjoin._plan import Patience, SourcePlan
+from bsjoin._plan import Patience, Ranged, Shape, SourcePlan, SourceRangePlan
 from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import quoted
 from bsjoin._spark.join import Request, answer_row, next_label
-from bsjoin._spark.keys import asked_key, hash_is_exact
+from bsjoin._spark.keys import KeySide, asked_key, hash_is_exact, type_of
 from bsjoin._spark.lookup import look_up, shape_of
+from bsjoin._spark.range_join import range_joined, search_of
+from bsjoin.conditions import AsOf, Condition
 from bsjoin.durations import seconds
 from bsjoin.errors import ColumnError
 from bsjoin.options import Incremental
 from bsjoin.shared import Bounds, remove_at_exit
 from bsjoin.sources.control import Control, key_table, register
 from bsjoin.sources.protocol import Source
-from bsjoin.store import Home
+from bsjoin.store import Home, RangeColumns
 from bsjoin.store.temporary import temporary_home
 
-__all__ = ["plan_ask", "schema_of_source"]
+__all__ = ["plan_ask", "plan_range_ask", "schema_of_source"]
 
 _controls: dict[str, Control] = {}  # of this application's caches, by their token
 
@@ -58,48 +61,107 @@ def plan_ask(
     """
     schema = schema_of_source(source)
     names = [table for _, table in request.keys]
-    types = [schema[name].dataType for name in names]
-    key = asked_key(
-        [stream[quoted(name)] for name, _ in request.keys],
-        [stream.schema[name].dataType for name, _ in request.keys],
-        types,
-    )
-    key_types = arrow_fields(T.StructType([schema[name] for name in names]))
-    keys = pa.schema([pa.field(f.name, f.type) for f in key_types])
     fields = [schema[name] for name in request.columns]
     shape = shape_of(request.how, request.columns, source.is_unique(names), 1)
     row = answer_row(fields)
+    key = _key(stream, schema, request)
+    plan = SourcePlan(**_asked(stream, source, schema, request, options, shape, ()))
+    named: Sequence[tuple[str, dict[str, str]]] = [(name, {}) for name in request.names]
+    return look_up(stream, key, plan, row, request.how, named)
+
+
+def plan_range_ask(
+    stream: DataFrame,
+    source: Source,
+    request: Request,
+    when: Condition,
+    table: RangeColumns,
+    options: Incremental,
+) -> DataFrame:
+    """Build the plan of a range join with a source: the rows of a key are cached as one entry.
+
+    Args:
+        stream: the probe side.
+        source: the table's side.
+        request: what is asked for; it has equality keys.
+        when: the condition, its column names as the stream and the source spell them.
+        table: the source's range columns.
+        options: how it is cached.
+    """
+    schema = schema_of_source(source)
+    searched = arrow_fields(T.StructType([T.StructField("p", type_of(table.types[0]))]))[0].type
+    ranged = Ranged(
+        names=table.names,
+        type=searched,
+        closed=table.closed,
+        one_of_equals=isinstance(when, AsOf),
+    )
+    # The same group serves any width.
+    common = _asked(stream, source, schema, request, options, "rows", (ranged,))
+    plan = SourceRangePlan(
+        **common,
+        ranged=ranged,
+        how=request.how,
+        search=search_of(when, table),
+        carried=len(stream.schema),
+    )
+    brought = [
+        (name, schema[column]) for name, column in zip(request.names, request.columns, strict=True)
+    ]
+    return range_joined(stream, _key(stream, schema, request), plan, table, when, brought)
+
+
+def _key(stream: DataFrame, schema: T.StructType, request: Request) -> KeySide:
+    """The stream's side of the key, in the source's types."""
+    return asked_key(
+        [stream[quoted(name)] for name, _ in request.keys],
+        [stream.schema[name].dataType for name, _ in request.keys],
+        [schema[name].dataType for _, name in request.keys],
+    )
+
+
+def _asked(
+    stream: DataFrame,
+    source: Source,
+    schema: T.StructType,
+    request: Request,
+    options: Incremental,
+    shape: Shape,
+    extent: tuple[object, ...],
+) -> dict[str, Any]:
+    """What every plan says that asks a source; ``extent``: what else tells caches apart."""
+    names = [table for _, table in request.keys]
+    key_types = arrow_fields(T.StructType([schema[name] for name in names]))
+    keys = pa.schema([pa.field(f.name, f.type) for f in key_types])
+    row = answer_row([schema[name] for name in request.columns])
     # Joins that ask the same for the same, in foreachBatch say, share one cache.
-    same = (source.token, keys, request.columns, shape, options)
+    same = (source.token, keys, request.columns, shape, options, *extent)
     token = hashlib.blake2b(repr(same).encode(), digest_size=16).hexdigest()
-    control = _control(token, source, keys, options)
     warm_up = options.warm_up
-    plan = SourcePlan(
-        label=next_label([name for name, _ in request.keys]),
-        columns=request.columns,
-        shape=shape,
-        row_type=pa.struct(arrow_fields(row)),
-        reports=stream.isStreaming,
-        token=token,
-        source=source,
-        keys=keys,
-        exact=hash_is_exact(types),
-        bounds=_bounds(options),
-        patience=Patience(
+    return {
+        "label": next_label([name for name, _ in request.keys]),
+        "columns": request.columns,
+        "shape": shape,
+        "row_type": pa.struct(arrow_fields(row)),
+        "reports": stream.isStreaming,
+        "token": token,
+        "source": source,
+        "keys": keys,
+        "exact": hash_is_exact([schema[name].dataType for name in names]),
+        "bounds": _bounds(options),
+        "patience": Patience(
             retries=options.retries,
             pause_s=seconds(options.pause, "pause"),
             max_connections=options.max_connections,
             on_error=options.on_error,
             rest_s=seconds(options.rest, "rest"),
         ),
-        control=control,
-        warm_up=warm_up
+        "control": _control(token, source, keys, options),
+        "warm_up": warm_up
         if warm_up is None or isinstance(warm_up, str)
         else key_table(warm_up, keys, "warm_up"),
-        folder=None if options.folder is None else str(options.folder),
-    )
-    named: Sequence[tuple[str, dict[str, str]]] = [(name, {}) for name in request.names]
-    return look_up(stream, key, plan, row, request.how, named)
+        "folder": None if options.folder is None else str(options.folder),
+    }
 
 
 def _control(token: str, source: Source, keys: pa.Schema, options: Incremental) -> Control:

@@ -13,7 +13,7 @@ import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from bsjoin._plan import LookupPlan, RangePlan, SourcePlan
+from bsjoin._plan import LookupPlan, RangePlan, SourcePlan, SourceRangePlan
 
 __all__ = [
     "CacheProgress",
@@ -134,9 +134,8 @@ def observed(
         "rows": F.sum(F.array_size(answer)),
         "runs": F.sum(answer.getField("count")),
     }.get(plan.shape, hits)
-    mode = "incremental" if isinstance(plan, SourcePlan) else "full"
     return answers.observe(
-        f"{_PREFIX}{plan.label}:{mode}:{how}",
+        f"{_PREFIX}{plan.label}:{_mode(plan)}:{how}",
         F.count(F.lit(1)).alias("rows_in"),
         hits.alias("hits"),
         *([] if matches is hits else [matches.alias("matches")]),
@@ -144,15 +143,19 @@ def observed(
     )
 
 
-def observed_rows(rows: DataFrame, plan: RangePlan) -> DataFrame:
+def _mode(plan: LookupPlan | SourcePlan) -> str:
+    return "incremental" if isinstance(plan, SourcePlan) else "full"
+
+
+def observed_rows(rows: DataFrame, plan: RangePlan | SourceRangePlan) -> DataFrame:
     """Let Spark count the rows that go into a range join."""
     return rows.observe(f"{_INPUT}{plan.label}", F.count(F.lit(1)).alias("rows_in"))
 
 
-def observed_range(joined: DataFrame, plan: RangePlan, note: Column) -> DataFrame:
+def observed_range(joined: DataFrame, plan: RangePlan | SourceRangePlan, note: Column) -> DataFrame:
     """Let Spark count the rows that come out of a range join, and collect its notes."""
     return joined.observe(
-        f"{_PREFIX}{plan.label}:full:{plan.how}",
+        f"{_PREFIX}{plan.label}:{_mode(plan)}:{plan.how}",
         F.count(F.lit(1)).alias("rows_out"),
         F.listagg(note, F.lit(",")).alias("notes"),
     )

@@ -7,7 +7,7 @@ key; their names, nullability and metadata (a watermark, say) are put back behin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,11 +16,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin._plan import RangePlan, Search
+from bsjoin._plan import RangePlan, Search, SourceRangePlan
 from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import quoted
 from bsjoin._spark.join import Request, answer_row, next_label, schema_of
-from bsjoin._spark.keys import stream_key, type_of
+from bsjoin._spark.keys import KeySide, stream_key, type_of
 from bsjoin._spark.lookup import clock_of
 from bsjoin._spark.metrics import observed_range, observed_rows
 from bsjoin._spark.ranges import (
@@ -32,9 +32,9 @@ from bsjoin._spark.ranges import (
 from bsjoin.cache import ranged
 from bsjoin.conditions import AsOf, Band, Condition, Within
 from bsjoin.errors import ColumnError
-from bsjoin.store import Home, Manifest
+from bsjoin.store import Home, Manifest, RangeColumns
 
-__all__ = ["plan_range_join"]
+__all__ = ["plan_range_join", "range_joined", "search_of"]
 
 
 def plan_range_join(
@@ -62,9 +62,6 @@ def plan_range_join(
     """
     assert manifest.ranged is not None
     schema = stream.schema
-    _check_carried(schema)
-    probes = stream_columns(when)
-    check_range_types(when, [(name, schema[name].dataType) for name in probes], manifest.ranged)
     by_table = {table: stream_name for stream_name, table in request.keys}
     names = [by_table[key.name] for key in manifest.keys]
     key = stream_key(
@@ -77,9 +74,8 @@ def plan_range_join(
     fields = [stored[name] for name in request.columns]
     if request.how == "left" or (may_change and not bound):
         fields = [T.StructField(f.name, f.dataType, True, f.metadata) for f in fields]
-    points = type_of(manifest.ranged.types[0])
     plan = RangePlan(
-        label=next_label([*names, *probes]),
+        label=next_label([*names, *stream_columns(when)]),
         home=home,
         epoch=manifest.created_at_us,
         version=manifest.version if bound else None,
@@ -88,26 +84,58 @@ def plan_range_join(
         row_type=pa.struct(arrow_fields(answer_row(fields))),
         reports=stream.isStreaming,
         how=request.how,
-        search=_search(when, points),
+        search=search_of(when, manifest.ranged),
         carried=len(schema),
     )
+    named = list(zip(request.names, fields, strict=False))
+    return range_joined(stream, key, plan, manifest.ranged, when, named)
+
+
+def range_joined(
+    stream: DataFrame,
+    key: KeySide,
+    plan: RangePlan | SourceRangePlan,
+    table: RangeColumns,
+    when: Condition,
+    brought: Sequence[tuple[str, T.StructField]],
+) -> DataFrame:
+    """Put a range join behind a DataFrame.
+
+    Args:
+        stream: the probe side.
+        key: its equality key, comparable with the table's.
+        plan: what the workers do.
+        table: the table's range columns.
+        when: the condition, its column names as the stream and the table spell them.
+        brought: the table's columns to bring, and their names in the result.
+
+    Raises:
+        KeyTypeError, ArgumentError: types or widths that do not suit the condition.
+        ColumnError: a column of the stream that cannot travel to a worker.
+    """
+    schema = stream.schema
+    _check_carried(schema)
+    probes = stream_columns(when)
+    given = [schema[name].dataType for name in probes]
+    check_range_types(when, list(zip(probes, given, strict=True)), table)
+    probed = probe_type(type_of(table.types[0]), given)
     carried = [stream[quoted(f.name)].alias(f"s{i}") for i, f in enumerate(schema)]
-    probed = probe_type(points, [schema[name].dataType for name in probes])
+    clock = clock_of(plan) if isinstance(plan, RangePlan) else []
     asked = [stream[quoted(name)].cast(probed) for name in probes]
     sent = stream.select(
         *carried,
         key.hash.alias("h"),
-        *(column.alias(f"t{i}") for i, column in enumerate(clock_of(plan))),
+        *(column.alias(f"t{i}") for i, column in enumerate(clock)),
         *(column.alias(f"k{i}") for i, column in enumerate(key.compared)),
         *(column.alias(f"p{i}") for i, column in enumerate(asked)),
     )
     if plan.reports:
         sent = observed_rows(sent, plan)
-    brought = fields if request.how in ("inner", "left") else []
+    fields = [field for _, field in brought] if plan.how in ("inner", "left") else []
     returned = T.StructType(
         [
             *(T.StructField(f"s{i}", f.dataType, f.nullable) for i, f in enumerate(schema)),
-            *(T.StructField(f"c{i}", f.dataType, f.nullable) for i, f in enumerate(brought)),
+            *(T.StructField(f"c{i}", f.dataType, f.nullable) for i, f in enumerate(fields)),
             T.StructField(ranged.NOTE, T.StringType()),
         ]
     )
@@ -119,7 +147,8 @@ def plan_range_join(
     if plan.reports:
         joined = observed_range(joined, plan, F.col(ranged.NOTE))
     named = [(f.name, f.metadata) for f in schema]
-    named += [(name, f.metadata) for name, f in zip(request.names, brought, strict=False)]
+    if fields:
+        named += [(name, field.metadata) for name, field in brought]
     return joined.select(*_renamed(returned, named))
 
 
@@ -130,7 +159,13 @@ def _renamed(returned: T.StructType, named: list[tuple[str, dict[str, Any]]]) ->
     ]
 
 
-def _search(when: Condition, points: T.DataType) -> Search:
+def search_of(when: Condition, table: RangeColumns) -> Search:
+    """The condition in the units of the codes.
+
+    Raises:
+        ArgumentError: a width that does not suit the type.
+    """
+    points = type_of(table.types[0])
     floating = isinstance(points, T.DoubleType)
     if isinstance(when, Band):
         return Search(

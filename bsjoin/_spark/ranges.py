@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -27,6 +28,7 @@ __all__ = [
     "stream_columns",
     "table_columns",
     "width_in_units",
+    "with_columns",
 ]
 
 _LONG_DIGITS, _MAX_DIGITS = 18, 38
@@ -46,6 +48,15 @@ def table_columns(when: Condition) -> tuple[str, ...]:
     if isinstance(when, Overlaps):
         return when.batch
     return (when.start_col, when.end_col) if isinstance(when, Within) else (when.batch_col,)
+
+
+def with_columns(when: Condition, stream: Sequence[str], table: Sequence[str]) -> Condition:
+    """The same condition on columns as the stream and the table spell them."""
+    if isinstance(when, Overlaps):
+        return replace(when, stream=tuple(stream), batch=tuple(table))  # type: ignore[arg-type]
+    if isinstance(when, Within):
+        return replace(when, stream_col=stream[0], start_col=table[0], end_col=table[1])
+    return replace(when, stream_col=stream[0], batch_col=table[0])
 
 
 def searched(dtype: T.DataType) -> T.DataType | None:

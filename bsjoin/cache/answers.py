@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,36 +12,43 @@ from numpy.typing import NDArray
 
 from bsjoin._plan import Shape
 
-__all__ = ["RUN_TYPE", "Gather", "Rows", "answer_type", "lists", "structs"]
+__all__ = ["RUN_TYPE", "Place", "Rows", "answer_type", "lists", "structs"]
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-Gather = Callable[[Int64s], list[pa.Array]]
-"""From row numbers to the values of the wanted columns."""
 
 RUN_TYPE = pa.struct([pa.field("first", pa.int64()), pa.field("count", pa.int64())])
 """Where the rows of a key lie: number of the first, and how many."""
 
 
+class Place(Protocol):
+    """Where rows lie: in a table, in the shared cache, in what was just read."""
+
+    def gather(self, rows: Int64s) -> list[pa.Array]:
+        """The values of the wanted columns at some rows."""
+
+
+P = TypeVar("P", bound=Place, covariant=True)
+
+
 @dataclass(frozen=True)
-class Rows:
+class Rows(Generic[P]):
     """Where the rows of m keys lie.
 
     Args:
-        places: what gathers rows of each place.
+        places: where rows lie.
         place: int32[m], the place of each key's rows; None where there is only one.
         first: int64[m], the first row there.
         counts: int64[m], how many; 0 for a key without.
     """
 
-    places: Sequence[Gather]
+    places: Sequence[P]
     place: NDArray[np.int32] | None
     first: Int64s
     counts: Int64s
 
 
-def structs(row_type: pa.StructType, rows: Rows) -> pa.Array:
+def structs(row_type: pa.StructType, rows: Rows[Place]) -> pa.Array:
     """One struct per key, of its first row; null for a key without."""
     missing = rows.counts == 0
     if not missing.any():
@@ -57,7 +65,7 @@ def structs(row_type: pa.StructType, rows: Rows) -> pa.Array:
     return _structs(row_type, rows.places, place, first, missing)
 
 
-def lists(row_type: pa.StructType, rows: Rows) -> pa.Array:
+def lists(row_type: pa.StructType, rows: Rows[Place]) -> pa.Array:
     """One list of structs per key; null for a key without rows.
 
     Raises:
@@ -97,7 +105,7 @@ def _list_type(row_type: pa.StructType) -> pa.ListType:
 
 def _structs(
     row_type: pa.StructType,
-    places: Sequence[Gather],
+    places: Sequence[Place],
     place: NDArray[np.int32] | None,
     rows: Int64s,
     missing: Bools | None,
@@ -110,17 +118,17 @@ def _structs(
 
 
 def _gathered(
-    places: Sequence[Gather], place: NDArray[np.int32] | None, rows: Int64s
+    places: Sequence[Place], place: NDArray[np.int32] | None, rows: Int64s
 ) -> list[pa.Array]:
     if place is None:
-        return places[0](rows)
+        return places[0].gather(rows)
     order: list[Int64s] = []
     pieces: list[list[pa.Array]] = []
-    for number, gather in enumerate(places):
+    for number, one in enumerate(places):
         part = np.flatnonzero(place == number)
         if len(part) or (number == len(places) - 1 and not order):
             order.append(part)
-            pieces.append(gather(rows.take(part)))
+            pieces.append(one.gather(rows.take(part)))
     back = np.empty(len(rows), np.int64)
     back[np.concatenate(order)] = np.arange(len(rows))
     indices = pa.array(back)

@@ -98,8 +98,19 @@ def gather(
     return result
 
 
-def _rows(plan: LookupPlan, table: OpenTable, first: Int64s, counts: Int64s) -> Rows:
-    return Rows([lambda rows: table.gather(plan.columns, rows)], None, first, counts)
+@dataclass(frozen=True)
+class _Selection:
+    """The wanted columns of a table."""
+
+    table: OpenTable
+    columns: tuple[str, ...]
+
+    def gather(self, rows: Int64s) -> list[pa.Array]:
+        return self.table.gather(self.columns, rows)
+
+
+def _rows(plan: LookupPlan, table: OpenTable, first: Int64s, counts: Int64s) -> Rows[_Selection]:
+    return Rows([_Selection(table, plan.columns)], None, first, counts)
 
 
 def _report(plan: LookupPlan, table: OpenTable, started_ns: int) -> None:

@@ -19,14 +19,15 @@ from numpy.typing import NDArray
 
 from bsjoin._plan import SourcePlan
 from bsjoin.cache import notes
-from bsjoin.cache.answers import Gather, Rows, answer_type, lists, structs
+from bsjoin.cache.answers import Rows, answer_type, lists, structs
 from bsjoin.cache.asking import Asker
 from bsjoin.cache.batch import Batch, Tally, now_us
+from bsjoin.cache.grouping import CachePlace
 from bsjoin.cache.loading import Loader
 from bsjoin.cache.upkeep import Upkeep
 from bsjoin.shared import HostCache, Slots, State, cache_folder
 
-__all__ = ["answers"]
+__all__ = ["answers", "looked_up"]
 
 Int64s = NDArray[np.int64]
 
@@ -62,7 +63,7 @@ def _answer_together(plan: SourcePlan, held: Sequence[tuple[pa.Array, ...]]) -> 
     """Look up the keys at once; the rows, which may be large, are gathered batch by batch."""
     begun = time.perf_counter_ns()
     hashes, *keys = (pa.concat_arrays(column) for column in zip(*held, strict=True))
-    rows, figures = _looked_up(plan, hashes, keys)
+    rows, figures = looked_up(plan, hashes, keys)
     spent = time.perf_counter_ns() - begun
     begin = 0
     for part, *_ in held:
@@ -78,10 +79,19 @@ def _answer_together(plan: SourcePlan, held: Sequence[tuple[pa.Array, ...]]) -> 
         yield answer
 
 
-def _looked_up(
+def looked_up(
     plan: SourcePlan, hashes: pa.Array, keys: Sequence[pa.Array]
-) -> tuple[Rows, dict[str, Any]]:
-    """Find the rows of some keys; no figures if there is no key."""
+) -> tuple[Rows[CachePlace], dict[str, Any]]:
+    """Find the rows of some keys.
+
+    Args:
+        plan: which source.
+        hashes: the m hashes, null for a null key.
+        keys: the m keys, column by column.
+
+    Returns:
+        Where the rows lie; and figures for the note, none if there is no key.
+    """
     if not len(hashes):
         nothing = np.zeros(0, np.int64)
         return Rows([], None, nothing, nothing), {}
@@ -95,7 +105,7 @@ def _looked_up(
     return rows, figures
 
 
-def _array(plan: SourcePlan, rows: Rows, begin: int, end: int) -> pa.Array:
+def _array(plan: SourcePlan, rows: Rows[CachePlace], begin: int, end: int) -> pa.Array:
     """The answers to the keys of one Arrow batch."""
     if begin == end:
         return pa.nulls(0, answer_type(plan.shape, plan.row_type))
@@ -112,7 +122,9 @@ class _Worker:
     def __init__(self, plan: SourcePlan):
         self.plan = plan
         folder = cache_folder(plan.token, plan.folder)
-        self.cache = HostCache(folder, plan.keys.types, plan.types, plan.bounds, exact=plan.exact)
+        self.cache = HostCache(
+            folder, plan.keys.types, plan.stored_types, plan.bounds, exact=plan.exact
+        )
         slots = Slots(folder / "slots", plan.patience.max_connections)
         asker = Asker(plan.source, plan.patience, slots)
         self.close = asker.close
@@ -122,7 +134,7 @@ class _Worker:
         if plan.warm_up is not None:
             self.upkeep.warm_up(folder / "warm")
 
-    def look_up(self, batch: Batch, *, reports: bool) -> tuple[Rows, dict[str, Any]]:
+    def look_up(self, batch: Batch, *, reports: bool) -> tuple[Rows[CachePlace], dict[str, Any]]:
         """Find the rows of each key, whatever that takes; and the figures if they are wanted."""
         cache = self.cache
         ticks = cache.ticks(len(batch.hashes))
@@ -133,7 +145,7 @@ class _Worker:
         tally = self.upkeep.take_tally()
         if len(stale):
             self.upkeep.refresh_later(batch.take(stale), ticks[stale])
-        places: list[Gather] = [found.view.rows.gather]
+        places: list[CachePlace] = [found.view.rows]
         rows = Rows(places, None, found.first, found.counts)
         if len(missing):
             wanted, last, inverse = batch.take(missing).distinct(
@@ -194,7 +206,7 @@ def _worker(plan: SourcePlan) -> _Worker:
     return worker
 
 
-def _spread(rows: Rows, places: Int64s, size: int) -> Rows:
+def _spread(rows: Rows[CachePlace], places: Int64s, size: int) -> Rows[CachePlace]:
     """The same for a batch in which the keys between these places are null."""
     first, counts = np.zeros(size, np.int64), np.zeros(size, np.int64)
     first[places], counts[places] = rows.first, rows.counts

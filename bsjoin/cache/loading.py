@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from bsjoin._plan import SourcePlan
 from bsjoin._retype import retyped
-from bsjoin.cache.answers import Gather
 from bsjoin.cache.asking import Asker
 from bsjoin.cache.batch import Batch, Loaded, Tally, now_us, whole
+from bsjoin.cache.grouping import CachePlace, grouped, range_columns
 from bsjoin.cache.matching import canonical, owners
 from bsjoin.errors import DuplicateKeyError, LookupFailedError, SourceError
 from bsjoin.shared import Found, HostCache, State
@@ -50,7 +50,7 @@ class Loader:
         self._asker = asker
 
     def load(
-        self, keys: Batch, ticks: Int64s, places: list[Gather], tally: Tally, found: Found
+        self, keys: Batch, ticks: Int64s, places: list[CachePlace], tally: Tally, found: Found
     ) -> Loaded:
         """Get d distinct keys: ask for them, or wait for the process that does."""
         count = len(keys.hashes)
@@ -85,12 +85,12 @@ class Loader:
         found: Found,
         which: Int64s,
         views: dict[int, int],
-        places: list[Gather],
+        places: list[CachePlace],
     ) -> None:
         """Take over what the cache says of some keys."""
         number = views.setdefault(id(found.view), len(places))
         if number == len(places):
-            places.append(found.view.rows.gather)
+            places.append(found.view.rows)
         loaded.note(todo[which], number, found.first[which], found.counts[which])
 
     def ask_in_pieces(
@@ -99,7 +99,7 @@ class Loader:
         ticks: Int64s,
         loaded: Loaded,
         where: Int64s,
-        places: list[Gather],
+        places: list[CachePlace],
         tally: Tally,
     ) -> int:
         """Ask for claimed keys, as many at a time as the source takes, and keep the answers.
@@ -120,7 +120,7 @@ class Loader:
                 )
                 done += len(piece)
                 loaded.note(where[piece], len(places), np.cumsum(counts) - counts, counts)
-                places.append(_gatherer(columns))
+                places.append(_Piece(columns))
         except LookupFailedError as error:
             if self._plan.patience.on_error == "fail":
                 raise
@@ -140,15 +140,26 @@ class Loader:
         if plan.patience.on_error != "fail" and now_us() < self._cache.header.down_until_us:
             raise _AtRestError(f"{plan.source!r} failed a moment ago and is left alone")
         asked = pa.Table.from_arrays(keys.keys, schema=plan.keys)
-        answered = self._asker.ask(asked, plan.columns, tally.asking).combine_chunks()
-        lacking = [n for n in (*plan.keys.names, *plan.columns) if n not in answered.column_names]
+        wanted = plan.asked_columns
+        answered = self._asker.ask(asked, wanted, tally.asking).combine_chunks()
+        lacking = [n for n in (*plan.keys.names, *wanted) if n not in answered.column_names]
         if lacking:
             raise SourceError(
                 f"{plan.source!r} answered without the column {lacking[0]!r} that its schema has"
             )
         theirs = [canonical(whole(answered, name)) for name in plan.keys.names]
         whose = owners(keys.keys, theirs)
-        order = np.argsort(whose, kind="stable")[int((whose < 0).sum()) :]
+        payload = [
+            retyped(whole(answered, name), dtype)
+            for name, dtype in zip(plan.columns, plan.types, strict=True)
+        ]
+        if plan.ranged is None:
+            order = np.argsort(whose, kind="stable")
+        else:
+            points = range_columns(plan.ranged, [whole(answered, n) for n in plan.ranged.names])
+            whose, order = grouped(whose, points, payload if plan.ranged.one_of_equals else None)
+            payload += points
+        order = order[int((whose < 0).sum()) :]
         counts = np.bincount(whose[order], minlength=len(keys.hashes)).astype(np.int64)
         if plan.shape == "row" and counts.max(initial=0) > 1:
             double = int(counts.argmax())
@@ -158,11 +169,7 @@ class Loader:
                 "have one row a key: make it with unique=False"
             )
         chosen = pa.array(order)
-        columns = [
-            retyped(whole(answered, name).take(chosen), dtype)
-            for name, dtype in zip(plan.columns, plan.types, strict=True)
-        ]
-        return counts, columns
+        return counts, [column.take(chosen) for column in payload]
 
     def _check_without_source(self, claimed: Found, rest: Int64s, tally: Tally) -> None:
         """See what is left of keys that the source was asked for in vain, as ``on_error`` says.
@@ -183,5 +190,16 @@ class Loader:
         tally.outdated += len(rest)
 
 
-def _gatherer(columns: Sequence[pa.Array]) -> Gather:
-    return lambda rows: [column.take(pa.array(rows)) for column in columns]
+class _Piece:
+    """Rows that were just read."""
+
+    def __init__(self, columns: Sequence[pa.Array]):
+        self._columns = columns
+
+    def gather(self, rows: Int64s, numbers: Sequence[int] | None = None) -> list[pa.Array]:
+        chosen = pa.array(rows)
+        wanted = range(len(self._columns)) if numbers is None else numbers
+        return [self._columns[number].take(chosen) for number in wanted]
+
+    def codes(self, number: int, count: int) -> Int64s:
+        return np.asarray(self._columns[number].slice(0, count).to_numpy())

@@ -128,8 +128,8 @@ class _Floating(Points):
 class _Wide(Points):
     """Decimals of more than 18 digits, looked for among such, or among shorter ones.
 
-    Shorter ones are codes themselves and none of them is at the ends of 64 bits, so what is
-    beyond these ends may stop there.
+    Shorter ones are codes themselves and none of them is near the ends of 64 bits, so what is
+    beyond these ends may stop before them.
     """
 
     def __init__(self, array: pa.Array, index: RangeIndex):
@@ -137,7 +137,9 @@ class _Wide(Points):
         self.codes = self._coded(self._words)
 
     def _coded(self, words: Int64s) -> Int64s:
-        return clamped(words) if self._ranks is None else self._ranks.codes(wide_texts(words))
+        if self._ranks is not None:
+            return self._ranks.codes(wide_texts(words))
+        return np.clip(clamped(words), LEAST + 1, GREATEST - 1)
 
     def _moved(self, step: int, is_closed: bool) -> BandEnd:
         return BandEnd(self._coded(add_wide(self._words, step)), is_closed)

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bsjoin._plan import RangePlan
-from bsjoin.cache import notes
+from bsjoin._plan import RangePlan, SourceRangePlan
+from bsjoin.cache import incremental, notes
 from bsjoin.cache.full import open_table
-from bsjoin.cache.searching import matches
-from bsjoin.cache.table import OpenTable
+from bsjoin.cache.grouping import Groups, cached_groups, stored_groups
+from bsjoin.cache.searching import any_match, matches
 
 __all__ = ["NOTE", "joined"]
 
@@ -25,38 +26,54 @@ Bools = NDArray[np.bool_]
 
 NOTE = "__bsjoin_note"
 _MAX_PAIRS = 1 << 14
+_ASKED_TOGETHER = 1 << 16
 
 
-def joined(plan: RangePlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def joined(
+    plan: RangePlan | SourceRangePlan, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """Join batches of the stream with the table.
 
     Args:
         plan: which table, which condition, which join type.
         batches: the stream's columns; then the hash of the key, the micro-batch's timestamp if
-            the plan is not bound to a version, the keys to compare, and the range columns.
+            the plan is of a stored table and not bound to a version, the keys to compare or to
+            ask for, and the range columns.
 
     Yields:
         The stream's columns; with an inner or left join the table's; and a note, null but for
         a few rows.
     """
+    # A source is asked for many keys at once.
+    enough = _ASKED_TOGETHER if isinstance(plan, SourceRangePlan) else 1
+    for batch in _together(batches, enough):
+        yield from _joined(plan, batch)
+
+
+def _together(batches: Iterable[pa.RecordBatch], enough: int) -> Iterator[pa.RecordBatch]:
+    held: list[pa.RecordBatch] = []
     for batch in batches:
         if batch.num_rows:
-            yield from _joined(plan, batch)
+            held.append(batch)
+        if sum(one.num_rows for one in held) >= enough:
+            yield pa.concat_batches(held) if len(held) > 1 else held[0]
+            held = []
+    if held:
+        yield pa.concat_batches(held)
 
 
-def _joined(plan: RangePlan, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _joined(plan: RangePlan | SourceRangePlan, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The results of one batch, the last one with the note; timed without those who take them."""
+    begun = time.perf_counter_ns()
     columns = batch.columns
-    stream, (hashes, *rest) = columns[: plan.carried], columns[plan.carried :]
-    batch_time = rest.pop(0) if plan.version is None else None
-    table = open_table(plan, batch_time)
+    stream, asked = columns[: plan.carried], columns[plan.carried :]
     points = 2 if plan.search.kind == "overlaps" else 1
-    keys, probes = rest[: len(rest) - points], rest[len(rest) - points :]
+    probes = asked[len(asked) - points :]
+    groups, figures = _groups(plan, asked[: len(asked) - points])
     matched = np.zeros(batch.num_rows, np.bool_)
-    pairs = _pairs(plan, table, hashes, keys, probes)
-    results = _results(plan, table, stream, pairs, matched)
+    results = _results(plan, stream, probes, groups, matched)
     held: pa.RecordBatch | None = None
-    spent = 0
+    spent = time.perf_counter_ns() - begun
     while True:
         begun = time.perf_counter_ns()
         result = next(results, None)
@@ -67,52 +84,54 @@ def _joined(plan: RangePlan, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             yield _noted(plan, held)
         held = result
     if plan.reports:
-        version = table.manifest.version
-        notes.add(plan.label, {"ns": spent, "version": version, "hits": int(matched.sum())})
+        notes.add(plan.label, {**figures, "ns": spent, "hits": int(matched.sum())})
     if held is not None:
         yield _noted(plan, held)
 
 
+def _groups(
+    plan: RangePlan | SourceRangePlan, asked: Sequence[pa.Array]
+) -> tuple[Iterator[Groups], dict[str, Any]]:
+    """The rows of the batch's keys, and figures for the note."""
+    hashes, *keys = asked
+    if isinstance(plan, SourceRangePlan):
+        rows, figures = incremental.looked_up(plan, hashes, keys)
+        return cached_groups(plan, rows), figures
+    batch_time = keys.pop(0) if plan.version is None else None
+    table = open_table(plan, batch_time)
+    return stored_groups(plan, table, hashes, keys), {"version": table.manifest.version}
+
+
 def _results(
-    plan: RangePlan,
-    table: OpenTable,
+    plan: RangePlan | SourceRangePlan,
     stream: Sequence[pa.Array],
-    pairs: Iterator[tuple[Int64s, Int64s]],
+    probes: Sequence[pa.Array],
+    groups: Iterator[Groups],
     matched: Bools,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of the result; ``matched`` is set where a row of the stream has a match."""
     brings = plan.how in ("inner", "left")
-    for positions, rows in pairs:
-        matched[positions] = True
-        if brings:
-            yield _result(stream, positions, table.gather(plan.columns, rows))
+    for group in groups:
+        part, asked = group.part, list(probes)
+        if part is not None:
+            chosen = pa.array(part)
+            asked = [probe.take(chosen) for probe in probes]
+        search = plan.search, group.index, asked, group.low, group.high
+        if not brings:
+            found = np.flatnonzero(any_match(*search))
+            matched[found if part is None else part.take(found)] = True
+            continue
+        for positions, rows in matches(*search, _MAX_PAIRS):
+            where = positions if part is None else part.take(positions)
+            matched[where] = True
+            yield _result(stream, where, group.gather(rows))
     if plan.how == "inner":
         return
     rest = np.flatnonzero(matched if plan.how == "semi" else ~matched)
-    if len(rest):
+    for begin in range(0, len(rest), _MAX_PAIRS):
+        some = rest[begin : begin + _MAX_PAIRS]
         types = plan.types if brings else []
-        yield _result(stream, rest, [pa.nulls(len(rest), dtype) for dtype in types])
-
-
-def _pairs(
-    plan: RangePlan,
-    table: OpenTable,
-    hashes: pa.Array,
-    keys: Sequence[pa.Array],
-    probes: Sequence[pa.Array],
-) -> Iterator[tuple[Int64s, Int64s]]:
-    """Positions in the batch and numbers of the table's rows, some at a time."""
-    firsts = table.find(hashes, list(keys))
-    counts = table.run_lengths(firsts)
-    for part, ranges, first_row in table.groups(firsts):
-        local, many, some = firsts, counts, list(probes)
-        if part is not None:
-            chosen = pa.array(part)
-            local, many = firsts.take(part), counts.take(part)
-            some = [probe.take(chosen) for probe in probes]
-        low = np.where(many > 0, local - first_row, 0)
-        for positions, rows in matches(plan.search, ranges, some, low, low + many, _MAX_PAIRS):
-            yield positions if part is None else part.take(positions), rows + first_row
+        yield _result(stream, some, [pa.nulls(len(some), dtype) for dtype in types])
 
 
 def _result(
@@ -124,6 +143,6 @@ def _result(
     return pa.RecordBatch.from_arrays(columns, names)
 
 
-def _noted(plan: RangePlan, result: pa.RecordBatch) -> pa.RecordBatch:
+def _noted(plan: RangePlan | SourceRangePlan, result: pa.RecordBatch) -> pa.RecordBatch:
     note = notes.fetch(plan.label, result.num_rows)
     return pa.RecordBatch.from_arrays([*result.columns, note], [*result.schema.names, NOTE])

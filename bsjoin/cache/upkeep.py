@@ -124,4 +124,4 @@ class Upkeep:
         # The first are to be the last to go.
         ticks = self._cache.ticks(len(which))[::-1]
         found = self._cache.find(keys.hashes, keys.keys, ticks, now_us())
-        self._loader.load(keys, ticks, [found.view.rows.gather], Tally(), found)
+        self._loader.load(keys, ticks, [found.view.rows], Tally(), found)

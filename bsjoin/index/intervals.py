@@ -252,6 +252,8 @@ class IntervalIndex:
             empty = _is_empty(starts, ends, self.closed, missing_ends)
         elif missing_ends is not None:
             empty = empty & ~missing_ends
+        if self.closed in ("right", "neither"):
+            empty = empty | (starts == GREATEST)
         stops[empty] = low[empty]
         # Touching at an end is sharing a point only where both ends belong to the intervals. The
         # tree holds the end itself where it is closed on the right, so the start has to be below.

@@ -47,7 +47,8 @@ class SortedRows:
 
     Args:
         values: int64[n], codes (:mod:`bsjoin.index.encoding`), ascending inside each slice.
-        directory: int32[n + 1].
+        directory: int32[n + 1]; None to search without: rows that come and go have no time to
+            be indexed, and the skip list needs nothing but their order.
 
     Example:
         >>> rows = SortedRows.build(np.array([10, 20, 20, 30, 5, 25]), np.array([0, 4]))
@@ -56,7 +57,7 @@ class SortedRows:
     """
 
     values: Int64s
-    directory: Int32s
+    directory: Int32s | None
 
     @classmethod
     def build(cls, values: Int64s, starts: Int64s | None = None) -> SortedRows:
@@ -133,22 +134,27 @@ class SortedRows:
         high = np.full(len(probes), self.rows) if highs is None else highs
         if not self.rows:
             return low.copy()
+        if self.directory is None:
+            return self.skip_list.search(probes, side, low, np.maximum(low, high))
         none = low >= high
         if none.any():
             found = low.copy()
             some = np.flatnonzero(~none)
             if some.size:
-                found[some] = self._search(probes[some], side, low[some], high[some])
+                chosen = probes[some], side, low[some], high[some]
+                found[some] = self._search(self.directory, *chosen)
             return found
-        return self._search(probes, side, low, high)
+        return self._search(self.directory, probes, side, low, high)
 
-    def _search(self, probes: Int64s, side: Side, low: Int64s, high: Int64s) -> Int64s:
+    def _search(
+        self, directory: Int32s, probes: Int64s, side: Side, low: Int64s, high: Int64s
+    ) -> Int64s:
         sizes = high - low
         least, greatest = self.values.take(low), self.values.take(high - 1)
         inner = np.minimum(np.maximum(probes, least), greatest)
         slots = low + _buckets(inner, least, _scale(least, greatest, sizes), sizes)
-        found = self.directory.take(slots).astype(np.int64)
-        stops = self.directory.take(slots + 1).astype(np.int64)
+        found = directory.take(slots).astype(np.int64)
+        stops = directory.take(slots + 1).astype(np.int64)
         # The first look settles most probes; a bucket without rows begins one past the last.
         stored = self.values.take(found, mode="clip")
         going = np.flatnonzero((found < stops) & too_small(stored, probes, side))
@@ -187,6 +193,7 @@ class SortedRows:
     def _check(self, starts: Int64s | None = None) -> None:
         """Assert the invariants, given the slices; for the tests."""
         edges = [0] if starts is None else starts.tolist()
+        assert self.directory is not None
         assert len(self.directory) == self.rows + 1
         assert self.directory[0] == 0
         assert self.directory[-1] == self.rows

@@ -51,6 +51,12 @@ class Columns:
         wanted = range(len(self._stores)) if numbers is None else numbers
         return [self._stores[number].gather(rows) for number in wanted]
 
+    def codes(self, number: int, count: int) -> Int64s:
+        """The first so many values of a column of int64, as they lie there; no copy."""
+        store = self._stores[number]
+        assert isinstance(store, _Fixed)
+        return store.view(count).view(np.int64)
+
 
 def row_bytes(arrays: Sequence[pa.Array], count: int) -> Int64s:
     """How many bytes each row of some arrays takes, as :class:`Columns` stores them."""
@@ -130,6 +136,10 @@ class _Fixed(_Store):
         self._element = np.dtype(kind.get(width, f"V{width}"))
         self._values = arena.array(f"{name}.values", self._element)
 
+    def view(self, count: int) -> NDArray[Any]:
+        """The first so many elements; no copy."""
+        return self._values.view(count)
+
     def _append(self, at: int, array: pa.Array) -> None:
         if self._bool:
             plain = array.fill_null(False).to_numpy(zero_copy_only=False)
@@ -144,7 +154,7 @@ class _Fixed(_Store):
         self._values.write(at, raw.view(self._element))
 
     def _gather(self, rows: Int64s, missing: Bools | None) -> pa.Array:
-        values = self._values.view(int(rows.max()) + 1).take(rows)
+        values = self.view(int(rows.max()) + 1).take(rows)
         if self._bool:
             return pa.array(values.view(np.bool_), mask=missing)
         bitmap = None if missing is None else _bitmap(~missing)

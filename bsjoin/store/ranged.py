@@ -65,6 +65,7 @@ class RangeIndex:
 
     def cells(self) -> dict[str, tuple[NDArray[Any], pa.DataType]]:
         """The arrays to be stored, by name."""
+        assert self.starts.directory is not None
         cells: dict[str, tuple[NDArray[Any], pa.DataType]] = {
             "points": (self.starts.values, pa.int64()),
             "point_directory": (self.starts.directory, pa.int32()),

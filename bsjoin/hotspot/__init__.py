@@ -1,0 +1,36 @@
+"""Hot keys: how unevenly rows lie on partitions, and the rule that evens them out.
+
+Pure: numpy and nothing of Spark. Keys are 64-bit codes, see docs/decisions/0007-hotspot.md.
+"""
+
+from bsjoin.hotspot.controller import Controller, Observation
+from bsjoin.hotspot.cycle import Collector, CycleStatistics, added
+from bsjoin.hotspot.options import Hash, HotSpot
+from bsjoin.hotspot.ranges import algorithm_2, whole_keys
+from bsjoin.hotspot.reservoir import Reservoir
+from bsjoin.hotspot.routing import Router
+from bsjoin.hotspot.rule import HotKey, Rule
+from bsjoin.hotspot.sample import Sample
+from bsjoin.hotspot.skew import beyond_chance, chance, skew
+from bsjoin.hotspot.spreading import spread_keys
+
+__all__ = [
+    "Collector",
+    "Controller",
+    "CycleStatistics",
+    "Hash",
+    "HotKey",
+    "HotSpot",
+    "Observation",
+    "Reservoir",
+    "Router",
+    "Rule",
+    "Sample",
+    "added",
+    "algorithm_2",
+    "beyond_chance",
+    "chance",
+    "skew",
+    "spread_keys",
+    "whole_keys",
+]

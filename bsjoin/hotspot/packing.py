@@ -1,0 +1,85 @@
+"""Arrays of integers and numbers as short texts, for notes and rules that travel as JSON."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["pack", "pack_numbers", "unpack", "unpack_numbers"]
+
+Int64s = NDArray[np.int64]
+Float64s = NDArray[np.float64]
+
+_WIDTH = 8
+
+
+def pack(values: Int64s, *, ascending: bool = False) -> str:
+    """Write integers as a text.
+
+    The values' bytes are laid out byte place by byte place, so that the leading zeros of small
+    values stand together, and compressed.
+
+    Args:
+        values: int64[m].
+        ascending: they are sorted; then their differences are written, which are smaller.
+
+    Returns:
+        A text of letters, digits, ``+``, ``/`` and ``=``. Counts below 256 take about a character
+        each; m random codes of 64 bits, sorted, about (64 - log2 m) / 6.
+
+    Complexity: O(m).
+
+    Example:
+        >>> unpack(pack(np.array([3, -1, 2]))).tolist()
+        [3, -1, 2]
+    """
+    written = np.diff(values, prepend=np.int64(0)) if ascending else values
+    planes = written.astype("<i8").view(np.uint8).reshape(-1, _WIDTH).T
+    return base64.b64encode(zlib.compress(planes.tobytes(), 6)).decode("ascii")
+
+
+def unpack(text: str, *, ascending: bool = False) -> Int64s:
+    """Read what :func:`pack` wrote.
+
+    Raises:
+        ValueError: the text is not one that :func:`pack` writes.
+    """
+    try:
+        raw = zlib.decompress(base64.b64decode(text, validate=True))
+    except zlib.error as error:
+        raise ValueError(f"{_shown(text)} was not written by pack(): {error}") from error
+    planes = np.frombuffer(raw, np.uint8).reshape(_WIDTH, -1)
+    values = np.ascontiguousarray(planes.T).view("<i8").reshape(-1).astype(np.int64)
+    return np.cumsum(values, dtype=np.int64) if ascending else values
+
+
+def pack_numbers(values: Float64s) -> tuple[str, str]:
+    """Write doubles of which many are equal: the distinct ones, and which of them each is.
+
+    Complexity: O(m log m).
+
+    Example:
+        >>> unpack_numbers(*pack_numbers(np.array([0.5, 2.5, 0.5]))).tolist()
+        [0.5, 2.5, 0.5]
+    """
+    distinct, which = np.unique(values, return_inverse=True)
+    return pack(distinct.view(np.int64)), pack(which.astype(np.int64))
+
+
+def unpack_numbers(distinct: str, which: str) -> Float64s:
+    """Read what :func:`pack_numbers` wrote.
+
+    Raises:
+        ValueError: the texts are not what :func:`pack_numbers` writes.
+    """
+    try:
+        return unpack(distinct).view(np.float64).take(unpack(which))
+    except IndexError as error:
+        raise ValueError(f"{_shown(which)} was not written by pack_numbers(): {error}") from error
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) < 30 else text[:27] + "...")

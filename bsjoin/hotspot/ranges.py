@@ -1,0 +1,106 @@
+"""Rules that leave every key on one partition: ranges of a sample that weigh alike."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bsjoin.hotspot.rule import GREATEST, Rule
+from bsjoin.hotspot.sample import Sample
+
+__all__ = ["algorithm_2", "near_quantiles", "whole_keys"]
+
+Int64s = NDArray[np.int64]
+Float64s = NDArray[np.float64]
+
+
+def algorithm_2(sample: Sample, partitions: int, version: int = 0) -> Rule:
+    """The paper's Algorithm 2, line by line: close a partition when it reaches the mean.
+
+    What a partition has above the mean is forgotten. So after a key as heavy as k means, k - 1
+    partitions get nothing; :func:`whole_keys` reckons with what is left instead.
+
+    Args:
+        sample: m codes and their weights.
+        partitions: n, 1 or more.
+        version: of the rule.
+
+    Complexity: O(m + n log m).
+
+    Example:
+        >>> algorithm_2(Sample.of(np.repeat(np.arange(1, 7), [9, 1, 1, 1, 1, 1])), 3).boundaries
+        (1, 6)
+    """
+    codes, sums = sample.codes, np.cumsum(sample.weights)
+    if not len(codes):
+        return Rule.even(partitions, version)
+    mean, closed = float(sums[-1]) / partitions, 0.0
+    ends: list[int] = []
+    while len(ends) < partitions - 1:
+        at = int(np.searchsorted(sums, closed + mean))
+        if at == len(codes):
+            break
+        ends.append(int(codes[at]))
+        closed = float(sums[at])
+    ends += [GREATEST] * (partitions - 1 - len(ends))
+    return Rule(version, partitions, tuple(ends))
+
+
+def whole_keys(sample: Sample, partitions: int, version: int = 0) -> Rule:
+    """Ranges as even as they get while no key is on two partitions.
+
+    Each partition in turn takes its part of what is left, up to the key whose end is nearest to
+    that, and one key at least. A key heavier than the mean has a partition of its own, and the
+    others share the rest.
+
+    Args:
+        sample: m codes and their weights.
+        partitions: n, 1 or more.
+        version: of the rule.
+
+    Complexity: O(m + n log m).
+
+    Example:
+        >>> whole_keys(Sample.of(np.repeat(np.arange(1, 7), [9, 1, 1, 1, 1, 1])), 3).boundaries
+        (1, 4)
+    """
+    codes, sums = sample.codes, np.cumsum(sample.weights)
+    if not len(codes):
+        return Rule.even(partitions, version)
+    ends, taken = [], 0
+    for left in range(partitions, 1, -1):
+        done = float(sums[taken - 1]) if taken else 0.0
+        target = done + (float(sums[-1]) - done) / left
+        at = min(int(np.searchsorted(sums, target)), len(codes) - 1)
+        if at > taken and target - sums[at - 1] < sums[at] - target:
+            at -= 1
+        ends.append(int(codes[at]) if taken < len(codes) else GREATEST)
+        taken = at + 1
+    return Rule(version, partitions, tuple(ends))
+
+
+def near_quantiles(codes: Int64s, weights: Float64s, partitions: int) -> tuple[int, ...]:
+    """The codes that end nearest to each n-th of all weight.
+
+    Unlike in :func:`whole_keys` an error at one boundary does not move the next one.
+
+    Args:
+        codes: int64[m], ascending and distinct, one or more.
+        weights: float64[m], above 0.
+        partitions: n, 1 or more.
+
+    Returns:
+        n - 1 codes, ascending.
+
+    Complexity: O(n log m).
+
+    Example:
+        >>> near_quantiles(np.arange(6), np.ones(6), 3)
+        (1, 3)
+    """
+    sums = np.cumsum(weights)
+    targets = np.arange(1, partitions) * (sums[-1] / partitions)
+    after = np.minimum(np.searchsorted(sums, targets), len(codes) - 1)
+    before = np.maximum(after - 1, 0)
+    nearer = targets - sums[before] < sums[after] - targets
+    return tuple(codes[np.where(nearer, before, after)].tolist())

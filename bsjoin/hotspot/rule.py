@@ -1,0 +1,175 @@
+"""The rule of a cycle: which partition gets a key's rows."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bsjoin.hotspot.packing import pack, unpack
+
+__all__ = ["GREATEST", "LEAST", "HotKey", "Rule"]
+
+Int64s = NDArray[np.int64]
+Float64s = NDArray[np.float64]
+
+LEAST = int(np.iinfo(np.int64).min)
+GREATEST = int(np.iinfo(np.int64).max)
+_SHARES_ADD_UP = 1e-3
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class HotKey:
+    """A key whose rows are spread over several partitions.
+
+    Args:
+        code: the key's code.
+        first: the first partition of its span.
+        shares: the share of its rows for each partition from there on; together 1.
+    """
+
+    code: int
+    first: int
+    shares: tuple[float, ...]
+
+    @property
+    def spans(self) -> tuple[tuple[int, float], ...]:
+        """The partitions, each with its share."""
+        return tuple(enumerate(self.shares, self.first))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Ranges of codes, one for each partition, and the keys that are spread besides.
+
+    Any rule is a correct one: it says where rows go, never what they are joined with.
+
+    Args:
+        version: 0 for the rule that everybody knows without being told, then 1, 2, 3, …
+        partitions: n, 1 or more.
+        boundaries: int64 each, ascending, n - 1 of them: the last code of every partition but
+            the last. Equal ones leave a partition without a range.
+        hot: the keys that are spread, ascending by their codes; their ranges do not count.
+
+    Example:
+        >>> rule = Rule(1, 3, (10, 20), (HotKey(15, 0, (0.25, 0.75)),))
+        >>> rule.loads(np.array([9, 15, 21]), np.array([4.0, 8.0, 4.0])).tolist()
+        [6.0, 6.0, 4.0]
+    """
+
+    version: int
+    partitions: int
+    boundaries: tuple[int, ...]
+    hot: tuple[HotKey, ...] = ()
+
+    @classmethod
+    def even(cls, partitions: int, version: int = 0) -> Rule:
+        """Equal ranges of all codes: for codes that are hashes, what hash partitioning is.
+
+        Raises:
+            ValueError: the number of partitions is below 1.
+
+        Example:
+            >>> Rule.even(2).boundaries
+            (-1,)
+        """
+        if partitions < 1:
+            raise ValueError(f"partitions={partitions!r}: a rule has 1 partition or more")
+        width = GREATEST - LEAST + 1
+        ends = (LEAST + width * j // partitions - 1 for j in range(1, partitions))
+        return cls(version, partitions, tuple(ends))
+
+    def homes(self, codes: Int64s) -> Int64s:
+        """The partition in whose range each code lies, hot or not.
+
+        Args:
+            codes: int64[m].
+
+        Returns:
+            int64[m].
+
+        Complexity: O(m log n).
+        """
+        return np.searchsorted(np.array(self.boundaries, np.int64), codes, "left")
+
+    def loads(self, codes: Int64s, weights: Float64s) -> Float64s:
+        """The load of each partition that a table of keys makes.
+
+        Args:
+            codes: int64[m], distinct.
+            weights: float64[m], the load of each.
+
+        Returns:
+            float64[n].
+
+        Complexity: O(m log n).
+        """
+        homes, rest = self.homes(codes), weights.astype(np.float64)
+        extra = np.zeros(self.partitions)
+        if self.hot and len(codes):
+            order = np.argsort(codes)
+            wanted = np.array([key.code for key in self.hot], np.int64)
+            at = order[np.minimum(np.searchsorted(codes, wanted, sorter=order), len(codes) - 1)]
+            for row, key in zip(at.tolist(), self.hot, strict=True):
+                if codes[row] == key.code:
+                    span = slice(key.first, key.first + len(key.shares))
+                    extra[span] += rest[row] * np.array(key.shares) / math.fsum(key.shares)
+                    rest[row] = 0.0
+        return np.bincount(homes, weights=rest, minlength=self.partitions) + extra
+
+    def to_json(self) -> str:
+        """The rule as a JSON object: about 11 characters a boundary, 30 a hot key and 9 a share.
+
+        Shares are rounded to 6 digits.
+        """
+        hot = [[key.code, key.first, [round(x, _DIGITS) for x in key.shares]] for key in self.hot]
+        boundaries = pack(np.array(self.boundaries, np.int64), ascending=True)
+        rule = {
+            "version": self.version,
+            "partitions": self.partitions,
+            "boundaries": boundaries,
+            "hot": hot,
+        }
+        return json.dumps(rule, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Rule:
+        """Read what :meth:`to_json` wrote.
+
+        Raises:
+            ValueError: the text is no rule, or damaged.
+        """
+        try:
+            read: dict[str, Any] = json.loads(text)
+            rule = cls(
+                int(read["version"]),
+                int(read["partitions"]),
+                tuple(unpack(read["boundaries"], ascending=True).tolist()),
+                tuple(HotKey(code, first, tuple(shares)) for code, first, shares in read["hot"]),
+            )
+            rule._check()
+        except (AssertionError, KeyError, TypeError, ValueError) as error:
+            shown = text if len(text) < 60 else text[:57] + "..."
+            raise ValueError(f"{shown!r} is not a rule: {type(error).__name__} {error}") from error
+        return rule
+
+    def _check(self) -> None:
+        """Assert the invariants."""
+        assert self.version >= 0
+        assert self.partitions >= 1
+        assert len(self.boundaries) == self.partitions - 1
+        assert all(a <= b for a, b in pairwise(self.boundaries))
+        assert all(LEAST <= code <= GREATEST for code in self.boundaries)
+        assert all(a.code < b.code for a, b in pairwise(self.hot))
+        for key in self.hot:
+            assert LEAST <= key.code <= GREATEST
+            assert key.shares
+            assert 0 <= key.first <= self.partitions - len(key.shares)
+            assert all(share >= 0 for share in key.shares)
+            assert abs(math.fsum(key.shares) - 1) <= _SHARES_ADD_UP

@@ -1,0 +1,73 @@
+"""How unevenly a cycle's rows lie on the partitions, and how much of that is chance."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["beyond_chance", "chance", "skew"]
+
+
+def skew(loads: NDArray[np.int64] | NDArray[np.float64]) -> float:
+    """The skew measure DS of the paper (Formulas 1 to 3).
+
+    The standard deviation of the partitions' loads (with n - 1 in the denominator) over their mean.
+
+    Args:
+        loads: [n], rows of each partition in one cycle; PS_j in the paper.
+
+    Returns:
+        0 where all loads are equal, for one partition and for a cycle without rows; sqrt(n) where
+        one partition has all rows.
+
+    Complexity: O(n).
+
+    Example:
+        >>> skew(np.array([10, 10, 10])), round(skew(np.array([30, 0, 0])), 3)
+        (0.0, 1.732)
+    """
+    total = float(loads.sum())
+    if len(loads) < 2 or total == 0:
+        return 0.0
+    mean = total / len(loads)
+    return math.sqrt(float(np.square(loads - mean).sum()) / (len(loads) - 1)) / mean
+
+
+def chance(partitions: int, rows: float) -> float:
+    """The skew that remains under a perfect rule, because rows arrive at random: sqrt(n / N).
+
+    Args:
+        partitions: n.
+        rows: N, of one cycle.
+
+    Example:
+        >>> round(chance(128, 1_000_000), 4)
+        0.0113
+    """
+    return math.sqrt(partitions / rows) if rows and partitions > 1 else 0.0
+
+
+def beyond_chance(measured: float, partitions: int, rows: float, deviations: float = 0.0) -> float:
+    """What of a squared skew is not chance.
+
+    Under a perfect rule DS^2 is chance^2 on average and scatters by chance^2 * sqrt(2 / (n - 1)).
+
+    Args:
+        measured: DS.
+        partitions: n.
+        rows: N.
+        deviations: leave room for so many standard deviations more.
+
+    Returns:
+        A square; below 0 where the loads are more even than by chance.
+
+    Example:
+        >>> beyond_chance(0.05, 128, 1_000_000) > 0.0023, beyond_chance(0.05, 128, 10_000) < 0
+        (True, True)
+    """
+    if partitions < 2:
+        return 0.0
+    floor = chance(partitions, rows) ** 2
+    return measured**2 - floor * (1.0 + deviations * math.sqrt(2.0 / (partitions - 1)))
