@@ -65,7 +65,7 @@ def join(
             names to the table's. ``None``: the names both sides share (for a BatchTable: its
             keys), but for the columns of ``when``. ``[]`` with ``when``: a pure range join.
         when: the range part of the condition: :class:`Band`, :class:`Within`,
-            :class:`Overlaps` or :class:`AsOf`.
+            :class:`Overlaps` or :class:`AsOf`. With an incremental cache it needs equality keys.
         how: ``"inner"``, ``"left"`` (the stream's rows are kept), ``"semi"`` or ``"anti"``
             (the stream's rows with or without a match, and no column of the table).
         cache: how the table is kept near the workers: :class:`Full` or, for a source,

@@ -137,7 +137,9 @@ class Overlaps:
 class AsOf:
     """At most one row of the table: the nearest to the stream's point.
 
-    Of rows equally near, "nearest" takes the earlier one. Of rows with the same value one fixed
+    Strings and binary have an order, but no distances: "backward" and "forward" without a tolerance
+    suit them. Floating-point rows are near enough between ``point - tolerance`` and
+    ``point + tolerance``, computed in double, as Spark does. Of rows equally near, "nearest" takes the earlier one. Of rows with the same value one fixed
     row is taken: the same in a batch, in a stream and after a restart.
 
     Args:

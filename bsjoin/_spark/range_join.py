@@ -8,11 +8,10 @@ key; their names, nullability and metadata (a watermark, say) are put back behin
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
@@ -119,15 +118,15 @@ def range_joined(
     given = [schema[name].dataType for name in probes]
     check_range_types(when, list(zip(probes, given, strict=True)), table)
     probed = probe_type(type_of(table.types[0]), given)
-    carried = [stream[quoted(f.name)].alias(f"s{i}") for i, f in enumerate(schema)]
     clock = clock_of(plan) if isinstance(plan, RangePlan) else []
     asked = [stream[quoted(name)].cast(probed) for name in probes]
-    sent = stream.select(
-        *carried,
-        key.hash.alias("h"),
-        *(column.alias(f"t{i}") for i, column in enumerate(clock)),
-        *(column.alias(f"k{i}") for i, column in enumerate(key.compared)),
-        *(column.alias(f"p{i}") for i, column in enumerate(asked)),
+    # Whole lists of names at a time: each Column made in Python is several calls to the JVM.
+    sent = stream.select("*", key.hash, *clock, *key.compared, *asked).toDF(
+        *(f"s{i}" for i in range(len(schema))),
+        "h",
+        *(f"t{i}" for i in range(len(clock))),
+        *(f"k{i}" for i in range(len(key.compared))),
+        *(f"p{i}" for i in range(len(asked))),
     )
     if plan.reports:
         sent = observed_rows(sent, plan)
@@ -149,14 +148,14 @@ def range_joined(
     named = [(f.name, f.metadata) for f in schema]
     if fields:
         named += [(name, field.metadata) for name, field in brought]
-    return joined.select(*_renamed(returned, named))
-
-
-def _renamed(returned: T.StructType, named: list[tuple[str, dict[str, Any]]]) -> list[Column]:
-    return [
-        F.col(field.name).alias(name, metadata=metadata)
-        for field, (name, metadata) in zip(returned.fields, named, strict=False)
-    ]
+    if not any(metadata for _, metadata in named):
+        return joined.drop(ranged.NOTE).toDF(*(name for name, _ in named))
+    return joined.select(
+        *(
+            F.col(field.name).alias(name, metadata=metadata)
+            for field, (name, metadata) in zip(returned.fields, named, strict=False)
+        )
+    )
 
 
 def search_of(when: Condition, table: RangeColumns) -> Search:

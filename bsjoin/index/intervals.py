@@ -4,7 +4,8 @@ Rows are sorted by (group, start), so the intervals that begin early enough are 
 found as for any other range (:class:`bsjoin.index.SortedRows`). Which of them end late enough is
 told by a tree over their last points (:class:`bsjoin.index.maxima.Maxima`): a part of it whose
 greatest last point is too early is left out at once, so a long interval among short ones costs
-its own path only.
+its own path only. Where nearly every interval ends late enough, a nested loop is faster than the
+tree (:mod:`bsjoin.index.scan`): which of them is chosen batch by batch.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.index.maxima import Maxima
+from bsjoin.index.scan import is_dense, scanned
 from bsjoin.index.skiplist import Side
 from bsjoin.index.sorted_rows import CLOSED, Closed, SortedRows
 
@@ -268,8 +270,12 @@ class IntervalIndex:
     def _pairs(
         self, firsts: Int64s, stops: Int64s, least: Int64s, max_pairs: int, visits: Int64s | None
     ) -> Iterator[tuple[Int64s, Int64s]]:
-        maxima = Maxima(self.tree, self.rows)
-        for probes, rows in maxima.pairs(firsts, stops, least, max_pairs, visits):
+        wanted = firsts, stops, least
+        if visits is None and is_dense(self.tree, *wanted):
+            found = scanned(self.tree, *wanted, max_pairs)
+        else:
+            found = Maxima(self.tree, self.rows).pairs(*wanted, max_pairs, visits)
+        for probes, rows in found:
             probes, rows = self._without_empty(probes, rows, least)
             if len(probes):
                 yield probes, rows
