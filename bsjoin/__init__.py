@@ -16,8 +16,10 @@ from bsjoin.errors import BSJoinError
 if TYPE_CHECKING:
     from bsjoin import sources
     from bsjoin._api import join
-    from bsjoin._spark.metrics import CacheProgress, CycleProgress, progress
+    from bsjoin._cycles import Cycles, cycles
+    from bsjoin._spark.metrics import CacheProgress, CycleProgress, PartitionProgress, progress
     from bsjoin.conditions import AsOf, Band, Overlaps, Within
+    from bsjoin.hotspot import Hash, HotSpot
     from bsjoin.options import Full, Incremental
     from bsjoin.store import Stats
     from bsjoin.table import BatchTable, Version
@@ -29,12 +31,17 @@ __all__ = [
     "BatchTable",
     "CacheProgress",
     "CycleProgress",
+    "Cycles",
     "Full",
+    "Hash",
+    "HotSpot",
     "Incremental",
     "Overlaps",
+    "PartitionProgress",
     "Stats",
     "Version",
     "Within",
+    "cycles",
     "errors",
     "join",
     "progress",
@@ -50,12 +57,17 @@ _HOMES = {
     "BatchTable": "bsjoin.table",
     "CacheProgress": "bsjoin._spark.metrics",
     "CycleProgress": "bsjoin._spark.metrics",
+    "Cycles": "bsjoin._cycles",
     "Full": "bsjoin.options",
+    "Hash": "bsjoin.hotspot",
+    "HotSpot": "bsjoin.hotspot",
     "Incremental": "bsjoin.options",
     "Overlaps": "bsjoin.conditions",
+    "PartitionProgress": "bsjoin._spark.metrics",
     "Stats": "bsjoin.store",
     "Version": "bsjoin.table",
     "Within": "bsjoin.conditions",
+    "cycles": "bsjoin._cycles",
     "join": "bsjoin._api",
     "progress": "bsjoin._spark.metrics",
 }

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from bsjoin import _checks
 from bsjoin._spark.ask import plan_ask, plan_range_ask, schema_of_source
 from bsjoin._spark.columns import Names, join_keys, result_names, selected
-from bsjoin._spark.join import Request, check_types, names_of
+from bsjoin._spark.join import Request, check_types, names_of, next_label
+from bsjoin._spark.observing import current_cycle
+from bsjoin._spark.partitioning import check_partition, kind_of, send_to_partitions
 from bsjoin._spark.ranges import (
     check_range_types,
     range_columns,
@@ -20,6 +22,7 @@ from bsjoin._spark.ranges import (
 from bsjoin._spark.scan import scanned
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError
+from bsjoin.hotspot import Hash, HotSpot
 from bsjoin.options import Full, Incremental
 from bsjoin.sources.protocol import Source
 from bsjoin.table import BatchTable
@@ -46,6 +49,7 @@ def join(
     when: Condition | None = None,
     how: Literal["inner", "left", "semi", "anti"] = "inner",
     cache: Literal["auto"] | Full | Incremental = "auto",
+    partition: Hash | HotSpot | None = None,
     select: Sequence[str] | None = None,
     suffix: str = "_batch",
 ) -> DataFrame:
@@ -72,6 +76,10 @@ def join(
             :class:`Incremental`. ``"auto"``: full for DataFrames and for sources of up to a
             million rows that can be read whole; else incremental, up to 1 GiB per host. The
             choice is logged, and ``progress`` tells it as ``mode``.
+        partition: how the stream's rows are sent to partitions before they are joined:
+            :class:`HotSpot`, :class:`Hash`, or ``None``: not at all, which is the fastest
+            where every worker reaches the whole table or its host's cache. The result is the
+            same; ``progress`` says how the rows lay.
         select: the table's columns to bring, in this order; by default all that are not keys.
         suffix: given to a column of the table whose name the stream already has.
 
@@ -105,8 +113,9 @@ def join(
         raise ArgumentError(
             f"when={when!r}: give bsjoin.Band, bsjoin.Within, bsjoin.Overlaps or bsjoin.AsOf"
         )
+    check_partition(partition)
     if isinstance(batch, Source):
-        return _join_source(stream, batch, on, when, how, cache, select, suffix)
+        return _join_source(stream, batch, on, when, how, cache, partition, select, suffix)
     if isinstance(cache, Incremental):
         raise ArgumentError(
             f"cache=Incremental(...) needs a source that can be asked for single keys, and the "
@@ -118,7 +127,9 @@ def join(
             raise ArgumentError(
                 "cache= has no meaning with a BatchTable, which is already built; leave it out"
             )
-        return batch.join(stream, on, when=when, how=how, select=select, suffix=suffix)
+        return batch.join(
+            stream, on, when=when, how=how, partition=partition, select=select, suffix=suffix
+        )
     _checks.table_side(batch)
     _checks.distinct(batch, "the table")
     # Everything that can be wrong with the call is found before the table is built.
@@ -132,30 +143,38 @@ def join(
     options = Full() if cache == "auto" else cache
     # A table that stays serves other selections later; a temporary one holds what is asked for.
     stored = columns if options.store is None else table_names.columns
-    return _join_whole(stream, batch, pairs, stored, columns, options, when, how, suffix)
+    rest = when, how, partition, suffix
+    return _join_whole(stream, lambda: batch, pairs, stored, columns, options, *rest)
 
 
 def _join_whole(
     stream: DataFrame,
-    df: DataFrame,
+    read: Callable[[], DataFrame],
     pairs: Sequence[tuple[str, str]],
     stored: Sequence[str],
     columns: Sequence[str],
     options: Full,
     when: Condition | None,
     how: str,
+    partition: Hash | HotSpot | None,
     suffix: str,
 ) -> DataFrame:
     """Build the table, let it be refreshed if that is asked for, and join with it."""
-    keys = [table for _, table in pairs]
-    table = BatchTable._ensure(df, keys, stored, options, private=True, when=when)
-    if options.refresh is not None:
-        table.start_refreshing(df, options.refresh)
+    cycle = current_cycle()
+    table = None if cycle is None else cycle.kept.get("table")
+    if table is None:
+        df, keys = read(), [table for _, table in pairs]
+        table = BatchTable._ensure(df, keys, stored, options, private=True, when=when)
+        if options.refresh is not None:
+            table.start_refreshing(df, options.refresh)
+        if cycle is not None:
+            cycle.kept["table"] = table
     return table.join(
         stream,
         dict(pairs) or None,
         when=when,
         how=how,
+        partition=partition,
         select=None if how in ("semi", "anti") else columns,
         suffix=suffix,
     )
@@ -168,6 +187,7 @@ def _join_source(
     when: Condition | None,
     how: str,
     cache: Literal["auto"] | Full | Incremental,
+    partition: Hash | HotSpot | None,
     select: Sequence[str] | None,
     suffix: str,
 ) -> DataFrame:
@@ -185,7 +205,17 @@ def _join_source(
         cache = _chosen(source) if when is None else Full()
     ranged = [] if when is None else [source_names.find(n, "when") for n in table_columns(when)]
     if isinstance(cache, Incremental):
-        request = Request(keys=tuple(pairs), how=how, columns=tuple(columns), names=tuple(results))
+        request = Request(
+            keys=tuple(pairs),
+            how=how,
+            columns=tuple(columns),
+            names=tuple(results),
+            label=next_label([name for name, _ in pairs]),
+            partitioned=kind_of(partition),
+        )
+        if partition is not None:
+            types = {field.name: field.dataType for field in schema}
+            stream = send_to_partitions(stream, request, types, partition)
         if when is None:
             return plan_ask(stream, source, request, cache)
         if not pairs:
@@ -200,8 +230,16 @@ def _join_source(
     keys = [table for _, table in pairs]
     stored = columns if cache.store is None else source_names.columns
     read = list(dict.fromkeys([*keys, *ranged, *stored]))
-    df = scanned(stream.sparkSession, source, read)
-    return _join_whole(stream, df, pairs, stored, columns, cache, when, how, suffix)
+    rest = when, how, partition, suffix
+    return _join_whole(
+        stream,
+        lambda: scanned(stream.sparkSession, source, read),
+        pairs,
+        stored,
+        columns,
+        cache,
+        *rest,
+    )
 
 
 def _key_pairs(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
 import pyarrow as pa
 
 from bsjoin.conditions import Closed, Direction
+from bsjoin.hotspot.rule import Rule
 from bsjoin.shared.worth import Bounds
 from bsjoin.sources.control import Control
 from bsjoin.sources.protocol import Source
@@ -22,6 +23,7 @@ __all__ = [
     "RangeJoin",
     "RangePlan",
     "Ranged",
+    "RoutePlan",
     "Search",
     "Shape",
     "SourcePlan",
@@ -44,6 +46,7 @@ class _Plan:
             as first row and count, to be gathered in pieces.
         row_type: Arrow type of the struct that holds one row of the table.
         reports: whether somebody reads the figures.
+        partitioned: "none", "hash" or "hotspot": how the stream's rows were sent to partitions.
     """
 
     label: str
@@ -51,6 +54,7 @@ class _Plan:
     shape: Shape
     row_type: pa.StructType
     reports: bool
+    partitioned: str = "none"
 
     @property
     def types(self) -> list[pa.DataType]:
@@ -117,6 +121,31 @@ class RangeJoin:
 @dataclass(frozen=True, kw_only=True)
 class RangePlan(LookupPlan, RangeJoin):
     """A range join with a stored table, as the workers carry it out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoutePlan:
+    """How the rows of a stream are sent to partitions, as the workers carry it out.
+
+    Args:
+        label: unique name of the join in this application.
+        home: the folder with the rules; None where the plan has the rule of its only cycle.
+        rule: the rule as long as the folder has none.
+        capacity: how many keys each task is to sample under it.
+        seed: of the sample.
+        cycle: the number of the only cycle, where there is no folder.
+    """
+
+    label: str
+    home: Home | None
+    rule: Rule
+    capacity: int
+    seed: int
+    cycle: int = 0
+
+    def labelled(self, label: str) -> RoutePlan:
+        """The same for another join."""
+        return replace(self, label=label)
 
 
 @dataclass(frozen=True, kw_only=True)

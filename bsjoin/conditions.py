@@ -139,8 +139,9 @@ class AsOf:
 
     Strings and binary have an order, but no distances: "backward" and "forward" without a tolerance
     suit them. Floating-point rows are near enough between ``point - tolerance`` and
-    ``point + tolerance``, computed in double, as Spark does. Of rows equally near, "nearest" takes the earlier one. Of rows with the same value one fixed
-    row is taken: the same in a batch, in a stream and after a restart.
+    ``point + tolerance``, computed in double, as Spark does. Of rows equally near, "nearest" takes
+    the earlier one. Of rows with the same value one fixed row is taken: the same in a batch, in a
+    stream and after a restart.
 
     Args:
         stream_col: the stream's column.

@@ -15,8 +15,14 @@ from bsjoin import _checks
 from bsjoin._spark.arrow import check_storable
 from bsjoin._spark.build import Layout, build
 from bsjoin._spark.columns import Names, join_keys, quoted, result_names, selected
-from bsjoin._spark.join import Request, names_of, plan_join, schema_of
-from bsjoin._spark.keys import check_key_types, type_name
+from bsjoin._spark.join import Request, names_of, next_label, plan_join, schema_of
+from bsjoin._spark.keys import check_key_types, type_name, type_of
+from bsjoin._spark.partitioning import (
+    Partition,
+    check_partition,
+    kind_of,
+    send_to_partitions,
+)
 from bsjoin._spark.range_join import plan_range_join
 from bsjoin._spark.ranges import range_columns, stream_columns, table_columns, with_columns
 from bsjoin._spark.refresh import start_refreshing
@@ -280,6 +286,7 @@ class BatchTable:
         *,
         when: Condition | None = None,
         how: str = "inner",
+        partition: Partition = None,
         select: Sequence[str] | None = None,
         suffix: str = "_batch",
     ) -> DataFrame:
@@ -292,11 +299,13 @@ class BatchTable:
             when: as in :func:`bsjoin.join`; needed if the table was built for one. Widths may
                 differ from those it was built for, columns and ``closed`` of intervals may not.
             how: "inner", "left", "semi" or "anti".
+            partition: as in :func:`bsjoin.join`.
             select: the table's columns to bring.
             suffix: given to those whose name the stream already has.
         """
         _checks.probe_side(stream)
         _checks.join_type(how)
+        check_partition(partition)
         manifest = versions.latest(self._home)
         table_keys = [key.name for key in manifest.keys]
         names = names_of(stream, "the stream")
@@ -313,12 +322,19 @@ class BatchTable:
         columns = selected(
             select, how, Names(manifest.columns, "the table", names.case_sensitive), table_keys
         )
+        by_table = {table: name for name, table in pairs}
+        probed = [] if when is None else stream_columns(when)
         request = Request(
             keys=tuple(pairs),
             how=how,
             columns=tuple(columns),
             names=tuple(result_names(columns, names, suffix)),
+            label=next_label([*(by_table[name] for name in table_keys), *probed]),
+            partitioned=kind_of(partition),
         )
+        if partition is not None:
+            types = {key.name: type_of(key.type) for key in manifest.keys}
+            stream = send_to_partitions(stream, request, types, partition)
         if when is None and manifest.ranged is None:
             return plan_join(stream, self._home, manifest, request, may_change=self._may_change)
         return self._join_ranges(stream, manifest, request, when)

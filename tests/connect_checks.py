@@ -28,6 +28,7 @@ import bsjoin
 import bsjoin.table
 from bsjoin import BatchTable, Full, Incremental, sources
 from bsjoin._spark import session as session_module
+from bsjoin.errors import ArgumentError
 
 HOWS = ("inner", "left", "semi", "anti")
 Check = Callable[[SparkSession, Path], None]
@@ -216,6 +217,30 @@ def a_stream_asks_a_database(spark: SparkSession, folder: Path) -> None:
         query.stop()
 
 
+def a_skewed_stream_is_steered(spark: SparkSession, folder: Path) -> None:
+    table = spark.range(400).selectExpr("id AS k", "id AS v")
+    (folder / "in").mkdir()
+    for number in range(3):
+        keys = [*range(number, 300), *[7] * 300, None]
+        write_parquet(folder / "in" / f"{number}.parquet", k=pa.array(keys, pa.int64()))
+    reader = spark.readStream.schema("k long").option("maxFilesPerTrigger", 1)
+    stream = reader.parquet(str(folder / "in"))
+    options = bsjoin.HotSpot(partitions=3, min_cycles=1, smoothing=0.0)
+    with pytest.raises(ArgumentError, match="runs on the server"):
+        bsjoin.cycles(table, "k", partition=options, sink=print)
+    routed = bsjoin.join(stream, table, "k", partition=options)
+    query = routed.writeStream.format("memory").queryName("routed").start()
+    try:
+        query.processAllAvailable()
+        told = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
+    finally:
+        query.stop()
+    assert [cycle.rows_in for cycle in told] == [601, 600, 599]
+    first = told[0].partition
+    assert (first.kind, first.rule_version, sum(first.rows)) == ("hotspot", 0, 601)
+    assert spark.table("routed").count() == 600 + 599 + 598
+
+
 def a_small_database_is_read_whole(spark: SparkSession, folder: Path) -> None:
     source = sources.sql(database_of_planes(folder), table="planes")
     stream = spark.range(8, 12).withColumnRenamed("id", "k")
@@ -265,6 +290,7 @@ CHECKS: dict[str, Check] = {
         a_source_is_read_again_while_a_stream_runs,
         a_source_is_asked_for_the_keys_that_occur,
         a_stream_asks_a_database,
+        a_skewed_stream_is_steered,
         a_small_database_is_read_whole,
         a_source_that_fails_says_so,
         errors_come_at_the_call,

@@ -64,7 +64,9 @@ def test_an_empty_band_is_refused(widths: tuple[Any, Any], closed: Any) -> None:
         Band("a", "b", *widths, closed=closed)
 
 
-@pytest.mark.parametrize("width", ["1 month", "soon", None, float("nan"), Decimal("NaN"), True, [1]])
+@pytest.mark.parametrize(
+    "width", ["1 month", "soon", None, float("nan"), Decimal("NaN"), True, [1]]
+)
 def test_what_is_no_width_is_refused(width: Any) -> None:
     with pytest.raises(ArgumentError, match="before="):
         Band("a", "b", width, 1)

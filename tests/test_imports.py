@@ -97,6 +97,10 @@ def test_the_index_imports_numpy_and_itself_only() -> None:
 @pytest.mark.parametrize(
     ("package", "forbidden"),
     [
+        (
+            "bsjoin/hotspot",
+            ("bsjoin.cache", "bsjoin.shared", "bsjoin._spark", "bsjoin.table", "bsjoin._api"),
+        ),
         ("bsjoin/store", ("bsjoin.cache", "bsjoin._spark", "bsjoin.table", "bsjoin._api")),
         ("bsjoin/cache", ("bsjoin._spark", "bsjoin.table", "bsjoin._api")),
         (

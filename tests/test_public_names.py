@@ -17,12 +17,17 @@ PUBLIC = [
     "BatchTable",
     "CacheProgress",
     "CycleProgress",
+    "Cycles",
     "Full",
+    "Hash",
+    "HotSpot",
     "Incremental",
     "Overlaps",
+    "PartitionProgress",
     "Stats",
     "Version",
     "Within",
+    "cycles",
     "errors",
     "join",
     "progress",
@@ -94,7 +99,9 @@ def test_argument_errors_are_what_python_users_expect() -> None:
     assert issubclass(bsjoin.errors.KeyTypeError, TypeError)
 
 
-@pytest.mark.parametrize("options", [bsjoin.Full, bsjoin.Incremental], ids=lambda o: o.__name__)
+@pytest.mark.parametrize(
+    "options", [bsjoin.Full, bsjoin.HotSpot, bsjoin.Incremental], ids=lambda o: o.__name__
+)
 def test_options_are_frozen_and_keyword_only(options: type) -> None:
     parameters = inspect.signature(options).parameters.values()
     assert {parameter.kind for parameter in parameters} == {inspect.Parameter.KEYWORD_ONLY}
@@ -109,13 +116,21 @@ def test_options_are_frozen_and_keyword_only(options: type) -> None:
     assert hash(made) == hash(options(**bound))
 
 
-@pytest.mark.parametrize("name", ["CacheProgress", "CycleProgress", "Stats", "Version"])
+@pytest.mark.parametrize(
+    "name", ["CacheProgress", "CycleProgress", "PartitionProgress", "Stats", "Version"]
+)
 def test_what_is_handed_out_cannot_be_changed(name: str) -> None:
     assert getattr(bsjoin, name).__dataclass_params__.frozen
 
 
 def test_the_parameters_of_join_are_these() -> None:
     parameters = inspect.signature(bsjoin.join).parameters
-    assert list(parameters) == ["stream", "batch", "on", "when", "how", "cache", "select", "suffix"]
+    options = ["when", "how", "cache", "partition", "select", "suffix"]
+    assert list(parameters) == ["stream", "batch", "on", *options]
     keywords = [name for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY]
-    assert keywords == ["when", "how", "cache", "select", "suffix"]
+    assert keywords == options
+
+
+def test_cycles_takes_what_join_takes() -> None:
+    joins = list(inspect.signature(bsjoin.join).parameters)
+    assert set(inspect.signature(bsjoin.cycles).parameters) == {*joins, "sink"} - {"stream"}

@@ -14,9 +14,10 @@ from pyspark.sql.pandas.types import from_arrow_type
 from bsjoin._plan import Patience, Ranged, Shape, SourcePlan, SourceRangePlan
 from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import quoted
-from bsjoin._spark.join import Request, answer_row, next_label
+from bsjoin._spark.join import Request, answer_row
 from bsjoin._spark.keys import KeySide, asked_key, hash_is_exact, type_of
 from bsjoin._spark.lookup import look_up, shape_of
+from bsjoin._spark.observing import is_reported
 from bsjoin._spark.range_join import range_joined, search_of
 from bsjoin.conditions import AsOf, Condition
 from bsjoin.durations import seconds
@@ -139,11 +140,12 @@ def _asked(
     token = hashlib.blake2b(repr(same).encode(), digest_size=16).hexdigest()
     warm_up = options.warm_up
     return {
-        "label": next_label([name for name, _ in request.keys]),
+        "label": request.label,
+        "partitioned": request.partitioned,
         "columns": request.columns,
         "shape": shape,
         "row_type": pa.struct(arrow_fields(row)),
-        "reports": stream.isStreaming,
+        "reports": is_reported(stream),
         "token": token,
         "source": source,
         "keys": keys,

@@ -16,6 +16,7 @@ from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import Names, quoted
 from bsjoin._spark.keys import check_key_types, stream_key, type_of
 from bsjoin._spark.lookup import look_up, shape_of
+from bsjoin._spark.observing import is_reported
 from bsjoin._spark.session import is_case_sensitive
 from bsjoin.store import Home, Manifest
 
@@ -41,12 +42,16 @@ class Request:
         how: the join type.
         columns: the table's columns to bring.
         names: what these are called in the result.
+        label: unique name of the join in this application.
+        partitioned: how the stream's rows were sent to partitions: "none", "hash", "hotspot".
     """
 
     keys: tuple[tuple[str, str], ...]
     how: str
     columns: tuple[str, ...]
     names: tuple[str, ...]
+    label: str
+    partitioned: str
 
 
 def names_of(df: DataFrame, side: str) -> Names:
@@ -111,14 +116,15 @@ def plan_join(
     shape = shape_of(request.how, request.columns, unique, manifest.longest_run)
     row = answer_row(fields)
     plan = LookupPlan(
-        label=next_label(stream_names),
+        label=request.label,
+        partitioned=request.partitioned,
         home=home,
         epoch=manifest.created_at_us,
         version=manifest.version if bound else None,
         columns=request.columns,
         shape=shape,
         row_type=pa.struct(arrow_fields(row)),
-        reports=stream.isStreaming,
+        reports=is_reported(stream),
     )
     named = [(name, field.metadata) for name, field in zip(request.names, fields, strict=True)]
     return look_up(stream, key, plan, row, request.how, named)

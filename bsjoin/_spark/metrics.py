@@ -14,20 +14,27 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin._plan import LookupPlan, RangePlan, SourcePlan, SourceRangePlan
+from bsjoin._spark.observing import observe
+from bsjoin.hotspot import Rule, added, skew
+from bsjoin.hotspot.worker import Note
 
 __all__ = [
     "CacheProgress",
     "CycleProgress",
+    "PartitionProgress",
     "observed",
     "observed_range",
+    "observed_route",
     "observed_rows",
     "progress",
+    "routes",
 ]
 
 _PREFIX = "bsjoin:"
 _INPUT = "bsjoin-input:"
+_ROUTE = "bsjoin-route:"
 _CHANCE = 3  # a key seen so often in the samples may be there by chance
-_NAME = re.compile(rf"{_PREFIX}(\d+):(.*):(\w+):(\w+)", re.DOTALL)
+_NAME = re.compile(rf"{_PREFIX}(\d+):(.*):(\w+)-(\w+):(\w+)", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +92,31 @@ class CacheProgress:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PartitionProgress:
+    """How the rows of one micro-batch lay on the partitions of a join (``partition=``).
+
+    Args:
+        kind: "none", "hash" or "hotspot".
+        reason: why the rows were, or were not, sent to other partitions.
+        rule_version: the version of the rule; None without one.
+        rows: rows of each partition; empty where they are not counted.
+        skew: DS of the micro-batch under its rule (Formula 3 of the BS-Join paper): the standard
+            deviation of ``rows`` over their mean; None where they are not counted.
+        skew_by_hash: DS that the same rows would have under partitioning by hash: an estimate from
+            the sample.
+        hottest: the most frequent keys and their share of the rows, from the sample.
+    """
+
+    kind: Literal["none", "hash", "hotspot"]
+    reason: str
+    rule_version: int | None = None
+    rows: tuple[int, ...] = ()
+    skew: float | None = None
+    skew_by_hash: float | None = None
+    hottest: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class CycleProgress:
     """What one join did in one micro-batch.
 
@@ -103,6 +135,7 @@ class CycleProgress:
         table_version: the version of the table that the micro-batch used; None without rows,
             and for an incremental cache.
         cache: what the incremental cache did; None for a full cache.
+        partition: how the rows lay on the join's partitions.
     """
 
     join: int
@@ -118,6 +151,7 @@ class CycleProgress:
     mode: Literal["full", "incremental"]
     table_version: int | None
     cache: CacheProgress | None
+    partition: PartitionProgress
 
     @property
     def hit_rate(self) -> float:
@@ -134,7 +168,8 @@ def observed(
         "rows": F.sum(F.array_size(answer)),
         "runs": F.sum(answer.getField("count")),
     }.get(plan.shape, hits)
-    return answers.observe(
+    return observe(
+        answers,
         f"{_PREFIX}{plan.label}:{_mode(plan)}:{how}",
         F.count(F.lit(1)).alias("rows_in"),
         hits.alias("hits"),
@@ -143,18 +178,41 @@ def observed(
     )
 
 
+def observed_route(rows: DataFrame, label: str, note: Column) -> DataFrame:
+    """Let Spark collect what the tasks say of the rows that they route."""
+    return observe(rows, f"{_ROUTE}{label}", F.listagg(note, F.lit(",")).alias("notes"))
+
+
+def routes(one: Any) -> dict[str, Note]:
+    """What a micro-batch's progress says of the routed rows of each join, by its label."""
+    found = {}
+    for name, metrics in one.observedMetrics.items():
+        if name.startswith(_ROUTE):
+            notes = [
+                Note.from_list(read) for read in json.loads(f"[{_figures(metrics)['notes'] or ''}]")
+            ]
+            if notes:
+                statistics = added(note.statistics for note in notes)
+                names = {code: text for note in notes for code, text in note.names.items()}
+                found[name.removeprefix(_ROUTE)] = Note(statistics, names)
+    return found
+
+
 def _mode(plan: LookupPlan | SourcePlan) -> str:
-    return "incremental" if isinstance(plan, SourcePlan) else "full"
+    """How the table is kept, and how the stream's rows came."""
+    kept = "incremental" if isinstance(plan, SourcePlan) else "full"
+    return f"{kept}-{plan.partitioned}"
 
 
 def observed_rows(rows: DataFrame, plan: RangePlan | SourceRangePlan) -> DataFrame:
     """Let Spark count the rows that go into a range join."""
-    return rows.observe(f"{_INPUT}{plan.label}", F.count(F.lit(1)).alias("rows_in"))
+    return observe(rows, f"{_INPUT}{plan.label}", F.count(F.lit(1)).alias("rows_in"))
 
 
 def observed_range(joined: DataFrame, plan: RangePlan | SourceRangePlan, note: Column) -> DataFrame:
     """Let Spark count the rows that come out of a range join, and collect its notes."""
-    return joined.observe(
+    return observe(
+        joined,
         f"{_PREFIX}{plan.label}:{_mode(plan)}:{plan.how}",
         F.count(F.lit(1)).alias("rows_out"),
         F.listagg(note, F.lit(",")).alias("notes"),
@@ -190,7 +248,7 @@ def progress(query: Any) -> list[CycleProgress]:
 
 def _figures(metrics: Any) -> dict[str, Any]:
     """The observed row as a dictionary; Connect delivers it as its values and its schema."""
-    figures: dict[str, Any] = metrics.asDict()
+    figures: dict[str, Any] = metrics if isinstance(metrics, dict) else metrics.asDict()
     if figures.keys() == {"values", "schema"}:
         names = [field["name"] for field in figures["schema"]["fields"]]
         return dict(zip(names, figures["values"], strict=True))
@@ -198,7 +256,7 @@ def _figures(metrics: Any) -> dict[str, Any]:
 
 
 def _cycle(one: Any, name: str, figures: dict[str, Any]) -> CycleProgress:
-    number, columns, mode, how = _NAME.fullmatch(name).groups()  # type: ignore[union-attr]
+    number, columns, mode, partitioned, how = _NAME.fullmatch(name).groups()  # type: ignore[union-attr]
     notes = json.loads(f"[{figures['notes'] or ''}]")
     if "rows_out" in figures:
         figures = _of_range_join(one, f"{number}:{columns}", how, figures, notes)
@@ -220,6 +278,7 @@ def _cycle(one: Any, name: str, figures: dict[str, Any]) -> CycleProgress:
         mode="incremental" if mode == "incremental" else "full",
         table_version=max((note["version"] for note in notes if "version" in note), default=None),
         cache=_cache(notes) if mode == "incremental" else None,
+        partition=_partition(one, f"{number}:{columns}", mode, partitioned),
     )
 
 
@@ -239,6 +298,45 @@ def _of_range_join(
     hits = sum(note["hits"] for note in notes)
     matches = rows_out - (rows_in - hits) if how == "left" else rows_out
     return {"rows_in": rows_in, "hits": hits, "matches": matches}
+
+
+_REASONS = {
+    "full": "no shuffle: every worker reaches the whole table",
+    "incremental": "no shuffle: all workers of a host share one cache",
+    "hash": "partition=Hash(...)",
+    "hotspot": "partition=HotSpot(...)",
+}
+_HOTTEST, _SEEN = 10, 3
+
+
+def _partition(one: Any, label: str, mode: str, kind: Any) -> PartitionProgress:
+    """What is known of a join's partitions."""
+    note = routes(one).get(label)
+    if note is None:
+        return PartitionProgress(kind=kind, reason=_REASONS[mode if kind == "none" else kind])
+    statistics = note.statistics
+    sample, rows = statistics.sample, max(statistics.rows, 1)
+    even = Rule.even(len(statistics.partitions))
+    order = np.argsort(-sample.weights, kind="stable")[:_HOTTEST]
+    hottest = (
+        (note.names[code], weight / rows)
+        for code, weight, count in zip(
+            sample.codes[order].tolist(),
+            sample.weights[order].tolist(),
+            sample.counts[order].tolist(),
+            strict=True,
+        )
+        if count > _SEEN and code in note.names
+    )
+    return PartitionProgress(
+        kind="hotspot",
+        reason=_REASONS["hotspot"],
+        rule_version=statistics.version,
+        rows=tuple(statistics.partitions.tolist()),
+        skew=statistics.skew,
+        skew_by_hash=skew(even.loads(sample.codes, sample.weights)),
+        hottest=tuple(hottest),
+    )
 
 
 def _cache(notes: Sequence[dict[str, Any]]) -> CacheProgress:

@@ -18,10 +18,11 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin._plan import RangePlan, Search, SourceRangePlan
 from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import quoted
-from bsjoin._spark.join import Request, answer_row, next_label, schema_of
+from bsjoin._spark.join import Request, answer_row, schema_of
 from bsjoin._spark.keys import KeySide, stream_key, type_of
 from bsjoin._spark.lookup import clock_of
 from bsjoin._spark.metrics import observed_range, observed_rows
+from bsjoin._spark.observing import is_reported
 from bsjoin._spark.ranges import (
     check_range_types,
     probe_type,
@@ -74,14 +75,15 @@ def plan_range_join(
     if request.how == "left" or (may_change and not bound):
         fields = [T.StructField(f.name, f.dataType, True, f.metadata) for f in fields]
     plan = RangePlan(
-        label=next_label([*names, *stream_columns(when)]),
+        label=request.label,
+        partitioned=request.partitioned,
         home=home,
         epoch=manifest.created_at_us,
         version=manifest.version if bound else None,
         columns=request.columns,
         shape="rows",
         row_type=pa.struct(arrow_fields(answer_row(fields))),
-        reports=stream.isStreaming,
+        reports=is_reported(stream),
         how=request.how,
         search=search_of(when, manifest.ranged),
         carried=len(schema),
@@ -135,7 +137,7 @@ def range_joined(
         [
             *(T.StructField(f"s{i}", f.dataType, f.nullable) for i, f in enumerate(schema)),
             *(T.StructField(f"c{i}", f.dataType, f.nullable) for i, f in enumerate(fields)),
-            T.StructField(ranged.NOTE, T.StringType()),
+            *([T.StructField(ranged.NOTE, T.StringType())] if plan.reports else []),
         ]
     )
 

@@ -25,7 +25,7 @@ Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 NOTE = "__bsjoin_note"
-_MAX_PAIRS = 1 << 14
+_MAX_PAIRS = 1 << 16
 _ASKED_TOGETHER = 1 << 16
 
 
@@ -41,8 +41,8 @@ def joined(
             ask for, and the range columns.
 
     Yields:
-        The stream's columns; with an inner or left join the table's; and a note, null but for
-        a few rows.
+        The stream's columns; with an inner or left join the table's; and, if the plan reports, a
+        note, null but for a few rows.
     """
     # A source is asked for many keys at once.
     enough = _ASKED_TOGETHER if isinstance(plan, SourceRangePlan) else 1
@@ -144,5 +144,7 @@ def _result(
 
 
 def _noted(plan: RangePlan | SourceRangePlan, result: pa.RecordBatch) -> pa.RecordBatch:
+    if not plan.reports:
+        return result
     note = notes.fetch(plan.label, result.num_rows)
     return pa.RecordBatch.from_arrays([*result.columns, note], [*result.schema.names, NOTE])

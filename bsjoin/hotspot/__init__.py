@@ -11,7 +11,7 @@ from bsjoin.hotspot.reservoir import Reservoir
 from bsjoin.hotspot.routing import Router
 from bsjoin.hotspot.rule import HotKey, Rule
 from bsjoin.hotspot.sample import Sample
-from bsjoin.hotspot.skew import beyond_chance, chance, skew
+from bsjoin.hotspot.skew import beyond_chance, chance, rarely_by_chance, skew
 from bsjoin.hotspot.spreading import spread_keys
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "algorithm_2",
     "beyond_chance",
     "chance",
+    "rarely_by_chance",
     "skew",
     "spread_keys",
     "whole_keys",

@@ -1,8 +1,8 @@
 """From the statistics of each cycle to the rule of the next: when to change it, and what to.
 
 A rule is replaced when the skew is above the threshold beyond what chance explains: at once where
-three standard deviations of chance do not explain it, and where the cycles before it, smoothed,
-say the same of less. It is not replaced by one that is hardly better, nor sooner than
+chance hardly ever explains it, and where the cycles before it say the same of less, smoothed or,
+small ones, put together. It is not replaced by one that is hardly better, nor sooner than
 ``min_cycles`` after the last. So a skew that cannot be helped, or comes and goes around the
 threshold, does not make the rule flap.
 """
@@ -24,12 +24,11 @@ from bsjoin.hotspot.ranges import whole_keys
 from bsjoin.hotspot.routing import STEPS, Router
 from bsjoin.hotspot.rule import Rule
 from bsjoin.hotspot.sample import Sample
-from bsjoin.hotspot.skew import beyond_chance, chance, skew
+from bsjoin.hotspot.skew import beyond_chance, chance, rarely_by_chance, skew
 from bsjoin.hotspot.spreading import spread_keys
 
 __all__ = ["Controller", "Observation"]
 
-_DEVIATIONS = 3.0
 _BETTER = 0.75  # of the skew now: what a new rule must promise
 _HOTTEST = 10
 _SEEN = 3  # a key that was sampled less often may be there by chance
@@ -136,11 +135,14 @@ class Controller:
             keep = self._options.smoothing
             self._smoothed = keep * self._smoothed + (1 - keep) * beyond_chance(measured, n, rows)
             limit = self._options.threshold**2
-            sudden = beyond_chance(measured, n, rows, _DEVIATIONS) > limit
+            sudden = measured**2 - rarely_by_chance(n, rows) > limit
         self._remember(seen, alone=sudden)
         found = None
-        if current and self._since >= self._options.min_cycles and (sudden or self._slow(rows)):
-            found = self._better(max(beyond_chance(measured, n, rows), self._smoothed), rows)
+        if current and self._since >= self._options.min_cycles:
+            if sudden or self._slow(rows):
+                found = self._better(max(beyond_chance(measured, n, rows), self._smoothed), rows)
+            elif self._slow_together():
+                found = self._better(math.inf, rows)
         rule, expected = found or (None, None)
         self.last = Observation(
             version=statistics.version,
@@ -220,10 +222,18 @@ class Controller:
     def _slow(self, rows: int) -> bool:
         """Whether the smoothed skew is above the threshold, chance set aside."""
         n, keep = self._rule.partitions, self._options.smoothing
-        if n < 2:
+        # An exponential mean scatters as one over so many cycles does.
+        rare = rarely_by_chance(n, rows, cycles=(1 + keep) / (1 - keep))
+        return self._smoothed - beyond_chance(math.sqrt(rare), n, rows) > self._options.threshold**2
+
+    def _slow_together(self) -> bool:
+        """The same of small cycles, whose samples together say more; looked at now and then."""
+        if len(self._window) < 2 or self._since % len(self._window):
             return False
-        scatter = chance(n, rows) ** 2 * math.sqrt(2 / (n - 1) * (1 - keep) / (1 + keep))
-        return self._smoothed - _DEVIATIONS * scatter > self._options.threshold**2
+        sample = Sample.together(self._window)
+        squared = skew(self._rule.loads(sample.codes, sample.weights)) ** 2
+        rare = rarely_by_chance(self._rule.partitions, sample.drawn)
+        return squared - rare > self._options.threshold**2
 
     def _remember(self, seen: Sample, *, alone: bool) -> None:
         """Keep the last cycles, as many as make up a sample; forget them when keys change."""
@@ -235,15 +245,20 @@ class Controller:
             kept -= self._window.popleft().drawn
 
     def _better(self, squared: float, rows: int) -> tuple[Rule, float] | None:
-        """A new rule with the skew that it promises, if that is worth a change."""
+        """A new rule with the skew that it promises, if that is worth a change.
+
+        What the rule in force should have made of the sample counts, too: where that is little,
+        the skew has reasons that no rule can help, as rows of a hot key that are all alike.
+        """
         rule = self._made(
             Rule(self._rule.version + 1, self._rule.partitions, self._rule.boundaries)
         )
         sample = Sample.together(self._window)
         # A boundary is uncertain inside its cell only: by chance of a third of a step, twice.
         error = rule.partitions / (3 * STEPS * sample.drawn)
-        promised = skew(rule.loads(sample.codes, sample.weights)) ** 2 + error
-        if promised > _BETTER**2 * squared:
+        now, then = (skew(r.loads(sample.codes, sample.weights)) ** 2 for r in (self._rule, rule))
+        promised = then + error
+        if promised > _BETTER**2 * min(now, squared):
             return None
         return rule, math.sqrt(promised + chance(rule.partitions, rows) ** 2)
 

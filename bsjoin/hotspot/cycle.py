@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bsjoin.hotspot.copies import Copies
 from bsjoin.hotspot.packing import pack, unpack
 from bsjoin.hotspot.reservoir import Reservoir
 from bsjoin.hotspot.routing import Router
@@ -88,7 +89,7 @@ class CycleStatistics:
     def to_json(self) -> str:
         """The statistics as a JSON object.
 
-        About a character for each partition and cell, and 7 to 10 for each distinct code.
+        About a character for each partition and cell, and 9 to 10 for each distinct code.
         """
         return json.dumps(
             {
@@ -188,19 +189,24 @@ class Collector:
         self._reservoir = Reservoir(capacity, seed)
         self._partitions = np.zeros(router.rule.partitions, np.int64)
         self._cells = np.zeros(router.cells, np.int64)
+        self._copies = Copies()
         self._turn = int(np.random.default_rng(seed).integers(1 << 62))
 
-    def route(self, codes: Int64s) -> Int32s:
+    def route(self, codes: Int64s, deal: Int64s | None = None) -> Int32s:
         """The partition of each row of a batch.
 
         Args:
             codes: int64[m].
+            deal: int64[m], hashes of the whole rows: what deals the rows of a hot key out to its
+                partitions, in whichever order they come; equal rows are told apart. By default
+                they are dealt out in the order in which they come.
 
         Returns:
             int32[m], 0 to n - 1.
         """
         cells = self._router.locate(codes)
-        partitions = self._router.assign(cells, self._turn)
+        turn = self._turn if deal is None else deal
+        partitions = self._router.assign(cells, turn, self._copies)
         self._turn += 1
         self._cells += np.bincount(cells, minlength=len(self._cells))
         self._partitions += np.bincount(partitions, minlength=len(self._partitions))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 
 from bsjoin.errors import ArgumentError
@@ -56,6 +57,9 @@ class HotSpot:
             is acted on at once.
         min_cycles: the fewest cycles from one new rule to the next.
         seed: of the sample and the turns.
+        store: a folder, or URL, for the rules, which the driver and all workers reach; one join a
+            folder. A query that is started again goes on with the last rule there. ``None``: a
+            temporary folder of the driver's host, for workers on this host.
 
     Raises:
         ArgumentError: a value is out of its range.
@@ -67,11 +71,12 @@ class HotSpot:
 
     partitions: int | None = None
     threshold: float = 0.1
-    sample: int = 20_000
+    sample: int = 10_000
     split_hot_keys: bool = True
     smoothing: float = 0.5
     min_cycles: int = 2
     seed: int = 0
+    store: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         if self.partitions is not None:

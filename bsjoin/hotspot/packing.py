@@ -28,7 +28,7 @@ def pack(values: Int64s, *, ascending: bool = False) -> str:
 
     Returns:
         A text of letters, digits, ``+``, ``/`` and ``=``. Counts below 256 take about a character
-        each; m random codes of 64 bits, sorted, about (64 - log2 m) / 6.
+        each; hashes of 64 bits, sorted, about 9.
 
     Complexity: O(m).
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bsjoin.hotspot.rule import GREATEST, Rule
 from bsjoin.hotspot.sample import Sample
 
 __all__ = ["algorithm_2", "near_quantiles", "whole_keys"]
-
-Int64s = NDArray[np.int64]
-Float64s = NDArray[np.float64]
 
 
 def algorithm_2(sample: Sample, partitions: int, version: int = 0) -> Rule:
@@ -79,28 +75,27 @@ def whole_keys(sample: Sample, partitions: int, version: int = 0) -> Rule:
     return Rule(version, partitions, tuple(ends))
 
 
-def near_quantiles(codes: Int64s, weights: Float64s, partitions: int) -> tuple[int, ...]:
+def near_quantiles(sample: Sample, partitions: int) -> tuple[int, ...]:
     """The codes that end nearest to each n-th of all weight.
 
     Unlike in :func:`whole_keys` an error at one boundary does not move the next one.
 
     Args:
-        codes: int64[m], ascending and distinct, one or more.
-        weights: float64[m], above 0.
+        sample: m codes and their weights, one or more.
         partitions: n, 1 or more.
 
     Returns:
         n - 1 codes, ascending.
 
-    Complexity: O(n log m).
+    Complexity: O(m + n log m).
 
     Example:
-        >>> near_quantiles(np.arange(6), np.ones(6), 3)
+        >>> near_quantiles(Sample.of(np.arange(6)), 3)
         (1, 3)
     """
-    sums = np.cumsum(weights)
+    sums = np.cumsum(sample.weights)
     targets = np.arange(1, partitions) * (sums[-1] / partitions)
-    after = np.minimum(np.searchsorted(sums, targets), len(codes) - 1)
+    after = np.minimum(np.searchsorted(sums, targets), len(sums) - 1)
     before = np.maximum(after - 1, 0)
     nearer = targets - sums[before] < sums[after] - targets
-    return tuple(codes[np.where(nearer, before, after)].tolist())
+    return tuple(sample.codes[np.where(nearer, before, after)].tolist())

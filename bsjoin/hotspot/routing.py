@@ -16,6 +16,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from bsjoin.hotspot.copies import Copies
 from bsjoin.hotspot.rule import GREATEST, LEAST, Rule
 
 __all__ = ["STEPS", "Router"]
@@ -30,6 +31,7 @@ STEPS = 8
 _LEAST_BITS, _MOST_BITS = 10, 16  # slots of the directory
 _SLOTS_PER_CUT = 5  # the logarithm
 _ROUNDS = 3
+_PART_BITS = 7  # parts of a hot key, by the first bits of a row's hash
 _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio
 _ODD = 0xD1B54A32D192ED03
 _ALMOST_1 = 1.0 - 2.0**-20
@@ -74,7 +76,7 @@ class Router:
         """int64[cells]: the last code of each cell."""
         return self._lasts
 
-    def route(self, codes: Int64s, turn: int = 0) -> Int32s:
+    def route(self, codes: Int64s, turn: int | Int64s = 0) -> Int32s:
         """The partition of each row.
 
         The rows of a hot key are dealt out to its partitions in the order in which they come, in
@@ -85,6 +87,8 @@ class Router:
             codes: int64[m].
             turn: any number of 0 or more that differs from batch to batch, counted up from a
                 number that differs from task to task. A task that is run again must use the same.
+                Or int64[m], a hash of each row: a row of a hot key then goes where its hash says,
+                in whichever order the rows come.
 
         Returns:
             int32[m], 0 to n - 1.
@@ -117,14 +121,29 @@ class Router:
                 found[going] = np.searchsorted(self._lasts, codes[going])
         return found
 
-    def assign(self, cells: Indices, turn: int = 0) -> Int32s:
-        """The partition of each row, from its cell; see :meth:`route`."""
+    def assign(
+        self, cells: Indices, turn: int | Int64s = 0, copies: Copies | None = None
+    ) -> Int32s:
+        """The partition of each row, from its cell; see :meth:`route`.
+
+        Args:
+            cells: intp[m].
+            turn: as in :meth:`route`.
+            copies: of the task; tells equal hashes of rows apart.
+        """
         partitions = self._owners.take(cells)
         if len(self._hot_cells):
             rows = np.flatnonzero(partitions < 0)
             if rows.size:
-                keys = (-1 - partitions.take(rows)).astype(self._key_type)
-                order = np.argsort(keys, kind="stable")  # by counting: the keys are narrow
+                keys = -1 - partitions.take(rows)
+                if not isinstance(turn, int):
+                    hashes = turn.take(rows)
+                    if copies is not None:
+                        hashes = copies.told_apart(hashes)
+                    partitions[rows] = self._drawn(keys, hashes)
+                    return partitions
+                narrow = keys.astype(self._key_type)
+                order = np.argsort(narrow, kind="stable")  # of narrow integers, by counting
                 counts = np.bincount(keys, minlength=len(self._hot_cells))
                 partitions[rows.take(order)] = self._dealt(counts, turn)
         return partitions
@@ -139,6 +158,20 @@ class Router:
         stops = np.floor(rows * self._span_ends + left_over)
         starts = np.floor(rows * self._span_begins + left_over)
         return np.repeat(self._span_partitions, (stops - starts).astype(np.int64))
+
+    def _drawn(self, keys: Int32s, numbers: Int64s) -> Int32s:
+        """The partitions for rows of hot keys, each by a number of its own."""
+        hashes = numbers.view(np.uint64)
+        at = keys + (hashes >> np.uint64(24)) * 2.0**-40
+        if self._most_stops > _ROUNDS:
+            spans = np.searchsorted(self._span_stops, at, "right")
+        else:
+            parts = (hashes >> np.uint64(64 - _PART_BITS)).view(np.int64)
+            spans = self._first_spans.take((keys << _PART_BITS) + parts)
+            for _ in range(self._most_stops):
+                spans += at >= self._span_stops.take(spans)
+        found: Int32s = self._span_partitions.take(spans)
+        return found
 
     def _lay_directory(self) -> None:
         """For each slot of equal width the first cell that reaches into it."""
@@ -172,6 +205,12 @@ class Router:
         self._span_begins = np.concatenate(begins or nothing)
         self._span_ends = np.concatenate(ends or nothing)
         self._span_partitions = np.concatenate(partitions or nothing).astype(np.int32)
+        # The keys in a row, each one long: where pieces end, and the first piece of each part.
+        self._span_stops = self._span_keys + self._span_ends
+        edges = np.arange((len(hot) << _PART_BITS) + 1) / (1 << _PART_BITS)
+        self._first_spans = np.searchsorted(self._span_stops, edges[:-1], "right")
+        before = np.searchsorted(self._span_stops, edges[1:], "left")
+        self._most_stops = int((before - self._first_spans).max(initial=0))
 
     def _check(self) -> None:
         """Assert the invariants; for the tests."""

@@ -63,6 +63,10 @@ class Sample:
         np.add.at(weights, which, np.concatenate([s.weights for s in samples]))
         return cls(codes, counts, weights)
 
+    def where(self, chosen: NDArray[np.bool_]) -> Sample:
+        """The table of some of the codes."""
+        return Sample(self.codes[chosen], self.counts[chosen], self.weights[chosen])
+
     @property
     def drawn(self) -> int:
         """How many codes were drawn."""
@@ -76,8 +80,7 @@ class Sample:
     def to_list(self) -> list[Any]:
         """The table as texts, for JSON.
 
-        m distinct hashes take about m * (64 - log2 m) / 6 characters, and their counts and weights
-        one or less together: 7 to 10 a code.
+        A code that is a hash takes about 9 characters, its count and weight one or less together.
         """
         return [
             pack(self.codes, ascending=True),

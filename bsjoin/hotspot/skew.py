@@ -7,7 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["beyond_chance", "chance", "skew"]
+__all__ = ["beyond_chance", "chance", "rarely_by_chance", "skew"]
+
+_RARE = 4.0  # standard deviations of a normal distribution
 
 
 def skew(loads: NDArray[np.int64] | NDArray[np.float64]) -> float:
@@ -49,16 +51,13 @@ def chance(partitions: int, rows: float) -> float:
     return math.sqrt(partitions / rows) if rows and partitions > 1 else 0.0
 
 
-def beyond_chance(measured: float, partitions: int, rows: float, deviations: float = 0.0) -> float:
-    """What of a squared skew is not chance.
-
-    Under a perfect rule DS^2 is chance^2 on average and scatters by chance^2 * sqrt(2 / (n - 1)).
+def beyond_chance(measured: float, partitions: int, rows: float) -> float:
+    """What of a squared skew is not chance, on average.
 
     Args:
         measured: DS.
         partitions: n.
         rows: N.
-        deviations: leave room for so many standard deviations more.
 
     Returns:
         A square; below 0 where the loads are more even than by chance.
@@ -67,7 +66,26 @@ def beyond_chance(measured: float, partitions: int, rows: float, deviations: flo
         >>> beyond_chance(0.05, 128, 1_000_000) > 0.0023, beyond_chance(0.05, 128, 10_000) < 0
         (True, True)
     """
-    if partitions < 2:
-        return 0.0
-    floor = chance(partitions, rows) ** 2
-    return measured**2 - floor * (1.0 + deviations * math.sqrt(2.0 / (partitions - 1)))
+    return measured**2 - chance(partitions, rows) ** 2
+
+
+def rarely_by_chance(partitions: int, rows: float, cycles: float = 1.0) -> float:
+    """A squared skew that chance alone exceeds in one of 30,000 cycles.
+
+    Under a perfect rule (n - 1) DS^2 N / n is chi-square with n - 1 degrees of freedom. Its
+    quantile comes from E. B. Wilson and M. M. Hilferty, "The distribution of chi-square", PNAS 17
+    (1931).
+
+    Args:
+        partitions: n.
+        rows: N.
+        cycles: for the mean over so many.
+
+    Example:
+        >>> round(rarely_by_chance(128, 1_000_000) ** 0.5, 4)
+        0.0142
+    """
+    freedom = max(partitions - 1, 1) * cycles
+    part = 2.0 / (9.0 * freedom)
+    quantile: float = (1.0 - part + _RARE * math.sqrt(part)) ** 3
+    return chance(partitions, rows) ** 2 * quantile

@@ -11,6 +11,8 @@ others then stay where they are, and caches stay warm.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,7 +23,6 @@ from bsjoin.hotspot.skew import skew
 
 __all__ = ["spread_keys"]
 
-Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
 
 _HEAVY = (0.8, 0.4, 0.2, 0.1, 0.05)  # of the mean: what makes a key heavy, tried in turn
@@ -57,27 +58,17 @@ def spread_keys(
         >>> rule.boundaries, rule.hot
         ((4,), (HotKey(code=1, first=0, shares=(0.4444444444444444, 0.5555555555555556)),))
     """
-    codes, weights = sample.codes, sample.weights
-    if partitions == 1 or not len(codes):
+    if partitions == 1 or not len(sample.codes):
         return Rule(version, partitions, keep or Rule.even(partitions).boundaries)
-    mean = float(weights.sum()) / partitions
     best, least = None, np.inf
     for kept in (keep, None) if keep is not None else (None,):
         for heavy in _HEAVY:
-            hot = (weights >= heavy * mean) & (sample.counts >= _DRAWN)
+            hot = sample.weights >= heavy * sample.weight / partitions
+            hot &= sample.counts >= _DRAWN
             if hot.sum() > max(_MOST_KEYS[0] * partitions, _MOST_KEYS[1]):
                 break
-            boundaries = kept
-            if boundaries is None:
-                boundaries = (
-                    Rule.even(partitions).boundaries
-                    if hot.all()
-                    else near_quantiles(codes[~hot], weights[~hot], partitions)
-                )
-            cold = Rule(version, partitions, boundaries).loads(codes[~hot], weights[~hot])
-            keys = _poured(codes[hot], weights[hot], np.maximum(mean - cold, 0.0), mean)
-            rule = Rule(version, partitions, boundaries, keys)
-            uneven = skew(rule.loads(codes, weights))
+            rule = _spread(sample.where(hot), sample.where(~hot), partitions, version, kept)
+            uneven = skew(rule.loads(sample.codes, sample.weights))
             if uneven <= _EVEN:
                 return rule
             if uneven < least:
@@ -86,28 +77,39 @@ def spread_keys(
     return best
 
 
-def _poured(codes: Int64s, weights: Float64s, gaps: Float64s, mean: float) -> tuple[HotKey, ...]:
+def _spread(
+    hot: Sample, cold: Sample, partitions: int, version: int, boundaries: tuple[int, ...] | None
+) -> Rule:
+    """The rule that spreads these keys, over these ranges or new ones."""
+    if boundaries is None:
+        boundaries = (
+            near_quantiles(cold, partitions)
+            if len(cold.codes)
+            else Rule.even(partitions).boundaries
+        )
+    rule = Rule(version, partitions, boundaries)
+    if not len(hot.codes):
+        return rule
+    mean = (hot.weight + cold.weight) / partitions
+    gaps = np.maximum(mean - rule.loads(cold.codes, cold.weights), 0.0)
+    return replace(rule, hot=_poured(hot, gaps, _SLIVER * mean))
+
+
+def _poured(hot: Sample, gaps: Float64s, sliver: float) -> tuple[HotKey, ...]:
     """Fill the gaps, from the first partition on, with the keys in the order of their codes."""
-    if not len(codes):
-        return ()
-    ends = np.cumsum(weights)
-    begins = ends - weights
+    ends = np.cumsum(hot.weights)
+    begins = np.append(0.0, ends[:-1])
     # Where the gaps hold more than there is, because another partition is too full, all get less.
     edges = np.cumsum(gaps)[:-1] * (ends[-1] / gaps.sum())
-    inside = np.minimum(np.searchsorted(ends, edges), len(codes) - 1)
-    edges = np.where(edges - begins[inside] < _SLIVER * mean, begins[inside], edges)
-    edges = np.where(ends[inside] - edges < _SLIVER * mean, ends[inside], edges)
-    edges = np.concatenate([[0.0], np.maximum.accumulate(edges), [ends[-1]]])
+    inside = np.minimum(np.searchsorted(ends, edges), len(ends) - 1)
+    edges = np.where(edges - begins[inside] < sliver, begins[inside], edges)
+    edges = np.where(ends[inside] - edges < sliver, ends[inside], edges)
+    edges = np.concatenate([[0.0], edges, ends[-1:]])
     firsts = np.searchsorted(edges, begins, "right") - 1
     lasts = np.searchsorted(edges, ends, "left") - 1
     keys = []
-    for code, begin, end, first, last in zip(
-        codes.tolist(), begins, ends, firsts.tolist(), lasts.tolist(), strict=True
-    ):
-        first = min(first, last)
-        pieces = np.minimum(edges[first + 1 : last + 2], end) - np.maximum(
-            edges[first : last + 1], begin
-        )
-        pieces = np.maximum(pieces, 0.0)
-        keys.append(HotKey(code, first, tuple((pieces / pieces.sum()).tolist())))
+    for key, code in enumerate(hot.codes.tolist()):
+        span = slice(firsts[key], lasts[key] + 2)
+        pieces = np.diff(np.clip(edges[span], begins[key], ends[key]))
+        keys.append(HotKey(code, int(firsts[key]), tuple((pieces / pieces.sum()).tolist())))
     return tuple(keys)

@@ -1,0 +1,86 @@
+"""Figures that Spark adds up while rows pass by: of a stream's micro-batch, or of one cycle.
+
+A streaming query reports them with its progress. In ``foreachBatch`` every micro-batch is a batch
+of its own; its figures are then collected by whoever steers the cycle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Observation
+
+from bsjoin._plan import RoutePlan
+
+__all__ = ["Cycle", "current_cycle", "is_reported", "observe"]
+
+_WAIT_S = 5.0
+
+
+class Cycle:
+    """One micro-batch that the driver steers.
+
+    Args:
+        number: Spark's number of the micro-batch.
+        route: what the workers do to send rows to partitions; None if they do not.
+        kept: what one cycle leaves to the next: the table that it has built.
+    """
+
+    def __init__(self, number: int, route: RoutePlan | None, kept: dict[str, Any]):
+        self.number = number
+        self.route = route
+        self.kept = kept
+        self._observations: dict[str, Observation] = {}
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """Let the joins that are planned meanwhile report to this cycle."""
+        token = _cycle.set(self)
+        try:
+            yield
+        finally:
+            _cycle.reset(token)
+
+    def observe(self, df: DataFrame, name: str, *aggregates: Column) -> DataFrame:
+        """Let Spark compute aggregates while the rows of ``df`` pass by."""
+        observation = self._observations[name] = Observation(name)
+        return df.observe(observation, *aggregates)
+
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """What was observed, by name; without what no action has used."""
+        found: dict[str, dict[str, Any]] = {}
+
+        def read() -> None:
+            for name, observation in self._observations.items():
+                found[name] = observation.get
+
+        # The figures of a result that nobody used never come.
+        reader = threading.Thread(target=read, name="bsjoin-figures", daemon=True)
+        reader.start()
+        reader.join(_WAIT_S)
+        return {name: figures for name, figures in dict(found).items() if figures}
+
+
+_cycle: ContextVar[Cycle | None] = ContextVar("bsjoin-cycle", default=None)
+
+
+def current_cycle() -> Cycle | None:
+    """The cycle that is being planned, if any."""
+    return _cycle.get()
+
+
+def is_reported(stream: DataFrame) -> bool:
+    """Whether anybody reads the figures of a join of these rows."""
+    return stream.isStreaming or current_cycle() is not None
+
+
+def observe(df: DataFrame, name: str, *aggregates: Column) -> DataFrame:
+    """Let Spark compute aggregates while the rows of ``df`` pass by, for whoever reads them."""
+    cycle = None if df.isStreaming else current_cycle()
+    if cycle is not None:
+        return cycle.observe(df, name, *aggregates)
+    return df.observe(name, *aggregates)

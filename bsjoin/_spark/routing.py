@@ -1,0 +1,121 @@
+"""Routing as part of a Spark plan: each row goes to the partition that the rule says.
+
+Only hashes and the key cross to Python. Hot keys are dealt out by a hash of the whole row, not in
+the order of the rows: a task that is run again after a failure may see its rows in another order,
+and must send each where it went before.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
+
+from bsjoin._plan import RoutePlan
+from bsjoin._spark.columns import quoted
+from bsjoin._spark.metrics import observed_route
+from bsjoin.hotspot import Rule
+from bsjoin.hotspot.published import Rules
+from bsjoin.hotspot.routing import Router
+from bsjoin.hotspot.worker import Task, routed
+from bsjoin.store import Home
+
+__all__ = ["by_hash", "by_rule", "hashable"]
+
+_BOTH, _PARTITION, _NOTE = "__bsjoin_route", "__bsjoin_partition", "__bsjoin_route_note"
+_ANSWER = T.StructType(
+    [T.StructField("partition", T.IntegerType()), T.StructField("note", T.StringType())]
+)
+_ARROW_ANSWER = pa.struct([("partition", pa.int32()), ("note", pa.string())])
+
+
+def by_hash(stream: DataFrame, key: Column, partitions: int) -> DataFrame:
+    """Send rows to partitions by the hash of their key.
+
+    Args:
+        stream: the rows.
+        key: the 64-bit hash of their keys; null for a null key.
+        partitions: how many.
+    """
+    spread = F.coalesce(key, _content(stream))
+    return stream.repartitionById(partitions, F.pmod(spread, F.lit(partitions)).cast("int"))
+
+
+def by_rule(stream: DataFrame, key: Column, names: Sequence[str], plan: RoutePlan) -> DataFrame:
+    """Send rows to partitions by a rule, and count and sample them on the way.
+
+    Args:
+        stream: the rows.
+        key: the 64-bit hash of their keys; null for a null key.
+        names: the key columns.
+        plan: the rule, or where rules come from.
+    """
+
+    def bsjoin_route(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        for first in batches:
+            if len(first[0]):
+                task = _task(plan, first[0][0].value)
+                rest = (batch[1:] for batch in itertools.chain([first], batches))
+                yield from routed(task, rest)
+                return
+            yield pa.nulls(0, _ARROW_ANSWER)
+
+    # Fixed in Spark's offset log: a micro-batch that is run again has it again.
+    clock = F.current_timestamp()
+    route = arrow_udf(bsjoin_route, _ANSWER).asNondeterministic()
+    keys = [stream[quoted(name)] for name in names]
+    answered = stream.select("*", route(clock, key, _content(stream), *keys).alias(_BOTH))
+    answer = F.col(_BOTH)
+    told = answered.select(
+        "*", answer.getField("partition").alias(_PARTITION), answer.getField("note").alias(_NOTE)
+    ).drop(_BOTH)
+    told = observed_route(told, plan.label, F.col(_NOTE))
+    sent = told.repartitionById(plan.rule.partitions, F.col(_PARTITION))
+    return sent.drop(_PARTITION, _NOTE)
+
+
+def hashable(schema: T.StructType) -> list[str]:
+    """The columns that Spark can hash: all but maps, and what else has no hash."""
+
+    def fits(dtype: T.DataType) -> bool:
+        if isinstance(dtype, T.ArrayType):
+            return fits(dtype.elementType)
+        if isinstance(dtype, T.StructType):
+            return all(fits(field.dataType) for field in dtype)
+        return not isinstance(dtype, T.MapType | T.VariantType)
+
+    return [field.name for field in schema if fits(field.dataType)]
+
+
+def _content(stream: DataFrame) -> Column:
+    """A hash of the whole row: the same whenever the row is read."""
+    return F.xxhash64(*(stream[quoted(name)] for name in hashable(stream.schema)))
+
+
+def _task(plan: RoutePlan, time_us: int) -> Task:
+    context = TaskContext.get()
+    number = context.partitionId() if context else 0
+    rule, capacity, cycle = plan.rule, plan.capacity, plan.cycle
+    if plan.home is not None:
+        cycle = time_us
+        published = _rules(plan.home).at(time_us)
+        if published is not None and published.rule.partitions == rule.partitions:
+            rule, capacity = published.rule, published.capacity
+    return Task(_router(rule), capacity, (plan.seed, cycle, number))
+
+
+@lru_cache(maxsize=64)
+def _rules(home: Home) -> Rules:
+    return Rules(home)
+
+
+@lru_cache(maxsize=8)
+def _router(rule: Rule) -> Router:
+    return Router(rule)

@@ -1,0 +1,237 @@
+"""Rows sent to partitions by a rule: the same result, evener partitions, rules that live on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from cache_samples import Model
+from oracle import HOWS, rows_of_all
+from pyspark.sql import DataFrame, SparkSession
+from spark_samples import write_parquet
+
+import bsjoin
+from bsjoin import Band, BatchTable, Hash, HotSpot, Incremental
+from bsjoin.errors import ArgumentError
+from bsjoin.hotspot.published import Rules
+from bsjoin.store import Home
+
+# Each cycle that is uneven brings a new rule.
+EAGER = {"partitions": 4, "threshold": 0.02, "smoothing": 0.0, "min_cycles": 1, "sample": 2_000}
+ROWS = 3_000
+
+
+def keys_of(cycle: int) -> list[int | None]:
+    """A third of the rows have one key, another one every second cycle; some have none."""
+    random = np.random.default_rng(cycle)
+    keys: list[int | None] = random.integers(0, 400, ROWS).tolist()
+    keys[: ROWS // 3] = [cycle // 2] * (ROWS // 3)
+    keys[-20:] = [None] * 20
+    return keys
+
+
+class Arrivals:
+    """A stream of one file per micro-batch, and what queries over it have written."""
+
+    def __init__(self, spark: SparkSession, folder: Path):
+        self.spark, self.folder, self.cycles = spark, folder, 0
+        (folder / "in").mkdir(parents=True)
+
+    @property
+    def stream(self) -> DataFrame:
+        reader = self.spark.readStream.schema("k long, p long, s string")
+        return reader.option("maxFilesPerTrigger", 1).parquet(str(self.folder / "in"))
+
+    def add(self, cycles: int) -> None:
+        for _ in range(cycles):
+            number = self.cycles
+            places = range(number * ROWS, (number + 1) * ROWS)
+            write_parquet(
+                self.folder / "in" / f"{number:04d}.parquet",
+                k=pa.array(keys_of(number), pa.int64()),
+                p=pa.array(places, pa.int64()),
+                s=pa.array([f"s{place % 7}" for place in places]),
+            )
+            self.cycles += 1
+
+    def run(self, joined: DataFrame, name: str) -> list[bsjoin.CycleProgress]:
+        """Run a query, or go on with it, over what has arrived."""
+        query = (
+            joined.writeStream.format("parquet")
+            .option("path", str(self.folder / name))
+            .option("checkpointLocation", str(self.folder / f"{name}-checkpoint"))
+            .start()
+        )
+        try:
+            query.processAllAvailable()
+            return [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
+        finally:
+            query.stop()
+
+    def written(self, name: str) -> Counter[Any]:
+        rows = self.spark.read.parquet(str(self.folder / name)).toArrow().to_pylist()
+        return Counter(tuple(row.values()) for row in rows)
+
+
+@pytest.fixture
+def arrivals(spark: SparkSession, tmp_path: Path) -> Arrivals:
+    return Arrivals(spark, tmp_path)
+
+
+@pytest.fixture
+def table(spark: SparkSession) -> DataFrame:
+    # Keys 0 to 299, some of them twice; 300 to 399 are not there.
+    return spark.sql(
+        "SELECT id % 300 AS k, id AS q, concat('v', id) AS v FROM range(0, 450)"
+    ).localCheckpoint()
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_a_stream_has_the_same_result_while_its_rule_changes(
+    arrivals: Arrivals, table: DataFrame, how: Any
+) -> None:
+    arrivals.add(4)
+    plain = bsjoin.join(arrivals.stream, table, "k", how=how)
+    arrivals.run(plain, "plain")
+    routed = bsjoin.join(arrivals.stream, table, "k", how=how, partition=HotSpot(**EAGER))
+    assert routed.schema == plain.schema
+    told = arrivals.run(routed, "routed")
+    assert arrivals.written("routed") == arrivals.written("plain")
+    assert sum(cycle.rows_in for cycle in told) == 4 * ROWS
+
+
+def test_rules_follow_a_hot_key_and_outlive_the_query(
+    arrivals: Arrivals, table: DataFrame, tmp_path: Path
+) -> None:
+    arrivals.add(4)
+    when = Band("p", "q", 10**6, 10**6)
+    built = BatchTable.build(table, on="k", when=when)
+    arrivals.run(built.join(arrivals.stream, when=when, how="left"), "plain")
+    options = HotSpot(**EAGER, store=tmp_path / "rules")
+    routed = built.join(arrivals.stream, when=when, how="left", partition=options)
+    first = arrivals.run(routed, "routed")
+    assert arrivals.written("routed") == arrivals.written("plain")
+    partitions = [cycle.partition for cycle in first]
+    assert partitions[0].rule_version == 0
+    assert partitions[0].skew is not None
+    assert partitions[0].skew > 0.4
+    assert all(p.kind == "hotspot" and sum(p.rows) == ROWS for p in partitions)
+    assert all(p.hottest[0][0] == str(n // 2) for n, p in enumerate(partitions))
+    assert all(0.3 < p.hottest[0][1] < 0.4 for p in partitions)
+    last = Rules(Home.of(tmp_path / "rules")).last()
+    assert last is not None
+    assert last.rule.version >= 1
+    # Another application goes on with that rule.
+    arrivals.add(2)
+    arrivals.run(built.join(arrivals.stream, when=when, how="left"), "plain")
+    again = built.join(arrivals.stream, when=when, how="left", partition=options)
+    second = arrivals.run(again, "routed")
+    assert arrivals.written("routed") == arrivals.written("plain")
+    assert second[0].partition.rule_version == last.rule.version
+    assert sum(cycle.rows_in for cycle in second) == 2 * ROWS
+
+
+def test_without_its_rules_a_stream_goes_by_hash(
+    arrivals: Arrivals, table: DataFrame, tmp_path: Path
+) -> None:
+    arrivals.add(2)
+    rules = tmp_path / "rules"
+    for how in ("damaged", "gone"):
+        options = HotSpot(**EAGER, store=rules)
+        routed = bsjoin.join(arrivals.stream, table, "k", partition=options)
+        for file in rules.glob("*.rule"):
+            file.write_bytes(b"{") if how == "damaged" else file.unlink()
+        arrivals.run(routed, how)
+        assert sum(arrivals.written(how).values()) > 0
+    arrivals.run(bsjoin.join(arrivals.stream, table, "k"), "plain")
+    assert arrivals.written("damaged") == arrivals.written("gone") == arrivals.written("plain")
+
+
+def test_the_driver_steers_every_cycle(arrivals: Arrivals, table: DataFrame) -> None:
+    arrivals.add(4)
+    arrivals.run(bsjoin.join(arrivals.stream, table, "k"), "plain")
+    path = str(arrivals.folder / "steered")
+    steered = bsjoin.cycles(
+        table,
+        "k",
+        partition=HotSpot(**EAGER),
+        sink=lambda rows, _: rows.write.mode("append").parquet(path),
+    )
+    checkpoint = str(arrivals.folder / "steered-checkpoint")
+    writer = arrivals.stream.writeStream.foreachBatch(steered)
+    query = writer.option("checkpointLocation", checkpoint).start()
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert arrivals.written("steered") == arrivals.written("plain")
+    told = bsjoin.progress(steered)
+    assert [cycle.batch_id for cycle in told] == [0, 1, 2, 3]
+    assert [cycle.rows_in for cycle in told] == [ROWS] * 4
+    assert all(cycle.table_version == 1 for cycle in told)
+    skews = [cycle.partition.skew for cycle in told]
+    assert [cycle.partition.rule_version for cycle in told][:2] == [0, 1]
+    # The rule of the second cycle is made for the first, whose hot key it shares.
+    assert skews[0] is not None
+    assert skews[1] is not None
+    assert skews[1] < 0.1 < skews[0]
+
+
+def test_a_source_is_asked_for_each_key_once(
+    spark: SparkSession, arrivals: Arrivals, table: DataFrame, tmp_path: Path
+) -> None:
+    arrivals.add(3)
+    source = Model(tmp_path / "source", table.toArrow())
+    arrivals.run(bsjoin.join(arrivals.stream, table, "k"), "plain")
+    cache = Incremental(max_rows=10_000)
+    routed = bsjoin.join(arrivals.stream, source, "k", cache=cache, partition=HotSpot(**EAGER))
+    told = arrivals.run(routed, "routed")
+    assert arrivals.written("routed") == arrivals.written("plain")
+    assert set(source.times.values()) == {1}
+    assert told[0].mode == "incremental"
+    assert told[0].partition.kind == "hotspot"
+
+
+@pytest.mark.parametrize("partition", [Hash(3), HotSpot(partitions=3)], ids=["hash", "hotspot"])
+def test_a_batch_has_the_same_result(spark: SparkSession, table: DataFrame, partition: Any) -> None:
+    keys = [(key, place, {"a": place}) for place, key in enumerate(keys_of(0)[::10])]
+    stream = spark.createDataFrame(keys, "k long, p long, m map<string,long>")
+    twice = spark.sql("SELECT id % 90 AS a, concat('b', id % 3) AS b, id AS w FROM range(0, 300)")
+    composite = stream.selectExpr("k AS a", "concat('b', p % 4) AS b", "p")
+    for left, right, on in ((stream, table, ["k"]), (composite, twice, ["a", "b"])):
+        results = {
+            f"{how} {name}": bsjoin.join(left, right, on, how=how, partition=routed)
+            for how in HOWS
+            for name, routed in (("plain", None), ("routed", partition))
+        }
+        results = {key: rows.drop("m") for key, rows in results.items()}  # maps have no order
+        found = {
+            key: Counter(map(str, rows.to_pylist())) for key, rows in rows_of_all(results).items()
+        }
+        for how in HOWS:
+            assert found[f"{how} plain"] == found[f"{how} routed"]
+
+
+def test_progress_says_why_there_is_no_shuffle(arrivals: Arrivals, table: DataFrame) -> None:
+    arrivals.add(1)
+    plain = arrivals.run(bsjoin.join(arrivals.stream, table, "k"), "plain")[0].partition
+    assert (plain.kind, plain.rule_version, plain.rows) == ("none", None, ())
+    assert plain.reason == "no shuffle: every worker reaches the whole table"
+    hashed = bsjoin.join(arrivals.stream, table, "k", partition=Hash(3))
+    assert arrivals.run(hashed, "hashed")[0].partition.kind == "hash"
+
+
+def test_what_cannot_be_partitioned_is_refused(spark: SparkSession, table: DataFrame) -> None:
+    stream = spark.range(1).selectExpr("id AS k", "id AS p")
+    with pytest.raises(ArgumentError, match=r"give None, bsjoin.Hash"):
+        bsjoin.join(stream, table, "k", partition=4)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="equality keys, and there are none"):
+        bsjoin.join(stream, table, [], when=Band("p", "q", 1, 1), partition=Hash(2))
+    with pytest.raises(ArgumentError, match="give a function"):
+        bsjoin.cycles(table, "k", sink="nowhere")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="partitions=0"):
+        Hash(0)
