@@ -11,12 +11,24 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Zipf", "scattered"]
+__all__ = ["Zipf", "hashed", "scattered"]
 
 Int64s = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _EASY_BELOW = 1e-8
+_HEAD = 10_000
+
+_PRIMES = tuple(
+    np.uint64(p)
+    for p in (
+        0x9E3779B185EBCA87,
+        0xC2B2AE3D27D4EB4F,
+        0x165667B19E3779F9,
+        0x85EBCA77C2B2AE63,
+        0x27D4EB2F165667C5,
+    )
+)
 
 
 class Zipf:
@@ -43,7 +55,7 @@ class Zipf:
     def ranks(self, size: int) -> Int64s:
         """Draw ranks, 1 the most frequent.
 
-        Complexity: O(size); about 1.1 pairs of random numbers each, at worst 1.4.
+        Complexity: O(size); about 1.1 random numbers each, at worst 1.4.
         """
         drawn = np.empty(size, np.int64)
         open_ = np.arange(size)
@@ -51,20 +63,30 @@ class Zipf:
             u = self._low + self._random.random(open_.size) * (self._high - self._low)
             x = self._inverse(u)
             k = np.clip(np.floor(x + 0.5), 1, self.n)
-            good = (k - x <= self._safe) | (u >= self._integral(k + 0.5) - self._weight(k))
+            good = k - x <= self._safe
+            rest = np.flatnonzero(~good)
+            k_rest = k[rest]
+            good[rest] = u[rest] >= self._integral(k_rest + 0.5) - self._weight(k_rest)
             drawn[open_[good]] = k[good].astype(np.int64)
             open_ = open_[~good]
         return drawn
 
     def share(self, top: int) -> float:
-        """The share of the draws that the most frequent ranks get. Complexity: O(n)."""
-        total, most = 0.0, 0.0
-        for begin in range(1, self.n + 1, 1 << 22):
-            ranks = np.arange(begin, min(begin + (1 << 22), self.n + 1), dtype=np.float64)
-            weights = ranks**-self.z
-            total += float(weights.sum())
-            most += float(weights[: max(0, top - begin + 1)].sum())
-        return most / total
+        """The share of the draws that the most frequent ranks get. Complexity: O(1)."""
+        return self._sum(min(top, self.n)) / self._sum(self.n)
+
+    def _sum(self, top: int) -> float:
+        """1^(-z) + 2^(-z) + ... + top^(-z), to about 14 digits.
+
+        The first terms are added up, the others come from Euler and Maclaurin's formula.
+        """
+        z, head = self.z, min(top, _HEAD)
+        sum_ = float((np.arange(1, head + 1, dtype=np.float64) ** -z).sum())
+        if top > head:
+            a, b = float(head), float(top)
+            sum_ += float(self._integral(np.array(b))) - float(self._integral(np.array(a)))
+            sum_ += (b**-z - a**-z) / 2.0 + z * (a ** (-z - 1.0) - b ** (-z - 1.0)) / 12.0
+        return sum_
 
     def _weight(self, x: Floats) -> Floats:
         return np.exp(-self.z * np.log(x))
@@ -98,3 +120,24 @@ def scattered(ranks: Int64s, n: int) -> Int64s:
     while np.gcd(step, n) != 1:
         step += 2
     return (ranks - 1) * step % n
+
+
+def hashed(keys: Int64s) -> Int64s:
+    """Spark's ``xxhash64`` of long keys: the codes by which bsjoin partitions.
+
+    Complexity: O(m), without Python per key.
+    """
+    p1, p2, p3, p4, p5 = _PRIMES
+    h = np.full(len(keys), np.uint64(42 + 8) + p5)
+    h ^= _turned(keys.view(np.uint64) * p2, 31) * p1
+    h = _turned(h, 27) * p1 + p4
+    h ^= h >> np.uint64(33)
+    h *= p2
+    h ^= h >> np.uint64(29)
+    h *= p3
+    h ^= h >> np.uint64(32)
+    return h.view(np.int64)
+
+
+def _turned(values: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
+    return (values << np.uint64(bits)) | (values >> np.uint64(64 - bits))

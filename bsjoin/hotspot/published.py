@@ -22,7 +22,7 @@ __all__ = ["PublishedRule", "Rules", "now_us"]
 _log = logging.getLogger("bsjoin")
 
 _ENDING = ".rule"
-_KEPT = 50
+_KEPT, _TRIES = 50, 5
 _LOCAL_DELAY_US, _REMOTE_DELAY_US = 20_000, 1_000_000
 
 
@@ -80,12 +80,19 @@ class Rules:
     def publish(self, rule: Rule, capacity: int, clock: Callable[[], int] = now_us) -> None:
         """Put a rule in force, from the next moment on.
 
-        Older rules are removed but for the last fifty, which a micro-batch that is run again
-        may still want.
+        Where writing takes seconds, again and again, there is no new rule. Older ones are removed
+        but for the last fifty, which a micro-batch that is run again may still want.
         """
         delay = _LOCAL_DELAY_US if self._home.is_local else _REMOTE_DELAY_US
-        published = PublishedRule(rule, clock() + delay, capacity)
-        self._home.create(_name(rule.version), published.to_bytes())
+        for _ in range(_TRIES):
+            published = PublishedRule(rule, clock() + delay, capacity)
+            if not self._home.create(_name(rule.version), published.to_bytes()):
+                return  # another driver steers here, too: its rule is as good
+            if clock() < published.activates_at_us:
+                break
+            # A micro-batch may have begun without it, and its tasks must all have one rule.
+            self._home.remove(_name(rule.version))
+            delay *= 4
         for number in self._numbers()[:-_KEPT]:
             self._home.remove(_name(number))
 

@@ -1,6 +1,6 @@
 """Partition ids for whole batches of codes, and the cells in which their rows are counted.
 
-A rule becomes one sorted array of *cuts*. Between two of them lies a cell: an eighth of a
+A rule becomes one sorted array of *cuts*. Between two of them lies a cell: a sixteenth of a
 partition's range, or a single hot key. So one search tells where a row belongs, whether its key
 is hot, and where it is counted. Counts of cells say more of the codes than any sample does:
 they are exact (see :mod:`bsjoin.hotspot.cycle`).
@@ -25,7 +25,7 @@ Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Indices = NDArray[np.intp]
 
-STEPS = 8
+STEPS = 16
 """Cells in each partition's range."""
 
 _LEAST_BITS, _MOST_BITS = 10, 16  # slots of the directory

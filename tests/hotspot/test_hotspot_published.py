@@ -1,0 +1,58 @@
+"""Rules in a folder: in force from a moment on, the same for every task of a micro-batch."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from bsjoin.hotspot import Rule
+from bsjoin.hotspot.published import Rules, now_us
+from bsjoin.store import Home
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home.of(tmp_path / "rules")
+
+
+def test_a_micro_batch_has_the_rule_of_its_time(home: Home) -> None:
+    home.make()
+    rules = Rules(home)
+    assert rules.at(now_us()) is None
+    assert rules.last() is None
+    rules.publish(Rule(1, 2, (5,)), 100, clock=lambda: 1_000_000)
+    rules.publish(Rule(2, 2, (9,)), 50, clock=lambda: 2_000_000)
+    for reader in (Rules(home), Rules(home)):
+        found = [reader.at(time) for time in (900_000, 1_019_999, 1_020_000, 2_020_000, 1_500_000)]
+        versions = [None if one is None else one.rule.version for one in found]
+        assert versions == [None, None, 1, 2, 1]
+    last = rules.last()
+    assert last is not None
+    assert (last.rule.boundaries, last.capacity) == ((9,), 50)
+
+
+def test_a_rule_that_was_written_too_late_is_put_off(home: Home) -> None:
+    home.make()
+    # The first writing takes 30 ms, the second none.
+    times = itertools.chain([0, 30_000, 40_000], itertools.repeat(40_001))
+    Rules(home).publish(Rule(1, 2, (5,)), 100, clock=lambda: next(times))
+    last = Rules(home).last()
+    assert last is not None
+    assert last.activates_at_us == 40_000 + 80_000
+
+
+def test_damaged_rules_are_passed_over_and_old_ones_removed(home: Home, tmp_path: Path) -> None:
+    home.make()
+    rules = Rules(home)
+    for version in range(1, 60):
+        rules.publish(Rule(version, 2, (version,)), 1)
+    assert len(home.names("")) == 50
+    (tmp_path / "rules" / "00000059.rule").write_bytes(b"\x00")
+    last = Rules(home).last()
+    assert last is not None
+    assert last.rule.version == 58
+    found = Rules(home).at(now_us() + 10**9)
+    assert found is not None
+    assert found.rule.version == 58
