@@ -7,7 +7,7 @@ from typing import Any
 
 from bsjoin._spark.join import names_of
 from bsjoin._spark.session import is_dataframe
-from bsjoin.errors import ArgumentError, near
+from bsjoin.errors import ArgumentError
 
 __all__ = ["distinct", "join_type", "key_list", "probe_side", "table_side"]
 
@@ -18,8 +18,8 @@ def join_type(how: object) -> None:
     """Refuse an unknown join type."""
     if how not in _JOIN_TYPES:
         raise ArgumentError(
-            f"how={how!r} is not a join type of bsjoin. {near(str(how), _JOIN_TYPES)} "
-            f"They are {', '.join(map(repr, _JOIN_TYPES))}"
+            f"how={how!r} is not a join type of bsjoin; these are "
+            f"{', '.join(map(repr, _JOIN_TYPES))}"
         )
 
 

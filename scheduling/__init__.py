@@ -1,3 +1,113 @@
-"""Placing join operators onto cost-ranked, load-balanced workers."""
+"""Placing join operators onto cost-ranked, load-balanced workers.
 
-__all__: list[str] = []
+A policy places the tasks of a :class:`JobGraph` on the workers of a :class:`Snapshot`; what comes
+out is a :class:`Plan`. A scaler sizes operators, a rebalancer evens out what runs, and a
+:class:`Controller` runs all of them over a cluster. All of it is pure: clocks and seeds are
+passed in, and nothing here needs Spark.
+
+>>> workers = tuple(
+...     Worker(name, Resources(4, 8192), slots=2, price_per_s=price)
+...     for name, price in (("a", 0.3), ("b", 0.1))
+... )
+>>> tasks = tuple(Task(f"join-{i}", "join", i, Resources(1, 512)) for i in range(2))
+>>> plan = CETSA(by_price=True).plan(JobGraph(tasks), Snapshot(0.0, workers))
+>>> plan.placement
+{'join-0': 'b', 'join-1': 'b'}
+>>> plan.score
+0.1
+"""
+
+from scheduling import errors
+from scheduling.controller import Controller, Decision
+from scheduling.cost import CostModel, Costs
+from scheduling.elastic import DS2, OERA, Median, Static
+from scheduling.errors import SchedulingError
+from scheduling.load import busyness
+from scheduling.model import (
+    Assignment,
+    DataNode,
+    Edge,
+    JobGraph,
+    Move,
+    Plan,
+    Receipt,
+    Resources,
+    Snapshot,
+    Task,
+    Unplaced,
+    Utilisation,
+    Window,
+    Worker,
+)
+from scheduling.policies import (
+    CETSA,
+    GSBFD,
+    LBACE,
+    POLICIES,
+    DataLocality,
+    Exact,
+    FirstFit,
+    LocalSearch,
+    Random,
+    ResourceAware,
+    RoundRobin,
+    Spread,
+    Sticky,
+    Timed,
+    policy,
+)
+from scheduling.prices import Price, priced
+from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, Scaler
+from scheduling.rebalance import StStream
+
+__all__ = [
+    "CETSA",
+    "DS2",
+    "GSBFD",
+    "LBACE",
+    "OERA",
+    "POLICIES",
+    "Actuator",
+    "Assignment",
+    "Clock",
+    "Controller",
+    "CostModel",
+    "Costs",
+    "DataLocality",
+    "DataNode",
+    "Decision",
+    "Edge",
+    "Exact",
+    "FirstFit",
+    "JobGraph",
+    "LocalSearch",
+    "Median",
+    "Monitor",
+    "Move",
+    "Plan",
+    "Policy",
+    "Price",
+    "Random",
+    "Rebalancer",
+    "Receipt",
+    "ResourceAware",
+    "Resources",
+    "RoundRobin",
+    "Scaler",
+    "SchedulingError",
+    "Snapshot",
+    "Spread",
+    "StStream",
+    "Static",
+    "Sticky",
+    "Task",
+    "Timed",
+    "Unplaced",
+    "Utilisation",
+    "Window",
+    "Worker",
+    "busyness",
+    "errors",
+    "policy",
+    "priced",
+]

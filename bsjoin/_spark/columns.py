@@ -94,7 +94,9 @@ def join_keys(on: On, stream: Names, table: Names) -> list[tuple[str, str]]:
             "names to the table's"
         )
     if not pairs:
-        raise ArgumentError("on=[] names no column: an equality join needs at least one")
+        raise ArgumentError(
+            "on=[] names no column: an equality join needs at least one, and a pure range join a when="
+        )
     found = [(stream.find(s, "on"), table.find(t, "on")) for s, t in pairs]
     for side, names in (("stream", [s for s, _ in found]), ("table", [t for _, t in found])):
         doubled = [name for name, count in Counter(names).items() if count > 1]

@@ -122,12 +122,12 @@ class CycleProgress:
 
     Args:
         join: the number of the join, counted through the application.
-        on: the stream's key columns.
+        on: the stream's key columns; after them those of a range condition.
         batch_id: Spark's number of the micro-batch.
         timestamp: when the micro-batch began, as Spark's progress says it (ISO 8601, UTC).
         rows_in: rows of the stream that were looked up.
         rows_out: rows of the join's result.
-        hits: rows of the stream whose key is in the table.
+        hits: rows of the stream whose key is in the table; in a range join, that have a match.
         misses: rows whose key is not in the table, or null.
         matches: pairs of a stream's row and a table's row; for semi and anti the hits.
         lookup_ms: milliseconds spent looking up and gathering, all workers added up.
