@@ -7,7 +7,7 @@ from typing import Any
 
 from bsjoin._spark.join import names_of
 from bsjoin._spark.session import is_dataframe
-from bsjoin.errors import ArgumentError
+from bsjoin.errors import ArgumentError, near
 
 __all__ = ["distinct", "join_type", "key_list", "probe_side", "table_side"]
 
@@ -17,10 +17,9 @@ _JOIN_TYPES = ("inner", "left", "semi", "anti")
 def join_type(how: object) -> None:
     """Refuse an unknown join type."""
     if how not in _JOIN_TYPES:
-        raise ArgumentError(
-            f"how={how!r} is not a join type of bsjoin; these are "
-            f"{', '.join(map(repr, _JOIN_TYPES))}"
-        )
+        hint = near(str(how), _JOIN_TYPES)
+        known = "" if hint.startswith("There") else f" They are {', '.join(map(repr, _JOIN_TYPES))}"
+        raise ArgumentError(f"how={how!r} is not a join type of bsjoin. {hint}{known}")
 
 
 def probe_side(stream: object) -> None:

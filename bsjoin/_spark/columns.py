@@ -95,7 +95,8 @@ def join_keys(on: On, stream: Names, table: Names) -> list[tuple[str, str]]:
         )
     if not pairs:
         raise ArgumentError(
-            "on=[] names no column: an equality join needs at least one, and a pure range join a when="
+            "on=[] names no column: an equality join needs at least one, and a pure range join "
+            "needs when="
         )
     found = [(stream.find(s, "on"), table.find(t, "on")) for s, t in pairs]
     for side, names in (("stream", [s for s, _ in found]), ("table", [t for _, t in found])):
