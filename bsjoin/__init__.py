@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bsjoin import sources
     from bsjoin._api import join
     from bsjoin._cycles import Cycles, cycles
-    from bsjoin._spark.metrics import CacheProgress, CycleProgress, PartitionProgress, progress
+    from bsjoin._progress import CacheProgress, CycleProgress, PartitionProgress, progress
     from bsjoin.conditions import AsOf, Band, Overlaps, Within
     from bsjoin.hotspot import Hash, HotSpot
     from bsjoin.options import Full, Incremental
@@ -55,21 +55,21 @@ _HOMES = {
     "AsOf": "bsjoin.conditions",
     "Band": "bsjoin.conditions",
     "BatchTable": "bsjoin.table",
-    "CacheProgress": "bsjoin._spark.metrics",
-    "CycleProgress": "bsjoin._spark.metrics",
+    "CacheProgress": "bsjoin._progress",
+    "CycleProgress": "bsjoin._progress",
     "Cycles": "bsjoin._cycles",
     "Full": "bsjoin.options",
     "Hash": "bsjoin.hotspot",
     "HotSpot": "bsjoin.hotspot",
     "Incremental": "bsjoin.options",
     "Overlaps": "bsjoin.conditions",
-    "PartitionProgress": "bsjoin._spark.metrics",
+    "PartitionProgress": "bsjoin._progress",
     "Stats": "bsjoin.store",
     "Version": "bsjoin.table",
     "Within": "bsjoin.conditions",
     "cycles": "bsjoin._cycles",
     "join": "bsjoin._api",
-    "progress": "bsjoin._spark.metrics",
+    "progress": "bsjoin._progress",
 }
 
 

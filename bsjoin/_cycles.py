@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from bsjoin import _checks
 from bsjoin._api import join
 from bsjoin._plan import RoutePlan
-from bsjoin._spark.metrics import routes
+from bsjoin._progress import routes
 from bsjoin._spark.observing import Cycle
 from bsjoin._spark.partitioning import check_partition
 from bsjoin._spark.session import default_parallelism, is_connect, is_dataframe

@@ -17,6 +17,9 @@ from bsjoin.store import Home
 from bsjoin.store.ranged import is_ranked
 
 __all__ = [
+    "FIGURES",
+    "INPUT_FIGURES",
+    "ROUTE_FIGURES",
     "LookupPlan",
     "OnError",
     "Patience",
@@ -29,6 +32,9 @@ __all__ = [
     "SourcePlan",
     "SourceRangePlan",
 ]
+
+FIGURES, INPUT_FIGURES, ROUTE_FIGURES = "bsjoin:", "bsjoin-input:", "bsjoin-route:"
+"""What the names begin with under which Spark reports the figures of a join."""
 
 Shape = Literal["exists", "row", "rows", "runs"]
 OnError = Literal["fail", "stale", "null"]

@@ -1,162 +1,22 @@
-"""Figures of a join: observed by Spark in every micro-batch, read back from its progress."""
+"""Figures of a join, observed by Spark while its rows pass; :mod:`bsjoin._progress` reads them."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
-
-import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from bsjoin._plan import LookupPlan, RangePlan, SourcePlan, SourceRangePlan
+from bsjoin._plan import (
+    FIGURES,
+    INPUT_FIGURES,
+    ROUTE_FIGURES,
+    LookupPlan,
+    RangePlan,
+    SourcePlan,
+    SourceRangePlan,
+)
 from bsjoin._spark.observing import observe
-from bsjoin.hotspot import Rule, added, skew
-from bsjoin.hotspot.worker import Note
 
-__all__ = [
-    "CacheProgress",
-    "CycleProgress",
-    "PartitionProgress",
-    "observed",
-    "observed_range",
-    "observed_route",
-    "observed_rows",
-    "progress",
-    "routes",
-]
-
-_PREFIX = "bsjoin:"
-_INPUT = "bsjoin-input:"
-_ROUTE = "bsjoin-route:"
-_CHANCE = 3  # a key seen so often in the samples may be there by chance
-_NAME = re.compile(rf"{_PREFIX}(\d+):(.*):(\w+)-(\w+):(\w+)", re.DOTALL)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CacheProgress:
-    """What an incremental cache did in one micro-batch, all workers together.
-
-    Args:
-        hits: rows of the stream whose key was in the cache, with its rows.
-        negative_hits: rows whose key was known not to be in the source.
-        misses: rows whose key had to be asked for, or waited for.
-        lookups: look-ups in the source.
-        keys_asked: distinct keys in these look-ups.
-        load_ms_p50: median of the milliseconds that a look-up took; 0 without look-ups.
-        load_ms_p95: their 95th percentile.
-        load_ms_p99: their 99th percentile.
-        retries: repetitions of look-ups that failed.
-        failed_keys: keys that were treated as not found since the source did not answer
-            (``on_error="null"``).
-        stale_rows: rows that were given outdated rows of the source while these are asked for
-            again (``stale=``); keys that were, since the source did not answer
-            (``on_error="stale"``).
-        evictions: keys that had to make room.
-        rows: rows in the cache, a known absence counted as one; on the host that has most.
-        bytes: what the cache takes, on the host that has most.
-        hottest: the most frequent keys and their share of the rows, from a sample; keys of less
-            than about one row in a hundred are not seen.
-    """
-
-    hits: int
-    negative_hits: int
-    misses: int
-    lookups: int
-    keys_asked: int
-    load_ms_p50: float
-    load_ms_p95: float
-    load_ms_p99: float
-    retries: int
-    failed_keys: int
-    stale_rows: int
-    evictions: int
-    rows: int
-    bytes: int
-    hottest: tuple[tuple[str, float], ...]
-
-    @property
-    def hit_rate(self) -> float:
-        """Rows answered from the cache, known absences included, per row; 0 without rows."""
-        asked = self.hits + self.negative_hits + self.misses
-        return (self.hits + self.negative_hits) / asked if asked else 0.0
-
-    @property
-    def keys_per_lookup(self) -> float:
-        """Keys per look-up; 0 without look-ups."""
-        return self.keys_asked / self.lookups if self.lookups else 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class PartitionProgress:
-    """How the rows of one micro-batch lay on the partitions of a join (``partition=``).
-
-    Args:
-        kind: "none", "hash" or "hotspot".
-        reason: why the rows were, or were not, sent to other partitions.
-        rule_version: the version of the rule; None without one.
-        rows: rows of each partition; empty where they are not counted.
-        skew: DS of the micro-batch under its rule (Formula 3 of the BS-Join paper): the standard
-            deviation of ``rows`` over their mean; None where they are not counted.
-        skew_by_hash: DS that the same rows would have under partitioning by hash: an estimate from
-            the sample.
-        hottest: the most frequent keys and their share of the rows, from the sample.
-    """
-
-    kind: Literal["none", "hash", "hotspot"]
-    reason: str
-    rule_version: int | None = None
-    rows: tuple[int, ...] = ()
-    skew: float | None = None
-    skew_by_hash: float | None = None
-    hottest: tuple[tuple[str, float], ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class CycleProgress:
-    """What one join did in one micro-batch.
-
-    Args:
-        join: the number of the join, counted through the application.
-        on: the stream's key columns; after them those of a range condition.
-        batch_id: Spark's number of the micro-batch.
-        timestamp: when the micro-batch began, as Spark's progress says it (ISO 8601, UTC).
-        rows_in: rows of the stream that were looked up.
-        rows_out: rows of the join's result.
-        hits: rows of the stream whose key is in the table; in a range join, that have a match.
-        misses: rows whose key is not in the table, or null.
-        matches: pairs of a stream's row and a table's row; for semi and anti the hits.
-        lookup_ms: milliseconds spent looking up and gathering, all workers added up.
-        mode: "full" or "incremental".
-        table_version: the version of the table that the micro-batch used; None without rows,
-            and for an incremental cache.
-        cache: what the incremental cache did; None for a full cache.
-        partition: how the rows lay on the join's partitions.
-    """
-
-    join: int
-    on: tuple[str, ...]
-    batch_id: int
-    timestamp: str
-    rows_in: int
-    rows_out: int
-    hits: int
-    misses: int
-    matches: int
-    lookup_ms: float
-    mode: Literal["full", "incremental"]
-    table_version: int | None
-    cache: CacheProgress | None
-    partition: PartitionProgress
-
-    @property
-    def hit_rate(self) -> float:
-        """Hits per row looked up; 0 without rows."""
-        return self.hits / self.rows_in if self.rows_in else 0.0
+__all__ = ["observed", "observed_range", "observed_route", "observed_rows"]
 
 
 def observed(
@@ -170,7 +30,7 @@ def observed(
     }.get(plan.shape, hits)
     return observe(
         answers,
-        f"{_PREFIX}{plan.label}:{_mode(plan)}:{how}",
+        f"{FIGURES}{plan.label}:{_mode(plan)}:{how}",
         F.count(F.lit(1)).alias("rows_in"),
         hits.alias("hits"),
         *([] if matches is hits else [matches.alias("matches")]),
@@ -180,22 +40,7 @@ def observed(
 
 def observed_route(rows: DataFrame, label: str, note: Column) -> DataFrame:
     """Let Spark collect what the tasks say of the rows that they route."""
-    return observe(rows, f"{_ROUTE}{label}", F.listagg(note, F.lit(",")).alias("notes"))
-
-
-def routes(one: Any) -> dict[str, Note]:
-    """What a micro-batch's progress says of the routed rows of each join, by its label."""
-    found = {}
-    for name, metrics in one.observedMetrics.items():
-        if name.startswith(_ROUTE):
-            notes = [
-                Note.from_list(read) for read in json.loads(f"[{_figures(metrics)['notes'] or ''}]")
-            ]
-            if notes:
-                statistics = added(note.statistics for note in notes)
-                names = {code: text for note in notes for code, text in note.names.items()}
-                found[name.removeprefix(_ROUTE)] = Note(statistics, names)
-    return found
+    return observe(rows, f"{ROUTE_FIGURES}{label}", F.listagg(note, F.lit(",")).alias("notes"))
 
 
 def _mode(plan: LookupPlan | SourcePlan) -> str:
@@ -206,167 +51,14 @@ def _mode(plan: LookupPlan | SourcePlan) -> str:
 
 def observed_rows(rows: DataFrame, plan: RangePlan | SourceRangePlan) -> DataFrame:
     """Let Spark count the rows that go into a range join."""
-    return observe(rows, f"{_INPUT}{plan.label}", F.count(F.lit(1)).alias("rows_in"))
+    return observe(rows, f"{INPUT_FIGURES}{plan.label}", F.count(F.lit(1)).alias("rows_in"))
 
 
 def observed_range(joined: DataFrame, plan: RangePlan | SourceRangePlan, note: Column) -> DataFrame:
     """Let Spark count the rows that come out of a range join, and collect its notes."""
     return observe(
         joined,
-        f"{_PREFIX}{plan.label}:{_mode(plan)}:{plan.how}",
+        f"{FIGURES}{plan.label}:{_mode(plan)}:{plan.how}",
         F.count(F.lit(1)).alias("rows_out"),
         F.listagg(note, F.lit(",")).alias("notes"),
-    )
-
-
-def progress(query: Any) -> list[CycleProgress]:
-    """The figures of every join of a streaming query, micro-batch by micro-batch.
-
-    Args:
-        query: a ``StreamingQuery``, or one ``StreamingQueryProgress`` (of a listener's event).
-
-    Returns:
-        One entry per micro-batch and join, oldest micro-batch first, joins in the order of
-        their calls. Spark remembers the last 100 micro-batches of a query
-        (``spark.sql.streaming.numRecentProgressUpdates``); to add up more, call this from a
-        ``StreamingQueryListener`` with each ``event.progress``.
-
-    Example:
-        >>> hits = sum(cycle.hits for cycle in bsjoin.progress(query))  # doctest: +SKIP
-    """
-    recent: Iterable[Any] = getattr(query, "recentProgress", None) or (
-        [query] if hasattr(query, "observedMetrics") else []
-    )
-    cycles = [
-        _cycle(one, name, _figures(metrics))
-        for one in recent
-        for name, metrics in one.observedMetrics.items()
-        if name.startswith(_PREFIX)
-    ]
-    return sorted(cycles, key=lambda cycle: (cycle.batch_id, cycle.join))
-
-
-def _figures(metrics: Any) -> dict[str, Any]:
-    """The observed row as a dictionary; Connect delivers it as its values and its schema."""
-    figures: dict[str, Any] = metrics if isinstance(metrics, dict) else metrics.asDict()
-    if figures.keys() == {"values", "schema"}:
-        names = [field["name"] for field in figures["schema"]["fields"]]
-        return dict(zip(names, figures["values"], strict=True))
-    return figures
-
-
-def _cycle(one: Any, name: str, figures: dict[str, Any]) -> CycleProgress:
-    number, columns, mode, partitioned, how = _NAME.fullmatch(name).groups()  # type: ignore[union-attr]
-    notes = json.loads(f"[{figures['notes'] or ''}]")
-    if "rows_out" in figures:
-        figures = _of_range_join(one, f"{number}:{columns}", how, figures, notes)
-    rows_in, hits = figures["rows_in"] or 0, figures["hits"] or 0
-    matches = figures.get("matches", hits) or 0
-    misses = rows_in - hits
-    rows_out = {"inner": matches, "left": matches + misses, "semi": hits, "anti": misses}[how]
-    return CycleProgress(
-        join=int(number),
-        on=tuple(columns.split(",")),
-        batch_id=one.batchId,
-        timestamp=one.timestamp,
-        rows_in=rows_in,
-        rows_out=rows_out,
-        hits=hits,
-        misses=misses,
-        matches=matches,
-        lookup_ms=sum(note["ns"] for note in notes) / 1e6,
-        mode="incremental" if mode == "incremental" else "full",
-        table_version=max((note["version"] for note in notes if "version" in note), default=None),
-        cache=_cache(notes) if mode == "incremental" else None,
-        partition=_partition(one, f"{number}:{columns}", mode, partitioned),
-    )
-
-
-def _of_range_join(
-    one: Any, label: str, how: str, figures: dict[str, Any], notes: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
-    """What Spark counted before and behind a range join, and what its workers noted.
-
-    A note travels with a row of the result; batches without one have no note, and no hit that
-    Spark does not count.
-    """
-    rows_in = _figures(one.observedMetrics[f"{_INPUT}{label}"])["rows_in"] or 0
-    rows_out = figures["rows_out"] or 0
-    if how in ("semi", "anti"):
-        hits = rows_out if how == "semi" else rows_in - rows_out
-        return {"rows_in": rows_in, "hits": hits}
-    hits = sum(note["hits"] for note in notes)
-    matches = rows_out - (rows_in - hits) if how == "left" else rows_out
-    return {"rows_in": rows_in, "hits": hits, "matches": matches}
-
-
-_REASONS = {
-    "full": "no shuffle: every worker reaches the whole table",
-    "incremental": "no shuffle: all workers of a host share one cache",
-    "hash": "partition=Hash(...)",
-    "hotspot": "partition=HotSpot(...)",
-}
-_HOTTEST, _SEEN = 10, 3
-
-
-def _partition(one: Any, label: str, mode: str, kind: Any) -> PartitionProgress:
-    """What is known of a join's partitions."""
-    note = routes(one).get(label)
-    if note is None:
-        return PartitionProgress(kind=kind, reason=_REASONS[mode if kind == "none" else kind])
-    statistics = note.statistics
-    sample, rows = statistics.sample, max(statistics.rows, 1)
-    even = Rule.even(len(statistics.partitions))
-    order = np.argsort(-sample.weights, kind="stable")[:_HOTTEST]
-    hottest = (
-        (note.names[code], weight / rows)
-        for code, weight, count in zip(
-            sample.codes[order].tolist(),
-            sample.weights[order].tolist(),
-            sample.counts[order].tolist(),
-            strict=True,
-        )
-        if count > _SEEN and code in note.names
-    )
-    return PartitionProgress(
-        kind="hotspot",
-        reason=_REASONS["hotspot"],
-        rule_version=statistics.version,
-        rows=tuple(statistics.partitions.tolist()),
-        skew=statistics.skew,
-        skew_by_hash=skew(even.loads(sample.codes, sample.weights)),
-        hottest=tuple(hottest),
-    )
-
-
-def _cache(notes: Sequence[dict[str, Any]]) -> CacheProgress:
-    """Add up what the workers noted; see ``bsjoin.cache.incremental``."""
-
-    def total(name: str) -> int:
-        return sum(note.get(name, 0) for note in notes)
-
-    times = [ms for note in notes for ms in note.get("ms", [])]
-    p50, p95, p99 = np.percentile(times, [50, 95, 99]).tolist() if times else (0.0, 0.0, 0.0)
-    seen: Counter[str] = Counter()
-    for note in notes:
-        seen.update(dict(note.get("hot", [])))
-    sampled = total("n")
-    return CacheProgress(
-        hits=total("hit"),
-        negative_hits=total("neg"),
-        misses=total("mis"),
-        lookups=len(times),
-        keys_asked=total("asked"),
-        load_ms_p50=p50,
-        load_ms_p95=p95,
-        load_ms_p99=p99,
-        retries=total("retry"),
-        failed_keys=total("fail"),
-        stale_rows=total("stale"),
-        evictions=total("evict"),
-        rows=max((note["rows"] for note in notes), default=0),
-        bytes=max((note["bytes"] for note in notes), default=0),
-        hottest=tuple(
-            (key, count / sampled) for key, count in seen.most_common(10) if count > _CHANCE
-        ),
     )

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from bsjoin._plan import RoutePlan
-from bsjoin._spark.metrics import routes
+from bsjoin._progress import routes
 from bsjoin._spark.session import default_parallelism
 from bsjoin.hotspot import Controller, CycleStatistics, HotSpot, Rule
 from bsjoin.hotspot.published import Rules

@@ -1,7 +1,7 @@
 """What a worker has to report of a join: collected per batch, fetched by Spark as a text.
 
 Spark adds up nothing here: it hands the texts to the driver, which reads them
-(``bsjoin._spark.metrics``). One text per Arrow batch costs less than one observed sum.
+(``bsjoin._progress``). One text per Arrow batch costs less than one observed sum.
 """
 
 from __future__ import annotations
