@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks import building, incremental, latency, memory, throughput
+from benchmarks import building, hotspot_report, incremental, latency, memory, throughput
 from benchmarks.picture import draw, draw_incremental
 from benchmarks.report import Figure, figures, printed
 from benchmarks.session import spark_session
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FULL = ("latency", "throughput", "memory", "building")
-PARTS = (*FULL, "incremental")
+PARTS = (*FULL, "incremental", "hotspot")
 
 
 def main() -> int:
@@ -67,6 +67,11 @@ def main() -> int:
         draw(medians, options.out / "full_cache.png")
     if "incremental" in parts:
         results += _incremental(spark, options.out, folder, quick=options.quick)
+    if "hotspot" in parts:
+        started = time.monotonic()
+        measured, skews = hotspot_report.run(spark, options.out, quick=options.quick)
+        _record(options.out / "hotspot.json", started, measured, skews)
+        results += skews
     print(printed(results, options.out))
     return 0 if all(figure.reached for figure in results) else 1
 

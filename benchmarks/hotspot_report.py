@@ -1,8 +1,7 @@
-"""All of the skew benchmarks: figures, a record, a picture, and tables beside the paper's claims."""
+"""All of the skew benchmarks: figures, a picture, and tables beside what the paper says."""
 
 from __future__ import annotations
 
-import json
 import statistics
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ def run(spark: SparkSession, folder: Path, *, quick: bool) -> tuple[dict[str, An
 
     Args:
         spark: the session.
-        folder: where ``hotspot.json``, ``hotspot.png`` and the data go.
+        folder: where ``hotspot.png`` and the data go.
         quick: smaller sizes, about two minutes.
 
     Returns:
@@ -47,7 +46,6 @@ def run(spark: SparkSession, folder: Path, *, quick: bool) -> tuple[dict[str, An
             f"{one['rows_per_s']:>9,.0f} rows/s   DS {' '.join(skews) or 'not counted'}"
         )
     out = {"pure": measured, "caches": caches, "live": live}
-    (folder / "hotspot.json").write_text(json.dumps(out, indent=1))
     draw(measured, caches, live, folder / "hotspot.png")
     cycle_s = statistics.median(live[hotspot_spark.HOTSPOT]["ms"]) / 1e3
     cycle_s *= measured["rows"] / rows
