@@ -99,7 +99,7 @@ def _loads(axes: Axes, live: dict[str, Any]) -> None:
         axes.bar(places + shift, one / one.mean(), 0.36, color=color, label=label)
     axes.axhline(1, color="0.3", lw=1, ls="--")
     axes.set_xticks(places, [f"partition {n + 1}" for n in places], fontsize=9)
-    axes.set_ylabel("rows / mean")
+    axes.set(ylabel="rows / mean", ylim=(0, 1.2 * float((before / before.mean()).max())))
     axes.set_title(
         "The paper, Fig. 12: the load of the workers becomes even.\n"
         "Measured in a Spark stream: rows of each partition",
