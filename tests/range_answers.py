@@ -1,0 +1,181 @@
+"""What matches in a range join, by a nested loop and by DuckDB; types and widths of `range_kinds`.
+
+Rows of the stream have a key k and the columns p and x, those of the table k, q and y.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import localcontext
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from range_kinds import Kind, When
+from range_oracle import matching
+
+from bsjoin import AsOf, Band, Within
+
+__all__ = ["Row", "by_duckdb", "by_loop", "order"]
+
+Row = dict[str, Any]
+Place = tuple[int, Any]
+
+
+def order(value: Any) -> Place:
+    """Spark's order: NaN above all."""
+    return (1, 0.0) if value != value else (0, value)
+
+
+def by_loop(
+    kind: Kind, stream: list[Row], table: list[Row], on: list[str], when: When
+) -> list[list[int]]:
+    """For each row of the stream the numbers of the table's rows that match it, ascending.
+
+    As-of takes the first of rows with the same value.
+    """
+    left, right = ([_in_units(kind, row) for row in rows] for rows in (stream, table))
+    if isinstance(when, AsOf) and (kind.floating or not kind.widths):
+        return [_nearest(row, right, on, when) for row in left]
+    with localcontext(prec=100):
+        found = matching(left, right, on, when)
+    return [rows[:1] for rows in found] if isinstance(when, AsOf) else found
+
+
+def _in_units(kind: Kind, row: Row) -> Row:
+    return {k: v if k == "k" or v is None else kind.number(v) for k, v in row.items()}
+
+
+def _nearest(left: Row, table: list[Row], on: list[str], when: AsOf) -> list[int]:
+    """The contract where NaN and infinities take part, or there are no distances."""
+    point = left["p"]
+    if point is None or any(left[k] is None for k in on):
+        return []
+    values: dict[Place, int] = {}
+    for number, row in enumerate(table):
+        if row["q"] is not None and all(row[k] == left[k] for k in on):
+            values.setdefault(order(row["q"]), number)
+    place = order(point)
+    if not when.exact:
+        values.pop(place, None)
+    if when.direction == "nearest" or when.tolerance is not None:
+        values = {v: n for v, n in values.items() if _is_near(v, place, when.tolerance)}
+    before = max((v for v in values if v <= place and when.direction != "forward"), default=None)
+    behind = min((v for v in values if v >= place and when.direction != "backward"), default=None)
+    if before is None or (behind is not None and _far(behind, place) < _far(before, place)):
+        before = behind
+    return [] if before is None else [values[before]]
+
+
+def _is_near(value: Place, point: Place, tolerance: Any) -> bool:
+    (nan, one), (also_nan, other) = value, point
+    if nan or also_nan:
+        return False
+    if tolerance is None or one == other:
+        return True
+    finite = math.isfinite(one) and math.isfinite(other)
+    return finite and other - tolerance <= one <= other + tolerance
+
+
+def _far(value: Place, point: Place) -> tuple[int, float]:
+    """A distance, to be compared with others of the same point: in double, without overflow."""
+    one, other = value[1], point[1]
+    if one == other:
+        return 0, 0.0
+    if math.isinf(one) or math.isinf(other):
+        return 2, 0.0
+    gap = abs(one - other)
+    return (1, abs(one / 2 - other / 2)) if math.isinf(gap) else (0, gap)
+
+
+def by_duckdb(
+    database: duckdb.DuckDBPyConnection,
+    kind: Kind,
+    stream: list[Row],
+    table: list[Row],
+    on: list[str],
+    when: When,
+) -> list[list[int]] | None:
+    """As :func:`by_loop`, from conditions spelt out in SQL and from ASOF joins.
+
+    None for the nearest of floats, where SQL would have to tell the rules for infinities again,
+    and of long decimals, whose distances have no type there.
+    """
+    database.register("s", _relation(kind.probes, stream, "p", "x"))
+    database.register("t", _relation(kind, table, "q", "y"))
+    same = "s.k = t.k" if on else "true"
+    if not isinstance(when, AsOf):
+        query = f"select s.n, t.n from s join t on {same} and {_condition(kind, when)}"
+    elif when.direction != "nearest":
+        sign = {"backward": ">", "forward": "<"}[when.direction] + ("=" if when.exact else "")
+        joined = f"s asof join t on {same} and s.p {sign} t.q"
+        query = f"select s.n, t.n from {joined} where {_tolerated(kind, when.tolerance)}"
+    elif kind.floating or kind.probes.long:
+        return None
+    else:
+        other = "s.p = s.p and t.q = t.q" if when.exact else "s.p <> t.q"  # neither is null
+        near = f"{same} and {other} and {_tolerated(kind, when.tolerance)}"
+        query = (
+            f"select s.n, t.n from s join t on {near} qualify row_number() over "
+            "(partition by s.n order by abs(t.qn::hugeint - s.pn::hugeint), t.q, t.n) = 1"
+        )
+    found: list[list[int]] = [[] for _ in stream]
+    for left, right in sorted(database.execute(query).fetchall()):
+        found[left].append(right)
+    return _first_of_equals(table, on, found) if isinstance(when, AsOf) else found
+
+
+def _relation(kind: Kind, rows: list[Row], *names: str) -> pa.Table:
+    """The columns, and beside each its number in units of the codes, as a decimal of any size."""
+    columns = {
+        "n": pa.array(range(len(rows)), pa.int32()),
+        "k": pa.array([row["k"] for row in rows], pa.string()),
+    }
+    for name in names:
+        values = [row[name] for row in rows]
+        columns[name] = pa.array(values, kind.arrow)
+        if kind.widths and not kind.floating:
+            numbers = [None if value is None else kind.number(value) for value in values]
+            columns[f"{name}n"] = pa.array(numbers, pa.decimal128(38, 0))
+    return pa.table(columns)
+
+
+def _condition(kind: Kind, when: When) -> str:
+    assert not isinstance(when, AsOf)
+    low, high = ("=" if when.closed in ("both", side) else "" for side in ("left", "right"))
+    if isinstance(when, Band):
+        return f"{_end(kind, '>' + low, -when.before)} and {_end(kind, '<' + high, when.after)}"
+    touch = "<=" if when.closed == "both" else "<"
+    not_empty = f"(t.y is null or t.q {touch} t.y)"
+    if isinstance(when, Within):
+        return f"s.p >{low} t.q and (t.y is null or s.p <{high} t.y) and {not_empty}"
+    return (
+        f"s.p is not null and t.q is not null and {not_empty} and (t.y is null or s.p {touch} t.y) "
+        f"and (s.x is null or (s.p {touch} s.x and t.q {touch} s.x))"
+    )
+
+
+def _end(kind: Kind, sign: str, delta: Any) -> str:
+    """The table's value against the stream's and a width: exact, but for floats."""
+    if kind.floating:
+        return f"t.q {sign} s.p + '{delta!r}'::double"
+    if math.isinf(delta):
+        return "s.p is not null and t.q is not null"
+    top, bottom = Fraction(delta).as_integer_ratio()
+    return f"t.qn::hugeint * {bottom} {sign} s.pn::hugeint * {bottom} + ({top})"
+
+
+def _tolerated(kind: Kind, tolerance: Any) -> str:
+    if tolerance is None:
+        return "true"
+    near = f"{_end(kind, '>=', -tolerance)} and {_end(kind, '<=', tolerance)}"
+    if not kind.floating:
+        return near
+    return f"not isnan(s.p) and (s.p = t.q or (isfinite(s.p) and isfinite(t.q) and {near}))"
+
+
+def _first_of_equals(table: list[Row], on: list[str], found: list[list[int]]) -> list[list[int]]:
+    """Of rows with the same value the first: DuckDB does not say which it takes."""
+    keys = [(row["k"] if on else None, row["q"] is None or order(row["q"])) for row in table]
+    return [[keys.index(keys[number]) for number in numbers] for numbers in found]
