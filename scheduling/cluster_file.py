@@ -1,0 +1,281 @@
+"""Clusters and jobs from a YAML file, for ``python -m scheduling``.
+
+::
+
+    delta: 0.8                                  # of every worker that says nothing else
+    prices:                                     # the first pattern that matches counts
+      - {pattern: "m*", tier: m, price_per_s: 0.002417, slots: 4, cpu_cores: 4, memory_mb: 8192}
+      - {pattern: "*", tier: l, price_per_s: 0.004861, slots: 4, cpu_cores: 8, memory_mb: 12288}
+    workers:                                    # names, or names with what is known of them
+      - m2
+      - {id: l1, host: 10.0.0.4, tuples: 1000000, cost: 2.1, cpu: 0.5, memory: 0.4, busyness: 0.3}
+    operators:
+      - {name: map, parallelism: 4, cpu_cores: 0.5, memory_mb: 512, to: {sink: 1000000}}
+      - {name: sink, parallelism: 2, cpu_cores: 0.5, memory_mb: 512, preferred: [m2]}
+    cost: {price_per_byte: 1.0e-12, weights: [0.5, 0.3, 0.2]}
+
+``to`` gives, by operator, the bytes a second that go there altogether; they are shared evenly by
+all pairs of tasks. Numbers of an operator are those of one task.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scheduling.cost import CostModel
+from scheduling.errors import ArgumentError, ClusterFileError
+from scheduling.model import Edge, JobGraph, Resources, Snapshot, Task, Utilisation, Worker
+from scheduling.prices import Price, priced
+
+__all__ = ["Cluster", "parse", "read"]
+
+_TOP = ("delta", "prices", "workers", "operators", "cost")
+_PRICE = ("pattern", "tier", "price_per_s", "slots", "cpu_cores", "memory_mb", "disk_mb")
+_WORKER = [
+    "id",
+    "host",
+    "executor_id",
+    "tier",
+    "price_per_s",
+    "slots",
+    "cpu_cores",
+    "memory_mb",
+    "disk_mb",
+    "delta",
+    "bandwidth_bytes_per_s",
+    "latency_s",
+    "tuples",
+    "cost",
+    "cpu",
+    "memory",
+    "busyness",
+]
+_OPERATOR = [
+    "name",
+    "parallelism",
+    "cpu_cores",
+    "memory_mb",
+    "disk_mb",
+    "rate_in_per_s",
+    "state_bytes",
+    "preferred",
+    "input_bytes",
+    "to",
+]
+_COST = ("price_per_byte", "weights")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What a cluster file says: the workers and what is known of them, the job, the prices."""
+
+    snapshot: Snapshot
+    graph: JobGraph
+    cost: CostModel = field(default_factory=CostModel)
+
+
+def read(path: str | Path) -> Cluster:
+    """Read a cluster file.
+
+    Args:
+        path: of a YAML file, in the form that this module begins with.
+
+    Raises:
+        ClusterFileError: it is not there, is no YAML, or says something that cannot be used.
+        ImportError: PyYAML is not installed; ``pip install bsjoin[scheduling]``.
+    """
+    try:
+        import yaml
+    except ImportError as error:
+        raise ImportError(
+            "cluster files are YAML, and PyYAML is not installed: pip install 'bsjoin[scheduling]'"
+        ) from error
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClusterFileError(f"{path}: cannot be read: {error}. Give a YAML file") from error
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ClusterFileError(f"{path}: is no YAML: {error}") from error
+    try:
+        return parse(content)
+    except ArgumentError as error:
+        raise ClusterFileError(f"{path}: {error}") from error
+
+
+def parse(content: Any) -> Cluster:
+    """The cluster that the content of a file describes.
+
+    Args:
+        content: mappings, lists, numbers and texts, in the form that this module begins with.
+
+    Raises:
+        ClusterFileError: a name is unknown or missing, or a value is of another kind.
+        ArgumentError: a value is out of its range.
+    """
+    top = _fields(content, _TOP, "the file", need=("workers", "operators"))
+    delta = _number(top.get("delta", 0.8), "delta")
+    table = [_price(row, k) for k, row in enumerate(_list(top.get("prices", []), "prices"))]
+    entries = [_worker(row, k) for k, row in enumerate(_list(top["workers"], "workers"))]
+    workers = []
+    for entry in entries:
+        known = {name: entry[name] for name in _WORKER[:4] if name in entry}
+        known |= {
+            name: _number(entry[name], f"{name} of worker {entry['id']!r}")
+            for name in ("price_per_s", "delta", "bandwidth_bytes_per_s", "latency_s")
+            if name in entry
+        }
+        known.setdefault("delta", delta)
+        bare = Worker(
+            capacity=_resources(entry), slots=_count(entry.get("slots", 0), "slots"), **known
+        )
+        # What a worker says of itself goes before the table.
+        row = priced([bare], table)[0] if table and "price_per_s" not in entry else bare
+        said = {"cpu_cores", "memory_mb"} & set(entry)
+        slots = bare.slots if "slots" in entry else row.slots
+        capacity = bare.capacity if said else row.capacity
+        if not slots or not capacity.cpu_cores or not capacity.memory_mb:
+            raise ClusterFileError(
+                f"worker {bare.id!r} has {slots} slots, {capacity.cpu_cores:g} cores and "
+                f"{capacity.memory_mb:g} MB; give slots, cpu_cores and memory_mb, there or in a "
+                "row of prices"
+            )
+        known |= {"price_per_s": row.price_per_s, "tier": known.get("tier", row.tier)}
+        workers.append(Worker(capacity=capacity, slots=slots, **known))
+    cost = _fields(top.get("cost", {}), _COST, "cost")
+    weights = [_number(one, "weights") for one in _list(cost.get("weights", [1, 0, 0]), "weights")]
+    if "weights" not in cost:
+        weights = list(CostModel().weights)
+    model = CostModel(
+        weights=tuple(weights),  # type: ignore[arg-type]  # CostModel checks that there are three
+        price_per_byte=_number(cost.get("price_per_byte", 0.0), "price_per_byte"),
+    )
+    return Cluster(_snapshot(tuple(workers), entries), _graph(top["operators"]), model)
+
+
+def _snapshot(workers: tuple[Worker, ...], entries: Iterable[Mapping[str, Any]]) -> Snapshot:
+    by_field: dict[str, dict[str, float]] = {}
+    for entry in entries:
+        for name in ("tuples", "cost", "busyness", "cpu", "memory"):
+            if name in entry:
+                value = _number(entry[name], f"{name} of worker {entry['id']!r}")
+                by_field.setdefault(name, {})[entry["id"]] = value
+    memory = by_field.get("memory", {})
+    return Snapshot(
+        0.0,
+        workers,
+        utilisation={
+            name: Utilisation(cpu, memory.get(name, 0.0))
+            for name, cpu in by_field.get("cpu", {}).items()
+        },
+        tuples=by_field.get("tuples", {}),
+        cost=by_field.get("cost", {}),
+        busyness=by_field.get("busyness", {}),
+    )
+
+
+def _graph(content: Any) -> JobGraph:
+    tasks: list[Task] = []
+    rows = [
+        _fields(row, _OPERATOR, f"operators[{k}]", need=("name",))
+        for k, row in enumerate(_list(content, "operators"))
+    ]
+    counts = {str(row["name"]): _count(row.get("parallelism", 1), "parallelism") for row in rows}
+    edges: list[Edge] = []
+    for row in rows:
+        name = str(row["name"])
+        optional = {
+            key: _number(row[key], f"{key} of operator {name!r}")
+            for key in ("rate_in_per_s", "state_bytes", "input_bytes")
+            if key in row
+        }
+        preferred = tuple(str(one) for one in _list(row.get("preferred", []), "preferred"))
+        tasks += [
+            Task(f"{name}-{i}", name, i, _resources(row), preferred=preferred, **optional)
+            for i in range(counts[name])
+        ]
+        targets = row.get("to", {})
+        if not isinstance(targets, Mapping):
+            raise ClusterFileError(f"to of operator {name!r} is {targets!r}: give {{name: bytes}}")
+        for target, total in targets.items():
+            if target not in counts:
+                raise ClusterFileError(
+                    f"operator {name!r} sends to {target!r}, which is no operator; there are "
+                    f"{', '.join(map(repr, counts))}"
+                )
+            share = _number(total, f"to {target!r}") / (counts[name] * counts[target])
+            edges += [
+                Edge(f"{name}-{i}", f"{target}-{j}", share)
+                for i in range(counts[name])
+                for j in range(counts[target])
+            ]
+    return JobGraph(tuple(tasks), tuple(edges))
+
+
+def _price(row: Any, k: int) -> Price:
+    known = _fields(row, _PRICE, f"prices[{k}]", need=("pattern", "price_per_s"))
+    sized = {"cpu_cores", "memory_mb"} & set(known)
+    return Price(
+        str(known["pattern"]),
+        _number(known["price_per_s"], "price_per_s"),
+        _count(known["slots"], "slots") if "slots" in known else None,
+        str(known["tier"]) if "tier" in known else None,
+        _resources(known) if sized else None,
+    )
+
+
+def _worker(row: Any, k: int) -> dict[str, Any]:
+    if isinstance(row, str):
+        return {"id": row}
+    known = dict(_fields(row, _WORKER, f"workers[{k}]", need=("id",)))
+    for name in ("id", "host", "executor_id", "tier"):
+        if name in known:
+            known[name] = str(known[name])
+    return known
+
+
+def _fields(
+    content: Any, names: Iterable[str], where: str, need: Iterable[str] = ()
+) -> Mapping[str, Any]:
+    if not isinstance(content, Mapping):
+        raise ClusterFileError(f"{where} is {content!r}: give names with values")
+    known = list(names)
+    for name in content:
+        if name not in known:
+            close = difflib.get_close_matches(str(name), known, n=1)
+            hint = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(known)}"
+            raise ClusterFileError(f"{where} has no field {name!r}. {hint}")
+    for name in need:
+        if name not in content:
+            raise ClusterFileError(f"{where} lacks {name!r}; add it")
+    return content
+
+
+def _list(content: Any, where: str) -> list[Any]:
+    if not isinstance(content, list):
+        raise ClusterFileError(f"{where} is {content!r}: give a list")
+    return content
+
+
+def _number(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        hint = " (YAML reads 1e-5 as a text: write 1.0e-5)" if isinstance(value, str) else ""
+        raise ClusterFileError(f"{where} is {value!r}: give a number{hint}")
+    return float(value)
+
+
+def _count(value: Any, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ClusterFileError(f"{where} is {value!r}: give a whole number, at least 0")
+    return value
+
+
+def _resources(content: Mapping[str, Any]) -> Resources:
+    return Resources(
+        *(_number(content.get(name, 0.0), name) for name in ("cpu_cores", "memory_mb", "disk_mb"))
+    )

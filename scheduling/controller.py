@@ -1,0 +1,266 @@
+"""The loop that keeps a job well placed: Monitor, Scaler, Policy, Rebalancer, Actuator.
+
+One :meth:`Controller.step` looks once and changes at most one thing. It waits after a change
+(cooldown), takes another plan only if that is clearly cheaper (hysteresis), looks whether tasks
+landed where they were asked for instead of assuming it, and for a while does not ask again for
+what did not land. A worker that is gone is repaired at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from scheduling.cost import rent_per_s
+from scheduling.elastic import Static
+from scheduling.errors import ActuatorError, ArgumentError
+from scheduling.model import Assignment, JobGraph, Move, Plan, Receipt, Snapshot, Unplaced
+from scheduling.policies.room import Room
+from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, Scaler
+
+__all__ = ["Controller", "Decision"]
+
+_KEPT = 100  # decisions that are remembered
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What one step did, and why.
+
+    Args:
+        time_s: when, on the controller's clock.
+        action: ``"place"`` (a first or a better plan), ``"repair"`` (workers are gone),
+            ``"resize"``, ``"move"``, ``"none"``, or ``"failed"`` (the actuator gave an error).
+        reason: why, in words.
+        plan: what was asked for; None where nothing was.
+        receipt: what was seen to land.
+    """
+
+    time_s: float
+    action: Literal["place", "repair", "resize", "move", "none", "failed"]
+    reason: str
+    plan: Plan | None = None
+    receipt: Receipt | None = None
+
+
+class Controller:
+    """Keeps a job placed and sized. Not for use by several threads at a time.
+
+    Args:
+        monitor: what is seen of the cluster.
+        policy: places tasks.
+        actuator: puts plans into effect.
+        graph_of: the job for a number of instances by operator.
+        parallelism: the instances to begin with.
+        clock: seconds; ``time.monotonic``, or a simulator's.
+        scaler: sizes operators; Static keeps them.
+        rebalancer: moves tasks while they run; None for none.
+        cooldown_s: seconds after a change without another one, repairs aside.
+        hysteresis: how much cheaper, as a share, another plan must be.
+        forget_s: seconds after which what did not land may be asked for again.
+
+    Raises:
+        ArgumentError: a number is out of its range.
+    """
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        policy: Policy,
+        actuator: Actuator,
+        graph_of: Callable[[Mapping[str, int]], JobGraph],
+        parallelism: Mapping[str, int],
+        *,
+        clock: Clock,
+        scaler: Scaler | None = None,
+        rebalancer: Rebalancer | None = None,
+        cooldown_s: float = 60.0,
+        hysteresis: float = 0.1,
+        forget_s: float = 600.0,
+    ) -> None:
+        for name, seconds in (("cooldown_s", cooldown_s), ("forget_s", forget_s)):
+            if not seconds >= 0:
+                raise ArgumentError(f"{name}={seconds!r}: give seconds, at least 0")
+        if not 0 <= hysteresis < 1:
+            raise ArgumentError(f"hysteresis={hysteresis!r}: give a share, 0 to below 1")
+        self._monitor, self._policy, self._actuator = monitor, policy, actuator
+        self._graph_of, self._clock = graph_of, clock
+        self._scaler: Scaler = scaler or Static()
+        self._rebalancer = rebalancer
+        self._cooldown_s, self._hysteresis, self._forget_s = cooldown_s, hysteresis, forget_s
+        self._parallelism = dict(parallelism)
+        self._plan: Plan | None = None
+        self._changed_s = 0.0
+        self._failed: dict[tuple[str, str], float] = {}
+        self._decisions: deque[Decision] = deque(maxlen=_KEPT)
+
+    @property
+    def plan(self) -> Plan | None:
+        """The placement as it was last seen to be; None before the first step."""
+        return self._plan
+
+    @property
+    def parallelism(self) -> dict[str, int]:
+        """Instances by operator."""
+        return dict(self._parallelism)
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """The last 100 steps, oldest first."""
+        return tuple(self._decisions)
+
+    @property
+    def failed(self) -> frozenset[tuple[str, str]]:
+        """Task and worker of what did not land, for as long as it is not asked for again."""
+        return frozenset(self._failed)
+
+    def step(self) -> Decision:
+        """Look once, and change at most one thing.
+
+        Raises:
+            InfeasibleError: a task fits no worker, not even an empty one.
+        """
+        now = self._clock()
+        snapshot = self._monitor.snapshot()
+        wanted = dict(self._parallelism)
+        for operator, window in self._monitor.windows().items():
+            wanted[operator] = self._scaler.parallelism(operator, window)
+        self._failed = {
+            pair: since for pair, since in self._failed.items() if now - since < self._forget_s
+        }
+        decision = self._decide(now, snapshot, wanted)
+        self._decisions.append(decision)
+        return decision
+
+    def _decide(self, now: float, snapshot: Snapshot, wanted: dict[str, int]) -> Decision:
+        if self._plan is None:
+            plan = self._planned(self._graph_of(self._parallelism), snapshot)
+            return self._apply(now, "place", "the first plan", plan)
+        graph = self._graph_of(self._parallelism)
+        gone = sorted(set(self._plan.by_worker) - set(snapshot.by_id))
+        if gone:
+            plan = self._planned(graph, snapshot)
+            return self._apply(now, "repair", f"gone: {', '.join(gone)}", plan)
+        left = self._changed_s + self._cooldown_s - now
+        if left > 0:
+            return Decision(now, "none", f"cooldown, {left:.3g} s left")
+        if wanted != self._parallelism:
+            told = ", ".join(
+                f"{name} from {self._parallelism.get(name, 0)} to {count}"
+                for name, count in sorted(wanted.items())
+                if count != self._parallelism.get(name)
+            )
+            plan = self._planned(self._graph_of(wanted), snapshot)
+            return self._apply(now, "resize", told, plan, wanted)
+        plan = self._planned(graph, snapshot)
+        if len(plan.unplaced) < len(self._plan.unplaced):
+            return self._apply(
+                now, "place", f"{len(self._plan.unplaced) - len(plan.unplaced)} more fit", plan
+            )
+        pays = rent_per_s(self._plan, snapshot)
+        same = len(plan.unplaced) == len(self._plan.unplaced)
+        if same and rent_per_s(plan, snapshot) < (1 - self._hysteresis) * pays:
+            told = f"{rent_per_s(plan, snapshot):.4g} instead of {pays:.4g} $/s"
+            return self._apply(now, "place", told, plan)
+        return self._even_out(now, graph, snapshot)
+
+    def _even_out(self, now: float, graph: JobGraph, snapshot: Snapshot) -> Decision:
+        can = self._actuator.capabilities()
+        if self._rebalancer is None or self._plan is None or "move" not in can:
+            return Decision(now, "none", "nothing to gain")
+        room = _booked(self._plan, graph, snapshot)
+        at = {worker.id: i for i, worker in enumerate(snapshot.workers)}
+        made: list[Move] = []
+        if not snapshot.placement:
+            snapshot = dataclasses.replace(snapshot, placement=self._plan.placement)
+        for move in self._rebalancer.rebalance(graph, snapshot):
+            task = graph.by_id[move.task]
+            if (move.task, move.target) in self._failed or move.task not in room.at:
+                continue
+            if move.part < 1:
+                if "split" in can:
+                    made.append(move)
+            elif room.fits(task, at[move.target]) and room.at[task.id] == at[move.source]:
+                room.take_back(task)
+                room.place(task, at[move.target], f"{move.gain:.1%} less between two workers")
+                made.append(move)
+        if not made:
+            return Decision(now, "none", "nothing to gain")
+        plan = dataclasses.replace(room.plan(self._rebalancer.name), moves=tuple(made))
+        return self._apply(now, "move", f"{len(made)} moves", plan)
+
+    def _planned(self, graph: JobGraph, snapshot: Snapshot) -> Plan:
+        """The policy's plan, what failed lately placed elsewhere if there is room."""
+        plan = self._policy.plan(graph, snapshot, self._plan)
+        bad = [one for one in plan.assignments if (one.task, one.worker) in self._failed]
+        if not bad:
+            return plan
+        room = _booked(plan, graph, snapshot)
+        cheap = sorted(range(len(room.workers)), key=lambda i: room.workers[i].price_per_s)
+        for one in bad:
+            task = graph.by_id[one.task]
+            room.take_back(task)
+            used = set(room.at.values())
+            choices = [i for i in cheap if i in used] + [i for i in cheap if i not in used]
+            for i in choices:
+                if (task.id, room.workers[i].id) not in self._failed and room.fits(task, i):
+                    room.place(task, i, f"it did not land on {one.worker}")
+                    break
+            else:
+                room.place(task, snapshot.workers.index(snapshot.by_id[one.worker]), one.reason)
+        return room.plan(plan.policy)
+
+    def _apply(
+        self,
+        now: float,
+        action: Literal["place", "repair", "resize", "move"],
+        reason: str,
+        plan: Plan,
+        parallelism: dict[str, int] | None = None,
+    ) -> Decision:
+        self._changed_s = now
+        try:
+            receipt = self._actuator.apply(plan)
+        except ActuatorError as error:
+            for one in _fresh(self._plan, plan):
+                self._failed[one.task, one.worker] = now
+            return Decision(now, "failed", f"{action}, {reason}: {error}", plan)
+        for task, worker in receipt.missed.items():
+            self._failed[task, worker] = now
+        if parallelism is not None:
+            self._parallelism = parallelism
+        self._plan = _landed(plan, receipt)
+        return Decision(now, action, reason, plan, receipt)
+
+
+def _booked(plan: Plan, graph: JobGraph, snapshot: Snapshot) -> Room:
+    """A book in which the tasks of a plan are placed."""
+    room = Room(graph, snapshot)
+    at = {worker.id: i for i, worker in enumerate(snapshot.workers)}
+    for one in plan.assignments:
+        if one.task in graph.by_id and one.worker in at:
+            room.place(graph.by_id[one.task], at[one.worker], one.reason)
+    return room
+
+
+def _fresh(before: Plan | None, plan: Plan) -> Sequence[Assignment]:
+    """The assignments that were not so before."""
+    old = before.placement if before else {}
+    return [one for one in plan.assignments if old.get(one.task) != one.worker]
+
+
+def _landed(plan: Plan, receipt: Receipt) -> Plan:
+    """The plan as it came to be: tasks where they landed; those that did not land unplaced."""
+    placed, lost = [], list(plan.unplaced)
+    for one in plan.assignments:
+        at = receipt.landed.get(one.task) if one.task in receipt.asked else one.worker
+        if at is None:
+            lost.append(Unplaced(one.task, f"it did not land on {one.worker}"))
+        elif at == one.worker:
+            placed.append(one)
+        else:
+            placed.append(Assignment(one.task, at, f"landed here, {one.worker} was asked for"))
+    return dataclasses.replace(plan, assignments=tuple(placed), unplaced=tuple(lost))

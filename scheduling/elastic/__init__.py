@@ -1,0 +1,8 @@
+"""How many instances an operator should have: static, median, OERA, DS2."""
+
+from scheduling.elastic.ds2 import DS2
+from scheduling.elastic.median import Median
+from scheduling.elastic.oera import OERA
+from scheduling.elastic.static import Static
+
+__all__ = ["DS2", "OERA", "Median", "Static"]

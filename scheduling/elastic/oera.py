@@ -1,0 +1,169 @@
+"""OERA: keep the share of an operator's input buffer that is taken between two thresholds.
+
+Assumes that an instance processes one tuple after the other, 1/latency of them a second, and that
+the next window brings what this one brought.
+
+Source: OERA (adaptive elastic allocation for Storm), section 2, Eqs. 1 and 2, Algorithm 1. As read
+here: the share R is kept in [0, 1], what is above 1 is lost; Eq. 2 is rounded up; the size is
+computed with R(n), the backlog that the next window will see, where the listing has R(n - 1).
+The listing shrinks below what the input needs when the buffer is empty, and grows again when it is
+full: on constant input it never rests. Here the number does not go below what the input needs,
+and follows a change of the input, or an overload, only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from scheduling.errors import ArgumentError
+from scheduling.model import Window
+
+__all__ = ["OERA", "needed"]
+
+_ROUNDING = 1e-9
+
+
+@dataclass
+class _State:
+    """What is remembered of an operator."""
+
+    windows: int = 0  # since the last change; counts from the first window
+    rate: float = -1.0  # tuples a second when it was changed; negative: never
+
+
+@dataclass(frozen=True)
+class OERA:
+    """Resize an operator when its buffer is nearly full or nearly empty.
+
+    It remembers when each operator was changed and at which rate: one object serves one job.
+
+    Args:
+        alpha: grow when a larger share of the buffer is taken.
+        beta: shrink when a smaller share is taken.
+        upsilon: the share that a new size may leave taken after the next window.
+        buffer: tuples that the buffer holds (Bs).
+        per_thread: the buffer is that large for each instance, not for all together.
+        downtime_s: what a change costs in processing time; a growth makes up for it in the window
+            after the change. 120 s in the paper, whose windows are 600 s.
+        cooldown: windows after a change without another one, unless tuples are lost.
+        settle: how far the input must move, as a share, before a shrink after a change.
+        literal: Algorithm 1 as printed: R(n - 1) in the size, shrinking below the input's need, no
+            cooldown, no downtime.
+
+    Raises:
+        ArgumentError: the thresholds are not 0 <= beta <= upsilon <= alpha <= 1, or another
+            number is out of its range.
+
+    Complexity: O(1) a window.
+    """
+
+    alpha: float = 0.8
+    beta: float = 0.2
+    upsilon: float = 0.7
+    buffer: float = 1024.0
+    per_thread: bool = False
+    downtime_s: float = 0.0
+    cooldown: int = 1
+    settle: float = 0.05
+    literal: bool = False
+    name: ClassVar[str] = "oera"
+    _states: dict[str, _State] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.beta <= self.upsilon <= self.alpha <= 1:
+            raise ArgumentError(
+                f"beta={self.beta!r}, upsilon={self.upsilon!r}, alpha={self.alpha!r}: give shares "
+                "of the buffer, 0 <= beta <= upsilon <= alpha <= 1"
+            )
+        if not self.buffer > 0:
+            raise ArgumentError(f"buffer={self.buffer!r}: give tuples, more than 0")
+        for name in ("downtime_s", "cooldown", "settle"):
+            if not getattr(self, name) >= 0:
+                raise ArgumentError(f"{name}={getattr(self, name)!r}: give at least 0")
+
+    def capacity(self, instances: int) -> float:
+        """Bs, the tuples that the buffer of so many instances holds."""
+        return self.buffer * instances if self.per_thread else self.buffer
+
+    def occupancy(self, window: Window) -> float:
+        """R(n), the share of the buffer that is taken when the window ends (Eq. 1), in [0, 1].
+
+        >>> OERA(buffer=100).occupancy(Window(10, 60, 0, 0.5, 2, buffered=30))
+        0.5
+        """
+        size = self.capacity(window.parallelism)
+        served = window.parallelism / window.latency_s * window.length_s
+        return min(1.0, max(0.0, (window.tuples_in - served + window.buffered) / size))
+
+    def predicted(self, window: Window, instances: int) -> float:
+        """R(n + 1), if the next window brings the same and so many instances run."""
+        changed = instances != window.parallelism
+        seconds = window.length_s - (self.downtime_s if changed else 0.0)
+        size = self.capacity(instances)
+        left = self.occupancy(window) * self.capacity(window.parallelism)
+        left += window.tuples_in - instances / window.latency_s * max(seconds, 0.0)
+        return min(1.0, max(0.0, left / size))
+
+    def parallelism(self, operator: str, window: Window) -> int:
+        """How many instances the next window should have."""
+        taken = self.occupancy(window)
+        now = window.parallelism
+        state = self._states.setdefault(operator, _State())
+        state.windows += 1
+        if self.beta <= taken <= self.alpha:
+            return now
+        wanted = needed(self, window)
+        if self.literal:
+            return wanted
+        rate = window.tuples_in / window.length_s
+        if taken > self.alpha:
+            lossy = window.lost > 0 or taken >= 1
+            wait = state.rate >= 0 and state.windows <= self.cooldown and not lossy
+            if wanted <= now or wait:
+                return now
+        else:
+            settled = state.rate >= 0 and abs(rate - state.rate) <= self.settle * state.rate
+            early = state.rate >= 0 and state.windows <= self.cooldown
+            costly = self.predicted(window, wanted) > self.upsilon + _ROUNDING
+            if wanted >= now or settled or early or costly:
+                return now
+        state.windows, state.rate = 0, rate
+        return wanted
+
+
+def needed(oera: OERA, window: Window) -> int:
+    """N of Eq. 2: the fewest instances that leave at most upsilon of the buffer taken.
+
+    Args:
+        oera: the thresholds and sizes.
+        window: what came in and what waits.
+
+    Returns:
+        1 or more; unless ``literal``, no fewer than process what comes in.
+
+    >>> needed(OERA(buffer=100), Window(10, 190, 0, 0.5, 2, buffered=0))
+    11
+    """
+    rate = 1 / window.latency_s
+    size = oera.capacity(window.parallelism)
+    if oera.literal:
+        # R(n - 1): what waited when this window began.
+        before = min(1.0, window.buffered / size)
+        data = window.tuples_in + size * (before - oera.upsilon)
+        return max(1, math.ceil(data / (rate * window.length_s) - _ROUNDING))
+    least = math.ceil(window.tuples_in / (rate * window.length_s) - _ROUNDING)
+    waiting = oera.occupancy(window) * size
+    seconds = window.length_s - oera.downtime_s
+    growing = least > window.parallelism or oera.occupancy(window) > oera.alpha
+    if seconds <= 0 or not growing:
+        # A shrink is tried at what the input needs; parallelism() looks at what it would leave.
+        seconds = window.length_s
+    # The target counts the buffer there will be: per instance it grows with their number.
+    target = oera.upsilon * oera.buffer
+    if oera.per_thread:
+        wanted = (window.tuples_in + waiting) / (rate * seconds + target)
+    else:
+        wanted = (window.tuples_in + waiting - target) / (rate * seconds)
+    return max(1, least, math.ceil(wanted - _ROUNDING))

@@ -1,0 +1,49 @@
+"""The errors that scheduling raises, one tree under :class:`SchedulingError`.
+
+::
+
+    SchedulingError
+    ├── ArgumentError (ValueError)      an argument cannot be used
+    │   └── ClusterFileError            a cluster file says something that cannot be used
+    ├── InfeasibleError                 a task fits no worker, not even an empty one
+    ├── TooLargeError                   the exact optimum was asked for too large a case
+    └── ActuatorError                   a plan could not be put into effect
+
+Each message gives the value, the rule and what to do. A task that has no room *now* is no error:
+it is listed in ``Plan.unplaced``.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ActuatorError",
+    "ArgumentError",
+    "ClusterFileError",
+    "InfeasibleError",
+    "SchedulingError",
+    "TooLargeError",
+]
+
+
+class SchedulingError(Exception):
+    """The root of every error that scheduling raises on purpose."""
+
+
+class ArgumentError(SchedulingError, ValueError):
+    """An argument cannot be used; the message names it, its value and the rule."""
+
+
+class ClusterFileError(ArgumentError):
+    """A cluster file lacks a field, or holds one that cannot be used."""
+
+
+class InfeasibleError(SchedulingError):
+    """A task can never fit: it is larger than the largest worker, empty as it may be."""
+
+
+class TooLargeError(SchedulingError):
+    """The search for the exact optimum was stopped: the case has too many placements."""
+
+
+class ActuatorError(SchedulingError):
+    """A plan could not be put into effect on the cluster."""

@@ -1,0 +1,121 @@
+"""The policies by name: each decides, from a graph and a snapshot, where tasks go.
+
+A policy only suggests: it reads its arguments and changes nothing, and plans the same thing twice
+alike. Each is a module that begins with what it assumes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from scheduling.errors import ArgumentError
+from scheduling.model import JobGraph, Plan, Snapshot
+from scheduling.policies.cetsa import CETSA
+from scheduling.policies.data_locality import DataLocality
+from scheduling.policies.exact import Exact
+from scheduling.policies.first_fit import FirstFit
+from scheduling.policies.gs_bfd import GSBFD
+from scheduling.policies.lba_ce import LBACE
+from scheduling.policies.local_search import LocalSearch
+from scheduling.policies.random import Random
+from scheduling.policies.resource_aware import ResourceAware
+from scheduling.policies.round_robin import RoundRobin
+from scheduling.policies.spread import Spread
+from scheduling.policies.sticky import Sticky
+from scheduling.protocols import Clock, Policy
+
+__all__ = [
+    "CETSA",
+    "GSBFD",
+    "LBACE",
+    "POLICIES",
+    "DataLocality",
+    "Exact",
+    "FirstFit",
+    "LocalSearch",
+    "Random",
+    "ResourceAware",
+    "RoundRobin",
+    "Spread",
+    "Sticky",
+    "Timed",
+    "policy",
+]
+
+
+def _twister2_round_robin(**options: Any) -> Policy:
+    return RoundRobin(**{"restart": True, **options})
+
+
+POLICIES: dict[str, Callable[..., Policy]] = {
+    "cetsa": CETSA,
+    "data-locality": DataLocality,
+    "exact": Exact,
+    "first-fit": FirstFit,
+    "gs-bfd": GSBFD,
+    "lba-ce": LBACE,
+    "local-search": LocalSearch,
+    "random": Random,
+    "resource-aware": ResourceAware,
+    "round-robin": RoundRobin,
+    "spread": Spread,
+    "sticky": Sticky,
+    "twister2-round-robin": _twister2_round_robin,
+}
+"""What makes each policy, by its name; options go to it as keywords."""
+
+
+def policy(name: str, **options: Any) -> Policy:
+    """A policy by its name.
+
+    Args:
+        name: a key of :data:`POLICIES`.
+        options: what the policy's class takes.
+
+    Raises:
+        ArgumentError: there is no such policy, or it has no such option.
+
+    >>> policy("random", seed=3)
+    Random(seed=3)
+    """
+    if name not in POLICIES:
+        close = difflib.get_close_matches(name, POLICIES, n=1)
+        hint = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(POLICIES)}"
+        raise ArgumentError(f"there is no policy {name!r}. {hint}")
+    try:
+        return POLICIES[name](**options)
+    except TypeError as error:
+        raise ArgumentError(f"policy {name!r} with {options!r}: {error}") from None
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A policy whose plans say how long they took: ST of Eq. 14.
+
+    Args:
+        policy: the policy that plans.
+        clock: seconds, from any start.
+
+    >>> from scheduling.model import JobGraph, Snapshot
+    >>> ticks = iter([1.0, 1.5])
+    >>> Timed(Random(), lambda: next(ticks)).plan(JobGraph(()), Snapshot(0.0, ())).scheduling_time_s
+    0.5
+    """
+
+    policy: Policy
+    clock: Clock
+
+    @property
+    def name(self) -> str:
+        """The name of the policy that plans."""
+        return self.policy.name
+
+    def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
+        """Plan, and note the time it took; see :class:`scheduling.Policy`."""
+        start = self.clock()
+        plan = self.policy.plan(graph, snapshot, previous)
+        return dataclasses.replace(plan, scheduling_time_s=self.clock() - start)

@@ -1,0 +1,77 @@
+"""First fit: few workers, the first ones in the list.
+
+Assumes that memory is what runs out first: tasks go by memory, the largest first, each to the
+first worker that has room. A worker further down is taken only when no earlier one can hold it.
+
+Source: Twister2's first fit streaming scheduler. Its containers all have one size, made from
+defaults and not from the workers: :data:`scheduling.policies.twister2.CONTAINER`. Its check adds
+the padding as one unit to each resource, which leaves room for one default instance only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from scheduling.errors import InfeasibleError
+from scheduling.model import JobGraph, Plan, Resources, Snapshot
+from scheduling.policies.room import Room
+from scheduling.policies.twister2 import CONTAINER, PADDING_UNIT
+
+__all__ = ["FirstFit"]
+
+
+@dataclass(frozen=True)
+class FirstFit:
+    """Place the tasks by memory, descending, each on the first worker with room.
+
+    Args:
+        compat: ``"twister2"`` sorts operators by the memory of an instance, uses the workers as
+            containers of one size, ``container``, and checks as the original does.
+        container: the size of a container; used with ``compat`` only.
+
+    Complexity: O(tasks x log tasks + tasks x workers in use).
+    """
+
+    compat: Literal["twister2"] | None = None
+    container: Resources = CONTAINER
+    name: ClassVar[str] = "first-fit"
+
+    def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
+        """Place the tasks; see :class:`scheduling.Policy`."""
+        room = Room(graph, snapshot)
+        order = sorted(graph.tasks, key=lambda task: -task.demand.memory_mb)
+        if self.compat:
+            return self._original(graph, room)
+        first = 0
+        for task in order:
+            while first < len(room.workers) and not room.slots[first]:
+                first += 1
+            for i in range(first, len(room.workers)):
+                if room.fits(task, i):
+                    room.place(task, i, f"the first of {len(room.workers)} workers with room")
+                    break
+        return room.plan(self.name)
+
+    def _original(self, graph: JobGraph, room: Room) -> Plan:
+        operators = sorted(graph.operators.values(), key=lambda tasks: -tasks[0].demand.memory_mb)
+        used: list[Resources] = []
+        for task in (task for tasks in operators for task in tasks):
+            need = task.demand + PADDING_UNIT
+            at = next((i for i, taken in enumerate(used) if self._holds(taken + need)), len(used))
+            if at == len(used):
+                if not self._holds(need):
+                    raise InfeasibleError(
+                        f"task {task.id!r} needs {task.demand}, and one unit of padding of each; "
+                        f"a container has {self.container}. Give a larger container"
+                    )
+                if at == len(room.workers):
+                    room.leave(task, f"all {at} containers are full")
+                    continue
+                used.append(Resources(0, 0))
+            used[at] += task.demand
+            room.place(task, at, f"container {at} of {len(used)} in use")
+        return room.plan(self.name)
+
+    def _holds(self, resources: Resources) -> bool:
+        return resources.within(self.container)

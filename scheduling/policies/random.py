@@ -1,0 +1,51 @@
+"""Random: Flink's default.
+
+Assumes nothing of tasks and workers but room. Each task gets one of the free slots that can hold
+it, every slot equally likely, so a worker with more free slots is drawn more often.
+
+Source: CETSA and LBA-CE, section 2.1 (how Flink selects slots); the baseline of its figures.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random as Generator
+from typing import ClassVar
+
+from scheduling.model import JobGraph, Plan, Snapshot
+from scheduling.policies.room import Room
+
+__all__ = ["Random"]
+
+
+@dataclass(frozen=True)
+class Random:
+    """Place each task in a free slot drawn at random.
+
+    Args:
+        seed: of the draw; the same seed and arguments give the same plan.
+
+    Complexity: O(tasks + slots) where most slots can hold most tasks, else O(tasks x slots).
+    """
+
+    seed: int = 0
+    name: ClassVar[str] = "random"
+
+    def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
+        """Place the tasks in their order; see :class:`scheduling.Policy`."""
+        room = Room(graph, snapshot)
+        draw = Generator(self.seed)
+        slots = [i for i, worker in enumerate(room.workers) for _ in range(worker.slots)]
+        for task in graph.tasks:
+            if not slots:
+                break
+            at = draw.randrange(len(slots))
+            if not room.fits(task, slots[at]):
+                fitting = [at for at, i in enumerate(slots) if room.fits(task, i)]
+                if not fitting:
+                    continue
+                at = draw.choice(fitting)
+            room.place(task, slots[at], f"drawn from {len(slots)} free slots")
+            slots[at] = slots[-1]
+            slots.pop()
+        return room.plan(self.name)

@@ -1,0 +1,80 @@
+"""Round robin, over the workers or as Twister2 has it.
+
+Assumes tasks and workers that are alike: one task after the other goes to the next worker. A
+worker without room is passed over.
+
+Sources: CETSA, Algorithm 1, line 20 (no runtime information yet); Twister2's round robin streaming
+scheduler, where instance i of every operator goes to container i mod n. The original checks no
+sizes, and places nothing at all unless there are more instances than containers; its container
+sizes are in :mod:`scheduling.policies.twister2`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from scheduling.model import Assignment, JobGraph, Plan, Snapshot, Unplaced
+from scheduling.policies.room import Room
+
+__all__ = ["RoundRobin"]
+
+
+@dataclass(frozen=True)
+class RoundRobin:
+    """Place one task after the other on the next worker.
+
+    Args:
+        restart: begin again at the first worker for every operator, as Twister2 does; else go on
+            where the last operator ended.
+        compat: ``"twister2"`` does what the original's code does: no check of sizes, and no
+            placement where there are no more tasks than workers. Such a plan may ask for more
+            than a worker has. It implies ``restart``.
+
+    Complexity: O(tasks) while workers have room, O(tasks x workers) at worst.
+    """
+
+    restart: bool = False
+    compat: Literal["twister2"] | None = None
+
+    @property
+    def name(self) -> str:
+        """``round-robin``, or ``twister2-round-robin`` when it restarts."""
+        return "twister2-round-robin" if self.restart or self.compat else "round-robin"
+
+    def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
+        """Place the tasks in their order; see :class:`scheduling.Policy`."""
+        if self.compat:
+            return self._original(graph, snapshot)
+        room = Room(graph, snapshot)
+        count = len(room.workers)
+        turn = 0
+        for operator, tasks in graph.operators.items():
+            if self.restart:
+                turn = 0
+            for task in tasks:
+                for ahead in range(count):
+                    i = (turn + ahead) % count
+                    if room.fits(task, i):
+                        whose = f"instance {task.index} of {operator}" if self.restart else "next"
+                        passed = f", {ahead} without room passed over" if ahead else ""
+                        room.place(task, i, f"{whose}: turn of worker {i + 1} of {count}{passed}")
+                        # Twister2: container i mod n, whatever was passed over before.
+                        turn = turn + 1 if self.restart else i + 1
+                        break
+        return room.plan(self.name)
+
+    def _original(self, graph: JobGraph, snapshot: Snapshot) -> Plan:
+        count = len(snapshot.workers)
+        if count >= len(graph.tasks):
+            reason = f"{count} containers are not fewer than {len(graph.tasks)} instances"
+            left = tuple(Unplaced(task.id, reason) for task in graph.tasks)
+            return Plan((), left, policy=self.name)
+        placed = tuple(
+            Assignment(task.id, snapshot.workers[i % count].id, f"{i} mod {count}")
+            for tasks in graph.operators.values()
+            for i, task in enumerate(tasks)
+        )
+        used = {one.worker for one in placed}
+        score = sum(worker.price_per_s for worker in snapshot.workers if worker.id in used)
+        return Plan(placed, score=score, policy=self.name)

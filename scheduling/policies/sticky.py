@@ -1,0 +1,83 @@
+"""Sticky: consistent hashing with bounded loads.
+
+Assumes that moving a task is what costs: where a worker comes or goes, few tasks move. Workers and
+tasks are points on a circle; a task goes to the next worker on it that is not above its bound,
+``balance`` times the mean number of tasks for a worker of its size.
+
+Source: consistent hashing with bounded loads, as a comparison. Points come from BLAKE2, so they
+are the same in every process.
+"""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from scheduling.errors import ArgumentError
+from scheduling.model import JobGraph, Plan, Snapshot
+from scheduling.policies.room import Room
+
+__all__ = ["Sticky"]
+
+
+@dataclass(frozen=True)
+class Sticky:
+    """Place each task on the next worker of the circle that is below its bound.
+
+    Args:
+        balance: how far above its share of the slots a worker may go; 1 or more.
+        points: points of a worker on the circle.
+
+    Complexity: O((tasks + workers x points) x log(workers x points)) while workers have room.
+    """
+
+    balance: float = 1.25
+    points: int = 16
+    name: ClassVar[str] = "sticky"
+
+    def __post_init__(self) -> None:
+        if not self.balance >= 1:
+            raise ArgumentError(f"balance={self.balance!r}: give 1 or more")
+        if self.points < 1:
+            raise ArgumentError(f"points={self.points!r}: give 1 or more")
+
+    def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
+        """Place the tasks in their order; see :class:`scheduling.Policy`."""
+        room = Room(graph, snapshot)
+        circle = sorted(
+            (_point(f"{worker.id}\0{p}"), i)
+            for i, worker in enumerate(room.workers)
+            for p in range(self.points)
+        )
+        slots = sum(worker.slots for worker in room.workers)
+        share = self.balance * len(graph.tasks) / slots if slots else 0.0
+        bounds = [math.ceil(share * worker.slots) for worker in room.workers]
+        taken = [0] * len(bounds)
+        for task in graph.tasks:
+            start = bisect.bisect_left(circle, (_point(task.id), -1))
+            seen: set[int] = set()
+            over = -1
+            for ahead in range(len(circle)):
+                i = circle[(start + ahead) % len(circle)][1]
+                if i in seen:
+                    continue
+                seen.add(i)
+                if room.fits(task, i):
+                    if taken[i] < bounds[i]:
+                        room.place(task, i, f"the {len(seen)}. worker on the circle")
+                        taken[i] += 1
+                        break
+                    over = i if over < 0 else over
+                if len(seen) == len(bounds):
+                    break
+            if task.id not in room.at and over >= 0:
+                room.place(task, over, "above its bound: no other worker has room")
+                taken[over] += 1
+        return room.plan(self.name)
+
+
+def _point(name: str) -> int:
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big")

@@ -1,0 +1,81 @@
+"""Prices and sizes of workers from a small table: a pattern of names, and what it stands for."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from scheduling.errors import ArgumentError
+from scheduling.model import Resources, Worker
+
+__all__ = ["Price", "priced"]
+
+
+@dataclass(frozen=True)
+class Price:
+    """What workers whose names match a pattern cost and hold.
+
+    Args:
+        pattern: of a worker's id or host: ``*`` and ``?`` as in file names.
+        price_per_s: $/s.
+        slots: tasks at a time; None leaves what the worker has.
+        tier: the name of the kind; None leaves what the worker has.
+        capacity: cores and memory; None leaves what the worker has.
+
+    Raises:
+        ArgumentError: the pattern is empty, or a number is out of its range.
+    """
+
+    pattern: str
+    price_per_s: float = 1.0
+    slots: int | None = None
+    tier: str | None = None
+    capacity: Resources | None = None
+
+    def __post_init__(self) -> None:
+        if not self.pattern:
+            raise ArgumentError("pattern='': give a name, or a pattern such as 'm*'")
+        if not self.price_per_s >= 0:
+            raise ArgumentError(f"price_per_s={self.price_per_s!r}: give $/s, at least 0")
+
+    def matches(self, worker: Worker) -> bool:
+        """Whether the worker's id or host matches the pattern, case and all."""
+        return any(fnmatch.fnmatchcase(name, self.pattern) for name in (worker.id, worker.host))
+
+
+def priced(workers: Iterable[Worker], table: Sequence[Price]) -> tuple[Worker, ...]:
+    """The workers with the prices of a table; the first row that matches counts.
+
+    Without a table every worker costs the same: 1 $/s. With one, every worker needs a row.
+
+    Args:
+        workers: the workers as they were found.
+        table: rows; ``Price("*", ...)`` at the end is for all others.
+
+    Raises:
+        ArgumentError: there is a table, and no row matches a worker.
+
+    >>> found = [Worker("m2", Resources(4, 8192), 4), Worker("l1", Resources(8, 12288), 4)]
+    >>> [one.price_per_s for one in priced(found, [Price("m*", 0.002417), Price("*", 0.004861)])]
+    [0.002417, 0.004861]
+    """
+    every = tuple(workers)
+    return tuple(_priced(worker, table) for worker in every) if table else every
+
+
+def _priced(worker: Worker, table: Sequence[Price]) -> Worker:
+    for row in table:
+        if row.matches(worker):
+            return dataclasses.replace(
+                worker,
+                price_per_s=row.price_per_s,
+                slots=worker.slots if row.slots is None else row.slots,
+                tier=worker.tier if row.tier is None else row.tier,
+                capacity=worker.capacity if row.capacity is None else row.capacity,
+            )
+    raise ArgumentError(
+        f"no row of the price table matches worker {worker.id!r} on host {worker.host!r}; the "
+        f"patterns are {', '.join(repr(row.pattern) for row in table)}. Add one, or '*' at the end"
+    )

@@ -1,0 +1,128 @@
+"""``python -m scheduling simulate``: the papers' comparisons, as text, JSON and pictures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from scheduling.policies import policy
+from scheduling.simulate import (
+    container_runs,
+    disturbed_runs,
+    elastic_runs,
+    flink,
+    flink_claims,
+    skewed_runs,
+)
+from scheduling.simulate.report import Statement, as_json, lines
+from scheduling.simulate.workloads import fixwindow, wordcount
+
+__all__ = ["main", "measure"]
+
+
+def measure(*, quick: bool) -> tuple[list[Statement], dict[str, Any]]:
+    """Run every comparison.
+
+    Args:
+        quick: fewer draws of the default, one hash of the keys, 60,000 records/s only.
+
+    Returns:
+        The statements of the papers, measured, and the outcomes that the pictures are drawn from.
+    """
+    jobs = (wordcount(), fixwindow())
+    seeds, hashes = (6, 1) if quick else (6, 4)
+    at_60 = {
+        job.name: flink.compare(job, 60_000.0, policy, seeds=seeds, hashes=hashes) for job in jobs
+    }
+    at_20 = (
+        {}
+        if quick
+        else {job.name: flink.compare(job, 20_000.0, policy, seeds=seeds, hashes=1) for job in jobs}
+    )
+    skewed = skewed_runs.compare()
+    elastic = elastic_runs.compare()
+    containers = container_runs.compare()
+    disturbed = disturbed_runs.compare()
+    statements = [
+        *flink_claims.replay(policy),
+        *flink_claims.statements(at_60),
+        *flink_claims.statements_at_20(at_20),
+        *skewed_runs.statements(skewed),
+        *elastic_runs.statements(elastic),
+        *container_runs.statements(containers),
+        *disturbed_runs.statements(disturbed),
+    ]
+    outcomes = {
+        "flink_60": at_60,
+        "flink_20": at_20,
+        "skewed": skewed,
+        "elastic": elastic,
+        "containers": containers,
+        "disturbed": disturbed,
+    }
+    return statements, outcomes
+
+
+def draw(outcomes: Mapping[str, Any], folder: Path) -> list[Path]:
+    """Draw every picture into a folder.
+
+    Raises:
+        ImportError: matplotlib is missing.
+    """
+    from scheduling.simulate import pictures
+
+    return [
+        *pictures.draw_flink(outcomes["flink_60"], outcomes["flink_20"], folder),
+        *pictures.draw_skewed(outcomes["skewed"], folder),
+        *pictures.draw_elastic(outcomes["elastic"], folder),
+        *pictures.draw_containers(outcomes["containers"], folder),
+        *pictures.draw_disturbed(outcomes["disturbed"], folder),
+    ]
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the comparisons, print what the papers say beside what was found, draw it.
+
+    Args:
+        args: the words after ``simulate``: ``--out FOLDER`` (``out/simulated`` unless given),
+            ``--quick``, ``--no-pictures``.
+
+    Returns:
+        0 when every figure to reach is reached, 1 when one is missed. The papers' other
+        statements are printed with the difference and do not count.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m scheduling simulate",
+        description="Run the papers' comparisons in the simulator; print and draw them.",
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("out/simulated"), help="folder for JSON and pictures"
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--no-pictures", action="store_true", help="text and JSON only")
+    options = parser.parse_args(args)
+    statements, outcomes = measure(quick=options.quick)
+    for line in lines(statements):
+        print(line)
+    figures = [one for one in statements if one.figure is not None]
+    reached = sum(one.reached for one in figures)
+    others = [one for one in statements if one.figure is None]
+    print(
+        f"\n{reached} of {len(figures)} figures to reach are reached; of the other "
+        f"{len(others)} statements {sum(one.reached for one in others)} hold here, too"
+    )
+    options.out.mkdir(parents=True, exist_ok=True)
+    report = options.out / "simulated.json"
+    report.write_text(json.dumps(as_json(statements), indent=1) + "\n", encoding="utf-8")
+    print(f"written: {report}")
+    if not options.no_pictures:
+        try:
+            drawn = draw(outcomes, options.out)
+        except ImportError as error:
+            print(f"no pictures ({error}): pip install 'bsjoin[plots]' brings matplotlib")
+        else:
+            print(*(f"drawn:   {path}" for path in drawn), sep="\n")
+    return 0 if reached == len(figures) else 1

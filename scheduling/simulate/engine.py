@@ -1,0 +1,410 @@
+"""The simulator: a clocked model of a job on a cluster, in which records are a fluid.
+
+A step has five parts, each vectorised over the tasks: sources take in what is offered; the CPU of
+each host is dealt out; the network cuts what does not fit a host's bandwidth; back-pressure cuts
+what does not fit the buffers downstream (or the buffers drop it); records move. A record takes
+one step from operator to operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduling.errors import ArgumentError
+from scheduling.model import Worker
+from scheduling.simulate.flow import Physics, Wiring
+from scheduling.simulate.jobs import Job, task_id
+from scheduling.simulate.streams import Rate
+from scheduling.simulate.trace import Trace
+
+__all__ = ["Failure", "Simulation"]
+
+Float64s = NDArray[np.float64]
+Int64s = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A host is gone from one time to another, both in seconds."""
+
+    worker: str
+    from_s: float
+    until_s: float = float("inf")
+
+
+@dataclass
+class _State:
+    """What a checkpoint keeps: by task the records that wait; the counters."""
+
+    queue: Float64s
+    backlog: Float64s
+    read: Float64s
+    processed: Float64s
+    dropped: Float64s
+
+
+class Simulation:
+    """A job that runs on a cluster.
+
+    Args:
+        job: the job.
+        workers: the hosts.
+        rate: records a second that are offered.
+        placement: by task, the worker; every task needs one.
+        physics: the rest.
+        failures: hosts that go, and come back.
+
+    Raises:
+        ArgumentError: a task has no worker, or one that is not there.
+
+    Complexity: O(tasks²) a step: every task may talk to every other.
+
+    Example:
+        >>> from scheduling.simulate.workloads import wordcount
+        >>> from scheduling.simulate.clusters import table_4
+        >>> workers = table_4()
+        >>> ids = [task_id(o.name, i) for o in wordcount().operators for i in range(o.parallelism)]
+        >>> at = {task: workers[i % len(workers)].id for i, task in enumerate(ids)}
+        >>> simulation = Simulation(wordcount(), workers, lambda _: 20_000.0, at)
+        >>> trace = simulation.run(60)
+        >>> round(float(trace.throughput()[-1]), -2)
+        20000.0
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        workers: Sequence[Worker],
+        rate: Rate,
+        placement: Mapping[str, str],
+        *,
+        physics: Physics | None = None,
+        failures: Sequence[Failure] = (),
+    ) -> None:
+        self.job = job
+        self.workers = tuple(workers)
+        self.rate = rate
+        self.physics = physics or Physics()
+        self.failures = tuple(failures)
+        self.time_s = 0.0
+        self.restarts = 0
+        self.reconfigurations = 0
+        self._index = {worker.id: at for at, worker in enumerate(self.workers)}
+        for failure in self.failures:
+            self._worker(failure.worker)
+        self._cores = np.array([worker.capacity.cpu_cores for worker in self.workers])
+        self._memory = np.array([worker.capacity.memory_mb for worker in self.workers])
+        self._names = [one.name for one in job.operators]
+        self._shares = {one.name: one.shares(one.parallelism, job.seed) for one in job.operators}
+        self._at: dict[str, Int64s] = {}
+        self._place(placement)
+        self._sources = [one.name for one in job.operators if not one.inputs]
+        self._wiring = self._wire()
+        tasks = len(self._wiring.op)
+        self._queue, self._backlog = np.zeros(tasks), np.zeros(tasks)
+        self._read, self._processed = np.zeros(tasks), np.zeros(tasks)
+        self._dropped = np.zeros(tasks)
+        self.offered = 0.0
+        # Counters of tasks that a change of the parallelism has ended, by operator.
+        self._ended = np.zeros((3, len(self._names)))
+        self._still_until_s = self.physics.deploy_s
+        self._down: frozenset[str] = frozenset()
+        self._kept = self._state()
+        self._kept_at_s = 0.0
+        self.worker_tuples = np.zeros(len(self.workers))
+        self.busy_s = np.zeros(len(self._names))
+        self.trace = Trace(tuple(self._index), tuple(self._names))
+
+    # What is where
+
+    def _worker(self, name: str) -> int:
+        if name not in self._index:
+            raise ArgumentError(f"there is no worker {name!r}; there are {', '.join(self._index)}")
+        return self._index[name]
+
+    def _place(self, placement: Mapping[str, str]) -> None:
+        for name in self._names:
+            found = []
+            for index in range(len(self._shares[name])):
+                task = task_id(name, index)
+                if task not in placement:
+                    raise ArgumentError(f"the task {task!r} has no worker; place every task")
+                found.append(self._worker(placement[task]))
+            self._at[name] = np.array(found, np.int64)
+
+    def _wire(self) -> Wiring:
+        return Wiring(self.job, self.workers, self._shares, self._at, self.physics)
+
+    @property
+    def placement(self) -> dict[str, str]:
+        """The worker of each task."""
+        return {
+            task_id(name, index): self.workers[at].id
+            for name in self._names
+            for index, at in enumerate(self._at[name].tolist())
+        }
+
+    @property
+    def parallelism(self) -> dict[str, int]:
+        """Instances by operator."""
+        return {name: len(self._shares[name]) for name in self._names}
+
+    @property
+    def shares(self) -> dict[str, Float64s]:
+        """By operator, the share of its records that each instance gets."""
+        return {name: shares.copy() for name, shares in self._shares.items()}
+
+    def latency_s(self, name: str) -> float:
+        """Seconds that an instance of an operator takes for a record, at the cores it can use."""
+        here = self._wiring.span[name]
+        return float((self._wiring.cost[here] / self._wiring.max_cores[here]).mean())
+
+    @property
+    def down(self) -> frozenset[str]:
+        """The workers that are gone at the moment."""
+        return self._down
+
+    @property
+    def running(self) -> bool:
+        """Whether the job runs: no deployment, change or restart, and every task has its host."""
+        if self._down and any(self.workers[at].id in self._down for at in self._wiring.host):
+            return False
+        return self.time_s >= self._still_until_s
+
+    # Changes
+
+    def change(
+        self,
+        placement: Mapping[str, str],
+        *,
+        shares: Mapping[str, Float64s] | None = None,
+        still_s: float = 0.0,
+    ) -> bool:
+        """Move tasks, and give operators other instances; the job stands still meanwhile.
+
+        Args:
+            placement: the worker of every task there is afterwards.
+            shares: by operator whose instances change, the share of each new one, sum 1.
+            still_s: how long nothing is processed. The state of tasks that move is carried over
+                the slowest network that takes part, on top of this.
+
+        Returns:
+            Whether anything changed; if not, the job does not stand still.
+        """
+        new = {name: np.asarray(given, np.float64) for name, given in (shares or {}).items()}
+        for name, given in new.items():
+            if name not in self._shares:
+                raise ArgumentError(f"there is no operator {name!r}; there are {self._names}")
+            if not (len(given) and (given >= 0).all() and abs(given.sum() - 1) < 1e-6):
+                raise ArgumentError(f"the shares of {name!r} are {given}: they must sum to 1")
+        before, old = self.placement, self.shares
+        changed = {
+            name for name, given in new.items() if not np.array_equal(given, self._shares[name])
+        }
+        self._shares.update({name: new[name] for name in changed})
+        try:
+            self._place(placement)
+        except ArgumentError:
+            self._shares = old
+            raise
+        after = self.placement
+        if before == after and not changed:
+            return False
+        carried = 0.0
+        for name in self._names:
+            state = self.job.by_name[name].state_bytes
+            if name in changed:
+                carried += state * (1 - 1 / max(len(old[name]), len(self._shares[name])))
+            else:
+                moved = [
+                    before[task_id(name, at)] != after[task_id(name, at)]
+                    for at in range(len(old[name]))
+                ]
+                carried += state * float(self._shares[name][moved].sum())
+        self._carry_over(changed)
+        self._wiring = self._wire()
+        used = np.unique(self._wiring.host)
+        slowest = min(self.workers[at].bandwidth_bytes_per_s for at in used)
+        pause = still_s + carried / (slowest * len(used))
+        self._still_until_s = max(self._still_until_s, self.time_s + pause)
+        self.reconfigurations += 1
+        self._keep()
+        return True
+
+    def _carry_over(self, changed: set[str]) -> None:
+        """Deal what waits at operators that changed out to their new instances."""
+        parts: list[list[Float64s]] = [[], [], [], [], []]
+        rows = (self._queue, self._backlog, self._read, self._processed, self._dropped)
+        for at, name in enumerate(self._names):
+            here = self._wiring.span[name]
+            for part, row in zip(parts, rows, strict=True):
+                part.append(row[here])
+            if name in changed:
+                shares = self._shares[name]
+                for which in (0, 1):
+                    parts[which][-1] = rows[which][here].sum() * shares
+                # What was read is put down to the ended ones, but for what still waits.
+                waits = parts[0][-1]
+                self._ended[:, at] += [
+                    self._read[here].sum() - waits.sum(),
+                    self._processed[here].sum(),
+                    self._dropped[here].sum(),
+                ]
+                parts[2][-1] = waits.copy()
+                parts[3][-1] = np.zeros(len(shares))
+                parts[4][-1] = np.zeros(len(shares))
+        joined = [np.concatenate(part) for part in parts]
+        self._queue, self._backlog, self._read, self._processed, self._dropped = joined
+
+    # Failures
+
+    def _state(self) -> _State:
+        return _State(
+            self._queue.copy(),
+            self._backlog.copy(),
+            self._read.copy(),
+            self._processed.copy(),
+            self._dropped.copy(),
+        )
+
+    def _keep(self) -> None:
+        self._kept, self._kept_at_s = self._state(), self.time_s
+        self._kept_offered = self.offered
+
+    def _fail(self) -> None:
+        down = frozenset(
+            failure.worker
+            for failure in self.failures
+            if failure.from_s <= self.time_s < failure.until_s
+        )
+        gone = down - self._down
+        self._down = down
+        if gone & {self.workers[at].id for at in np.unique(self._wiring.host)}:
+            # Back to the checkpoint; what was offered since is read again.
+            since = self.offered - self._kept_offered
+            kept = self._kept
+            self._queue, self._read = kept.queue.copy(), kept.read.copy()
+            self._processed, self._dropped = kept.processed.copy(), kept.dropped.copy()
+            self._backlog = kept.backlog + since * self._wiring.dealt
+            self._still_until_s = max(self._still_until_s, self.time_s + self.physics.restart_s)
+            self.restarts += 1
+            self._keep()
+
+    # The clock
+
+    def step(self) -> None:
+        """Let one step pass."""
+        physics, step_s = self.physics, self.physics.step_s
+        self._fail()
+        if self.time_s == 0.0 or self.time_s - self._kept_at_s >= physics.checkpoint_s:
+            self._keep()
+        offered = self.rate(self.time_s + step_s / 2) * step_s
+        self.offered += offered
+        self._backlog += offered * self._wiring.dealt
+        alive = np.array([worker.id not in self._down for worker in self.workers])
+        wiring, source = self._wiring, self._wiring.source
+        processed = np.zeros(len(source))
+        if self.running:
+            waiting = np.where(source, self._backlog, self._queue)
+            processed = wiring.flow(waiting, self._queue, alive)
+        sent = processed * wiring.out
+        arriving = sent @ wiring.to
+        self._backlog = np.maximum(self._backlog - np.where(source, processed, 0.0), 0.0)
+        self._queue += np.where(source, 0.0, arriving - processed)
+        self._read += np.where(source, processed, arriving)
+        self._processed += processed
+        if physics.drops:
+            over = np.maximum(self._queue - wiring.room, 0.0)
+            self._queue -= over
+            self._dropped += over
+        np.maximum(self._queue, 0.0, out=self._queue)
+        self.time_s = round(self.time_s + step_s, 9)
+        self._record(processed, sent, alive)
+
+    def _record(self, processed: Float64s, sent: Float64s, alive: NDArray[np.bool_]) -> None:
+        step_s, trace, wiring = self.physics.step_s, self.trace, self._wiring
+        count = len(self._names)
+
+        def by_operator(values: Float64s) -> Float64s:
+            return np.bincount(wiring.op, weights=values, minlength=count).astype(np.float64)
+
+        work = processed * wiring.cost / step_s
+        busy = (wiring.by_worker(work) + self.physics.base_cpu_cores) / self._cores
+        used = (wiring.memory_mb(processed) + self.physics.base_memory_mb) / self._memory
+        self.worker_tuples += wiring.by_worker(processed)
+        self.busy_s += by_operator(work) * step_s
+        waiting = by_operator(np.where(wiring.source, self._backlog, self._queue))
+        # What waits, over what gets through: Little's law, operator by operator.
+        rates = np.maximum(by_operator(processed) / step_s, 1e-9)
+        trace.time_s.append(self.time_s)
+        trace.offered.append(self.offered)
+        trace.done.append(self.done)
+        trace.lost.append(self.lost)
+        trace.backlog.append(self.backlog)
+        trace.network_bytes.append(float(((sent * wiring.out_bytes)[:, None] * wiring.far).sum()))
+        trace.delay_s.append(float(np.where(waiting > 1e-6, waiting / rates, 0.0).sum()) + step_s)
+        trace.cpu.append(np.where(alive, np.minimum(busy, 1.0), 0.0))
+        trace.memory.append(np.where(alive, np.minimum(used, 1.0), 0.0))
+        trace.buffers.append(by_operator(self._queue) / by_operator(wiring.room))
+        trace.parallelism.append(np.array([len(self._shares[n]) for n in self._names], float))
+
+    def run(self, until_s: float) -> Trace:
+        """Let steps pass until a time."""
+        while self.time_s < until_s - 1e-9:
+            self.step()
+        return self.trace
+
+    def run_records(self, records: float, *, at_most_s: float = 3600.0) -> Trace:
+        """Let steps pass until that many records are done, or a time is over."""
+        while self.done < records * (1 - 1e-9) and self.time_s < at_most_s - 1e-9:
+            self.step()
+        return self.trace
+
+    # Counters, in records of the job
+
+    def operator_counts(self, name: str) -> tuple[float, float, float, float]:
+        """Records that an operator has read, processed, dropped, and that wait at it."""
+        at, here = self._names.index(name), self._wiring.span[name]
+        waits = 0.0 if name in self._sources else float(self._queue[here].sum())
+        return (
+            float(self._read[here].sum() + self._ended[0, at]),
+            float(self._processed[here].sum() + self._ended[1, at]),
+            float(self._dropped[here].sum() + self._ended[2, at]),
+            waits,
+        )
+
+    @property
+    def done(self) -> float:
+        """Records that have left the job, each counted as the record that came in."""
+        gains = sum(self.job.gains[name] for name in self.job.sinks)
+        return sum(self.operator_counts(name)[1] for name in self.job.sinks) / gains
+
+    @property
+    def lost(self) -> float:
+        """Records that full buffers dropped, anywhere, each as the part of a record it was."""
+        return sum(self.operator_counts(name)[2] / self.job.gains[name] for name in self._names)
+
+    @property
+    def backlog(self) -> float:
+        """Records that were offered and that no source has read."""
+        return float(self._backlog.sum())
+
+    def _check(self) -> None:
+        """Assert that no record is made or forgotten: offered, read, processed, waiting agree."""
+        offered = self.offered
+        read = sum(self.operator_counts(name)[0] for name in self._sources)
+        assert abs(offered - read - self.backlog) <= 1e-6 * max(offered, 1.0), "at the sources"
+        for one in self.job.operators:
+            got, processed, dropped, waits = self.operator_counts(one.name)
+            assert abs(got - processed - dropped - waits) <= 1e-6 * max(got, 1.0), one.name
+            sent = sum(
+                self.operator_counts(name)[1] * self.job.by_name[name].out for name in one.inputs
+            )
+            if one.inputs:
+                assert abs(sent - got) <= 1e-6 * max(got, 1.0), one.name
+        assert (self._queue >= 0).all()
+        assert self.physics.drops or (self._queue <= self._wiring.room * (1 + 1e-6)).all(), "room"

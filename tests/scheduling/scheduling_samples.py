@@ -1,0 +1,93 @@
+"""Clusters and jobs that the scheduling tests share: the papers', and random ones."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from scheduling import Edge, JobGraph, Resources, Snapshot, Task, Worker
+
+# Table 4: the machines; Table 3: the ranks of the 11 task managers.
+TIERS = {
+    "m": (Resources(4, 8 * 1024), 2.417e-3),
+    "l": (Resources(8, 12 * 1024), 4.861e-3),
+    "xl": (Resources(12, 16 * 1024), 7.778e-3),
+}
+RANKS = ("m3", "m2", "m4", "l1", "l3", "l4", "xl1", "l2", "xl4", "xl3", "xl2")
+
+
+def table_4(names: tuple[str, ...] = tuple(sorted(RANKS))) -> tuple[Worker, ...]:
+    """The 11 task managers, by name, 4 slots each."""
+    workers = []
+    for name in names:
+        capacity, price = TIERS[name[:-1]]
+        workers.append(Worker(name, capacity, 4, price_per_s=price, tier=name[:-1]))
+    return tuple(workers)
+
+
+def table_3() -> Snapshot:
+    """The cluster after ten million records, its costs per tuple in the order of Table 3."""
+    return Snapshot(
+        0.0,
+        table_4(),
+        tuples=dict.fromkeys(RANKS, 1e6),
+        cost={name: 0.1 + 0.01 * rank for rank, name in enumerate(RANKS)},
+    )
+
+
+def tasks(
+    count: int, operator: str = "map", *, cpu_cores: float = 0.5, memory_mb: float = 512
+) -> tuple[Task, ...]:
+    """Tasks that are alike."""
+    demand = Resources(cpu_cores, memory_mb)
+    return tuple(Task(f"{operator}-{i}", operator, i, demand) for i in range(count))
+
+
+@st.composite
+def clusters(draw: st.DrawFn, most: int = 8) -> Snapshot:
+    """Workers of a few sizes and prices, with or without history."""
+    workers = tuple(
+        Worker(
+            f"w{i}",
+            Resources(draw(st.sampled_from([2, 4, 8])), draw(st.sampled_from([2048, 4096, 16384]))),
+            draw(st.integers(0, 4)),
+            price_per_s=draw(st.sampled_from([0.0, 0.1, 0.25, 0.7])),
+            host=f"h{draw(st.integers(0, 3))}",
+            tier=draw(st.sampled_from(["", "a", "b"])),
+            delta=draw(st.sampled_from([0.8, 0.5, 1.0])),
+        )
+        for i in range(draw(st.integers(0, most)))
+    )
+    seen = [worker.id for worker in workers if draw(st.booleans())]
+    return Snapshot(
+        0.0,
+        workers,
+        tuples={name: draw(st.sampled_from([0, 10, 500])) for name in seen},
+        cost={name: draw(st.floats(0, 9)) for name in seen},
+        busyness={name: draw(st.floats(0, 1)) for name in seen},
+    )
+
+
+@st.composite
+def graphs(draw: st.DrawFn, most: int = 12) -> JobGraph:
+    """Tasks of up to three operators that fit the larger workers, and streams between them."""
+    every = tuple(
+        Task(
+            f"t{i}",
+            draw(st.sampled_from(["source", "join", "sink"])),
+            i,
+            Resources(
+                draw(st.sampled_from([0, 0.25, 0.5, 1, 2.5])),
+                draw(st.sampled_from([0, 256, 1000, 3000])),
+            ),
+            state_bytes=draw(st.sampled_from([0, 1e6])),
+            preferred=draw(st.sampled_from([(), ("h0",), ("w1", "h2"), ("elsewhere",)])),
+            input_bytes=draw(st.sampled_from([0, 1e9])),
+        )
+        for i in range(draw(st.integers(0, most)))
+    )
+    names = [task.id for task in every]
+    pairs = st.tuples(st.sampled_from(names), st.sampled_from(names)) if names else st.nothing()
+    edges = draw(st.lists(pairs, max_size=10)) if names else []
+    return JobGraph(
+        every, tuple(Edge(a, b, draw(st.sampled_from([0, 1.5, 100]))) for a, b in edges)
+    )

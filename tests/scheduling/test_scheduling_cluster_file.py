@@ -1,0 +1,174 @@
+"""Cluster files, price tables, and the command line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scheduling_samples import RANKS
+
+from scheduling import Price, Resources, Worker, errors, priced
+from scheduling.__main__ import main
+from scheduling.cluster_file import parse, read
+
+TABLE_4 = """
+prices:
+  - {pattern: "xl*", tier: xl, price_per_s: 0.007778, slots: 4, cpu_cores: 12, memory_mb: 16384}
+  - {pattern: "m*", tier: m, price_per_s: 0.002417, slots: 4, cpu_cores: 4, memory_mb: 8192}
+  - {pattern: "l*", tier: l, price_per_s: 0.004861, slots: 4, cpu_cores: 8, memory_mb: 12288}
+workers:
+WORKERS
+operators:
+  - {name: map, parallelism: 20, cpu_cores: 0.5, memory_mb: 512}
+"""
+
+
+@pytest.fixture
+def table_4(tmp_path: Path) -> str:
+    rows = [
+        f"  - {{id: {name}, tuples: 1000000, cost: {0.1 + rank / 100}}}"
+        for rank, name in enumerate(RANKS)
+    ]
+    file = tmp_path / "cluster.yaml"
+    file.write_text(TABLE_4.replace("WORKERS", "\n".join(sorted(rows))))
+    return str(file)
+
+
+def test_plan_prints_the_replay_of_table_3(
+    table_4: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", "--policy", "cetsa", "--seconds", "205", table_4]) == 0
+    told = capsys.readouterr().out
+    assert "map-0   m3      m     rank 1 of 11 by $ a tuple (1e-07)" in told
+    assert "cetsa: 20 tasks on 5 of 11 workers" in told
+    assert "rent 0.016973 $/s; for 205 s: rent 3.479" in told
+    assert "next best: gs-bfd, 0.016973 $/s (as much)" in told
+
+
+def test_explain_prints_ranks_and_the_cost_of_every_policy(
+    table_4: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", table_4]) == 0
+    told = capsys.readouterr().out
+    assert told.index("m3") < told.index("m2") < told.index("m4") < told.index("l1")
+    assert "round-robin           11       0         0.057807" in told
+    assert "random" in told
+
+
+def test_a_job_without_room_is_exit_status_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(
+        "workers: [{id: a, slots: 1, cpu_cores: 1, memory_mb: 100}]\n"
+        "operators: [{name: map, parallelism: 2}]\n"
+    )
+    assert main(["plan", str(file)]) == 1
+    assert "(none now)" in capsys.readouterr().out
+    assert main(["explain", str(file)]) == 0
+    assert "CETSA and LBA-CE are round robin" in capsys.readouterr().out
+
+
+def test_a_wrong_policy_or_file_is_exit_status_2(
+    table_4: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", "--policy", "cesta", table_4]) == 2
+    assert "Did you mean 'cetsa'?" in capsys.readouterr().err
+    assert main(["plan", str(tmp_path / "none.yaml")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_the_module_can_be_run(table_4: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "scheduling", "plan", table_4],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert "lba-ce: 20 tasks" in done.stdout
+
+
+WORKER = {"id": "a", "slots": 2, "cpu_cores": 4, "memory_mb": 4096}
+MAP = {"name": "map", "parallelism": 2, "cpu_cores": 1, "to": {"sink": 100}}
+SINK = {"name": "sink", "preferred": ["a"], "input_bytes": 10}
+
+
+def test_everything_in_a_file_is_read() -> None:
+    cluster = parse(
+        {
+            "delta": 0.5,
+            "workers": [
+                {**WORKER, "host": 7, "cpu": 0.5, "memory": 0.25, "busyness": 0.1, "tuples": 9},
+                {**WORKER, "id": "b", "delta": 0.9, "price_per_s": 3},
+            ],
+            "operators": [MAP, SINK],
+            "cost": {"price_per_byte": 0.5, "weights": [0.2, 0.3, 0.5]},
+        }
+    )
+    a, b = cluster.snapshot.workers
+    assert (a.host, a.delta, a.price_per_s, b.delta, b.price_per_s) == ("7", 0.5, 1.0, 0.9, 3)
+    assert cluster.snapshot.utilisation["a"].memory == 0.25
+    assert cluster.snapshot.tuples == {"a": 9}
+    assert cluster.snapshot.busyness == {"a": 0.1}
+    assert [edge.bytes_per_s for edge in cluster.graph.edges] == [50, 50]
+    assert cluster.graph.by_id["sink-0"].preferred == ("a",)
+    assert cluster.cost.weights == (0.2, 0.3, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([], "the file is []: give names with values"),
+        ({"workers": []}, "lacks 'operators'"),
+        ({"worker": [], "operators": []}, "no field 'worker'. Did you mean 'workers'?"),
+        ({"workers": "a", "operators": []}, "workers is 'a': give a list"),
+        ({"workers": [{"slots": 2}], "operators": []}, "workers[0] lacks 'id'"),
+        ({"workers": ["a"], "operators": []}, "'a' has 0 slots"),
+        ({"workers": [{**WORKER, "slots": 1.5}], "operators": []}, "slots is 1.5"),
+        ({"workers": [{**WORKER, "price_per_s": "1e-5"}], "operators": []}, "write 1.0e-5"),
+        ({"workers": [{**WORKER, "cpu": 2}], "operators": []}, "cpu=2"),
+        ({"workers": [WORKER, WORKER], "operators": []}, "'a' is there twice"),
+        ({"workers": [WORKER], "operators": [{"name": "x", "to": 3}]}, "to of operator 'x' is 3"),
+        ({"workers": [WORKER], "operators": [MAP]}, "sends to 'sink', which is no operator"),
+        ({"workers": [WORKER], "operators": [], "cost": {"weights": [1]}}, "weights=(1.0,)"),
+        (
+            {"workers": ["x"], "operators": [], "prices": [{"pattern": "m*", "price_per_s": 1}]},
+            "no row of the price table matches worker 'x'",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_an_error_that_says_why(content: object, message: str) -> None:
+    with pytest.raises(errors.ArgumentError) as caught:
+        parse(content)
+    assert message in str(caught.value)
+
+
+def test_an_error_in_a_file_names_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text("workers: [")
+    with pytest.raises(errors.ClusterFileError, match=r"cluster\.yaml: is no YAML"):
+        read(file)
+    file.write_text("workers: []")
+    with pytest.raises(errors.ClusterFileError, match=r"cluster\.yaml: the file lacks 'operators'"):
+        read(file)
+
+
+def test_without_a_table_every_worker_costs_the_same() -> None:
+    workers = tuple(Worker(name, Resources(1, 1), 1) for name in "ab")
+    assert priced(workers, []) == workers
+    assert {worker.price_per_s for worker in workers} == {1.0}
+
+
+def test_the_first_row_that_matches_counts_by_id_or_host() -> None:
+    worker = Worker("3", Resources(1, 1), 1, host="10.0.0.7", tier="old")
+    table = [Price("x*", 9), Price("10.0.*", 2, slots=5, capacity=Resources(2, 2)), Price("*", 1)]
+    found = priced([worker], table)[0]
+    assert (found.price_per_s, found.slots, found.tier) == (2, 5, "old")
+    assert found.capacity == Resources(2, 2)
+    with pytest.raises(errors.ArgumentError, match="pattern=''"):
+        Price("")
+    with pytest.raises(errors.ArgumentError, match="price_per_s=-1"):
+        Price("*", -1)

@@ -1,0 +1,243 @@
+"""The controller: first plan, repair, cooldown, hysteresis, landing, moves, resizes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import pytest
+from scheduling_samples import tasks
+
+from scheduling import (
+    CETSA,
+    Actuator,
+    Controller,
+    JobGraph,
+    Monitor,
+    Plan,
+    Receipt,
+    Resources,
+    RoundRobin,
+    Snapshot,
+    Static,
+    StStream,
+    Window,
+    Worker,
+    errors,
+)
+
+CHEAP = Worker("cheap", Resources(8, 8192), 4, price_per_s=1.0)
+DEAR = Worker("dear", Resources(8, 8192), 4, price_per_s=2.0)
+THIRD = Worker("third", Resources(8, 8192), 4, price_per_s=1.5)
+
+
+class Cluster:
+    """A cluster that does what it is told, unless told not to: monitor, actuator and clock."""
+
+    def __init__(self, *workers: Worker) -> None:
+        self.workers = workers
+        self.now = 0.0
+        self.at: dict[str, str] = {}
+        self.refuses: set[str] = set()
+        self.broken = False
+        self.usage: dict[str, Resources] = {}
+        self.seen: dict[str, Window] = {}
+        self.can = frozenset({"place", "move", "split", "resize"})
+        self.plans: list[Plan] = []
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self.now, self.workers, placement=dict(self.at), usage=dict(self.usage))
+
+    def windows(self) -> Mapping[str, Window]:
+        return dict(self.seen)
+
+    def capabilities(self) -> frozenset[str]:
+        return self.can
+
+    def apply(self, plan: Plan) -> Receipt:
+        if self.broken:
+            raise errors.ActuatorError("the driver is gone")
+        self.plans.append(plan)
+        there = {worker.id for worker in self.workers} - self.refuses
+        landed = {task: at for task, at in plan.placement.items() if at in there}
+        self.at = landed
+        return Receipt(plan.placement, landed)
+
+
+def graph_of(parallelism: Mapping[str, int]) -> JobGraph:
+    return JobGraph(tuple(one for name, n in parallelism.items() for one in tasks(n, name)))
+
+
+def controller(cluster: Cluster, **options: object) -> Controller:
+    policy = options.pop("policy", CETSA(by_price=True))
+    return Controller(
+        cluster,
+        policy,  # type: ignore[arg-type]
+        cluster,
+        graph_of,
+        {"join": 4},
+        clock=lambda: cluster.now,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def test_the_double_is_a_monitor_and_an_actuator() -> None:
+    assert isinstance(Cluster(), Monitor)
+    assert isinstance(Cluster(), Actuator)
+
+
+def test_the_first_step_places_and_the_next_rests() -> None:
+    cluster = Cluster(DEAR, CHEAP)
+    loop = controller(cluster)
+    first = loop.step()
+    assert (first.action, first.reason) == ("place", "the first plan")
+    assert set(cluster.at.values()) == {"cheap"}
+    cluster.now = 30
+    assert loop.step().reason == "cooldown, 30 s left"
+    cluster.now = 61
+    assert loop.step().reason == "nothing to gain"
+    assert len(cluster.plans) == 1
+    assert [one.action for one in loop.decisions] == ["place", "none", "none"]
+
+
+def test_a_cheaper_plan_is_taken_only_if_it_is_clearly_cheaper() -> None:
+    cluster = Cluster(DEAR)
+    loop = controller(cluster, hysteresis=0.1, cooldown_s=10)
+    loop.step()
+    cluster.workers = (DEAR, dataclasses.replace(CHEAP, price_per_s=1.9))
+    cluster.now = 20
+    assert loop.step().action == "none"
+    cluster.workers = (DEAR, CHEAP)
+    cluster.now = 30
+    decision = loop.step()
+    assert (decision.action, decision.reason) == ("place", "1 instead of 2 $/s")
+
+
+def test_a_worker_that_is_gone_is_repaired_without_waiting() -> None:
+    cluster = Cluster(DEAR, CHEAP)
+    loop = controller(cluster)
+    loop.step()
+    cluster.workers = (DEAR,)
+    cluster.now = 1
+    decision = loop.step()
+    assert (decision.action, decision.reason) == ("repair", "gone: cheap")
+    assert set(cluster.at.values()) == {"dear"}
+
+
+def test_what_did_not_land_is_seen_and_not_asked_for_again_for_a_while() -> None:
+    cluster = Cluster(DEAR, CHEAP)
+    cluster.refuses = {"cheap"}
+    loop = controller(cluster, cooldown_s=10, forget_s=100)
+    first = loop.step()
+    assert first.receipt is not None
+    assert first.receipt.landing_share == 0
+    assert loop.plan is not None
+    assert len(loop.plan.unplaced) == 4
+    assert loop.failed == {(f"join-{i}", "cheap") for i in range(4)}
+    cluster.now = 11
+    second = loop.step()
+    assert (second.action, second.reason) == ("place", "4 more fit")
+    assert set(cluster.at.values()) == {"dear"}
+    assert "did not land on cheap" in cluster.plans[-1].assignments[0].reason
+    # Forgotten after 100 s, and cheaper: it is tried again.
+    cluster.refuses = set()
+    cluster.now = 111
+    assert loop.step().reason == "1 instead of 2 $/s"
+
+
+def test_what_cannot_go_elsewhere_is_asked_for_again() -> None:
+    cluster = Cluster(CHEAP)
+    cluster.refuses = {"cheap"}
+    loop = controller(cluster, cooldown_s=10)
+    loop.step()
+    cluster.refuses = set()
+    cluster.now = 20
+    assert loop.step().action == "place"
+    assert set(cluster.at.values()) == {"cheap"}
+
+
+def test_an_error_of_the_actuator_is_a_decision_and_is_followed_by_a_cooldown() -> None:
+    cluster = Cluster(CHEAP)
+    loop = controller(cluster, cooldown_s=10)
+    cluster.broken = True
+    decision = loop.step()
+    assert decision.action == "failed"
+    assert "the driver is gone" in decision.reason
+    assert loop.plan is None
+
+
+def test_a_resize_places_the_new_number_of_instances() -> None:
+    cluster = Cluster(CHEAP, DEAR)
+    loop = controller(cluster, scaler=Static({"join": 6}), cooldown_s=10)
+    loop.step()
+    cluster.seen = {"join": Window(10, 1, 1, 0.1, 4)}
+    cluster.now = 5
+    assert loop.step().action == "none"
+    cluster.now = 15
+    decision = loop.step()
+    assert (decision.action, decision.reason) == ("resize", "join from 4 to 6")
+    assert loop.parallelism == {"join": 6}
+    assert len(cluster.at) == 6
+
+
+def skewed() -> Cluster:
+    cluster = Cluster(CHEAP, DEAR)
+    cluster.usage = {"join-0": Resources(4, 512), "join-2": Resources(3, 512)}
+    return cluster
+
+
+def test_skew_is_evened_out_by_moves_that_have_room() -> None:
+    cluster = skewed()
+    loop = controller(cluster, policy=RoundRobin(), rebalancer=StStream(split=False), cooldown_s=10)
+    loop.step()
+    assert cluster.at == {
+        "join-0": "cheap",
+        "join-1": "dear",
+        "join-2": "cheap",
+        "join-3": "dear",
+    }
+    cluster.now = 20
+    decision = loop.step()
+    assert decision.action == "move"
+    assert decision.plan is not None
+    assert [(one.task, one.target) for one in decision.plan.moves] == [("join-2", "dear")]
+    assert cluster.at["join-2"] == "dear"
+
+
+def test_moves_that_the_actuator_cannot_make_are_not_asked_for() -> None:
+    cluster = skewed()
+    cluster.can = frozenset({"place"})
+    loop = controller(cluster, policy=RoundRobin(), rebalancer=StStream(), cooldown_s=0)
+    loop.step()
+    cluster.now = 1
+    assert loop.step().reason == "nothing to gain"
+    cluster.can = frozenset({"place", "move"})
+    cluster.now = 2
+    # The one move would be a split.
+    assert loop.step().reason == "nothing to gain"
+    cluster.can = frozenset({"place", "move", "split"})
+    cluster.now = 3
+    assert loop.step().action == "move"
+
+
+def test_a_worker_that_comes_makes_room_for_what_was_left_out() -> None:
+    cluster = Cluster(dataclasses.replace(CHEAP, slots=3))
+    loop = controller(cluster, cooldown_s=10)
+    assert loop.step().plan.unplaced  # type: ignore[union-attr]
+    cluster.workers = (*cluster.workers, THIRD)
+    cluster.now = 11
+    assert loop.step().reason == "1 more fit"
+    assert len(cluster.at) == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cooldown_s": -1}, "cooldown_s=-1"),
+        ({"forget_s": -1}, "forget_s=-1"),
+        ({"hysteresis": 1}, "hysteresis=1"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(errors.ArgumentError, match=message):
+        controller(Cluster(), **options)

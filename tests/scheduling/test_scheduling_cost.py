@@ -1,0 +1,178 @@
+"""Rent, network, scheduling; cost per tuple, busyness, fitness, load, S."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scheduling_samples import clusters, graphs, table_3, tasks
+
+from scheduling import (
+    CostModel,
+    Edge,
+    JobGraph,
+    Plan,
+    Random,
+    Resources,
+    Snapshot,
+    Utilisation,
+    Worker,
+    busyness,
+    errors,
+)
+from scheduling.errors import InfeasibleError
+from scheduling.load import (
+    EPSILON,
+    average_fitness,
+    cost_evaluation,
+    deviation,
+    fitness,
+    load,
+    loads,
+    planned_loads,
+    skew,
+)
+
+TWO = (
+    Worker("a", Resources(4, 4096), 4, price_per_s=0.25, tier="s"),
+    Worker("b", Resources(8, 8192), 4, price_per_s=0.5, tier="l"),
+)
+GRAPH = JobGraph(tasks(3), (Edge("map-0", "map-1", 10), Edge("map-1", "map-2", 100)))
+APART = {"map-0": "a", "map-1": "b", "map-2": "b"}
+
+
+def test_rent_is_paid_once_for_each_worker_in_use() -> None:
+    snapshot = Snapshot(0, TWO)
+    assert CostModel().rc(APART, snapshot, 10) == 7.5
+    assert CostModel().rc({"map-0": "a"}, snapshot, 10) == 2.5
+    assert CostModel().rc({}, snapshot, 10) == 0
+
+
+def test_each_stream_between_hosts_is_paid_once() -> None:
+    cost = CostModel(price_per_byte=0.5)
+    assert cost.cc(APART, GRAPH, Snapshot(0, TWO), 2) == 10
+    together = tuple(dataclasses.replace(worker, host="h") for worker in TWO)
+    assert cost.cc(APART, GRAPH, Snapshot(0, together), 2) == 0
+    far = CostModel(price_per_byte=0.5, distance={("b", "a"): 3})
+    assert far.cc(APART, GRAPH, Snapshot(0, TWO), 2) == 30
+    assert cost.crossing_bytes_per_s(APART, GRAPH, Snapshot(0, TWO)) == 10
+
+
+def test_the_weighted_cost_is_the_weighted_sum() -> None:
+    cost = CostModel(weights=(0.5, 0.3, 0.2), price_per_byte=0.5)
+    plan = dataclasses.replace(Random().plan(GRAPH, Snapshot(0, TWO)), scheduling_time_s=4.0)
+    costs = cost.costs(plan, GRAPH, Snapshot(0, TWO), 10)
+    assert costs.wec == pytest.approx(0.5 * costs.rc + 0.3 * costs.cc + 0.2 * costs.sc)
+    assert costs.sc == pytest.approx(0.4 * costs.rc)
+    assert costs.wec == cost.wec(plan, GRAPH, Snapshot(0, TWO), 10)
+    assert costs.total == costs.rc + costs.cc + costs.sc
+
+
+@pytest.mark.parametrize("weights", [(1, 1, 1), (0.5, 0.5), (-0.5, 1, 0.5)])
+def test_weights_that_do_not_sum_to_one_are_refused(weights: tuple[float, float, float]) -> None:
+    with pytest.raises(errors.ArgumentError, match="weights="):
+        CostModel(weights=weights)
+
+
+@given(graphs(), clusters(), st.integers(0, 5))
+def test_costs_are_those_of_a_loop(graph: JobGraph, snapshot: Snapshot, seed: int) -> None:
+    try:
+        plan = Random(seed).plan(graph, snapshot)
+    except InfeasibleError:
+        return
+    rent = sum(
+        worker.price_per_s
+        for worker in snapshot.workers
+        if any(one.worker == worker.id for one in plan.assignments)
+    )
+    network = 0.0
+    for edge in graph.edges:
+        ends = [one for one in plan.assignments if one.task in (edge.source, edge.target)]
+        if len({snapshot.by_id[one.worker].host for one in ends}) == 2:
+            network += edge.bytes_per_s
+    cost = CostModel(price_per_byte=2.0)
+    assert cost.rc(plan, snapshot, 3) == pytest.approx(3 * rent)
+    assert cost.cc(plan, graph, snapshot, 3) == pytest.approx(6 * network)
+    assert plan.score == pytest.approx(rent)
+
+
+def test_cost_per_tuple_of_a_new_worker_is_that_of_its_tier_or_its_price() -> None:
+    new = (
+        dataclasses.replace(TWO[0], id="a2"),
+        dataclasses.replace(TWO[0], id="x", tier="", price_per_s=1.0),
+    )
+    snapshot = Snapshot(0, (*TWO, *new), tuples={"a": 100, "b": 100}, cost={"a": 1.0, "b": 4.0})
+    found = cost_evaluation(snapshot)
+    assert found["a2"] == found["a"] == 0.01
+    # $ a tuple for the price of a core: 0.16 and 0.64 on the two that are known.
+    assert found["x"] == pytest.approx(0.4 * 0.25)
+    assert cost_evaluation(Snapshot(0, TWO)) == {}
+
+
+def test_a_worker_that_is_always_full_is_busy() -> None:
+    found = busyness({"full": [[1.0, 1.0], [1.0]], "idle": [[0.1, 0.2], [0.0]]})
+    assert found == {"full": 1.0, "idle": 0.0}
+    assert busyness({"a": [[1.0]], "b": [[1.0]]}) == {"a": 1.0, "b": 1.0}
+    assert busyness({"a": [[0.2]], "b": [[0.2]]}) == {"a": 0.0, "b": 0.0}
+    assert busyness({"a": []}) == {"a": 0.0}
+
+
+@given(st.dictionaries(st.text(max_size=2), st.lists(st.lists(st.floats(0, 1), max_size=4))))
+def test_busyness_is_a_share(periods: dict[str, list[list[float]]]) -> None:
+    found = busyness(periods)
+    assert found.keys() == periods.keys()
+    assert all(0 <= value <= 1 for value in found.values())
+
+
+def test_fitness_is_one_over_cost_and_busyness() -> None:
+    snapshot = Snapshot(
+        0,
+        TWO,
+        utilisation={"b": Utilisation(0.8)},
+        tuples={"a": 10, "b": 10},
+        cost={"a": 1.0, "b": 2.0},
+        busyness={"a": 0.0},
+    )
+    found = fitness(snapshot)
+    assert found == {"a": pytest.approx(1 / (0.1 * EPSILON)), "b": pytest.approx(1 / (0.2 * 0.8))}
+    assert average_fitness(found.values()) == pytest.approx(sum(found.values()) / 2)
+    free = dataclasses.replace(snapshot, cost={"a": 0.0, "b": 2.0})
+    assert fitness(free)["a"] == math.inf
+    assert average_fitness(fitness(free).values()) == pytest.approx(1 / (0.2 * 0.8))
+    assert average_fitness([]) == 0
+
+
+def test_load_weighs_cpu_four_times_memory() -> None:
+    assert load(Utilisation(0.5, 0.25)) == pytest.approx(0.45)
+    snapshot = Snapshot(0, TWO, utilisation={"a": Utilisation(0.5, 0.25)})
+    assert loads(snapshot) == {"a": pytest.approx(0.45)}
+    with pytest.raises(errors.ArgumentError, match="cpu_weight=2"):
+        load(Utilisation(0.5), cpu_weight=2)
+
+
+def test_planned_loads_are_the_demands_over_the_capacity() -> None:
+    found = planned_loads({"map-0": "a"}, GRAPH, Snapshot(0, TWO))
+    assert found == {"a": pytest.approx(0.8 / 8 + 0.2 / 8), "b": 0.0}
+    measured = Snapshot(0, TWO, usage={"map-0": Resources(2, 0)})
+    assert planned_loads({"map-0": "a"}, GRAPH, measured, every=False) == {"a": pytest.approx(0.4)}
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=9))
+def test_deviation_and_skew_are_zero_and_one_for_even_loads(values: list[float]) -> None:
+    assert deviation(values) >= 0
+    assert deviation([values[0]] * 3) == pytest.approx(0, abs=1e-12)
+    assert skew([max(values[0], 0.1)] * 3) == pytest.approx(1)
+    assert skew(values) >= 1 - 1e-12
+
+
+def test_deviation_divides_by_the_number_of_workers() -> None:
+    assert deviation([0.0, 1.0]) == 0.5
+    assert deviation([]) == 0
+    assert skew([]) == skew([0.0]) == 1
+
+
+def test_an_empty_plan_costs_nothing() -> None:
+    assert CostModel().costs(Plan(()), JobGraph(()), table_3(), 9).total == 0

@@ -1,0 +1,329 @@
+"""Every policy keeps the contract; each does what its module says."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scheduling_samples import clusters, graphs, table_3, table_4, tasks
+
+from scheduling import (
+    CETSA,
+    GSBFD,
+    LBACE,
+    POLICIES,
+    CostModel,
+    DataLocality,
+    DataNode,
+    Edge,
+    Exact,
+    FirstFit,
+    JobGraph,
+    LocalSearch,
+    Policy,
+    Random,
+    ResourceAware,
+    Resources,
+    RoundRobin,
+    Snapshot,
+    Spread,
+    Sticky,
+    Task,
+    Timed,
+    Worker,
+    errors,
+    policy,
+)
+from scheduling.load import deviation, planned_loads
+from scheduling.policies.lba_ce import split_at_mean
+
+EVERY = [
+    *(policy(name) for name in POLICIES if name != "exact"),
+    CETSA(together=False, by_price=True),
+    LBACE(spread="turns"),
+    LBACE(spread="literal"),
+    GSBFD(jobs="graph"),
+    GSBFD(jobs="task", theta=0.0),
+    LocalSearch(FirstFit(), CostModel(price_per_byte=0.01), tries=20),
+]
+
+
+def infeasible(graph: JobGraph, snapshot: Snapshot) -> bool:
+    return bool(snapshot.workers) and any(
+        not any(task.demand.within(worker.usable) for worker in snapshot.workers)
+        for task in graph.tasks
+    )
+
+
+@pytest.mark.parametrize("one", EVERY, ids=repr)
+@settings(max_examples=40)
+@given(graph=graphs(), snapshot=clusters())
+@example(graph=JobGraph(()), snapshot=Snapshot(0, ()))
+@example(graph=JobGraph(tasks(2)), snapshot=Snapshot(0, ()))
+def test_a_plan_keeps_capacity_delta_and_slots_and_forgets_no_task(
+    one: Policy, graph: JobGraph, snapshot: Snapshot
+) -> None:
+    if infeasible(graph, snapshot):
+        with pytest.raises(errors.InfeasibleError):
+            one.plan(graph, snapshot)
+        return
+    plan = one.plan(graph, snapshot)
+    plan._check(graph, snapshot)
+    assert plan.policy == one.name
+    assert one.plan(graph, snapshot) == plan
+    # A task without room now has no room in what is left, unless its whole job is left out.
+    if isinstance(one, GSBFD):
+        return
+    for left in plan.unplaced:
+        task = graph.by_id[left.task]
+        for worker in snapshot.workers:
+            there = plan.by_worker.get(worker.id, ())
+            total = task.demand
+            for other in there:
+                total += graph.by_id[other].demand
+            assert len(there) == worker.slots or not total.within(worker.usable * (1 - 1e-8))
+
+
+@pytest.mark.parametrize("one", [*EVERY, Exact()], ids=repr)
+def test_a_policy_can_be_pickled_and_is_one(one: Policy) -> None:
+    assert isinstance(one, Policy)
+    assert pickle.loads(pickle.dumps(one)) == one
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_task_that_can_never_fit_is_an_error_that_names_it(name: str) -> None:
+    job = JobGraph((*tasks(2), Task("big", "join", 0, Resources(9.7, 100))))
+    with pytest.raises(errors.InfeasibleError) as caught:
+        policy(name).plan(job, table_3())
+    message = str(caught.value)
+    assert "'big' needs 9.7 cores, 100 MB" in message
+    assert "'xl1', has 12 cores, 16384 MB, of which 80% (delta)" in message
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_task_without_room_now_is_listed_and_is_no_error(name: str) -> None:
+    few = Snapshot(0, table_4(("m2", "m3")))
+    plan = policy(name).plan(JobGraph(tasks(11, cpu_cores=0.1)), few)
+    plan._check(JobGraph(tasks(11, cpu_cores=0.1)), few)
+    if name == "gs-bfd":
+        assert len(plan.unplaced) == 11
+        assert "3 of the 11 tasks of its job have no room: all or nothing" in str(plan.unplaced)
+    else:
+        assert len(plan.unplaced) == 3
+        assert plan.unplaced[0].reason == "all 8 slots are taken"
+
+
+def test_an_unknown_policy_or_option_is_refused() -> None:
+    with pytest.raises(errors.ArgumentError, match=r"no policy 'cesta'\. Did you mean 'cetsa'"):
+        policy("cesta")
+    with pytest.raises(errors.ArgumentError, match="seeds"):
+        policy("random", seeds=3)
+
+
+def test_a_timed_policy_says_how_long_it_took() -> None:
+    ticks = iter([5.0, 5.25])
+    timed = Timed(CETSA(), lambda: next(ticks))
+    assert timed.plan(JobGraph(tasks(2)), table_3()).scheduling_time_s == 0.25
+    assert timed.name == "cetsa"
+
+
+def test_random_draws_by_seed() -> None:
+    plans = {
+        tuple(Random(seed).plan(JobGraph(tasks(5)), table_3()).placement.items())
+        for seed in range(9)
+    }
+    assert len(plans) == 9
+
+
+@pytest.mark.parametrize("one", [CETSA(), LBACE()], ids=repr)
+def test_without_runtime_information_it_is_round_robin(one: Policy) -> None:
+    nothing = dataclasses.replace(table_3(), tuples={})
+    job = JobGraph(tasks(20))
+    assert one.plan(job, nothing).placement == RoundRobin().plan(job, nothing).placement
+
+
+def test_round_robin_goes_on_where_the_last_operator_ended_unless_it_restarts() -> None:
+    job = JobGraph((*tasks(2, "a"), *tasks(2, "b")))
+    workers = Snapshot(0, table_4(("m2", "m3", "m4")))
+    assert list(RoundRobin().plan(job, workers).placement.values()) == ["m2", "m3", "m4", "m2"]
+    restarted = RoundRobin(restart=True).plan(job, workers)
+    assert list(restarted.placement.values()) == ["m2", "m3", "m2", "m3"]
+
+
+def test_cetsa_puts_tasks_that_talk_onto_one_worker() -> None:
+    # Two groups of four that talk among themselves, submitted in turns.
+    edges = tuple(Edge(f"map-{i}", f"map-{i + 2}", 1e6) for i in range(6))
+    job = JobGraph(tasks(8), edges)
+    workers = dataclasses.replace(table_3(), workers=table_4(("m2", "m3")))
+    cost = CostModel(price_per_byte=1)
+    assert cost.network_per_s(CETSA().plan(job, workers), job, workers) == 0
+    assert cost.network_per_s(CETSA(together=False).plan(job, workers), job, workers) > 0
+
+
+def test_cetsa_takes_the_next_worker_when_resources_run_out_before_slots() -> None:
+    job = JobGraph(tasks(6, cpu_cores=1.5))
+    plan = CETSA().plan(job, table_3())
+    assert {worker: len(there) for worker, there in plan.by_worker.items()} == {
+        "m3": 2,
+        "m2": 2,
+        "m4": 2,
+    }
+
+
+def with_fitness(busy: dict[str, float]) -> Snapshot:
+    return dataclasses.replace(table_3(), cost=dict.fromkeys(table_3().cost, 1.0), busyness=busy)
+
+
+def test_lba_ce_splits_the_workers_at_the_mean_fitness() -> None:
+    busy = {worker.id: 0.1 if worker.tier == "xl" else 0.9 for worker in table_4()}
+    high, low = split_at_mean(with_fitness(busy))
+    assert set(high) == {"xl1", "xl2", "xl3", "xl4"}
+    assert len(high) + len(low) == 11
+
+
+@pytest.mark.parametrize("spread", ["least-loaded", "turns"])
+def test_lba_ce_spreads_tasks_over_the_high_list_only(spread: str) -> None:
+    busy = {worker.id: 0.1 if worker.tier == "xl" else 0.9 for worker in table_4()}
+    plan = policy("lba-ce", spread=spread).plan(JobGraph(tasks(8)), with_fitness(busy))
+    assert {worker: len(there) for worker, there in plan.by_worker.items()} == dict.fromkeys(
+        ("xl1", "xl2", "xl3", "xl4"), 2
+    )
+
+
+def test_lba_ce_to_the_letter_fills_the_fittest_first() -> None:
+    busy = {worker.id: 0.1 if worker.tier == "xl" else 0.9 for worker in table_4()}
+    plan = LBACE(spread="literal").plan(JobGraph(tasks(8)), with_fitness(busy))
+    assert [len(there) for there in plan.by_worker.values()] == [4, 4]
+
+
+@pytest.mark.parametrize("spread", ["least-loaded", "turns", "literal"])
+def test_lba_ce_adds_the_fittest_of_the_low_list_when_the_high_one_is_full(spread: str) -> None:
+    busy = {worker.id: 0.9 for worker in table_4()} | {"xl1": 0.1, "l3": 0.5}
+    plan = policy("lba-ce", spread=spread).plan(JobGraph(tasks(7)), with_fitness(busy))
+    assert {worker: len(there) for worker, there in plan.by_worker.items()} == {"xl1": 4, "l3": 3}
+
+
+@settings(max_examples=30)
+@given(st.lists(st.floats(0.05, 1), min_size=11, max_size=11), st.integers(4, 30))
+def test_lba_ce_is_more_even_than_its_letter(busy: list[float], count: int) -> None:
+    names = [worker.id for worker in table_4()]
+    snapshot = with_fitness(dict(zip(names, busy, strict=True)))
+    job = JobGraph(tasks(count))
+
+    def uneven(one: Policy) -> float:
+        return deviation(planned_loads(one.plan(job, snapshot).placement, job, snapshot).values())
+
+    assert uneven(LBACE()) <= uneven(LBACE(spread="literal")) + 1e-9
+
+
+def test_data_locality_counts_latency_bandwidth_and_size() -> None:
+    workers = (
+        Worker("near", Resources(8, 8192), 1, host="data"),
+        Worker("fast", Resources(8, 8192), 1, bandwidth_bytes_per_s=1e9, latency_s=0.5),
+        Worker("slow", Resources(8, 8192), 9, bandwidth_bytes_per_s=1e6, latency_s=0.001),
+    )
+    snapshot = Snapshot(0, workers)
+    here = Task("t0", "scan", 0, Resources(1, 1), preferred=("data",), input_bytes=1e8)
+    one = DataLocality()
+    assert one.transfer_s(here, workers[0], snapshot) == 0
+    # The data's host has 125 MB/s and 1 ms.
+    assert one.transfer_s(here, workers[1], snapshot) == pytest.approx(0.501 + 0.8)
+    assert one.transfer_s(here, workers[2], snapshot) == pytest.approx(0.002 + 100)
+    small = dataclasses.replace(here, id="t1", input_bytes=1e3)
+    assert one.transfer_s(small, workers[2], snapshot) < one.transfer_s(small, workers[1], snapshot)
+    other = dataclasses.replace(here, preferred=("store",))
+    store = DataLocality([DataNode("store", 1e8, 0.25)])
+    assert store.transfer_s(other, workers[1], snapshot) == pytest.approx(0.75 + 1)
+
+    big = tuple(dataclasses.replace(here, id=f"big{i}", index=i) for i in range(3))
+    plan = one.plan(JobGraph(big), snapshot)
+    assert plan.placement == {"big0": "near", "big1": "fast", "big2": "slow"}
+    assert "2 nearer ones have no room" in plan.assignments[2].reason
+
+
+def test_resource_aware_keeps_neighbours_on_the_worker_before() -> None:
+    plan = ResourceAware().plan(JobGraph(tasks(4)), Snapshot(0, table_4(("m2", "m3", "m4"))))
+    assert len(plan.by_worker) == 1
+    apart = ResourceAware(network_weight=0, cpu_weight=1).plan(
+        JobGraph(tasks(1)), Snapshot(0, table_4(("xl1", "m2")))
+    )
+    assert apart.placement == {"map-0": "m2"}
+
+
+def test_spread_gives_more_to_larger_workers() -> None:
+    snapshot = Snapshot(0, (Worker("s", Resources(2, 2048), 9), Worker("l", Resources(8, 8192), 9)))
+    plan = Spread().plan(JobGraph(tasks(5, memory_mb=512)), snapshot)
+    assert {worker: len(there) for worker, there in plan.by_worker.items()} == {"s": 1, "l": 4}
+
+
+def test_sticky_moves_few_tasks_when_a_worker_goes() -> None:
+    job = JobGraph(tasks(200, cpu_cores=0.01, memory_mb=1))
+    workers = tuple(Worker(f"w{i}", Resources(8, 8192), 50) for i in range(10))
+    before = Sticky().plan(job, Snapshot(0, workers)).placement
+    after = Sticky().plan(job, Snapshot(0, workers[1:])).placement
+    moved = sum(after[task] != at for task, at in before.items() if at != "w0")
+    assert moved < 30
+    counts = [list(before.values()).count(worker.id) for worker in workers]
+    assert max(counts) <= 25  # 1.25 times the mean
+
+
+def test_gs_bfd_fills_the_worker_with_the_least_free_with_the_largest_job_first() -> None:
+    workers = (
+        Worker("large", Resources(10, 10 * 1024), 9, delta=1.0),
+        Worker("small", Resources(4, 4 * 1024), 9, delta=1.0),
+    )
+    light = tasks(2, "light", cpu_cores=1, memory_mb=1024)
+    heavy = tasks(3, "heavy", cpu_cores=2, memory_mb=1024)
+    plan = GSBFD().plan(JobGraph((*light, *heavy)), Snapshot(0, workers))
+    # heavy: 1.75 each, two fill small's cores; light: small has no core left.
+    assert plan.placement == {
+        "heavy-0": "small",
+        "heavy-1": "small",
+        "heavy-2": "large",
+        "light-0": "large",
+        "light-1": "large",
+    }
+    assert [one.task for one in plan.assignments][:3] == ["heavy-0", "heavy-1", "heavy-2"]
+
+
+def test_gs_bfd_sorts_the_workers_anew_for_every_job() -> None:
+    # After a, w1 has less free than w0 and is filled first by b.
+    workers = (
+        Worker("w0", Resources(6, 8 * 1024), 9, delta=1.0),
+        Worker("w1", Resources(5, 9 * 1024), 9, delta=1.0),
+    )
+    a = tasks(1, "a", cpu_cores=3, memory_mb=4 * 1024)
+    b = tasks(1, "b", cpu_cores=1, memory_mb=1024)
+    plan = GSBFD().plan(JobGraph((*b, *a)), Snapshot(0, workers))
+    # Free before: 6.5 and 6.0, so a goes to w1, which is then at 2.75.
+    assert plan.placement == {"a-0": "w1", "b-0": "w1"}
+
+
+def test_gs_bfd_rolls_a_job_back_and_places_the_next() -> None:
+    workers = (Worker("w", Resources(4, 4 * 1024), 9, delta=1.0),)
+    big = tasks(3, "big", cpu_cores=2, memory_mb=512)
+    small = tasks(4, "small", cpu_cores=1, memory_mb=512)
+    plan = GSBFD().plan(JobGraph((*big, *small)), Snapshot(0, workers))
+    assert sorted(plan.placement) == ["small-0", "small-1", "small-2", "small-3"]
+    assert {one.task for one in plan.unplaced} == {"big-0", "big-1", "big-2"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: GSBFD(theta=2), "theta=2"),
+        (lambda: GSBFD(jobs="all"), "jobs='all'"),  # type: ignore[arg-type]
+        (lambda: LBACE(spread="even"), "spread='even'"),  # type: ignore[arg-type]
+        (lambda: Sticky(balance=0.5), "balance=0.5"),
+        (lambda: Sticky(points=0), "points=0"),
+        (lambda: ResourceAware(cpu_weight=-1), "cpu_weight=-1"),
+        (lambda: LocalSearch(tries=-1), "tries=-1"),
+        (lambda: Exact(max_steps=0), "max_steps=0"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_refused(wrong: object, message: str) -> None:
+    with pytest.raises(errors.ArgumentError, match=message):
+        wrong()  # type: ignore[operator]

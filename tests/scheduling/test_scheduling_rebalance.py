@@ -1,0 +1,180 @@
+"""St-Stream: thresholds, moves, splits, and the skewed cluster of the paper."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scheduling_samples import tasks
+
+from scheduling import JobGraph, Rebalancer, Resources, Snapshot, StStream, Worker, errors
+from scheduling.rebalance import moved, node_loads, sizes
+
+# Fig. 12 gives S1, S2 and S7; the others are chosen.
+PAPER = {"S1": 11.25, "S2": 21.2, "S3": 45.0, "S4": 50.0, "S5": 52.0, "S6": 68.0, "S7": 88.5}
+EQUAL = dict.fromkeys(PAPER, 1.0)
+
+
+def units(loads: dict[str, float], tasks_each: int = 8) -> dict[str, dict[str, float]]:
+    """Each node's load in tasks that are alike."""
+    return {
+        node: {f"{node}-{i}": percent / 100 / tasks_each for i in range(tasks_each)}
+        for node, percent in loads.items()
+    }
+
+
+@pytest.mark.parametrize("split", [True, False])
+def test_the_skewed_cluster_of_the_paper_is_even_after_two_clocks(split: bool) -> None:
+    stream = StStream(split=split)
+    now = units(PAPER)
+    for _ in range(2):
+        moves = stream.clock(now, EQUAL)
+        assert all(move.gain > 0 for move in moves)
+        now = moved(now, moves, EQUAL)
+    loads = node_loads(now, EQUAL)
+    high = stream.thresholds(now, EQUAL).high
+    assert min(loads.values()) >= 0.30
+    assert max(loads.values()) <= high
+    assert max(loads.values()) - min(loads.values()) <= 0.214
+    assert math.fsum(loads.values()) == pytest.approx(sum(PAPER.values()) / 100)
+    assert stream.clock(now, EQUAL) == []
+
+
+@given(
+    st.lists(st.floats(0, 100), min_size=2, max_size=9),
+    st.integers(1, 6),
+    st.sampled_from([0.1, 0.2, 0.3, 0.5]),
+)
+def test_with_splits_every_node_is_within_the_thresholds_after_two_clocks(
+    percents: list[float], tasks_each: int, theta: float
+) -> None:
+    loads = {f"n{i}": percent for i, percent in enumerate(percents)}
+    size = dict.fromkeys(loads, 1.0)
+    stream = StStream(theta=theta)
+    now = units(loads, tasks_each)
+    total = math.fsum(node_loads(now, size).values())
+    for _ in range(2):
+        now = moved(now, stream.clock(now, size), size)
+    after = node_loads(now, size)
+    aim = stream.thresholds(now, size)
+    assert all(aim.low - 1e-6 <= load <= aim.high + 1e-6 for load in after.values())
+    assert math.fsum(after.values()) == pytest.approx(total)
+
+
+@given(
+    st.lists(st.lists(st.floats(0.001, 0.5), max_size=5), min_size=1, max_size=6),
+    st.data(),
+    st.booleans(),
+)
+def test_every_move_shrinks_the_gap_and_keeps_giver_and_taker_within_bounds(
+    rows: list[list[float]], data: st.DataObject, split: bool
+) -> None:
+    now = {f"n{i}": {f"t{i}.{k}": load for k, load in enumerate(row)} for i, row in enumerate(rows)}
+    size = {node: data.draw(st.sampled_from([0.5, 1.0, 2.0]), node) for node in now}
+    stream = StStream(split=split)
+    aim = stream.thresholds(now, size)
+    for move in stream.clock(now, size):
+        before = node_loads(now, size)
+        now = moved(now, [move], size)
+        after = node_loads(now, size)
+        gap = before[move.source] - before[move.target]
+        assert gap > 0
+        assert abs(after[move.source] - after[move.target]) < gap
+        assert move.gain == pytest.approx(gap - abs(after[move.source] - after[move.target]))
+        assert after[move.source] >= aim.low - 1e-6
+        assert after[move.target] <= aim.high + 1e-6
+        assert 0 < move.part <= 1
+
+
+def test_the_thresholds_are_equations_8_and_9() -> None:
+    aim = StStream(theta=0.5, least=None).thresholds(units({"a": 20, "b": 60}), {"a": 1, "b": 1})
+    assert (aim.low, aim.mean, aim.high) == pytest.approx((0.2, 0.4, 0.6))
+    lifted = StStream(theta=0.5).thresholds(units({"a": 20, "b": 60}), {"a": 1, "b": 1})
+    assert lifted.low == 0.3
+    idle = StStream(theta=0.5).thresholds(units({"a": 2, "b": 6}), {"a": 1, "b": 1})
+    assert idle.low == pytest.approx(0.04)
+
+
+def test_what_moves_of_a_split_task_is_the_excess() -> None:
+    # The mean is 0.5, L_max 0.6: 0.3 of a moves, of a task of 0.9.
+    moves = StStream().clock({"a": {"t": 0.9}, "b": {"u": 0.1}}, {"a": 1, "b": 1})
+    assert len(moves) == 1
+    assert (moves[0].task, moves[0].part) == ("t", pytest.approx(0.3 / 0.9))
+    assert moves[0].load == pytest.approx(0.3)
+    assert StStream(split=False).clock({"a": {"t": 0.9}, "b": {"u": 0.1}}, {"a": 1, "b": 1}) == []
+
+
+def test_what_is_much_of_a_small_worker_is_less_of_a_large_one() -> None:
+    workers = (
+        Worker("small", Resources(2, 2048), 4),
+        Worker("large", Resources(6, 6144), 4),
+    )
+    assert sizes(workers) == {"small": 0.5, "large": 1.5}
+    job = JobGraph(tasks(3, cpu_cores=0.5, memory_mb=512))
+    snapshot = Snapshot(0, workers, placement=dict.fromkeys(job.by_id, "small"))
+    moves = StStream().rebalance(job, snapshot)
+    # 75 % of small are 19 % of both: the mean.
+    assert {(move.source, move.target) for move in moves} == {("small", "large")}
+    assert moves[0].load == pytest.approx(0.25 / 3)
+
+
+def test_a_host_is_evened_out_before_tasks_leave_it() -> None:
+    capacity = Resources(4, 4096)
+    workers = (
+        Worker("a1", capacity, 8, host="a"),
+        Worker("a2", capacity, 8, host="a"),
+        Worker("b1", capacity, 8, host="b"),
+        Worker("b2", capacity, 8, host="b"),
+    )
+    job = JobGraph(tasks(8, cpu_cores=0.8, memory_mb=400))
+    at = [*["a1"] * 4, *["b1"] * 4]
+    snapshot = Snapshot(0, workers, placement=dict(zip(job.by_id, at, strict=True)))
+    moves = StStream().rebalance(job, snapshot)
+    assert moves
+    assert all(move.source[0] == move.target[0] for move in moves)
+
+
+def test_measured_usage_goes_before_demand_and_state_is_carried() -> None:
+    workers = tuple(Worker(name, Resources(4, 4096), 4) for name in ("a", "b"))
+    job = JobGraph(
+        tuple(type(t)(t.id, t.operator, t.index, t.demand, state_bytes=1000) for t in tasks(2))
+    )
+    placement = {"map-0": "a", "map-1": "b"}
+    assert StStream().rebalance(job, Snapshot(0, workers, placement=placement)) == []
+    busy = Snapshot(0, workers, placement=placement, usage={"map-0": Resources(3.2, 512)})
+    moves = StStream().rebalance(job, busy)
+    assert moves[0].task == "map-0"
+    assert moves[0].state_bytes == pytest.approx(1000 * moves[0].part)
+
+
+def test_a_worker_without_a_free_slot_or_above_delta_takes_nothing() -> None:
+    job = JobGraph((*tasks(4, "a", cpu_cores=0.7), *tasks(1, "b", cpu_cores=0.1)))
+    placement = {**{f"a-{i}": "full" for i in range(4)}, "b-0": "free"}
+    for taker in (
+        Worker("free", Resources(4, 4096), 1),
+        Worker("free", Resources(4, 4096), 9, delta=0.02),
+    ):
+        workers = (Worker("full", Resources(4, 4096), 4), taker)
+        assert StStream().rebalance(job, Snapshot(0, workers, placement=placement)) == []
+
+
+def test_nothing_to_do_is_no_move() -> None:
+    assert isinstance(StStream(), Rebalancer)
+    assert StStream().clock({}, {}) == []
+    assert StStream().clock({"a": {}, "b": {}}, {"a": 1, "b": 1}) == []
+    assert StStream().rebalance(JobGraph(()), Snapshot(0, ())) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: StStream(theta=0), "theta=0"),
+        (lambda: StStream(least=2), "least=2"),
+        (lambda: StStream(cpu_weight=-1), "cpu_weight=-1"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_refused(wrong: object, message: str) -> None:
+    with pytest.raises(errors.ArgumentError, match=message):
+        wrong()  # type: ignore[operator]

@@ -1,0 +1,87 @@
+"""The papers' comparisons: the tables replayed, and one run of the command."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from scheduling.__main__ import main as scheduling_main
+from scheduling.policies import policy
+from scheduling.simulate import published
+from scheduling.simulate.flink_claims import replay
+from scheduling.simulate.report import Statement, as_json, lines
+
+
+@dataclass
+class Ran:
+    code: int
+    printed: str
+    folder: Path
+    report: list[dict[str, object]]
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    folder = tmp_path_factory.mktemp("simulated")
+    with pytest.MonkeyPatch.context() as patched:
+        printed: list[str] = []
+        patched.setattr("builtins.print", lambda *words, sep=" ": printed.append(sep.join(words)))
+        code = scheduling_main(["simulate", "--quick", "--out", str(folder)])
+    report = json.loads((folder / "simulated.json").read_text("utf-8"))
+    return Ran(code, "\n".join(printed), folder, report)
+
+
+def test_tables_3_to_6_are_replayed_exactly() -> None:
+    found = replay(policy)
+    assert [one.what for one in found if not one.reached] == []
+    assert {one.figure for one in found} == {2, None}
+
+
+def test_table_3_names_every_worker_once() -> None:
+    assert len(set(published.PRIORITY)) == 11
+    assert {len(times) for job in published.EXECUTION_S.values() for times in job.values()} == {10}
+
+
+def test_every_figure_to_reach_is_reached(ran: Ran) -> None:
+    missed = [one["what"] for one in ran.report if one["figure_to_reach"] and not one["reached"]]
+    assert missed == []
+    assert {one["figure_to_reach"] for one in ran.report} == {None, 2, 3, 4, 5, 6}
+    assert ran.code == 0
+
+
+def test_differences_to_the_papers_are_printed(ran: Ran) -> None:
+    missed = [one for one in ran.report if not one["reached"]]
+    assert missed, "a simulator that agrees with every figure of four papers is not believed"
+    assert ran.printed.count("MISSED by") == len(missed)
+    for system in ("CETSA", "St-Stream", "OERA", "Twister2"):
+        assert any(system in str(one["system"]) for one in ran.report)
+
+
+def test_the_comparisons_are_drawn(ran: Ran) -> None:
+    pictures = sorted(ran.folder.glob("*.png"))
+    assert len(pictures) == 10
+    assert all(path.stat().st_size > 10_000 for path in pictures)
+
+
+@pytest.mark.parametrize(
+    ("ours", "most", "least", "reached", "by"),
+    [
+        (-25.0, -20.0, None, True, 0.0),
+        (-15.0, -20.0, None, False, 5.0),
+        (3.0, None, 4.0, False, 1.0),
+        (5.0, 6.0, 4.0, True, 0.0),
+        (float("nan"), 6.0, 4.0, False, None),
+    ],
+)
+def test_a_statement_knows_whether_it_is_reached_and_by_how_much_it_is_missed(
+    ours: float, most: float | None, least: float | None, reached: bool, by: float | None
+) -> None:
+    one = Statement(
+        system="X", where="Fig. 1", what="cost, %", paper=1.0, ours=ours, most=most, least=least
+    )
+    assert one.reached == reached
+    assert as_json([one])[0]["missed_by"] == (pytest.approx(by) if by is not None else None)
+    assert ("MISSED" in lines([one])[-1]) == (not reached)
