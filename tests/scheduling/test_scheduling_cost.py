@@ -6,7 +6,7 @@ import dataclasses
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduling_samples import clusters, graphs, table_3, tasks
 
@@ -77,6 +77,7 @@ def test_weights_that_do_not_sum_to_one_are_refused(weights: tuple[float, float,
         CostModel(weights=weights)
 
 
+@settings(deadline=None)
 @given(graphs(), clusters(), st.integers(0, 5))
 def test_costs_are_those_of_a_loop(graph: JobGraph, snapshot: Snapshot, seed: int) -> None:
     try:
@@ -120,6 +121,7 @@ def test_a_worker_that_is_always_full_is_busy() -> None:
     assert busyness({"a": []}) == {"a": 0.0}
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(max_size=2), st.lists(st.lists(st.floats(0, 1), max_size=4))))
 def test_busyness_is_a_share(periods: dict[str, list[list[float]]]) -> None:
     found = busyness(periods)
@@ -160,6 +162,7 @@ def test_planned_loads_are_the_demands_over_the_capacity() -> None:
     assert planned_loads({"map-0": "a"}, GRAPH, measured, every=False) == {"a": pytest.approx(0.4)}
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=9))
 def test_deviation_and_skew_are_zero_and_one_for_even_loads(values: list[float]) -> None:
     assert deviation(values) >= 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduling import DS2, OERA, Median, Scaler, Static, Window, errors
@@ -83,6 +83,7 @@ def run(oera: OERA, rates: list[float], parallelism: int) -> tuple[int, float]:
     return changes, left_share
 
 
+@settings(deadline=None)
 @given(
     st.floats(0, 5000),
     st.integers(1, 40),
@@ -104,6 +105,7 @@ def test_the_letter_never_rests_on_constant_input() -> None:
     assert changes > 3
 
 
+@settings(deadline=None)
 @given(
     st.floats(0, 5000),
     st.integers(1, 40),

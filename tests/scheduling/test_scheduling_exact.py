@@ -126,11 +126,10 @@ def test_local_search_is_never_dearer_than_its_base() -> None:
 
 
 def test_too_large_a_case_is_an_error_that_says_what_to_use() -> None:
-    _, snapshot = small(26)
-    edges = tuple(Edge(f"map-{i}", f"map-{j}", 100) for i in range(12) for j in range(i))
-    graph = JobGraph(tasks(12), edges)
+    edges = tuple(Edge(f"map-{i}", f"map-{j}", 100) for i in range(6) for j in range(i))
+    workers = tuple(Worker(f"w{i}", Resources(8, 8192), 4, price_per_s=1.0) for i in range(3))
     with pytest.raises(errors.TooLargeError, match=r"max_steps=3 placements\. Give more steps, or"):
-        Exact(PAID, max_steps=3).plan(graph, snapshot)
+        Exact(PAID, max_steps=3).plan(JobGraph(tasks(6), edges), Snapshot(0, workers))
 
 
 def test_equal_tasks_are_not_tried_in_every_order() -> None:

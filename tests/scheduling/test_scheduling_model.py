@@ -7,7 +7,7 @@ import math
 import pickle
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from scheduling_samples import clusters, graphs, tasks
 
 from scheduling import (
@@ -118,6 +118,7 @@ def test_a_receipt_says_what_missed() -> None:
     assert Receipt({}, {}).landing_share == 1
 
 
+@settings(deadline=None)
 @given(graphs(), clusters())
 def test_graphs_and_snapshots_can_be_pickled(graph: JobGraph, snapshot: Snapshot) -> None:
     assert pickle.loads(pickle.dumps((graph, snapshot))) == (graph, snapshot)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import random
+import statistics
 
 import pytest
 from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from scheduling_samples import clusters, graphs, table_3, table_4, tasks
 
 from scheduling import (
@@ -59,7 +60,7 @@ def infeasible(graph: JobGraph, snapshot: Snapshot) -> bool:
 
 
 @pytest.mark.parametrize("one", EVERY, ids=repr)
-@settings(max_examples=40)
+@settings(max_examples=30, deadline=None)
 @given(graph=graphs(), snapshot=clusters())
 @example(graph=JobGraph(()), snapshot=Snapshot(0, ()))
 @example(graph=JobGraph(tasks(2)), snapshot=Snapshot(0, ()))
@@ -206,17 +207,22 @@ def test_lba_ce_adds_the_fittest_of_the_low_list_when_the_high_one_is_full(sprea
     assert {worker: len(there) for worker, there in plan.by_worker.items()} == {"xl1": 4, "l3": 3}
 
 
-@settings(max_examples=30)
-@given(st.lists(st.floats(0.05, 1), min_size=11, max_size=11), st.integers(4, 30))
-def test_lba_ce_is_more_even_than_its_letter(busy: list[float], count: int) -> None:
+def test_lba_ce_is_more_even_than_its_letter() -> None:
     names = [worker.id for worker in table_4()]
-    snapshot = with_fitness(dict(zip(names, busy, strict=True)))
-    job = JobGraph(tasks(count))
 
     def uneven(one: Policy) -> float:
-        return deviation(planned_loads(one.plan(job, snapshot).placement, job, snapshot).values())
+        found = []
+        for seed in range(100):
+            draw = random.Random(seed)
+            snapshot = with_fitness({name: draw.uniform(0.05, 1) for name in names})
+            job = JobGraph(tasks(draw.randint(4, 30)))
+            placement = one.plan(job, snapshot).placement
+            found.append(deviation(planned_loads(placement, job, snapshot).values()))
+        return statistics.fmean(found)
 
-    assert uneven(LBACE()) <= uneven(LBACE(spread="literal")) + 1e-9
+    least_loaded, turns = uneven(LBACE()), uneven(LBACE(spread="turns"))
+    literal = uneven(LBACE(spread="literal"))
+    assert least_loaded <= turns < literal
 
 
 def test_data_locality_counts_latency_bandwidth_and_size() -> None:

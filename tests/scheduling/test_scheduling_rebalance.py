@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduling_samples import tasks
 
@@ -42,6 +42,7 @@ def test_the_skewed_cluster_of_the_paper_is_even_after_two_clocks(split: bool) -
     assert stream.clock(now, EQUAL) == []
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(0, 100), min_size=2, max_size=9),
     st.integers(1, 6),
@@ -63,6 +64,7 @@ def test_with_splits_every_node_is_within_the_thresholds_after_two_clocks(
     assert math.fsum(after.values()) == pytest.approx(total)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.lists(st.floats(0.001, 0.5), max_size=5), min_size=1, max_size=6),
     st.data(),
