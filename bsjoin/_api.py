@@ -202,7 +202,7 @@ def _join_source(
     columns = selected(select, how, source_names, [table for _, table in pairs])
     results = result_names(columns, names, suffix)
     if cache == "auto":
-        cache = _chosen(source) if when is None else Full()
+        cache = _chosen(source) if when is None or pairs else Full()
     ranged = [] if when is None else [source_names.find(n, "when") for n in table_columns(when)]
     if isinstance(cache, Incremental):
         request = Request(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from bsjoin import _checks
 from bsjoin._api import join
 from bsjoin._plan import RoutePlan
-from bsjoin._progress import routes
+from bsjoin._progress import route
 from bsjoin._spark.observing import Cycle
 from bsjoin._spark.partitioning import check_partition
 from bsjoin._spark.session import default_parallelism, is_connect, is_dataframe
@@ -70,7 +70,7 @@ class Cycles:
             stream: the rows of the micro-batch.
             batch_id: its number.
         """
-        cycle = Cycle(batch_id, self._route(stream, batch_id), self._kept)
+        cycle = Cycle(self._route(stream, batch_id), self._kept)
         began = datetime.now(UTC)
         with cycle.active():
             result = join(stream, self.batch, **self.options)
@@ -78,9 +78,10 @@ class Cycles:
         timestamp = began.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         progress = _Progress(batch_id, timestamp, cycle.figures())
         self._recent.append(progress)
-        for note in routes(progress).values():
-            assert self._steering is not None
-            self._steering.observe(note.statistics)
+        if self._steering is not None and "label" in self._kept:
+            note = route(progress, self._kept["label"])
+            if note is not None:
+                self._steering.observe(note.statistics)
 
     def _route(self, stream: DataFrame, batch_id: int) -> RoutePlan | None:
         partition = self.options["partition"]
@@ -118,8 +119,8 @@ def cycles(
     Args:
         batch: the table, as for :func:`bsjoin.join`. A DataFrame is indexed in the first cycle.
         on: the equality keys, as for :func:`bsjoin.join`.
-        sink: called with the joined micro-batch, a DataFrame, and its number; it writes the
-            rows, once if their figures are to be right.
+        sink: called with the joined micro-batch, a DataFrame, and its number; it has to use
+            the rows: a cycle is judged by the first action on them.
         when: as for :func:`bsjoin.join`.
         how: as for :func:`bsjoin.join`.
         cache: as for :func:`bsjoin.join`.

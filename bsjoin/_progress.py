@@ -15,7 +15,7 @@ from bsjoin._plan import FIGURES, INPUT_FIGURES, ROUTE_FIGURES
 from bsjoin.hotspot import Rule, added, skew
 from bsjoin.hotspot.worker import Note
 
-__all__ = ["CacheProgress", "CycleProgress", "PartitionProgress", "progress", "routes"]
+__all__ = ["CacheProgress", "CycleProgress", "PartitionProgress", "progress", "route"]
 
 _CHANCE = 3  # a key seen so often in the samples may be there by chance
 _NAME = re.compile(rf"{FIGURES}(\d+):(.*):(\w+)-(\w+):(\w+)", re.DOTALL)
@@ -214,7 +214,8 @@ def _of_range_join(
     A note travels with a row of the result; batches without one have no note, and no hit that
     Spark does not count.
     """
-    rows_in = _figures(one.observedMetrics[f"{INPUT_FIGURES}{label}"])["rows_in"] or 0
+    observed = one.observedMetrics.get(f"{INPUT_FIGURES}{label}", {"rows_in": 0})
+    rows_in = _figures(observed)["rows_in"] or 0
     rows_out = figures["rows_out"] or 0
     if how in ("semi", "anti"):
         hits = rows_out if how == "semi" else rows_in - rows_out
@@ -224,19 +225,22 @@ def _of_range_join(
     return {"rows_in": rows_in, "hits": hits, "matches": matches}
 
 
-def routes(one: Any) -> dict[str, Note]:
-    """What a micro-batch's progress says of the routed rows of each join, by its label."""
-    found = {}
-    for name, metrics in one.observedMetrics.items():
-        if name.startswith(ROUTE_FIGURES):
-            notes = [
-                Note.from_list(read) for read in json.loads(f"[{_figures(metrics)['notes'] or ''}]")
-            ]
-            if notes:
-                statistics = added(note.statistics for note in notes)
-                names = {code: text for note in notes for code, text in note.names.items()}
-                found[name.removeprefix(ROUTE_FIGURES)] = Note(statistics, names)
-    return found
+def route(one: Any, label: str) -> Note | None:
+    """What a micro-batch's progress says of the routed rows of a join; None where it says nothing.
+
+    Args:
+        one: Spark's progress of the micro-batch.
+        label: the join's.
+    """
+    metrics = one.observedMetrics.get(f"{ROUTE_FIGURES}{label}")
+    if metrics is None:
+        return None
+    told = json.loads(f"[{_figures(metrics)['notes'] or ''}]")
+    notes = [Note.from_list(read) for read in told]
+    if not notes:
+        return None
+    names = {code: text for note in notes for code, text in note.names.items()}
+    return Note(added(note.statistics for note in notes), names)
 
 
 _REASONS = {
@@ -245,12 +249,12 @@ _REASONS = {
     "hash": "partition=Hash(...)",
     "hotspot": "partition=HotSpot(...)",
 }
-_HOTTEST, _SEEN = 10, 3
+_HOTTEST = 10
 
 
 def _partition(one: Any, label: str, mode: str, kind: Any) -> PartitionProgress:
     """What is known of a join's partitions."""
-    note = routes(one).get(label)
+    note = route(one, label)
     if note is None:
         return PartitionProgress(kind=kind, reason=_REASONS[mode if kind == "none" else kind])
     statistics = note.statistics
@@ -265,7 +269,7 @@ def _partition(one: Any, label: str, mode: str, kind: Any) -> PartitionProgress:
             sample.counts[order].tolist(),
             strict=True,
         )
-        if count > _SEEN and code in note.names
+        if count > _CHANCE and code in note.names
     )
     return PartitionProgress(
         kind="hotspot",

@@ -16,7 +16,7 @@ from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import Names, quoted
 from bsjoin._spark.keys import check_key_types, stream_key, type_of
 from bsjoin._spark.lookup import look_up, shape_of
-from bsjoin._spark.observing import is_reported
+from bsjoin._spark.observing import current_cycle, is_reported
 from bsjoin._spark.session import is_case_sensitive
 from bsjoin.store import Home, Manifest
 
@@ -74,7 +74,13 @@ def schema_of(manifest: Manifest) -> T.StructType:
 
 def next_label(keys: Sequence[str]) -> str:
     """A name for one more join of this application: its number and the stream's keys."""
-    return f"{next(_numbers)}:{','.join(keys)}"
+    cycle = current_cycle()
+    if cycle is not None and "label" in cycle.kept:
+        return str(cycle.kept["label"])
+    label = f"{next(_numbers)}:{','.join(keys)}"
+    if cycle is not None:
+        cycle.kept["label"] = label
+    return label
 
 
 def answer_row(fields: Sequence[T.StructField]) -> T.StructType:

@@ -25,13 +25,12 @@ class Cycle:
     """One micro-batch that the driver steers.
 
     Args:
-        number: Spark's number of the micro-batch.
         route: what the workers do to send rows to partitions; None if they do not.
-        kept: what one cycle leaves to the next: the table that it has built.
+        kept: what one cycle leaves to the next: the table that it has built, and the label of
+            the join, which is one join for all cycles.
     """
 
-    def __init__(self, number: int, route: RoutePlan | None, kept: dict[str, Any]):
-        self.number = number
+    def __init__(self, route: RoutePlan | None, kept: dict[str, Any]):
         self.route = route
         self.kept = kept
         self._observations: dict[str, Observation] = {}

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import logging
 import threading
+from dataclasses import replace
 from typing import Any
 
+from cachetools import LRUCache
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from bsjoin._plan import RoutePlan
-from bsjoin._progress import routes
+from bsjoin._progress import route
 from bsjoin._spark.session import default_parallelism
 from bsjoin.hotspot import Controller, CycleStatistics, HotSpot, Rule
 from bsjoin.hotspot.published import Rules
@@ -56,12 +58,32 @@ class Steering:
         return self._controller.rule
 
     def observe(self, statistics: CycleStatistics) -> None:
-        """Take note of a cycle; put a new rule in force where one is due."""
+        """Take note of a cycle; put a new rule in force where one is due.
+
+        What fails here is logged: the rows go on by the rule there is.
+        """
         with self._lock:
-            rule = self._controller.observe(statistics)
-            self.capacity = self._controller.capacity
-            if rule is not None and self._rules is not None:
-                self._rules.publish(rule, self.capacity)
+            try:
+                self._observe(statistics)
+            except Exception as error:
+                _log.warning("bsjoin: no new partition rule: %s", error)
+
+    def _observe(self, statistics: CycleStatistics) -> None:
+        before = self._controller.rule
+        rule, wanted = self._controller.observe(statistics), self._controller.capacity
+        # Workers hear with a rule how many keys they are to sample.
+        if self._rules is not None and rule is None and not 0.5 <= wanted / self.capacity <= 2:
+            rule = replace(before, version=before.version + 1)
+        if rule is not None and self._rules is not None:
+            in_force: Rule | None = None
+            try:
+                in_force = self._rules.publish(rule, wanted)
+            finally:
+                if in_force != self._controller.rule:
+                    self._controller.go_on_with(in_force or before)
+            if in_force is None:
+                return
+        self.capacity = wanted
 
 
 def steered(spark: SparkSession, options: HotSpot, label: str) -> RoutePlan:
@@ -106,7 +128,8 @@ class _Listener(StreamingQueryListener):
     """Hears of every micro-batch of a session."""
 
     def __init__(self) -> None:
-        self._steered: dict[str, Steering] = {}
+        # A join that has not been heard of for long is forgotten.
+        self._steered: LRUCache[str, Steering] = LRUCache(maxsize=256)
 
     def steer(self, label: str, steering: Steering) -> None:
         """Let the micro-batches of one more join reach its controller."""
@@ -122,15 +145,17 @@ class _Listener(StreamingQueryListener):
         pass
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        for label, note in routes(event.progress).items():
-            if label in self._steered:
-                try:
-                    self._steered[label].observe(note.statistics)
-                except Exception as error:  # the stream goes on with the rule it has
-                    _log.warning("bsjoin: join %s: no new rule: %s", label, error)
+        for label, steering in list(self._steered.items()):
+            try:
+                note = route(event.progress, label)
+            except Exception as error:  # the stream goes on with the rule it has
+                _log.warning("bsjoin: join %s: its figures cannot be read: %s", label, error)
+                continue
+            if note is not None:
+                steering.observe(note.statistics)
 
 
-_listeners: dict[int, tuple[SparkSession, _Listener]] = {}
+_listeners: LRUCache[int, tuple[SparkSession, _Listener]] = LRUCache(maxsize=4)
 
 
 def _listener(spark: SparkSession) -> _Listener:

@@ -173,6 +173,10 @@ class Controller:
         self._change(rule)
         return rule
 
+    def go_on_with(self, rule: Rule) -> None:
+        """Take over the rule that is in force: the last one made here could not be published."""
+        self._change(rule)
+
     def to_json(self) -> str:
         """The state, so that another process can go on: the rule and the samples."""
         state = {

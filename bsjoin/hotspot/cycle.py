@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bsjoin.hotspot.copies import Copies
 from bsjoin.hotspot.packing import pack, unpack
 from bsjoin.hotspot.reservoir import Reservoir
 from bsjoin.hotspot.routing import Router
@@ -189,7 +188,6 @@ class Collector:
         self._reservoir = Reservoir(capacity, seed)
         self._partitions = np.zeros(router.rule.partitions, np.int64)
         self._cells = np.zeros(router.cells, np.int64)
-        self._copies = Copies()
         self._turn = int(np.random.default_rng(seed).integers(1 << 62))
 
     def route(self, codes: Int64s, deal: Int64s | None = None) -> Int32s:
@@ -198,15 +196,15 @@ class Collector:
         Args:
             codes: int64[m].
             deal: int64[m], hashes of the whole rows: what deals the rows of a hot key out to its
-                partitions, in whichever order they come; equal rows are told apart. By default
-                they are dealt out in the order in which they come.
+                partitions, in whichever order they come; rows that are equal throughout go to
+                one. By default they are dealt out in the order in which they come.
 
         Returns:
             int32[m], 0 to n - 1.
         """
         cells = self._router.locate(codes)
         turn = self._turn if deal is None else deal
-        partitions = self._router.assign(cells, turn, self._copies)
+        partitions = self._router.assign(cells, turn)
         self._turn += 1
         self._cells += np.bincount(cells, minlength=len(self._cells))
         self._partitions += np.bincount(partitions, minlength=len(self._partitions))

@@ -39,9 +39,13 @@ class Hash:
 class HotSpot:
     """Partitions that follow the keys: even loads, however skewed the stream, and warm caches.
 
-    Every cycle (micro-batch) is counted and sampled while it is routed. When its rows lie
-    unevenly, the next one gets another rule. Any rule gives the same rows; a rule that is
-    late or wrong makes a cycle slower, nothing else.
+    Every cycle (micro-batch) is counted and sampled while it is routed. When its rows lie unevenly,
+    the next one gets another rule. Any rule gives the same rows; a rule that is late or wrong
+    makes a cycle slower, nothing else.
+
+    Rows of a heavy key are dealt out by a hash of all their columns. So rows that are equal
+    throughout go together, and columns must not change when Spark reads a row again, as those
+    of a function that draws random numbers do.
 
     Args:
         partitions: how many, 1 to 10,000; ``None``: as many as Spark has cores.

@@ -12,7 +12,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bsjoin.hotspot.rule import Rule
 from bsjoin.store.home import Home
@@ -74,43 +74,51 @@ class Rules:
 
     def __init__(self, home: Home):
         self._home = home
-        self._known: dict[int, PublishedRule] = {}
+        self._known: dict[int, PublishedRule | None] = {}
         self._read_for_us = -1
 
-    def publish(self, rule: Rule, capacity: int, clock: Callable[[], int] = now_us) -> None:
+    def publish(self, rule: Rule, capacity: int, clock: Callable[[], int] = now_us) -> Rule | None:
         """Put a rule in force, from the next moment on.
 
-        Where writing takes seconds, again and again, there is no new rule. Older ones are removed
-        but for the last fifty, which a micro-batch that is run again may still want.
+        Older rules are removed but for the last fifty, which a micro-batch that is run again
+        may still want.
+
+        Returns:
+            The rule that is in force then, under a later version where there were others
+            meanwhile; None where writing takes seconds, again and again.
         """
         delay = _LOCAL_DELAY_US if self._home.is_local else _REMOTE_DELAY_US
         for _ in range(_TRIES):
+            numbers = self._numbers()
+            if numbers and rule.version <= numbers[-1]:
+                rule = replace(rule, version=numbers[-1] + 1)
             published = PublishedRule(rule, clock() + delay, capacity)
             if not self._home.create(_name(rule.version), published.to_bytes()):
-                return  # another driver steers here, too: its rule is as good
+                continue  # another driver steers here, too
             if clock() < published.activates_at_us:
-                break
-            # A micro-batch may have begun without it, and its tasks must all have one rule.
+                for number in self._numbers()[:-_KEPT]:
+                    self._home.remove(_name(number))
+                return rule
+            # A micro-batch may have begun without it, and its tasks must all have one rule. The
+            # number is not used again: a worker may have read it.
             self._home.remove(_name(rule.version))
-            delay *= 4
-        for number in self._numbers()[:-_KEPT]:
-            self._home.remove(_name(number))
+            rule, delay = replace(rule, version=rule.version + 1), 4 * delay
+        return None
 
     def at(self, time_us: int) -> PublishedRule | None:
         """The rule for a micro-batch of this time; None before the first.
 
-        The folder is read once per micro-batch.
+        The folder is read once per micro-batch. A folder that cannot be read is an error: the
+        task is run again, and must not meanwhile have another rule than the others.
         """
         if time_us > self._read_for_us:
-            found = (
-                (number, self._known.get(number) or self._load(number))
-                for number in self._numbers()
-            )
-            self._known = {number: published for number, published in found if published}
+            for number in self._numbers():
+                if number not in self._known:
+                    self._known[number] = self._load(number)
             self._read_for_us = time_us
         chosen = None
         for _, published in sorted(self._known.items()):
-            if published.activates_at_us <= time_us:
+            if published is not None and published.activates_at_us <= time_us:
                 chosen = published
         return chosen
 
@@ -123,7 +131,7 @@ class Rules:
         """A rule; None for a file that is damaged or gone: the rows go by an older one."""
         try:
             return PublishedRule.from_bytes(self._home.read(_name(number)))
-        except (ValueError, KeyError, TypeError, OSError) as error:
+        except (ValueError, KeyError, TypeError, FileNotFoundError) as error:
             _log.warning("bsjoin: no rule %d in %r: %s", number, str(self._home), error)
             return None
 

@@ -16,7 +16,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from bsjoin.hotspot.copies import Copies
 from bsjoin.hotspot.rule import GREATEST, LEAST, Rule
 
 __all__ = ["STEPS", "Router"]
@@ -121,26 +120,15 @@ class Router:
                 found[going] = np.searchsorted(self._lasts, codes[going])
         return found
 
-    def assign(
-        self, cells: Indices, turn: int | Int64s = 0, copies: Copies | None = None
-    ) -> Int32s:
-        """The partition of each row, from its cell; see :meth:`route`.
-
-        Args:
-            cells: intp[m].
-            turn: as in :meth:`route`.
-            copies: of the task; tells equal hashes of rows apart.
-        """
+    def assign(self, cells: Indices, turn: int | Int64s = 0) -> Int32s:
+        """The partition of each row, from its cell; see :meth:`route`."""
         partitions = self._owners.take(cells)
         if len(self._hot_cells):
             rows = np.flatnonzero(partitions < 0)
             if rows.size:
                 keys = -1 - partitions.take(rows)
                 if not isinstance(turn, int):
-                    hashes = turn.take(rows)
-                    if copies is not None:
-                        hashes = copies.told_apart(hashes)
-                    partitions[rows] = self._drawn(keys, hashes)
+                    partitions[rows] = self._drawn(keys, turn.take(rows))
                     return partitions
                 narrow = keys.astype(self._key_type)
                 order = np.argsort(narrow, kind="stable")  # of narrow integers, by counting

@@ -153,23 +153,35 @@ class Rule:
                 tuple(unpack(read["boundaries"], ascending=True).tolist()),
                 tuple(HotKey(code, first, tuple(shares)) for code, first, shares in read["hot"]),
             )
-            rule._check()
-        except (AssertionError, KeyError, TypeError, ValueError) as error:
+            if wrong := rule._wrong():
+                raise ValueError(wrong)
+        except (KeyError, TypeError, ValueError) as error:
             shown = text if len(text) < 60 else text[:57] + "..."
             raise ValueError(f"{shown!r} is not a rule: {type(error).__name__} {error}") from error
         return rule
 
-    def _check(self) -> None:
-        """Assert the invariants."""
-        assert self.version >= 0
-        assert self.partitions >= 1
-        assert len(self.boundaries) == self.partitions - 1
-        assert all(a <= b for a, b in pairwise(self.boundaries))
-        assert all(LEAST <= code <= GREATEST for code in self.boundaries)
-        assert all(a.code < b.code for a, b in pairwise(self.hot))
+    def _wrong(self) -> str | None:
+        """What is wrong with the rule; None for a rule that can be used."""
+        if self.version < 0 or self.partitions < 1:
+            return f"version {self.version} over {self.partitions} partitions"
+        if len(self.boundaries) != self.partitions - 1:
+            return f"{len(self.boundaries)} boundaries of {self.partitions} partitions"
+        if any(a > b for a, b in pairwise(self.boundaries)):
+            return "the boundaries do not ascend"
+        if any(a.code >= b.code for a, b in pairwise(self.hot)):
+            return "the hot keys do not ascend"
+        codes = (*self.boundaries, *(key.code for key in self.hot))
+        if not all(LEAST <= code <= GREATEST for code in codes):
+            return "a code has more than 64 bits"
         for key in self.hot:
-            assert LEAST <= key.code <= GREATEST
-            assert key.shares
-            assert 0 <= key.first <= self.partitions - len(key.shares)
-            assert all(share >= 0 for share in key.shares)
-            assert abs(math.fsum(key.shares) - 1) <= _SHARES_ADD_UP
+            if not 0 <= key.first <= self.partitions - len(key.shares):
+                return f"the key {key.code} has partitions that are not there"
+            if min(key.shares, default=-1.0) < 0:
+                return f"the shares of the key {key.code} are {key.shares}"
+            if abs(math.fsum(key.shares) - 1) > _SHARES_ADD_UP:
+                return f"the shares of the key {key.code} do not add up to 1"
+        return None
+
+    def _check(self) -> None:
+        """Assert the invariants; for the tests."""
+        assert self._wrong() is None, self._wrong()

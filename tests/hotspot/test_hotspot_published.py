@@ -37,10 +37,37 @@ def test_a_rule_that_was_written_too_late_is_put_off(home: Home) -> None:
     home.make()
     # The first writing takes 30 ms, the second none.
     times = itertools.chain([0, 30_000, 40_000], itertools.repeat(40_001))
-    Rules(home).publish(Rule(1, 2, (5,)), 100, clock=lambda: next(times))
+    in_force = Rules(home).publish(Rule(1, 2, (5,)), 100, clock=lambda: next(times))
     last = Rules(home).last()
     assert last is not None
     assert last.activates_at_us == 40_000 + 80_000
+    # A worker may have read the first one: its number is not used again.
+    assert in_force == last.rule == Rule(2, 2, (5,))
+
+
+def test_a_folder_that_writes_too_slowly_gets_no_rule(home: Home) -> None:
+    home.make()
+    clock = itertools.count(step=10**9)
+    assert Rules(home).publish(Rule(1, 2, (5,)), 100, clock=lambda: next(clock)) is None
+    assert Rules(home).last() is None
+
+
+def test_two_drivers_do_not_overwrite_each_other(home: Home) -> None:
+    home.make()
+    first, second = Rules(home), Rules(home)
+    assert first.publish(Rule(1, 2, (5,)), 100) == Rule(1, 2, (5,))
+    assert second.publish(Rule(1, 2, (9,)), 100) == Rule(2, 2, (9,))
+    assert list(home.names("")) == ["00000001.rule", "00000002.rule"]
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(home: Home, tmp_path: Path) -> None:
+    home.make()
+    Rules(home).publish(Rule(1, 2, (5,)), 100)
+    file = tmp_path / "rules" / "00000001.rule"
+    file.unlink()
+    file.mkdir()  # reading a folder fails as a broken disk does
+    with pytest.raises(Exception, match=r"(?i)directory"):
+        Rules(home).at(now_us())
 
 
 def test_damaged_rules_are_passed_over_and_old_ones_removed(home: Home, tmp_path: Path) -> None:

@@ -1,0 +1,75 @@
+"""The driver's side of partition rules: what fails there never stops a stream."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bsjoin._spark.steering import Steering
+from bsjoin.hotspot import Collector, CycleStatistics, HotSpot, Router, added
+from bsjoin.hotspot.published import Rules
+from bsjoin.store import Home
+
+OPTIONS = HotSpot(partitions=2, min_cycles=1, smoothing=0.0)
+
+
+def cycle(steering: Steering, code: int, rows: int = 1_000) -> CycleStatistics:
+    """A cycle that is all one key."""
+    collector = Collector(Router(steering.rule), 100)
+    collector.route(np.full(rows, code), np.random.default_rng(1).integers(1 << 62, size=rows))
+    return collector.statistics()
+
+
+def test_a_rule_is_published_and_gone_on_with(tmp_path: Path) -> None:
+    home = Home.of(tmp_path / "rules")
+    steering = Steering(OPTIONS, 1, home)
+    steering.observe(cycle(steering, 7))
+    published = Rules(home).last()
+    assert published is not None
+    assert published.rule == steering.rule
+    assert steering.rule.version == 1
+    again = Steering(HotSpot(partitions=2, store=tmp_path / "rules"), 1)
+    assert again.rule == steering.rule
+
+
+@pytest.mark.parametrize("how", ["raises", "gives up"])
+def test_a_rule_that_could_not_be_published_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    home = Home.of(tmp_path / "rules")
+    steering = Steering(OPTIONS, 1, home)
+
+    def publish(*_: object) -> None:
+        if how == "raises":
+            raise OSError("no space left")
+
+    with monkeypatch.context() as patch, caplog.at_level(logging.WARNING, "bsjoin"):
+        patch.setattr(Rules, "publish", publish)
+        steering.observe(cycle(steering, 7))
+    assert steering.rule.version == 0  # as the workers have it
+    assert ("no space left" in caplog.text) == (how == "raises")
+    steering.observe(cycle(steering, 7))
+    assert steering.rule.version == 1
+    published = Rules(home).last()
+    assert published is not None
+    assert published.rule == steering.rule
+
+
+def test_workers_hear_how_many_keys_to_sample(tmp_path: Path) -> None:
+    home = Home.of(tmp_path / "rules")
+    steering = Steering(HotSpot(partitions=2, sample=1_000), 2, home)
+    assert steering.capacity == 500
+    even = np.random.default_rng(2).integers(-(2**62), 2**62, size=10_000)
+    parts = []
+    for task in range(10):  # five times as many tasks as there are cores
+        collector = Collector(Router(steering.rule), 500, seed=task)
+        collector.route(even[task::10])
+        parts.append(collector.statistics())
+    steering.observe(added(parts))
+    published = Rules(home).last()
+    assert published is not None
+    assert (published.rule.version, published.capacity, steering.capacity) == (1, 100, 100)
+    assert published.rule == steering.rule
