@@ -14,7 +14,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks import building, hotspot_report, incremental, latency, memory, throughput
+from benchmarks import (
+    building,
+    hotspot_report,
+    incremental,
+    latency,
+    memory,
+    range_report,
+    throughput,
+)
 from benchmarks.picture import draw, draw_incremental
 from benchmarks.report import Figure, figures, printed
 from benchmarks.session import spark_session
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FULL = ("latency", "throughput", "memory", "building")
-PARTS = (*FULL, "incremental", "hotspot")
+PARTS = (*FULL, "incremental", "hotspot", "ranges")
 
 
 def main() -> int:
@@ -72,6 +80,11 @@ def main() -> int:
         measured, skews = hotspot_report.run(spark, options.out, quick=options.quick)
         _record(options.out / "hotspot.json", started, measured, skews)
         results += skews
+    if "ranges" in parts:
+        started = time.monotonic()
+        measured, compared = range_report.run(spark, options.out, quick=options.quick)
+        _record(options.out / "ranges.json", started, measured, compared)
+        results += compared
     print(printed(results, options.out))
     return 0 if all(figure.reached for figure in results) else 1
 

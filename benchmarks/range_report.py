@@ -1,0 +1,99 @@
+"""All of the range benchmarks: figures, a picture, tables as the paper has them, and losses."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from benchmarks import range_kernels, range_streams, range_tables, ranges, skiplists
+from benchmarks.range_data import cases
+from benchmarks.range_picture import draw
+from benchmarks.report import Figure
+
+__all__ = ["run"]
+
+
+def run(spark: SparkSession, folder: Path, *, quick: bool) -> tuple[dict[str, Any], list[Figure]]:
+    """Measure, print and draw.
+
+    Args:
+        spark: the session.
+        folder: where ``ranges.png`` and the data go.
+        quick: smaller sizes, about two minutes.
+
+    Returns:
+        What was measured, and the figures to reach.
+    """
+    data = folder / "data"
+    listed = cases(200_000, 10_000, 300) if quick else cases(2_000_000, 100_000, 1_000)
+    measured: dict[str, Any] = {}
+    print("Reads of a search in skip lists (Fig. 13)", flush=True)
+    exponents = (16, 18) if quick else range(18, 24)
+    measured["skip lists"] = skiplists.measure(
+        [1 << exponent for exponent in exponents], searches=10_000, builds=10
+    )
+    print("The index alone, on one core, against DuckDB and Polars", flush=True)
+    backward = [case for case in listed if case.direction == "backward"]
+    measured["index"] = range_kernels.measure(backward, rounds=3 if quick else 7)
+    print("A ready table in Spark against Spark's own ways", flush=True)
+    measured["joins"] = ranges.measure(spark, listed, data, rounds=3 if quick else 7)
+    print(f"{range_streams.BATCHES} micro-batches, build counted", flush=True)
+    batch_rows = [1_000] if quick else [5_000, 100_000]
+    measured["streams"] = range_streams.measure(
+        spark, listed[0], batch_rows, data, rounds=1 if quick else 2
+    )
+    print("Ways to search, by workers and table size (Tables 6 to 8)", flush=True)
+    measured["tables"] = range_tables.measure(
+        spark,
+        [1 << exponent for exponent in ((16,) if quick else (21, 22, 23))],
+        [1, 2],
+        data,
+        batch=10_000 if quick else 50_000,
+        small=5_000,
+        batches=4 if quick else 8,
+    )
+    _say_tables(measured["tables"])
+    draw(measured, folder / "ranges.png")
+    results = [
+        *skiplists.figures(measured["skip lists"]),
+        *ranges.figures(measured["joins"]),
+        *range_streams.figures(measured["streams"]),
+        *range_kernels.figures(measured["index"]),
+        *range_tables.figures(measured["tables"]),
+    ]
+    _say_losses(measured)
+    return measured, results
+
+
+def _say_tables(tables: dict[str, dict[int, dict[int, Any]]]) -> None:
+    """Throughput and latency, a table a way."""
+    for way, by_size in tables.items():
+        print(f"  {way}\n    {'rows':>10}  workers  thousand rows/s  latency (ms)")
+        for size, by_workers in by_size.items():
+            for workers, one in by_workers.items():
+                print(
+                    f"    {size:>10,}  {workers:>7}  {one['rate'] / 1e3:>15.1f}  "
+                    f"{one['latency_ms']:>12.1f}"
+                )
+
+
+def _say_losses(measured: dict[str, Any]) -> None:
+    """Every case and rival in which bsjoin takes longer."""
+    print("Where bsjoin is slower")
+    lost = False
+    for part, ours in (("joins", ranges.OURS), ("index", range_kernels.OURS)):
+        for name, one in measured[part].items():
+            mine = statistics.median(one["seconds"][ours])
+            for way, seconds in one["seconds"].items():
+                theirs = statistics.median(seconds)
+                if theirs < mine:
+                    lost = True
+                    print(
+                        f"  {name}, {one['size']}: {way} {theirs * 1e3:,.1f} ms, "
+                        f"{ours} {mine * 1e3:,.1f} ms"
+                    )
+    if not lost:
+        print("  nowhere")
