@@ -64,7 +64,7 @@ def draw(measured: dict[str, Any], path: Path) -> None:
         places["engines"],
         measured["index"],
         range_kernels.OURS,
-        "No Spark: time over that of the index on one core",
+        "The index alone, without Spark",
     )
     for axes in places.values():
         axes.spines[["top", "right"]].set_visible(False)
