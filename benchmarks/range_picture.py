@@ -101,8 +101,12 @@ def _rates(axes: Axes, tables: dict[str, dict[int, dict[int, Any]]]) -> None:
     axes.set_xscale("log", base=2)
     axes.set_xticks(sizes)
     axes.set(yscale="log", xlabel="rows", ylabel="thousand rows a second")
+    low, high = axes.get_ylim()
+    ticks = [m * 10**e for e in range(0, 4) for m in (1, 2, 5) if low <= m * 10**e <= high]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
     axes.set_title(f"Throughput of {most} workers in Spark", loc="left")
-    axes.grid(alpha=0.25, which="both")
+    axes.grid(alpha=0.25)
     axes.legend(frameon=False, fontsize=8)
 
 
@@ -121,10 +125,14 @@ def _rivals(axes: Axes, found: dict[str, Any], ours: str, title: str) -> None:
             drawn.add(way)
             axes.plot(ratio, place, mark, color=color, ms=8, label=label, mec="white", mew=0.5)
     axes.axvline(1, color=_OURS, lw=1.5)
-    axes.axvspan(axes.get_xlim()[0], 1, color=_OURS, alpha=0.06, lw=0)
     axes.set(xscale="log", xlabel="times as long as bsjoin (left of 1: the rival is faster)")
+    low, high = min(axes.get_xlim()[0], 0.8), axes.get_xlim()[1]
+    axes.set_xlim(low, high)
+    axes.axvspan(low, 1, color=_OURS, alpha=0.06, lw=0)
     axes.set_yticks(range(len(names)), [f"{n}\n{found[n]['size']}" for n in names], fontsize=8)
-    axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda x, _: f"{x:g}"))
+    ticks = [m * 10**e for e in range(-2, 4) for m in (1, 2, 5) if low <= m * 10**e <= high]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=8)
+    axes.minorticks_off()
     axes.grid(axis="x", alpha=0.25)
     axes.set_title(title, loc="left")
     axes.legend(frameon=False, fontsize=8, loc="lower right")

@@ -33,7 +33,7 @@ def run(spark: SparkSession, folder: Path, *, quick: bool) -> tuple[dict[str, An
     listed = cases(200_000, 10_000, 300) if quick else cases(2_000_000, 100_000, 1_000)
     if quick:
         listed = [case for case in listed if case.name in _QUICK]
-    rounds = 3 if quick else 7
+    rounds = 3 if quick else 5
     exponents = (16, 18) if quick else range(18, 24)
     measured: dict[str, Any] = {}
     print("Reads of a search in skip lists (Fig. 13)", flush=True)
@@ -56,7 +56,7 @@ def run(spark: SparkSession, folder: Path, *, quick: bool) -> tuple[dict[str, An
         data,
         batch=10_000 if quick else 50_000,
         small=5_000,
-        batches=4 if quick else 8,
+        batches=4 if quick else 6,
     )
     _say_tables(measured["tables"])
     draw(measured, folder / "ranges.png")
