@@ -14,18 +14,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks import (
-    building,
-    hotspot_report,
-    incremental,
-    latency,
-    memory,
-    range_report,
-    throughput,
-)
-from benchmarks.picture import draw, draw_incremental
-from benchmarks.report import Figure, figures, printed
-from benchmarks.session import spark_session
+from benchmarks.full import building, latency, memory, throughput
+from benchmarks.full.picture import draw, draw_incremental
+from benchmarks.harness.outcome import Figure
+from benchmarks.harness.report import figures, printed
+from benchmarks.harness.session import spark_session
+from benchmarks.hotspot import report as hotspot_report
+from benchmarks.incremental import rates as incremental
+from benchmarks.ranges import report as range_report
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

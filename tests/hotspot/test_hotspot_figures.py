@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from benchmarks.hotspot import HASH, PAPER, SPLIT, WAYS, WHOLE, run
-from benchmarks.shifting import Shifting
-from benchmarks.zipf import Zipf, hashed, scattered
+from benchmarks.data.shifting import Shifting
+from benchmarks.data.zipf import Zipf, hashed, scattered
+from benchmarks.hotspot.skews import HASH, PAPER, SPLIT, WAYS, WHOLE, run
 from bsjoin.cache.hashing import xxhash64
 
 TABLE_5 = {

@@ -3,39 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Figure", "figures", "printed"]
+from benchmarks.harness.outcome import Figure
 
-
-@dataclass(frozen=True)
-class Figure:
-    """A ratio, and what it is to be.
-
-    Args:
-        name: what is compared with what.
-        value: the ratio of medians.
-        spread: smallest and largest ratio, round by round where rounds are paired.
-        bound: the figure to reach.
-        at_most: whether the value must stay below the bound, or above it.
-    """
-
-    name: str
-    value: float
-    bound: float
-    at_most: bool
-    spread: tuple[float, float] | None = None
-
-    @property
-    def reached(self) -> bool:
-        """Whether the figure is reached."""
-        return self.value <= self.bound if self.at_most else self.value >= self.bound
-
-    def to_json(self) -> dict[str, Any]:
-        """For the record."""
-        return {**asdict(self), "reached": self.reached}
+__all__ = ["figures", "printed"]
 
 
 def figures(measured: dict[str, Any], sizes: list[int], rows: int) -> list[Figure]:

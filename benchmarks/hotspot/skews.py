@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.report import Figure
-from benchmarks.shifting import Shifting
-from benchmarks.zipf import hashed
+from benchmarks.data.shifting import Shifting
+from benchmarks.data.zipf import hashed
+from benchmarks.harness.outcome import Figure
 from bsjoin.hotspot import (
     Collector,
     Controller,

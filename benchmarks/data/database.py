@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.session import ROOT
-from benchmarks.zipf import Zipf, scattered
+from benchmarks.data.zipf import Zipf, scattered
+from benchmarks.harness.session import ROOT
 
 __all__ = ["UNIFORM", "database", "keys_drawn", "stream_files"]
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import bsjoin
-from benchmarks.data import table
+from benchmarks.data.tables import table
 from bsjoin.cache.table import OpenTable
 from bsjoin.store import Home, versions
 

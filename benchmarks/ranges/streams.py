@@ -11,12 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
-from benchmarks.range_data import BEGIN_US, MONTH_US, Case, stored
-from benchmarks.range_rivals import BINS, JOIN, WRITTEN, binned, binned_join, spark_join
-from benchmarks.ranges import OURS, check, kept
-from benchmarks.report import Figure
-from benchmarks.session import add_batch_ms, timed_s
-from benchmarks.turns import over
+from benchmarks.data.ranges import BEGIN_US, MONTH_US, Case, stored
+from benchmarks.harness.outcome import Figure
+from benchmarks.harness.session import add_batch_ms, timed_s
+from benchmarks.harness.turns import over
+from benchmarks.ranges.joins import OURS, check, kept
+from benchmarks.ranges.rivals import BINS, JOIN, WRITTEN, binned, binned_join, spark_join
 
 __all__ = ["BATCHES", "figures", "measure", "probes"]
 

@@ -8,9 +8,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from benchmarks import hotspot, hotspot_caches, hotspot_spark
-from benchmarks.hotspot_picture import draw
-from benchmarks.report import Figure
+from benchmarks.harness.outcome import Figure
+from benchmarks.hotspot import caches as hotspot_caches
+from benchmarks.hotspot import live as hotspot_spark
+from benchmarks.hotspot import skews as hotspot
+from benchmarks.hotspot.picture import draw
 
 __all__ = ["run"]
 

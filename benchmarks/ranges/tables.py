@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 
 import bsjoin
-from benchmarks.range_data import BEGIN_US, MONTH_US, SECOND_US, Case, rows_of, stored
-from benchmarks.range_streams import probes
-from benchmarks.report import Figure
-from benchmarks.session import add_batch_ms
+from benchmarks.data.ranges import BEGIN_US, MONTH_US, SECOND_US, Case, rows_of, stored
+from benchmarks.harness.outcome import Figure
+from benchmarks.harness.session import add_batch_ms
+from benchmarks.ranges.streams import probes
 from bsjoin.index import RandomSkipList, SkipList, SortedRows, expand
 
 __all__ = ["DIRECTORY", "FLAT_MAP", "JOIN", "LOOP", "RANDOM", "SORTED", "figures", "measure"]

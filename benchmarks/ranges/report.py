@@ -8,10 +8,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from benchmarks import range_kernels, range_streams, range_tables, ranges, skiplists
-from benchmarks.range_data import cases
-from benchmarks.range_picture import draw
-from benchmarks.report import Figure
+from benchmarks.data.ranges import cases
+from benchmarks.harness.outcome import Figure
+from benchmarks.ranges import joins as ranges
+from benchmarks.ranges import kernels as range_kernels
+from benchmarks.ranges import skiplists
+from benchmarks.ranges import streams as range_streams
+from benchmarks.ranges import tables as range_tables
+from benchmarks.ranges.picture import draw
 
 __all__ = ["run"]
 

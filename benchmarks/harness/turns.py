@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Mapping
 
-from benchmarks.report import Figure
+from benchmarks.harness.outcome import Figure
 
 __all__ = ["in_turns", "over", "shown"]
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.shifting import Shifting
-from benchmarks.zipf import hashed
+from benchmarks.data.shifting import Shifting
+from benchmarks.data.zipf import hashed
 from bsjoin.hotspot import Collector, Controller, HotSpot, Router, Rule
 
 __all__ = ["ANYWHERE", "HASH", "HOTSPOT", "measure"]

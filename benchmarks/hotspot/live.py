@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import bsjoin
-from benchmarks.shifting import Shifting
+from benchmarks.data.shifting import Shifting
 from bsjoin import BatchTable, Hash, HotSpot
 
 __all__ = ["HASH", "HOTSPOT", "NONE", "measure"]

@@ -15,7 +15,7 @@ __all__ = ["JDBC_DRIVER", "add_batch_ms", "spark_session", "timed_s"]
 
 JDBC_DRIVER = Path("/usr/share/java/postgresql.jar")  # Debian's libpostgresql-jdbc-java
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def spark_session(memory: str = "6g") -> SparkSession:

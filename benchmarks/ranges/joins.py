@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
-from benchmarks.range_data import Case, stored
-from benchmarks.range_rivals import WRITTEN, rivals
-from benchmarks.report import Figure
-from benchmarks.session import timed_s
-from benchmarks.turns import in_turns, over, shown
+from benchmarks.data.ranges import Case, stored
+from benchmarks.harness.outcome import Figure
+from benchmarks.harness.session import timed_s
+from benchmarks.harness.turns import in_turns, over, shown
+from benchmarks.ranges.rivals import WRITTEN, rivals
 
 __all__ = ["OURS", "check", "figures", "kept", "measure"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import bsjoin
-from benchmarks.data import table
-from benchmarks.session import timed_s
+from benchmarks.data.tables import table
+from benchmarks.harness.session import timed_s
 
 __all__ = ["measure"]
 

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.functions import arrow_udf
 
 import bsjoin
-from benchmarks.data import scattered, table
-from benchmarks.session import timed_s
+from benchmarks.data.tables import scattered, table
+from benchmarks.harness.session import timed_s
 
 __all__ = ["measure"]
 

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.functions import arrow_udf
 
 import bsjoin
-from benchmarks.data import micro_batches, scattered, table
-from benchmarks.session import add_batch_ms
+from benchmarks.data.tables import micro_batches, scattered, table
+from benchmarks.harness.session import add_batch_ms
 
 __all__ = ["measure"]
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.range_data import SECOND_US, Case, rows_of
+from benchmarks.data.ranges import SECOND_US, Case, rows_of
 
 __all__ = ["ENGINES", "Engine", "engine", "fingerprint"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.report import Figure
+from benchmarks.harness.outcome import Figure
 from bsjoin.index import RandomSkipList, SkipList
 
 __all__ = ["FIXED", "RANDOM", "figures", "measure"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.zipf import Zipf, scattered
+from benchmarks.data.zipf import Zipf, scattered
 
 __all__ = ["Shifting"]
 

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from benchmarks.hotspot import EXPONENTS, HASH, PARTITIONS, SPLIT, WAYS
+from benchmarks.hotspot.skews import EXPONENTS, HASH, PARTITIONS, SPLIT, WAYS
 
 __all__ = ["draw"]
 

@@ -12,8 +12,11 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from benchmarks import range_kernels, range_tables, ranges, skiplists
-from benchmarks.range_rivals import AS_OF, BINS, JOIN, WINDOW, WRITTEN
+from benchmarks.ranges import joins as ranges
+from benchmarks.ranges import kernels as range_kernels
+from benchmarks.ranges import skiplists
+from benchmarks.ranges import tables as range_tables
+from benchmarks.ranges.rivals import AS_OF, BINS, JOIN, WINDOW, WRITTEN
 
 __all__ = ["draw"]
 

@@ -10,7 +10,7 @@ from operator import and_
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from benchmarks.range_data import SECOND_US, Case
+from benchmarks.data.ranges import SECOND_US, Case
 
 __all__ = [
     "AS_OF",

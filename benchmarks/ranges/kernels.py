@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from benchmarks.range_data import SECOND_US, Case, rows_of
-from benchmarks.range_engines import ENGINES, engine, fingerprint
-from benchmarks.report import Figure
-from benchmarks.turns import in_turns, over, shown
+from benchmarks.data.ranges import SECOND_US, Case, rows_of
+from benchmarks.harness.outcome import Figure
+from benchmarks.harness.turns import in_turns, over, shown
+from benchmarks.ranges.engines import ENGINES, engine, fingerprint
 from bsjoin.index import HashIndex, IntervalIndex, SortedRows, nearest, pairs, reach
 
 __all__ = ["OURS", "Kernel", "figures", "measure"]

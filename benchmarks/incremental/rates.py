@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
-from benchmarks.database import UNIFORM, database, keys_drawn, stream_files
-from benchmarks.report import Figure
-from benchmarks.rivals import jdbc_table, per_batch, per_record
-from benchmarks.session import JDBC_DRIVER
+from benchmarks.data.database import UNIFORM, database, keys_drawn, stream_files
+from benchmarks.harness.outcome import Figure
+from benchmarks.harness.session import JDBC_DRIVER
+from benchmarks.incremental.rivals import jdbc_table, per_batch, per_record
 from bsjoin.shared import Bounds, HostCache, State
 
 __all__ = ["FLINK", "figures", "hit_rates", "measure"]

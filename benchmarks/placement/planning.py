@@ -1,8 +1,8 @@
 """How long planning takes, and how far from the optimum its plans are.
 
-``python -m benchmarks.planning`` prints the median time of each policy by size, checks every plan
-before it is timed, and compares rents with the exact optimum on small clusters. What pinning costs
-on a live cluster is measured elsewhere.
+``python -m benchmarks.placement.planning`` prints the median time of each policy by size, checks
+every plan before it is timed, and compares rents with the exact optimum on small clusters. What
+pinning costs on a live cluster is measured elsewhere.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from benchmarks.report import Figure
+from benchmarks.harness.outcome import Figure
 from scheduling import (
     POLICIES,
     Edge,

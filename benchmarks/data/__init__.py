@@ -1,0 +1,1 @@
+"""Tables and streams that benchmarks read."""

@@ -1,0 +1,1 @@
+"""The full cache: a table indexed once."""

@@ -1,0 +1,1 @@
+"""The incremental cache over a database."""

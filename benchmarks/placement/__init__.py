@@ -1,0 +1,1 @@
+"""Placing join operators on workers."""
