@@ -9,6 +9,7 @@
     workers:                                    # names, or names with what is known of them
       - m2
       - {id: l1, host: 10.0.0.4, tuples: 1000000, cost: 2.1, cpu: 0.5, memory: 0.4, busyness: 0.3}
+      - {id: l2, reserved: {slots: 1, cpu_cores: 2, memory_mb: 4096}}       # what others take
     operators:
       - {name: map, parallelism: 4, cpu_cores: 0.5, memory_mb: 512, to: {sink: 1000000}}
       - {name: sink, parallelism: 2, cpu_cores: 0.5, memory_mb: 512, preferred: [m2]}
@@ -28,10 +29,19 @@ from typing import Any
 
 from scheduling.cost import CostModel
 from scheduling.errors import ArgumentError, ClusterFileError
-from scheduling.model import Edge, JobGraph, Resources, Snapshot, Task, Utilisation, Worker
+from scheduling.model import (
+    Edge,
+    JobGraph,
+    Reserved,
+    Resources,
+    Snapshot,
+    Task,
+    Utilisation,
+    Worker,
+)
 from scheduling.prices import Price, priced
 
-__all__ = ["Cluster", "parse", "read"]
+__all__ = ["Cluster", "parse", "read", "read_prices"]
 
 _TOP = ("delta", "prices", "workers", "operators", "cost")
 _PRICE = ("pattern", "tier", "price_per_s", "slots", "cpu_cores", "memory_mb", "disk_mb")
@@ -53,6 +63,7 @@ _WORKER = [
     "cpu",
     "memory",
     "busyness",
+    "reserved",
 ]
 _OPERATOR = [
     "name",
@@ -66,6 +77,7 @@ _OPERATOR = [
     "input_bytes",
     "to",
 ]
+_RESERVED = ("slots", "cpu_cores", "memory_mb", "disk_mb")
 _COST = ("price_per_byte", "weights")
 
 
@@ -88,22 +100,27 @@ def read(path: str | Path) -> Cluster:
         ClusterFileError: it is not there, is no YAML, or says something that cannot be used.
         ImportError: PyYAML is not installed; ``pip install bsjoin[scheduling]``.
     """
-    try:
-        import yaml
-    except ImportError as error:
-        raise ImportError(
-            "cluster files are YAML, and PyYAML is not installed: pip install 'bsjoin[scheduling]'"
-        ) from error
-    try:
-        text = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ClusterFileError(f"{path}: cannot be read: {error}. Give a YAML file") from error
-    try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ClusterFileError(f"{path}: is no YAML: {error}") from error
+    content = _content(path)
     try:
         return parse(content)
+    except ArgumentError as error:
+        raise ClusterFileError(f"{path}: {error}") from error
+
+
+def read_prices(path: str | Path) -> tuple[Price, ...]:
+    """Read the price table of a cluster file, which may hold nothing else.
+
+    Args:
+        path: of a YAML file with ``prices:``, in the form that this module begins with.
+
+    Raises:
+        ClusterFileError: it is not there, is no YAML, or its prices cannot be used.
+        ImportError: PyYAML is not installed; ``pip install bsjoin[scheduling]``.
+    """
+    content = _content(path)
+    try:
+        top = _fields(content, _TOP, "the file", need=("prices",))
+        return tuple(_price(row, k) for k, row in enumerate(_list(top["prices"], "prices")))
     except ArgumentError as error:
         raise ClusterFileError(f"{path}: {error}") from error
 
@@ -160,7 +177,12 @@ def parse(content: Any) -> Cluster:
 
 def _snapshot(workers: tuple[Worker, ...], entries: Iterable[Mapping[str, Any]]) -> Snapshot:
     by_field: dict[str, dict[str, float]] = {}
+    reserved: dict[str, Reserved] = {}
     for entry in entries:
+        if "reserved" in entry:
+            taken = _fields(entry["reserved"], _RESERVED, f"reserved of worker {entry['id']!r}")
+            slots = _count(taken.get("slots", 0), "slots reserved")
+            reserved[entry["id"]] = Reserved(slots, _resources(taken))
         for name in ("tuples", "cost", "busyness", "cpu", "memory"):
             if name in entry:
                 value = _number(entry[name], f"{name} of worker {entry['id']!r}")
@@ -176,6 +198,7 @@ def _snapshot(workers: tuple[Worker, ...], entries: Iterable[Mapping[str, Any]])
         tuples=by_field.get("tuples", {}),
         cost=by_field.get("cost", {}),
         busyness=by_field.get("busyness", {}),
+        reserved=reserved,
     )
 
 
@@ -279,3 +302,22 @@ def _resources(content: Mapping[str, Any]) -> Resources:
     return Resources(
         *(_number(content.get(name, 0.0), name) for name in ("cpu_cores", "memory_mb", "disk_mb"))
     )
+
+
+def _content(path: str | Path) -> Any:
+    """What a YAML file says."""
+    try:
+        import yaml
+    except ImportError as error:
+        raise ImportError(
+            "cluster files are YAML, and PyYAML is not installed: pip install 'bsjoin[scheduling]'"
+        ) from error
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClusterFileError(f"{path}: cannot be read: {error}. Give a YAML file") from error
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ClusterFileError(f"{path}: is no YAML: {error}") from error
+    return content

@@ -141,8 +141,12 @@ class StStream:
                 share = task_load(used, snapshot.by_id[at].capacity, self.cpu_weight)
                 units[at][name] = share * size[at]
         hosts = {worker.id: worker.host for worker in snapshot.workers}
-        limits = {worker.id: worker.delta for worker in snapshot.workers}
-        slots = {worker.id: worker.slots for worker in snapshot.workers}
+        slots, limits = snapshot.free_slots, {}
+        for worker in snapshot.workers:
+            limits[worker.id] = worker.delta
+            if worker.id in snapshot.reserved:
+                taken = snapshot.reserved[worker.id].resources
+                limits[worker.id] -= task_load(taken, worker.capacity, self.cpu_weight)
         state = {task.id: task.state_bytes for task in graph.tasks}
         operators = {task.id: task.operator for task in graph.tasks}
         return self.clock(units, size, hosts, limits, slots, state, operators)

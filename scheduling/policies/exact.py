@@ -94,9 +94,14 @@ class _Search:
         alone = [worker.host for worker in snapshot.workers]
         # Workers of one class can stand in for one another as long as they are empty.
         self.classes = [
-            (worker.usable, worker.slots, worker.price_per_s, "")
-            if not self.paid_network or (alone.count(worker.host) == 1 and not cost.distance)
-            else (worker.usable, worker.slots, worker.price_per_s, worker.id)
+            (
+                snapshot.free[worker.id],
+                snapshot.free_slots[worker.id],
+                worker.price_per_s,
+                worker.id
+                if self.paid_network and (alone.count(worker.host) > 1 or cost.distance)
+                else "",
+            )
             for worker in snapshot.workers
         ]
         # What is left to place from each position on: tasks, cores, MB; the least of each.

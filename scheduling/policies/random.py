@@ -35,7 +35,7 @@ class Random:
         """Place the tasks in their order; see :class:`scheduling.Policy`."""
         room = Room(graph, snapshot)
         draw = Generator(self.seed)
-        slots = [i for i, worker in enumerate(room.workers) for _ in range(worker.slots)]
+        slots = [i for i, free in enumerate(room.slots) for _ in range(free)]
         for task in graph.tasks:
             if not slots:
                 break

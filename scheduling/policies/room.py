@@ -8,10 +8,15 @@ from scheduling.cost import rent_per_s
 from scheduling.errors import InfeasibleError
 from scheduling.model import Assignment, JobGraph, Plan, Resources, Snapshot, Task, Unplaced, Worker
 
-__all__ = ["Room", "largest"]
+__all__ = ["Room", "largest", "limit"]
 
 # Half of what Plan._check allows: sums in another order still pass it.
 _SLACK = 5e-10
+
+
+def limit(free: float) -> float:
+    """What may be taken of what is free: a little more, so that sums may be rounded."""
+    return free * (1 + _SLACK) + _SLACK
 
 
 def largest(workers: Iterable[Worker]) -> Worker:
@@ -22,7 +27,8 @@ def largest(workers: Iterable[Worker]) -> Worker:
 class Room:
     """Free slots and free resources of the workers of a snapshot, by their positions in it.
 
-    Made at the start of a plan; it refuses tasks that could never fit. Every method but
+    Made at the start of a plan; it refuses tasks that could never fit, were others' tasks gone.
+    What others take (``snapshot.reserved``) is not free. Every method but
     :meth:`plan` is O(1).
 
     Args:
@@ -36,19 +42,16 @@ class Room:
     def __init__(self, graph: JobGraph, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self.workers = snapshot.workers
-        self.slots = [worker.slots for worker in self.workers]
-        self.cpu = [self._limit(worker.usable.cpu_cores) for worker in self.workers]
-        self.memory = [self._limit(worker.usable.memory_mb) for worker in self.workers]
-        self.disk = [self._limit(worker.usable.disk_mb) for worker in self.workers]
+        self.slots = [snapshot.free_slots[worker.id] for worker in self.workers]
+        free = [snapshot.free[worker.id] for worker in self.workers]
+        self.cpu = [limit(one.cpu_cores) for one in free]
+        self.memory = [limit(one.memory_mb) for one in free]
+        self.disk = [limit(one.disk_mb) for one in free]
         self.at: dict[str, int] = {}
         self._reasons: dict[str, str] = {}
         self._unplaced: dict[str, str] = {}
         self._tasks = graph.by_id
         _feasible(graph, self.workers)
-
-    @staticmethod
-    def _limit(usable: float) -> float:
-        return usable * (1 + _SLACK) + _SLACK
 
     def fits(self, task: Task, i: int) -> bool:
         """Whether worker ``i`` has a slot and the resources free."""
@@ -86,7 +89,9 @@ class Room:
         if not any(worker.slots for worker in self.workers):
             return "there is no worker with a slot"
         if not any(self.slots):
-            return f"all {sum(worker.slots for worker in self.workers)} slots are taken"
+            every = sum(worker.slots for worker in self.workers)
+            others = every - sum(self._snapshot.free_slots.values())
+            return f"all {every} slots are taken" + (f", {others} by others" if others else "")
         demand = task.demand
         return (
             f"no worker with a free slot has {demand.cpu_cores:g} cores and "

@@ -35,7 +35,7 @@ class Spread:
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks; see :class:`scheduling.Policy`."""
         room = Room(graph, snapshot)
-        queue = [(0.0, 0.0, i) for i, worker in enumerate(room.workers) if worker.slots]
+        queue = [(0.0, 0.0, i) for i, free in enumerate(room.slots) if free]
         heapq.heapify(queue)
         order = sorted(graph.tasks, key=lambda t: (-t.demand.cpu_cores, -t.demand.memory_mb))
         for task in order:

@@ -52,9 +52,9 @@ class Sticky:
             for i, worker in enumerate(room.workers)
             for p in range(self.points)
         )
-        slots = sum(worker.slots for worker in room.workers)
+        slots = sum(room.slots)
         share = self.balance * len(graph.tasks) / slots if slots else 0.0
-        bounds = [math.ceil(share * worker.slots) for worker in room.workers]
+        bounds = [math.ceil(share * free) for free in room.slots]
         taken = [0] * len(bounds)
         for task in graph.tasks:
             start = bisect.bisect_left(circle, (_point(task.id), -1))

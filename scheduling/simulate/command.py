@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,30 +35,39 @@ def measure(*, quick: bool) -> tuple[list[Statement], dict[str, Any]]:
     """
     jobs = (wordcount(), fixwindow())
     seeds, hashes = (6, 1) if quick else (6, 4)
-    at_60 = {
-        job.name: flink.compare(job, 60_000.0, policy, seeds=seeds, hashes=hashes) for job in jobs
+    by_rate = {
+        rate: {
+            job.name: flink.compare(
+                job,
+                float(rate),
+                policy,
+                seeds=seeds,
+                hashes=hashes if rate == 60_000 else 1,
+                clock=time.perf_counter,
+            )
+            for job in jobs
+        }
+        for rate in ((60_000,) if quick else (60_000, 40_000, 20_000))
     }
-    at_20 = (
-        {}
-        if quick
-        else {job.name: flink.compare(job, 20_000.0, policy, seeds=seeds, hashes=1) for job in jobs}
-    )
     skewed = skewed_runs.compare()
     elastic = elastic_runs.compare()
     containers = container_runs.compare()
     disturbed = disturbed_runs.compare()
     statements = [
         *flink_claims.replay(policy),
-        *flink_claims.statements(at_60),
-        *flink_claims.statements_at_20(at_20),
+        *flink_claims.statements(by_rate[60_000]),
+        *(
+            one
+            for rate in list(by_rate)[1:]
+            for one in flink_claims.statements_at(rate, by_rate[rate])
+        ),
         *skewed_runs.statements(skewed),
         *elastic_runs.statements(elastic),
         *container_runs.statements(containers),
         *disturbed_runs.statements(disturbed),
     ]
     outcomes = {
-        "flink_60": at_60,
-        "flink_20": at_20,
+        "flink": by_rate,
         "skewed": skewed,
         "elastic": elastic,
         "containers": containers,
@@ -75,7 +85,7 @@ def draw(outcomes: Mapping[str, Any], folder: Path) -> list[Path]:
     from scheduling.simulate import pictures
 
     return [
-        *pictures.draw_flink(outcomes["flink_60"], outcomes["flink_20"], folder),
+        *pictures.draw_flink(outcomes["flink"], folder),
         *pictures.draw_skewed(outcomes["skewed"], folder),
         *pictures.draw_elastic(outcomes["elastic"], folder),
         *pictures.draw_containers(outcomes["containers"], folder),

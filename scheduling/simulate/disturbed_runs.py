@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scheduling.controller import Controller, Decision
+from scheduling.cost import rent_per_s
+from scheduling.model import Snapshot
 from scheduling.policies import policy
 from scheduling.simulate.clusters import table_4
 from scheduling.simulate.engine import Failure, Simulation
@@ -27,13 +29,19 @@ FAILURE = (260.0, 560.0)  # seconds from and until
 
 @dataclass(frozen=True)
 class Disturbed:
-    """A run: its trace, what the controller did, how often the job was restarted."""
+    """A run: its trace, what the controller did, how often the job was restarted.
+
+    ``still_cost`` is what the workers in use cost while the job stood still, in $: the price of
+    deploying, of restarts, of changes, and of a host that is gone.
+    """
 
     trace: Trace
     decisions: tuple[Decision, ...]
     restarts: int
     done: float
     failed: str
+    changes: int
+    still_cost: float
 
 
 def run(name: str, *, steered: bool, until_s: float = 720.0) -> Disturbed:
@@ -68,13 +76,23 @@ def run(name: str, *, steered: bool, until_s: float = 720.0) -> Disturbed:
         clock=lambda: simulation.time_s,
         cooldown_s=120.0,
     )
+    still_cost = 0.0
     while simulation.time_s < until_s:
+        used = rent_per_s(simulation.placement, Snapshot(simulation.time_s, workers))
+        steps = len(simulation.trace.still_s)
         simulation.run(simulation.time_s + _LOOKS_EVERY_S)
+        still_cost += used * sum(simulation.trace.still_s[steps:])
         if steered:
             controller.step()
     simulation._check()
     return Disturbed(
-        simulation.trace, controller.decisions, simulation.restarts, simulation.done, failed
+        simulation.trace,
+        controller.decisions,
+        simulation.restarts,
+        simulation.done,
+        failed,
+        simulation.reconfigurations,
+        still_cost,
     )
 
 
@@ -110,6 +128,15 @@ def statements(found: dict[str, Disturbed]) -> list[Statement]:
             what=f"records that wait over {_LATE_S:g} s, steered minus left alone, points",
             paper=nan,
             ours=100 * (steered.trace.late_share(_LATE_S) - alone.trace.late_share(_LATE_S)),
+            most=0.0,
+        ),
+        Statement(
+            system=system,
+            where="change",
+            what=f"$ of rent while the job stood still, steered ({steered.changes} changes) minus "
+            f"left alone ({alone.changes})",
+            paper=nan,
+            ours=steered.still_cost - alone.still_cost,
             most=0.0,
         ),
     ]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from scheduling.errors import ArgumentError
 from scheduling.model import Worker
+from scheduling.simulate.book import Book
 from scheduling.simulate.flow import Physics, Wiring
 from scheduling.simulate.jobs import Job, task_id
 from scheduling.simulate.streams import Rate
@@ -34,17 +35,6 @@ class Failure:
     worker: str
     from_s: float
     until_s: float = float("inf")
-
-
-@dataclass
-class _State:
-    """What a checkpoint keeps: by task the records that wait; the counters."""
-
-    queue: Float64s
-    backlog: Float64s
-    read: Float64s
-    processed: Float64s
-    dropped: Float64s
 
 
 class Simulation:
@@ -102,18 +92,10 @@ class Simulation:
         self._shares = {one.name: one.shares(one.parallelism, job.seed) for one in job.operators}
         self._at: dict[str, Int64s] = {}
         self._place(placement)
-        self._sources = [one.name for one in job.operators if not one.inputs]
         self._wiring = self._wire()
-        tasks = len(self._wiring.op)
-        self._queue, self._backlog = np.zeros(tasks), np.zeros(tasks)
-        self._read, self._processed = np.zeros(tasks), np.zeros(tasks)
-        self._dropped = np.zeros(tasks)
-        self.offered = 0.0
-        # Counters of tasks that a change of the parallelism has ended, by operator.
-        self._ended = np.zeros((3, len(self._names)))
+        self._book = Book(job, len(self._wiring.op))
         self._still_until_s = self.physics.deploy_s
         self._down: frozenset[str] = frozenset()
-        self._kept = self._state()
         self._kept_at_s = 0.0
         self.worker_tuples = np.zeros(len(self.workers))
         self.busy_s = np.zeros(len(self._names))
@@ -225,7 +207,7 @@ class Simulation:
                     for at in range(len(old[name]))
                 ]
                 carried += state * float(self._shares[name][moved].sum())
-        self._carry_over(changed)
+        self._book.deal(changed, self._shares, self._wiring)
         self._wiring = self._wire()
         used = np.unique(self._wiring.host)
         slowest = min(self.workers[at].bandwidth_bytes_per_s for at in used)
@@ -235,45 +217,11 @@ class Simulation:
         self._keep()
         return True
 
-    def _carry_over(self, changed: set[str]) -> None:
-        """Deal what waits at operators that changed out to their new instances."""
-        parts: list[list[Float64s]] = [[], [], [], [], []]
-        rows = (self._queue, self._backlog, self._read, self._processed, self._dropped)
-        for at, name in enumerate(self._names):
-            here = self._wiring.span[name]
-            for part, row in zip(parts, rows, strict=True):
-                part.append(row[here])
-            if name in changed:
-                shares = self._shares[name]
-                for which in (0, 1):
-                    parts[which][-1] = rows[which][here].sum() * shares
-                # What was read is put down to the ended ones, but for what still waits.
-                waits = parts[0][-1]
-                self._ended[:, at] += [
-                    self._read[here].sum() - waits.sum(),
-                    self._processed[here].sum(),
-                    self._dropped[here].sum(),
-                ]
-                parts[2][-1] = waits.copy()
-                parts[3][-1] = np.zeros(len(shares))
-                parts[4][-1] = np.zeros(len(shares))
-        joined = [np.concatenate(part) for part in parts]
-        self._queue, self._backlog, self._read, self._processed, self._dropped = joined
-
     # Failures
 
-    def _state(self) -> _State:
-        return _State(
-            self._queue.copy(),
-            self._backlog.copy(),
-            self._read.copy(),
-            self._processed.copy(),
-            self._dropped.copy(),
-        )
-
     def _keep(self) -> None:
-        self._kept, self._kept_at_s = self._state(), self.time_s
-        self._kept_offered = self.offered
+        self._book.keep()
+        self._kept_at_s = self.time_s
 
     def _fail(self) -> None:
         down = frozenset(
@@ -284,15 +232,10 @@ class Simulation:
         gone = down - self._down
         self._down = down
         if gone & {self.workers[at].id for at in np.unique(self._wiring.host)}:
-            # Back to the checkpoint; what was offered since is read again.
-            since = self.offered - self._kept_offered
-            kept = self._kept
-            self._queue, self._read = kept.queue.copy(), kept.read.copy()
-            self._processed, self._dropped = kept.processed.copy(), kept.dropped.copy()
-            self._backlog = kept.backlog + since * self._wiring.dealt
+            self._book.back(self._wiring)
             self._still_until_s = max(self._still_until_s, self.time_s + self.physics.restart_s)
             self.restarts += 1
-            self._keep()
+            self._kept_at_s = self.time_s
 
     # The clock
 
@@ -302,26 +245,16 @@ class Simulation:
         self._fail()
         if self.time_s == 0.0 or self.time_s - self._kept_at_s >= physics.checkpoint_s:
             self._keep()
-        offered = self.rate(self.time_s + step_s / 2) * step_s
-        self.offered += offered
-        self._backlog += offered * self._wiring.dealt
+        wiring, book = self._wiring, self._book
+        book.offer(self.rate(self.time_s + step_s / 2) * step_s, wiring)
         alive = np.array([worker.id not in self._down for worker in self.workers])
-        wiring, source = self._wiring, self._wiring.source
-        processed = np.zeros(len(source))
-        if self.running:
-            waiting = np.where(source, self._backlog, self._queue)
-            processed = wiring.flow(waiting, self._queue, alive)
+        processed = np.zeros(len(wiring.source))
+        running = self.running
+        if running:
+            processed = wiring.flow(book.waiting(wiring), book.rows.queue, alive)
         sent = processed * wiring.out
-        arriving = sent @ wiring.to
-        self._backlog = np.maximum(self._backlog - np.where(source, processed, 0.0), 0.0)
-        self._queue += np.where(source, 0.0, arriving - processed)
-        self._read += np.where(source, processed, arriving)
-        self._processed += processed
-        if physics.drops:
-            over = np.maximum(self._queue - wiring.room, 0.0)
-            self._queue -= over
-            self._dropped += over
-        np.maximum(self._queue, 0.0, out=self._queue)
+        book.move(processed, sent @ wiring.to, wiring, drops=physics.drops)
+        self.trace.still_s.append(0.0 if running else step_s)
         self.time_s = round(self.time_s + step_s, 9)
         self._record(processed, sent, alive)
 
@@ -337,7 +270,7 @@ class Simulation:
         used = (wiring.memory_mb(processed) + self.physics.base_memory_mb) / self._memory
         self.worker_tuples += wiring.by_worker(processed)
         self.busy_s += by_operator(work) * step_s
-        waiting = by_operator(np.where(wiring.source, self._backlog, self._queue))
+        waiting = by_operator(self._book.waiting(wiring))
         # What waits, over what gets through: Little's law, operator by operator.
         rates = np.maximum(by_operator(processed) / step_s, 1e-9)
         trace.time_s.append(self.time_s)
@@ -349,7 +282,7 @@ class Simulation:
         trace.delay_s.append(float(np.where(waiting > 1e-6, waiting / rates, 0.0).sum()) + step_s)
         trace.cpu.append(np.where(alive, np.minimum(busy, 1.0), 0.0))
         trace.memory.append(np.where(alive, np.minimum(used, 1.0), 0.0))
-        trace.buffers.append(by_operator(self._queue) / by_operator(wiring.room))
+        trace.buffers.append(by_operator(self._book.rows.queue) / by_operator(wiring.room))
         trace.parallelism.append(np.array([len(self._shares[n]) for n in self._names], float))
 
     def run(self, until_s: float) -> Trace:
@@ -368,43 +301,28 @@ class Simulation:
 
     def operator_counts(self, name: str) -> tuple[float, float, float, float]:
         """Records that an operator has read, processed, dropped, and that wait at it."""
-        at, here = self._names.index(name), self._wiring.span[name]
-        waits = 0.0 if name in self._sources else float(self._queue[here].sum())
-        return (
-            float(self._read[here].sum() + self._ended[0, at]),
-            float(self._processed[here].sum() + self._ended[1, at]),
-            float(self._dropped[here].sum() + self._ended[2, at]),
-            waits,
-        )
+        return self._book.counts(name, self._wiring)
+
+    @property
+    def offered(self) -> float:
+        """Records that came in."""
+        return self._book.offered
 
     @property
     def done(self) -> float:
         """Records that have left the job, each counted as the record that came in."""
-        gains = sum(self.job.gains[name] for name in self.job.sinks)
-        return sum(self.operator_counts(name)[1] for name in self.job.sinks) / gains
+        return self._book.done(self._wiring)
 
     @property
     def lost(self) -> float:
         """Records that full buffers dropped, anywhere, each as the part of a record it was."""
-        return sum(self.operator_counts(name)[2] / self.job.gains[name] for name in self._names)
+        return self._book.lost(self._wiring)
 
     @property
     def backlog(self) -> float:
         """Records that were offered and that no source has read."""
-        return float(self._backlog.sum())
+        return self._book.backlog
 
     def _check(self) -> None:
-        """Assert that no record is made or forgotten: offered, read, processed, waiting agree."""
-        offered = self.offered
-        read = sum(self.operator_counts(name)[0] for name in self._sources)
-        assert abs(offered - read - self.backlog) <= 1e-6 * max(offered, 1.0), "at the sources"
-        for one in self.job.operators:
-            got, processed, dropped, waits = self.operator_counts(one.name)
-            assert abs(got - processed - dropped - waits) <= 1e-6 * max(got, 1.0), one.name
-            sent = sum(
-                self.operator_counts(name)[1] * self.job.by_name[name].out for name in one.inputs
-            )
-            if one.inputs:
-                assert abs(sent - got) <= 1e-6 * max(got, 1.0), one.name
-        assert (self._queue >= 0).all()
-        assert self.physics.drops or (self._queue <= self._wiring.room * (1 + 1e-6)).all(), "room"
+        """Assert that no record is made or forgotten."""
+        self._book._check(self._wiring, drops=self.physics.drops)

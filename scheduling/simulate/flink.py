@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduling.cost import CostModel, Costs
 from scheduling.load import CPU_WEIGHT
 from scheduling.model import JobGraph, Plan, Resources, Snapshot, Worker
-from scheduling.protocols import Policy
+from scheduling.policies import Timed
+from scheduling.protocols import Clock, Policy
 from scheduling.simulate import published
 from scheduling.simulate.clusters import table_4
 from scheduling.simulate.engine import Simulation
@@ -20,10 +23,13 @@ from scheduling.simulate.published import CETSA, DEFAULT, GS_BFD, LBA_CE, ROUND_
 from scheduling.simulate.steering import SimMonitor
 from scheduling.simulate.streams import constant
 
-__all__ = ["Outcome", "compare", "history", "plans", "run_placement"]
+__all__ = ["PRICE_PER_GB", "Outcome", "compare", "history", "plans", "run_placement"]
 
 Float64s = NDArray[np.float64]
 Make = Callable[..., Policy]
+
+PRICE_PER_GB = 0.01
+"""$ for a GB between hosts (P_f of Eq. 10): what clouds ask between zones; the paper has none."""
 
 _SLA_S = 5.0  # a record is late when it waits longer; the paper does not say where it sets it
 _DEPLOY_S = 7.0  # what the first million of Table 5 takes beyond the later ones
@@ -39,11 +45,13 @@ class Outcome:
     ``millions_s`` has the seconds for each million of records; ``cpu`` and ``memory`` are the
     mean shares of the workers in use; ``deviation`` is S over all workers, its mean over time;
     ``planned_share`` the largest share of a worker's CPU that the plan asks for, ``hottest`` the
-    largest that was measured, with what the host's services and the network take.
+    largest that was measured, with what the host's services and the network take; ``costs`` are
+    RC, CC, SC and WEC of Eqs. 6-15.
     """
 
     placement: dict[str, str]
     cost: float
+    costs: Costs
     communication_gb: float
     deviation: float
     cpu: float
@@ -105,7 +113,7 @@ def run_placement(
     job: Job, workers: Sequence[Worker], records_per_s: float, plan: Plan, records: float
 ) -> Outcome:
     """Run a job under a plan until that many records are done, and measure it."""
-    placement = plan.placement
+    placement, model = plan.placement, CostModel()
     physics = Physics(deploy_s=_DEPLOY_S)
     simulation = Simulation(job, workers, constant(records_per_s), placement, physics=physics)
     trace = simulation.run_records(records, at_most_s=60 + 3 * records / records_per_s)
@@ -119,10 +127,15 @@ def run_placement(
     asked = {worker.id: 0.0 for worker in workers}
     for task, worker in placement.items():
         asked[worker] += tasks[task].demand.cpu_cores
+    rent = sum(workers[at].price_per_s for at in used)
+    sent_gb = float(trace.rows("network_bytes").sum() / 1e9)
+    parts = (rent * took_s, PRICE_PER_GB * sent_gb, rent * plan.scheduling_time_s)
+    wec = sum(weight * part for weight, part in zip(model.weights, parts, strict=True))
     return Outcome(
         placement=placement,
-        cost=sum(workers[at].price_per_s for at in used) * took_s,
-        communication_gb=float(trace.rows("network_bytes").sum() / 1e9),
+        cost=parts[0],
+        costs=Costs(*parts, wec),
+        communication_gb=sent_gb,
         deviation=float(loads.std(axis=1)[steady].mean()),
         cpu=float(trace.rows("cpu")[steady][:, used].mean()),
         memory=float(trace.rows("memory")[steady][:, used].mean()),
@@ -145,8 +158,11 @@ def _mean(outcomes: Sequence[Outcome]) -> Outcome:
         return outcomes[0]
     steps = min(len(one.time_s) for one in outcomes)
     found: dict[str, object] = {"placement": outcomes[0].placement}
+    costs = np.mean([[one.costs.rc, one.costs.cc, one.costs.sc] for one in outcomes], axis=0)
+    wec = float(np.mean([one.costs.wec for one in outcomes]))
+    found["costs"] = Costs(float(costs[0]), float(costs[1]), float(costs[2]), wec)
     for name in Outcome.__dataclass_fields__:
-        if name == "placement":
+        if name in found:
             continue
         values = [getattr(one, name) for one in outcomes]
         if np.ndim(values[0]):
@@ -165,6 +181,7 @@ def compare(
     seeds: int = 20,
     hashes: int = 4,
     records: float = 10e6,
+    clock: Clock | None = None,
 ) -> dict[str, Outcome]:
     """Run a job under each of the five ways on the cluster of Table 4.
 
@@ -175,12 +192,17 @@ def compare(
         seeds: how often the default is drawn, for each hash.
         hashes: how many hashes of the keys are tried; every figure is the mean over them.
         records: how many are processed.
+        clock: what planning is timed with (SC of Eq. 13); without it planning takes no time.
     """
     workers = table_4()
+
+    def timed(name: str, **options: Any) -> Policy:
+        return make(name, **options) if clock is None else Timed(make(name, **options), clock)
+
     found: dict[str, list[Outcome]] = {way: [] for way in published.WAYS}
     for number in range(hashes):
         hashed = replace(job, seed=job.seed + number)
-        for way, made in plans(hashed, workers, records_per_s, make, seeds, number).items():
+        for way, made in plans(hashed, workers, records_per_s, timed, seeds, number).items():
             found[way] += [
                 run_placement(hashed, workers, records_per_s, plan, records) for plan in made
             ]

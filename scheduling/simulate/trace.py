@@ -18,7 +18,8 @@ class Trace:
 
     ``done``, ``offered`` and ``lost`` are counted in records of the job, from the start. ``cpu``
     and ``memory`` have a share a host, ``buffers`` the occupied share and ``parallelism`` the
-    number of instances by operator.
+    number of instances by operator. ``still_s`` has the part of the step in which the job stood
+    still for a deployment, a change, a restart, or a host that is gone.
     """
 
     hosts: tuple[str, ...]
@@ -30,6 +31,7 @@ class Trace:
     backlog: list[float] = field(default_factory=list)
     network_bytes: list[float] = field(default_factory=list)
     delay_s: list[float] = field(default_factory=list)
+    still_s: list[float] = field(default_factory=list)
     cpu: list[Float64s] = field(default_factory=list)
     memory: list[Float64s] = field(default_factory=list)
     buffers: list[Float64s] = field(default_factory=list)

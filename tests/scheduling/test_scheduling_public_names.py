@@ -44,6 +44,7 @@ PUBLIC = [
     "Random",
     "Rebalancer",
     "Receipt",
+    "Reserved",
     "ResourceAware",
     "Resources",
     "RoundRobin",

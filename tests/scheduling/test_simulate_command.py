@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from scheduling.__main__ import main as scheduling_main
 from scheduling.policies import policy
-from scheduling.simulate import published
+from scheduling.simulate import flink, published
 from scheduling.simulate.flink_claims import replay
 from scheduling.simulate.report import Statement, as_json, lines
+from scheduling.simulate.workloads import wordcount
 
 
 @dataclass
@@ -62,8 +65,32 @@ def test_differences_to_the_papers_are_printed(ran: Ran) -> None:
 
 def test_the_comparisons_are_drawn(ran: Ran) -> None:
     pictures = sorted(ran.folder.glob("*.png"))
-    assert len(pictures) == 10
+    assert len(pictures) == 11
     assert all(path.stat().st_size > 10_000 for path in pictures)
+
+
+def test_a_density_covers_one_and_is_highest_where_samples_are() -> None:
+    from scheduling.simulate.pictures.storm import density
+
+    at = np.linspace(-50.0, 150.0, 4001)
+    curve = density(np.array([40.0, 40.0, 41.0, 70.0]), at)
+    assert curve.sum() * 0.05 == pytest.approx(1.0, abs=1e-6)
+    assert 35 < at[curve.argmax()] < 50
+    assert density(np.full(9, 30.0), at).max() < 0.3, "a load that never changes is no spike"
+
+
+def test_the_weighted_cost_is_a_third_of_its_parts_and_planning_is_timed_by_the_clock() -> None:
+    ticks = itertools.count()
+    found = flink.compare(
+        wordcount(), 60_000.0, policy, seeds=1, hashes=1, records=4e6, clock=lambda: next(ticks)
+    )
+    for one in found.values():
+        parts = (one.costs.rc, one.costs.cc, one.costs.sc)
+        assert one.costs.wec == pytest.approx(sum(parts) / 3)
+        assert one.costs.rc == one.cost
+        assert one.costs.cc == pytest.approx(flink.PRICE_PER_GB * one.communication_gb)
+        rent = one.cost / one.millions_s[-1]
+        assert one.costs.sc == pytest.approx(rent, rel=1e-6), "a second each, on the workers in use"
 
 
 @pytest.mark.parametrize(

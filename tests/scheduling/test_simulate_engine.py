@@ -216,3 +216,22 @@ def test_demands_are_the_rate_times_what_a_record_takes_but_no_more_than_can_be_
         assert task.demand.cpu_cores == pytest.approx(expected)
     sent = sum(edge.bytes_per_s for edge in graph.edges if edge.target.startswith("count"))
     assert sent == pytest.approx(rate * 120)
+
+
+def test_the_time_that_the_job_stands_still_is_recorded() -> None:
+    job = wordcount()
+    run = simulation(
+        job,
+        10_000.0,
+        physics=Physics(deploy_s=7.0, restart_s=10.0),
+        failures=(Failure("m2", 40.0, 45.0),),
+    )
+    run.run(30)
+    assert sum(run.trace.still_s) == pytest.approx(7.0)
+    run.change(in_turns(job, ["xl1", "m2"]), still_s=3.0)
+    run.run(35)
+    changed = sum(run.trace.still_s)
+    assert 10.0 <= changed < 13.0, "what was asked for, and the state that is carried over"
+    run.run(60)
+    # Gone for 5 s, and the restart takes 10 s from the failure on.
+    assert sum(run.trace.still_s) - changed == pytest.approx(10.0, abs=0.5)

@@ -1,0 +1,28 @@
+"""What is placed, where, and what comes out: tasks, workers, snapshots, plans.
+
+A task is one join partition, a key range of one operator; a worker is a Spark executor, or a cloud
+host in the simulator. All of it is frozen; units are in the names. A *share* is a fraction of 1.
+"""
+
+from scheduling.model.cluster import DataNode, Resources, Worker
+from scheduling.model.job import Edge, JobGraph, Task
+from scheduling.model.observed import Reserved, Snapshot, Utilisation, Window
+from scheduling.model.plan import Assignment, Move, Plan, Receipt, Unplaced
+
+__all__ = [
+    "Assignment",
+    "DataNode",
+    "Edge",
+    "JobGraph",
+    "Move",
+    "Plan",
+    "Receipt",
+    "Reserved",
+    "Resources",
+    "Snapshot",
+    "Task",
+    "Unplaced",
+    "Utilisation",
+    "Window",
+    "Worker",
+]

@@ -1,0 +1,119 @@
+"""Tasks, and the streams between them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+
+from scheduling.errors import ArgumentError
+from scheduling.model.checks import number, unique
+from scheduling.model.cluster import Resources
+
+__all__ = ["Edge", "JobGraph", "Task"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One instance of an operator: a join partition.
+
+    Args:
+        id: its name, unique in a graph.
+        operator: the operator it belongs to.
+        index: which instance of the operator, from 0.
+        demand: what it needs; :meth:`demanding` computes it from a rate (Eqs. 20-21).
+        rate_in_per_s: tuples a second that come in.
+        state_bytes: what a move has to carry along.
+        preferred: hosts or worker ids that hold its data, all of them equally good.
+        input_bytes: what it reads from there.
+    """
+
+    id: str
+    operator: str
+    index: int
+    demand: Resources
+    rate_in_per_s: float = 0.0
+    state_bytes: float = 0.0
+    preferred: tuple[str, ...] = ()
+    input_bytes: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            raise ArgumentError("a task's id is empty; give each task a name")
+        for name in ("index", "rate_in_per_s", "state_bytes", "input_bytes"):
+            number(f"{name} of task {self.id!r}", getattr(self, name))
+
+    @staticmethod
+    def demanding(
+        tuples_per_s: float, cpu_s_per_tuple: float, memory_mb_s_per_tuple: float
+    ) -> Resources:
+        """The demand of a task at a rate (Eqs. 20 and 21: data times what a record takes).
+
+        >>> Task.demanding(2000, 0.0005, 0.25)
+        Resources(cpu_cores=1.0, memory_mb=500.0, disk_mb=0.0)
+        """
+        return Resources(tuples_per_s * cpu_s_per_tuple, tuples_per_s * memory_mb_s_per_tuple)
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A stream from one task to another, in bytes a second; both are ids of tasks."""
+
+    source: str
+    target: str
+    bytes_per_s: float
+
+    def __post_init__(self) -> None:
+        number(f"bytes_per_s from {self.source!r} to {self.target!r}", self.bytes_per_s)
+
+
+@dataclass(frozen=True)
+class JobGraph:
+    """The tasks of a job, in the order of submission, and the streams between them.
+
+    Raises:
+        ArgumentError: an id is there twice, or an edge names a task that is not there.
+
+    >>> tasks = [Task(f"a{i}", "a", i, Resources(1, 100)) for i in range(2)]
+    >>> graph = JobGraph(tuple(tasks), (Edge("a0", "a1", 5.0),))
+    >>> graph.neighbours["a1"]
+    (('a0', 5.0),)
+    """
+
+    tasks: tuple[Task, ...]
+    edges: tuple[Edge, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tasks", tuple(self.tasks))
+        object.__setattr__(self, "edges", tuple(self.edges))
+        unique("task", (task.id for task in self.tasks))
+        for edge in self.edges:
+            for end in (edge.source, edge.target):
+                if end not in self.by_id:
+                    raise ArgumentError(
+                        f"an edge leads from {edge.source!r} to {edge.target!r}, but there is no "
+                        f"task {end!r}; name tasks of the graph"
+                    )
+
+    @cached_property
+    def by_id(self) -> dict[str, Task]:
+        """The tasks by their ids."""
+        return {task.id: task for task in self.tasks}
+
+    @cached_property
+    def operators(self) -> dict[str, tuple[Task, ...]]:
+        """The tasks of each operator, in the order of the graph."""
+        found: dict[str, list[Task]] = defaultdict(list)
+        for task in self.tasks:
+            found[task.operator].append(task)
+        return {name: tuple(tasks) for name, tasks in found.items()}
+
+    @cached_property
+    def neighbours(self) -> dict[str, tuple[tuple[str, float], ...]]:
+        """For each task the tasks it talks to and the bytes a second both ways together."""
+        found: dict[str, dict[str, float]] = {task.id: {} for task in self.tasks}
+        for edge in self.edges:
+            if edge.source != edge.target:
+                for one, other in ((edge.source, edge.target), (edge.target, edge.source)):
+                    found[one][other] = found[one].get(other, 0.0) + edge.bytes_per_s
+        return {task: tuple(others.items()) for task, others in found.items()}
