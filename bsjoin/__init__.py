@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from bsjoin import sources
     from bsjoin._api import join
     from bsjoin._cycles import Cycles, cycles
-    from bsjoin._progress import CacheProgress, CycleProgress, PartitionProgress, progress
+    from bsjoin._progress import (
+        CacheProgress,
+        CycleProgress,
+        PartitionProgress,
+        PlacementProgress,
+        progress,
+    )
     from bsjoin.conditions import AsOf, Band, Overlaps, Within
     from bsjoin.hotspot import Hash, HotSpot
     from bsjoin.options import Full, Incremental
@@ -38,6 +44,7 @@ __all__ = [
     "Incremental",
     "Overlaps",
     "PartitionProgress",
+    "PlacementProgress",
     "Stats",
     "Version",
     "Within",
@@ -64,6 +71,7 @@ _HOMES = {
     "Incremental": "bsjoin.options",
     "Overlaps": "bsjoin.conditions",
     "PartitionProgress": "bsjoin._progress",
+    "PlacementProgress": "bsjoin._progress",
     "Stats": "bsjoin.store",
     "Version": "bsjoin.table",
     "Within": "bsjoin.conditions",

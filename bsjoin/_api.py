@@ -213,9 +213,8 @@ def _join_source(
             label=next_label([name for name, _ in pairs]),
             partitioned=kind_of(partition),
         )
-        if partition is not None:
-            types = {field.name: field.dataType for field in schema}
-            stream = send_to_partitions(stream, request, types, partition)
+        types = {field.name: field.dataType for field in schema}
+        stream = send_to_partitions(stream, request, types, partition)
         if when is None:
             return plan_ask(stream, source, request, cache)
         if not pairs:

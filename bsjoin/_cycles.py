@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from bsjoin import _checks
 from bsjoin._api import join
 from bsjoin._plan import RoutePlan
-from bsjoin._progress import route
+from bsjoin._progress import PlacementProgress, route
 from bsjoin._spark.observing import Cycle
 from bsjoin._spark.partitioning import check_partition
 from bsjoin._spark.session import default_parallelism, is_connect, is_dataframe
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from bsjoin._spark.columns import On
+    from bsjoin._spark.placing import Placing
+    from scheduling import Policy, Scaler
+    from scheduling.spark import Placement, Turn
 
 __all__ = ["Cycles", "cycles"]
 
@@ -42,6 +46,7 @@ class _Progress:
     batchId: int  # noqa: N815 - as Spark calls it
     timestamp: str
     observedMetrics: dict[str, dict[str, Any]]  # noqa: N815
+    placement: PlacementProgress | None = None
 
 
 @dataclass
@@ -54,8 +59,11 @@ class Cycles:
     batch: DataFrame | BatchTable | Source
     sink: Sink
     options: dict[str, Any]
+    placement: Policy | Placement | None = None
+    scaler: Scaler | None = None
     _kept: dict[str, Any] = field(default_factory=dict)
     _steering: Steering | None = None
+    _placing: Placing | None = None
     _recent: deque[_Progress] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
     @property
@@ -64,31 +72,65 @@ class Cycles:
         return list(self._recent)
 
     def __call__(self, stream: DataFrame, batch_id: int) -> None:
-        """Run one cycle: table version and partition rule are chosen now, and kept to its end.
+        """Run one cycle: table version, partition rule and placement are chosen now, for all of it.
 
         Args:
             stream: the rows of the micro-batch.
             batch_id: its number.
         """
-        cycle = Cycle(self._route(stream, batch_id), self._kept)
         began = datetime.now(UTC)
-        with cycle.active():
-            result = join(stream, self.batch, **self.options)
-        self.sink(result, batch_id)
+        with self._turn(stream) as turn:
+            partition = self._partition(turn)
+            route_plan = self._route(stream, partition, batch_id)
+            if turn is None:
+                cycle = Cycle(route_plan, self._kept)
+            else:
+                cycle = Cycle(route_plan, self._kept, turn.place)
+            with cycle.active():
+                options = self.options | {"partition": partition}
+                result = join(stream, self.batch, **options)
+            self.sink(result, batch_id)
+            figures = cycle.figures({} if turn is None else turn.observed())
+        placed = None if self._placing is None else self._placing.progress()
         timestamp = began.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        progress = _Progress(batch_id, timestamp, cycle.figures())
+        progress = _Progress(batch_id, timestamp, figures, placed)
         self._recent.append(progress)
         if self._steering is not None and "label" in self._kept:
             note = route(progress, self._kept["label"])
             if note is not None:
                 self._steering.observe(note.statistics)
 
-    def _route(self, stream: DataFrame, batch_id: int) -> RoutePlan | None:
-        partition = self.options["partition"]
+    @contextmanager
+    def _turn(self, stream: DataFrame) -> Iterator[Turn | None]:
+        """The turn of a cycle that is placed or scaled; None where neither was asked for."""
+        if self.placement is None and self.scaler is None:
+            yield None
+            return
+        if self._placing is None:
+            from bsjoin._spark.placing import Placing
+
+            self._placing = Placing(
+                stream.sparkSession, self.placement, self.scaler, self.options["partition"]
+            )
+        with self._placing.cycle() as turn:
+            yield turn
+
+    def _partition(self, turn: Turn | None) -> Hash | HotSpot | None:
+        """How rows are sent to partitions, and to how many in this cycle."""
+        partition: Hash | HotSpot | None = self.options["partition"]
+        if turn is None or self.scaler is None or partition is None:
+            return partition
+        return replace(partition, partitions=turn.partitions)
+
+    def _route(
+        self, stream: DataFrame, partition: Hash | HotSpot | None, batch_id: int
+    ) -> RoutePlan | None:
         if not isinstance(partition, HotSpot):
             return None
         if self._steering is None:
             self._steering = Steering(partition, default_parallelism(stream.sparkSession))
+        elif partition.partitions is not None:
+            self._steering.resize(partition.partitions)
         return RoutePlan(
             label="",
             home=None,
@@ -108,13 +150,16 @@ def cycles(
     how: Literal["inner", "left", "semi", "anti"] = "inner",
     cache: Literal["auto"] | Full | Incremental = "auto",
     partition: Hash | HotSpot | None = None,
+    placement: Policy | Placement | None = None,
+    scaler: Scaler | None = None,
     select: Sequence[str] | None = None,
     suffix: str = "_batch",
 ) -> Cycles:
     """Make the function to hand to ``foreachBatch``: the driver steers every micro-batch.
 
-    A micro-batch is a cycle. At its beginning the driver chooses the table's version and the
-    partition rule, made from the cycles before; both hold until its end.
+    A micro-batch is a cycle. At its beginning the driver chooses the table's version, the
+    partition rule, the number of partitions and the executors they run on, from what the cycles
+    before have shown; all of it holds until its end.
 
     Args:
         batch: the table, as for :func:`bsjoin.join`. A DataFrame is indexed in the first cycle.
@@ -125,6 +170,12 @@ def cycles(
         how: as for :func:`bsjoin.join`.
         cache: as for :func:`bsjoin.join`.
         partition: as for :func:`bsjoin.join`.
+        placement: a policy of :mod:`scheduling`, as ``scheduling.LBACE()``, or
+            ``scheduling.spark.Placement`` with prices and more: each partition of the join runs
+            on the executor that the policy names. In a session without several executors Spark
+            places, and a warning says so.
+        scaler: as ``scheduling.OERA()``: chooses the number of partitions of each cycle, in place
+            of the number in ``partition``.
         select: as for :func:`bsjoin.join`.
         suffix: as for :func:`bsjoin.join`.
 
@@ -146,6 +197,10 @@ def cycles(
         raise ArgumentError(f"sink={sink!r}: give a function of a DataFrame and a number")
     _checks.join_type(how)
     check_partition(partition)
+    if placement is not None or scaler is not None:
+        from bsjoin._spark.placing import check_placing
+
+        check_placing(placement, scaler)
     if is_dataframe(batch) and is_connect(batch.sparkSession):  # type: ignore[union-attr]
         raise ArgumentError(
             "cycles() steers from the driver, and under Spark Connect a function for foreachBatch "
@@ -161,4 +216,4 @@ def cycles(
         "select": select,
         "suffix": suffix,
     }
-    return Cycles(batch, sink, options)
+    return Cycles(batch, sink, options, placement, scaler)

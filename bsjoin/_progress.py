@@ -15,7 +15,14 @@ from bsjoin._plan import FIGURES, INPUT_FIGURES, ROUTE_FIGURES
 from bsjoin.hotspot import Rule, added, skew
 from bsjoin.hotspot.worker import Note
 
-__all__ = ["CacheProgress", "CycleProgress", "PartitionProgress", "progress", "route"]
+__all__ = [
+    "CacheProgress",
+    "CycleProgress",
+    "PartitionProgress",
+    "PlacementProgress",
+    "progress",
+    "route",
+]
 
 _CHANCE = 3  # a key seen so often in the samples may be there by chance
 _NAME = re.compile(rf"{FIGURES}(\d+):(.*):(\w+)-(\w+):(\w+)", re.DOTALL)
@@ -101,6 +108,28 @@ class PartitionProgress:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlacementProgress:
+    """Where the tasks of a join ran in one cycle (``placement=``).
+
+    Args:
+        action: what was done before the cycle: "place", "repair", "resize", "move", "none", or
+            "failed".
+        reason: why.
+        partitions: tasks of the join.
+        asked: tasks that were to run on a certain worker; the others were left to Spark.
+        landed: how many of them did; None where Spark's figures did not come.
+        workers: by worker ("host/executor"), how many tasks ran there.
+    """
+
+    action: str
+    reason: str
+    partitions: int
+    asked: int
+    landed: int | None
+    workers: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class CycleProgress:
     """What one join did in one micro-batch.
 
@@ -120,6 +149,7 @@ class CycleProgress:
             and for an incremental cache.
         cache: what the incremental cache did; None for a full cache.
         partition: how the rows lay on the join's partitions.
+        placement: where its tasks ran; None unless :func:`bsjoin.cycles` places them.
     """
 
     join: int
@@ -136,6 +166,7 @@ class CycleProgress:
     table_version: int | None
     cache: CacheProgress | None
     partition: PartitionProgress
+    placement: PlacementProgress | None = None
 
     @property
     def hit_rate(self) -> float:
@@ -203,6 +234,7 @@ def _cycle(one: Any, name: str, figures: dict[str, Any]) -> CycleProgress:
         table_version=max((note["version"] for note in notes if "version" in note), default=None),
         cache=_cache(notes) if mode == "incremental" else None,
         partition=_partition(one, f"{number}:{columns}", mode, partitioned),
+        placement=getattr(one, "placement", None),
     )
 
 

@@ -332,9 +332,8 @@ class BatchTable:
             label=next_label([*(by_table[name] for name in table_keys), *probed]),
             partitioned=kind_of(partition),
         )
-        if partition is not None:
-            types = {key.name: type_of(key.type) for key in manifest.keys}
-            stream = send_to_partitions(stream, request, types, partition)
+        types = {key.name: type_of(key.type) for key in manifest.keys}
+        stream = send_to_partitions(stream, request, types, partition)
         if when is None and manifest.ranged is None:
             return plan_join(stream, self._home, manifest, request, may_change=self._may_change)
         return self._join_ranges(stream, manifest, request, when)

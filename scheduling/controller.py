@@ -1,9 +1,9 @@
 """The loop that keeps a job well placed: Monitor, Scaler, Policy, Rebalancer, Actuator.
 
 One :meth:`Controller.step` looks once and changes at most one thing. It waits after a change
-(cooldown), takes another plan only if that is clearly cheaper (hysteresis), looks whether tasks
-landed where they were asked for instead of assuming it, and for a while does not ask again for
-what did not land. A worker that is gone is repaired at once.
+(cooldown), takes another plan only if that is clearly cheaper (hysteresis) or spreads over workers
+that are new, looks whether tasks landed where they were asked for instead of assuming it, and for
+a while does not ask again for what did not land. A worker that is gone is repaired at once.
 """
 
 from __future__ import annotations
@@ -95,6 +95,7 @@ class Controller:
         self._plan: Plan | None = None
         self._changed_s = 0.0
         self._failed: dict[tuple[str, str], float] = {}
+        self._known: frozenset[str] = frozenset()
         self._decisions: deque[Decision] = deque(maxlen=_KEPT)
 
     @property
@@ -135,13 +136,41 @@ class Controller:
         self._decisions.append(decision)
         return decision
 
+    def observe(self, receipt: Receipt) -> None:
+        """Take note of where tasks landed, for actuators that see it after :meth:`step` only.
+
+        What did not land is not asked for again for ``forget_s``; the plan says where it is.
+        """
+        now = self._clock()
+        for task, worker in receipt.missed.items():
+            self._failed[task, worker] = now
+        if self._plan is not None and receipt.missed:
+            self._plan = _landed(self._plan, receipt)
+
+    def adopt(self, parallelism: Mapping[str, int]) -> Decision:
+        """Plan for a number of instances that somebody else has decided, cooldown or not.
+
+        Raises:
+            InfeasibleError: a task fits no worker, not even an empty one.
+        """
+        now = self._clock()
+        snapshot = self._monitor.snapshot()
+        told = ", ".join(f"{name} has {count}" for name, count in sorted(parallelism.items()))
+        self._known = frozenset(snapshot.by_id)
+        plan = self._planned(self._graph_of(parallelism), snapshot)
+        decision = self._apply(now, "place", told, plan, dict(parallelism))
+        self._decisions.append(decision)
+        return decision
+
     def _decide(self, now: float, snapshot: Snapshot, wanted: dict[str, int]) -> Decision:
         if self._plan is None:
+            self._known = frozenset(snapshot.by_id)
             plan = self._planned(self._graph_of(self._parallelism), snapshot)
             return self._apply(now, "place", "the first plan", plan)
         graph = self._graph_of(self._parallelism)
         gone = sorted(set(self._plan.by_worker) - set(snapshot.by_id))
         if gone:
+            self._known = frozenset(snapshot.by_id)
             plan = self._planned(graph, snapshot)
             return self._apply(now, "repair", f"gone: {', '.join(gone)}", plan)
         left = self._changed_s + self._cooldown_s - now
@@ -160,7 +189,12 @@ class Controller:
             return self._apply(
                 now, "place", f"{len(self._plan.unplaced) - len(plan.unplaced)} more fit", plan
             )
+        new = sorted(set(snapshot.by_id) - self._known)
+        self._known = frozenset(snapshot.by_id)
         pays = rent_per_s(self._plan, snapshot)
+        # A policy that spreads takes new workers in at once, for all that they cost.
+        if rent_per_s(plan, snapshot) > pays and set(new) & set(plan.by_worker):
+            return self._apply(now, "place", f"new: {', '.join(new)}", plan)
         same = len(plan.unplaced) == len(self._plan.unplaced)
         if same and rent_per_s(plan, snapshot) < (1 - self._hysteresis) * pays:
             told = f"{rent_per_s(plan, snapshot):.4g} instead of {pays:.4g} $/s"

@@ -108,7 +108,6 @@ def test_the_index_imports_numpy_and_itself_only() -> None:
             ("bsjoin.cache", "bsjoin.sources", "bsjoin.store", "bsjoin._spark", "bsjoin._plan"),
         ),
         ("bsjoin/sources", ("bsjoin.cache", "bsjoin.shared", "bsjoin.table", "bsjoin._api")),
-        ("bsjoin", ("scheduling",)),
         ("scheduling", ("bsjoin",)),
     ],
 )
@@ -116,6 +115,13 @@ def test_a_package_does_not_import_what_lies_above_it(
     package: str, forbidden: tuple[str, ...]
 ) -> None:
     assert offences(under(package), forbidden) == []
+
+
+def test_scheduling_is_imported_in_one_place_only() -> None:
+    others = [path for path in under("bsjoin") if path != "bsjoin/_spark/placing.py"]
+    assert offences(others, ("scheduling",)) == []
+    core = [path for path in under("scheduling") if path not in under("scheduling/spark")]
+    assert offences(core, (*SPARK, "scheduling.spark")) == []
 
 
 def test_only_the_build_brings_rows_to_the_driver() -> None:

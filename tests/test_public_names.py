@@ -24,6 +24,7 @@ PUBLIC = [
     "Incremental",
     "Overlaps",
     "PartitionProgress",
+    "PlacementProgress",
     "Stats",
     "Version",
     "Within",
@@ -117,7 +118,15 @@ def test_options_are_frozen_and_keyword_only(options: type) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["CacheProgress", "CycleProgress", "PartitionProgress", "Stats", "Version"]
+    "name",
+    [
+        "CacheProgress",
+        "CycleProgress",
+        "PartitionProgress",
+        "PlacementProgress",
+        "Stats",
+        "Version",
+    ],
 )
 def test_what_is_handed_out_cannot_be_changed(name: str) -> None:
     assert getattr(bsjoin, name).__dataclass_params__.frozen
@@ -133,4 +142,9 @@ def test_the_parameters_of_join_are_these() -> None:
 
 def test_cycles_takes_what_join_takes() -> None:
     joins = list(inspect.signature(bsjoin.join).parameters)
-    assert set(inspect.signature(bsjoin.cycles).parameters) == {*joins, "sink"} - {"stream"}
+    assert set(inspect.signature(bsjoin.cycles).parameters) == {
+        *joins,
+        "sink",
+        "placement",
+        "scaler",
+    } - {"stream"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -28,11 +28,18 @@ class Cycle:
         route: what the workers do to send rows to partitions; None if they do not.
         kept: what one cycle leaves to the next: the table that it has built, and the label of
             the join, which is one join for all cycles.
+        place: sends the partitions of the stream's rows to workers, just before the look-up.
     """
 
-    def __init__(self, route: RoutePlan | None, kept: dict[str, Any]):
+    def __init__(
+        self,
+        route: RoutePlan | None,
+        kept: dict[str, Any],
+        place: Callable[[DataFrame], DataFrame] = lambda rows: rows,
+    ):
         self.route = route
         self.kept = kept
+        self.place = place
         self._observations: dict[str, Observation] = {}
 
     @contextlib.contextmanager
@@ -49,13 +56,19 @@ class Cycle:
         observation = self._observations[name] = Observation(name)
         return df.observe(observation, *aggregates)
 
-    def figures(self) -> dict[str, dict[str, Any]]:
-        """What was observed, by name; without what no action has used."""
-        found: dict[str, dict[str, Any]] = {}
+    def figures(self, below: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """What was observed, by name; without what no action has used.
+
+        Args:
+            below: what was observed in a plan that Spark's observations do not reach, since
+                the partitions of its rows were placed.
+        """
+        found: dict[str, dict[str, Any]] = dict(below)
 
         def read() -> None:
             for name, observation in self._observations.items():
-                found[name] = observation.get
+                if name not in below:
+                    found[name] = observation.get
 
         # The figures of a result that nobody used never come.
         reader = threading.Thread(target=read, name="bsjoin-figures", daemon=True)

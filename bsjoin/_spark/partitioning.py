@@ -47,9 +47,11 @@ def send_to_partitions(
     stream: DataFrame,
     request: Request,
     types: Mapping[str, T.DataType],
-    partition: Hash | HotSpot,
+    partition: Partition,
 ) -> DataFrame:
     """Send the rows of a stream to partitions by their keys; the rows stay the same.
+
+    In a cycle that is placed the partitions then are sent to workers.
 
     Args:
         stream: the probe side.
@@ -61,6 +63,18 @@ def send_to_partitions(
         ArgumentError: there is no equality key.
         KeyTypeError: key types that do not compare exactly.
     """
+    if partition is not None:
+        stream = _sent(stream, request, types, partition)
+    cycle = current_cycle()
+    return stream if cycle is None or stream.isStreaming else cycle.place(stream)
+
+
+def _sent(
+    stream: DataFrame,
+    request: Request,
+    types: Mapping[str, T.DataType],
+    partition: Hash | HotSpot,
+) -> DataFrame:
     names, label = [name for name, _ in request.keys], request.label
     if not names:
         raise ArgumentError(

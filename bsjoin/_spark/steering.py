@@ -57,6 +57,15 @@ class Steering:
         """The rule of the next cycle."""
         return self._controller.rule
 
+    def resize(self, partitions: int) -> None:
+        """Go over to another number of partitions, from the next cycle on."""
+        with self._lock:
+            if partitions != self.rule.partitions:
+                rule = self._controller.resize(partitions)
+                if self._rules is not None:
+                    in_force = self._rules.publish(rule, self.capacity)
+                    self._controller.go_on_with(in_force or rule)
+
     def observe(self, statistics: CycleStatistics) -> None:
         """Take note of a cycle; put a new rule in force where one is due.
 

@@ -76,10 +76,11 @@ def test_damaged_rules_are_passed_over_and_old_ones_removed(home: Home, tmp_path
     for version in range(1, 60):
         rules.publish(Rule(version, 2, (version,)), 1)
     assert len(home.names("")) == 50
-    (tmp_path / "rules" / "00000059.rule").write_bytes(b"\x00")
+    # Versions may be skipped when the machine is slow, so rules are told by their boundaries.
+    max((tmp_path / "rules").iterdir()).write_bytes(b"\x00")
     last = Rules(home).last()
     assert last is not None
-    assert last.rule.version == 58
+    assert last.rule.boundaries == (58,)
     found = Rules(home).at(now_us() + 10**9)
     assert found is not None
-    assert found.rule.version == 58
+    assert found.rule.boundaries == (58,)

@@ -1,0 +1,77 @@
+"""``placement=`` and ``scaler=`` of cycles: the loop of :mod:`scheduling` around every one.
+
+The only place in bsjoin that knows of scheduling; loaded when it is asked for.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+from bsjoin._progress import PlacementProgress
+from bsjoin.errors import ArgumentError
+from scheduling import Policy, Scaler
+from scheduling.spark import Loop, Placement, Turn
+
+if TYPE_CHECKING:
+    from bsjoin.hotspot import Hash, HotSpot
+
+__all__ = ["Placing", "check_placing"]
+
+
+def check_placing(placement: object, scaler: object) -> None:
+    """Refuse what is neither a policy nor a placement, and what is no scaler.
+
+    Raises:
+        ArgumentError: says what to give.
+    """
+    if not (placement is None or isinstance(placement, Placement | Policy)):
+        raise ArgumentError(
+            f"placement={placement!r}: give a policy, as scheduling.LBACE(), or "
+            "scheduling.spark.Placement(policy=..., ...)"
+        )
+    if not (scaler is None or isinstance(scaler, Scaler)):
+        raise ArgumentError(f"scaler={scaler!r}: give a scaler, as scheduling.OERA()")
+
+
+class Placing:
+    """The placed cycles of one join.
+
+    Args:
+        spark: the session.
+        placement: a policy, or options; None where only the number of partitions changes.
+        scaler: chooses that number; None keeps it.
+        partition: how the rows are sent to partitions, with the number to begin with, if any.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        placement: Policy | Placement | None,
+        scaler: Scaler | None,
+        partition: Hash | HotSpot | None,
+    ) -> None:
+        begin = None if partition is None else partition.partitions
+        self._loop = Loop(spark, placement, scaler=scaler, operator="join", partitions=begin)
+
+    def cycle(self) -> AbstractContextManager[Turn]:
+        """One cycle; what is yielded says how many partitions, and places rows."""
+        return self._loop.cycle()
+
+    def progress(self) -> PlacementProgress | None:
+        """Of the cycle that ended last."""
+        last = self._loop.last
+        if last is None:
+            return None
+        decision = last.decision
+        missed = sum(last.landed.get(task) != at for task, at in last.asked.items())
+        return PlacementProgress(
+            action="failed" if decision is None else decision.action,
+            reason="see the log of scheduling" if decision is None else decision.reason,
+            partitions=last.partitions,
+            asked=len(last.asked),
+            landed=len(last.asked) - missed if last.landed else None,
+            workers=tuple(sorted(last.workers.items())),
+        )

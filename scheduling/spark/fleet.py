@@ -1,0 +1,122 @@
+"""The number of executors: give back what a plan leaves idle, ask for more where it has no room.
+
+Giving back is what makes a cheap plan cheap: rent ends with the executor. It works on standalone,
+YARN and Kubernetes; asking stops at ``spark.cores.max`` without a word, so what came is looked at.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from scheduling.errors import ArgumentError
+from scheduling.model import Plan, Receipt, Snapshot
+from scheduling.spark.levers import LeverWarning
+from scheduling.spark.status import is_connect
+
+__all__ = ["Fleet"]
+
+
+class Fleet:
+    """Changes the number of executors, within bounds.
+
+    Args:
+        spark: the session.
+        least: the fewest executors to keep.
+        most: the most to ask for.
+        idle_cycles: cycles in a row without a task before an executor is given back.
+
+    Raises:
+        ArgumentError: the bounds are not 1 <= least <= most, or the cycles below 1.
+    """
+
+    def __init__(self, spark: SparkSession, least: int, most: int, *, idle_cycles: int = 3) -> None:
+        if not 1 <= least <= most:
+            raise ArgumentError(f"executors=({least!r}, {most!r}): give 1 <= fewest <= most")
+        if idle_cycles < 1:
+            raise ArgumentError(f"idle_cycles={idle_cycles!r}: give 1 or more")
+        self._spark, self._least, self._most = spark, least, most
+        self._idle_cycles = idle_cycles
+        self._plan: Plan | None = None
+        self._idle: dict[str, int] = {}
+        self._wanted = 0  # more than there are, asked for and not yet come
+        self.reason = self._why_not()
+        """Why the number cannot be changed; None where it can."""
+
+    def capabilities(self) -> frozenset[str]:
+        """To change the number of executors, where the cluster manager allows it."""
+        return frozenset() if self.reason else frozenset({"executors"})
+
+    def apply(self, plan: Plan) -> Receipt:
+        """Take up a plan: what it leaves out is given back in time."""
+        self._plan = plan
+        return Receipt({}, {})
+
+    def prepare(self, df: DataFrame, snapshot: Snapshot) -> DataFrame:
+        """The rows as they are."""
+        return df
+
+    def settle(self, snapshot: Snapshot) -> tuple[int, tuple[str, ...]]:
+        """Between two cycles: ask for executors, or give some back.
+
+        Args:
+            snapshot: the workers that are there now.
+
+        Returns:
+            How many more were asked for, and the ids of the workers given back.
+        """
+        if self._plan is None:
+            return 0, ()
+        if self.reason is not None:
+            warnings.warn(
+                f"the number of executors stays: {self.reason}", LeverWarning, stacklevel=2
+            )
+            self._plan = None
+            return 0, ()
+        there = len(snapshot.workers)
+        short = len(self._plan.unplaced) > 0
+        target = max(self._least, min(self._most, there + 1 if short else there))
+        if target > max(there, self._wanted):
+            self._context.requestExecutors(target - max(there, self._wanted))
+            more, self._wanted = target - max(there, self._wanted), target
+            return more, ()
+        if there >= self._wanted:
+            self._wanted = 0
+        return 0, self._give_back(snapshot)
+
+    def _give_back(self, snapshot: Snapshot) -> tuple[str, ...]:
+        assert self._plan is not None
+        used = set(self._plan.by_worker)
+        if self._plan.unplaced or not used:
+            self._idle.clear()
+            return ()
+        self._idle = {
+            worker.id: self._idle.get(worker.id, 0) + 1
+            for worker in snapshot.workers
+            if worker.id not in used
+        }
+        # The dearest first; never below the fewest.
+        spare = max(0, len(snapshot.workers) - self._least)
+        idle = [name for name, cycles in self._idle.items() if cycles >= self._idle_cycles]
+        idle.sort(key=lambda name: -snapshot.by_id[name].price_per_s)
+        given = []
+        for name in idle[:spare]:
+            if self._context.killExecutor(snapshot.by_id[name].executor_id):
+                given.append(name)
+        return tuple(given)
+
+    @property
+    def _context(self) -> Any:
+        return self._spark.sparkContext._jsc.sc()
+
+    def _why_not(self) -> str | None:
+        if is_connect(self._spark):
+            return "Spark Connect does not say which executors there are"
+        context = self._spark.sparkContext
+        if context._jsc.sc().isLocal():
+            return f"the master is {context.master}: there is one executor, the driver"
+        if context.getConf().get("spark.dynamicAllocation.enabled", "false").lower() == "true":
+            return "dynamic allocation changes it already"
+        return None

@@ -1,0 +1,403 @@
+"""The closed loop over a live job: monitor, plan, place, run, check the landing; every cycle.
+
+::
+
+    loop = Loop(spark, Placement(policy=LBACE()), scaler=OERA())
+    with loop.cycle() as turn:                 # looks, and decides
+        rows = dealt_to(turn.partitions)       # as many partitions as were decided
+        sink(turn.place(rows))                 # pinned; the tasks of the action land there
+    loop.last                                  # what was asked for, and where tasks landed
+
+What fails here is logged, and the job goes on as Spark places it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from scheduling.controller import Controller, Decision
+from scheduling.elastic import Static
+from scheduling.errors import ArgumentError
+from scheduling.model import JobGraph, Plan, Receipt, Snapshot, Task, Window
+from scheduling.policies import RoundRobin
+from scheduling.protocols import Clock, Policy, Scaler
+from scheduling.spark import pins, probe
+from scheduling.spark.fleet import Fleet
+from scheduling.spark.levers import DryRun, Lever, Partitions, Pins, together
+from scheduling.spark.monitor import CycleSeen, SparkMonitor, TaskSeen
+from scheduling.spark.placement import Placement
+from scheduling.spark.status import is_connect, status_of
+from scheduling.spark.tiers import Tiers
+
+__all__ = ["Landing", "Loop", "Turn"]
+
+_log = logging.getLogger("scheduling")
+
+_PROBE_EVERY_S = 5.0
+_PROBE_WAIT_S = 1.0
+_PATIENCE_S = 1.0  # Spark's figures of a task come a little after its result
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class Landing:
+    """What was asked for in one cycle, and what was seen.
+
+    Args:
+        decision: what the controller did before the cycle, and why; None where it failed.
+        partitions: tasks of the cycle.
+        asked: by task, the worker it was to run on; a task that is not there was left to Spark.
+        landed: by task, the worker it ran on; empty where Spark's figures did not come.
+        workers: by worker, how many tasks ran there.
+    """
+
+    decision: Decision | None
+    partitions: int
+    asked: Mapping[str, str]
+    landed: Mapping[str, str]
+    workers: Mapping[str, int]
+
+    @property
+    def share(self) -> float:
+        """The share of the tasks asked for that landed; 1 where none was asked for."""
+        return Receipt(self.asked, self.landed).landing_share
+
+
+class Turn:
+    """One cycle in the making; given by :meth:`Loop.cycle`."""
+
+    def __init__(self, loop: Loop, decision: Decision | None) -> None:
+        self._loop = loop
+        self.decision = decision
+        self.count = 0
+        """Partitions of what was placed; 0 before."""
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions the cycle is to have."""
+        return self._loop.partitions
+
+    def place(self, df: DataFrame) -> DataFrame:
+        """The same rows, as the plan has them placed.
+
+        Their partitions are the tasks. If there are not as many as were decided, the plan is made
+        again for as many as there are.
+        """
+        return self._loop._place(self, df)
+
+    def observed(self) -> dict[str, dict[str, Any]]:
+        """What ``DataFrame.observe`` found below the pins, by name, once the rows were used."""
+        pinned = self._loop._pins.pinned
+        return {} if pinned is None else pins.observed(pinned)
+
+
+class Loop:
+    """Keeps one job placed and sized. One cycle at a time, from one thread at a time.
+
+    Args:
+        spark: the session.
+        placement: a policy, or all options; None where Spark places.
+        scaler: chooses the number of partitions; None leaves it.
+        operator: a name for the job in plans.
+        partitions: to begin with; by default as many as the executors have cores.
+        clock: seconds.
+
+    Raises:
+        ArgumentError: the session is one of Spark Connect, whose server runs the jobs.
+        ClusterFileError: the price table cannot be read.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        placement: Policy | Placement | None,
+        *,
+        scaler: Scaler | None = None,
+        operator: str = "join",
+        partitions: int | None = None,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        if is_connect(spark):
+            raise ArgumentError(
+                "a live loop looks at executors and physical plans, and Spark Connect shows "
+                "neither: use a classic session, or Tiers alone"
+            )
+        self._spark, self._options = spark, Placement.of(placement)
+        self._operator, self._clock = operator, clock
+        self._status = status_of(spark)
+        context: Any = spark.sparkContext._jsc.sc()
+        self._monitor = SparkMonitor(
+            self._status.executors,
+            float(context.executorMemory()),
+            operator,
+            clock=clock,
+            prices=self._options.price_table(),
+            delta=self._options.delta,
+            probe=self._probe if self._options.probe and not context.isLocal() else None,
+        )
+        self._probed_s = -_PROBE_EVERY_S
+        self._readings: Sequence[probe.Reading] = ()
+        self._pins = Pins(spark, operator, self._options.locality_wait_s)
+        self._partitions = Partitions(operator)
+        self._fleet = self._fleet_of()
+        # What has its hand on the rows of a cycle.
+        tiers = self._options.tiers
+        self._hand: Lever = Tiers(spark, tiers) if tiers else self._pins
+        self._levers = self._levers_of()
+        self._scaled = scaler is not None
+        begin = partitions or max(1, int(spark.sparkContext.defaultParallelism))
+        self._monitor.expect(begin)
+        self._controller = Controller(
+            _TierMonitor(self._monitor, self._options) if self._options.tiers else self._monitor,
+            self._options.policy or RoundRobin(),
+            self,
+            self._graph,
+            {operator: begin},
+            clock=clock,
+            scaler=_Bounded(scaler or Static(), self._bounds),
+            rebalancer=self._options.rebalancer,
+            cooldown_s=self._options.cooldown_s,
+            hysteresis=self._options.hysteresis,
+        )
+        self._began_s: float | None = None
+        self._tasks: tuple[TaskSeen, ...] = ()
+        self.last: Landing | None = None
+        """The cycle that ended last."""
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions the next cycle is to have."""
+        return self._controller.parallelism[self._operator]
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan in force; None before the first cycle."""
+        return self._controller.plan
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """The controller's last 100 steps."""
+        return self._controller.decisions
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The cluster as it was last seen."""
+        return self._monitor.snapshot_seen
+
+    def capabilities(self) -> frozenset[str]:
+        """What the levers can do in this session, all together."""
+        return frozenset().union(*(lever.capabilities() for lever in self._levers))
+
+    def apply(self, plan: Plan) -> Receipt:
+        """Let every lever take up a plan (:class:`scheduling.Actuator`)."""
+        return together(self._levers, plan)
+
+    @contextlib.contextmanager
+    def cycle(self) -> Iterator[Turn]:
+        """One cycle: look and decide, then let the caller place and run, then look where it ran.
+
+        An error of the caller passes through, and the cycle is not recorded.
+        """
+        began_s = self._clock()
+        self._record(began_s)
+        turn = Turn(self, self._step())
+        context: Any = self._spark.sparkContext
+        tag = f"scheduling-{self._operator}-{next(_numbers)}"
+        context.addJobTag(tag)
+        try:
+            with self._pins.cycle():
+                yield turn
+                self._look(turn, tag)
+        finally:
+            context.removeJobTag(tag)
+        self._began_s = began_s
+
+    def _step(self) -> Decision | None:
+        try:
+            decision = self._controller.step()
+            if self._fleet is not None and self._monitor.snapshot_seen is not None:
+                more, given = self._fleet.settle(self._monitor.snapshot_seen)
+                if more or given:
+                    _log.info("scheduling: %d executors asked for, given back: %s", more, given)
+        except Exception as error:
+            _log.warning("scheduling: no new plan: %s", error)
+            return None
+        self._monitor.expect(self.partitions)
+        return decision
+
+    def _place(self, turn: Turn, df: DataFrame) -> DataFrame:
+        if self._options.dry_run:
+            return df
+        snapshot = self._monitor.snapshot_seen or Snapshot(self._clock(), ())
+        try:
+            if self._scaled:
+                df = self._partitions.prepare(df, snapshot)
+            turn.count = pins.partitions(df)
+            if turn.count != self.partitions:
+                self._monitor.expect(turn.count)
+                turn.decision = self._controller.adopt({self._operator: turn.count})
+            return self._hand.prepare(df, self._monitor.snapshot_seen or snapshot)
+        except PySparkException:
+            raise  # the rows themselves: a shuffle below the pins has failed
+        except Exception as error:
+            _log.warning("scheduling: this cycle is placed by Spark: %s", error)
+            return df
+
+    def _look(self, turn: Turn, tag: str) -> None:
+        """Where the tasks of the pinned stage ran."""
+        pinned, self._tasks = self._pins.pinned, ()
+        plan = self._controller.plan
+        if pinned is None or plan is None:
+            counts = {} if plan is None else {w: len(t) for w, t in plan.by_worker.items()}
+            self.last = Landing(turn.decision, turn.count, {}, {}, counts)
+            return
+        try:
+            self._tasks = self._seen(pinned.rdd, len(pinned.asked), tag)
+        except Exception as error:
+            _log.warning("scheduling: where tasks ran is not known: %s", error)
+        snapshot = self._monitor.snapshot_seen
+        at = {} if snapshot is None else {w.executor_id: w.id for w in snapshot.workers}
+        landed = {
+            f"{self._operator}-{task.index}": at.get(task.executor, f"executor {task.executor}")
+            for task in self._tasks
+        }
+        asked = {
+            f"{self._operator}-{i}": at[one.id]
+            for i, one in enumerate(pinned.asked)
+            if one is not None and one.id in at
+        }
+        if landed:
+            self._controller.observe(Receipt(asked, landed))
+        self.last = Landing(turn.decision, turn.count, asked, landed, Counter(landed.values()))
+
+    def _seen(self, rdd: int, count: int, tag: str) -> tuple[TaskSeen, ...]:
+        """The tasks of the stages that ran a pinned RDD, the last success of each partition."""
+        tracker: Any = self._spark.sparkContext._jsc.sc().statusTracker()
+        until = time.monotonic() + _PATIENCE_S
+        while True:
+            found: dict[int, TaskSeen] = {}
+            for job in sorted(tracker.getJobIdsForTag(tag)):
+                info = tracker.getJobInfo(job)
+                for stage in sorted(info.get().stageIds()) if info.isDefined() else ():
+                    for attempt in reversed(self._status.stage(stage)):
+                        if rdd in attempt["rddIds"]:
+                            for task in self._status.tasks(stage, attempt["attemptId"]):
+                                if task["status"] == "SUCCESS":
+                                    one = _task(task)
+                                    found[one.index] = one
+            if len(found) >= count or time.monotonic() > until:
+                return tuple(found[i] for i in sorted(found))
+            time.sleep(0.02)
+
+    def _record(self, now: float) -> None:
+        """Give the cycle before this one to the monitor: only now is its length known."""
+        if self._began_s is None or not self._tasks:
+            return
+        backlog = self._options.backlog() if self._options.backlog else 0.0
+        self._monitor.record(CycleSeen(max(now - self._began_s, 1e-3), self._tasks, backlog))
+        self._tasks = ()
+
+    def _graph(self, parallelism: Mapping[str, int]) -> JobGraph:
+        count = parallelism[self._operator]
+        tasks = (
+            Task(f"{self._operator}-{i}", self._operator, i, demand)
+            for i, demand in enumerate(self._monitor.demand(count))
+        )
+        return JobGraph(tuple(tasks))
+
+    def _bounds(self) -> tuple[int, int]:
+        if self._options.partitions is not None:
+            return self._options.partitions
+        seen = self._monitor.snapshot_seen
+        cores = sum(int(worker.capacity.cpu_cores) for worker in seen.workers) if seen else 0
+        if self._options.executors is not None and seen is not None and seen.workers:
+            cores = cores * self._options.executors[1] // len(seen.workers)
+        return 1, cores or max(1, int(self._spark.sparkContext.defaultParallelism))
+
+    def _fleet_of(self) -> Fleet | None:
+        if self._options.executors is None:
+            return None
+        least, most = self._options.executors
+        return Fleet(self._spark, least, most)
+
+    def _levers_of(self) -> list[Lever]:
+        if self._options.dry_run:
+            self._fleet = None
+            return [DryRun()]
+        hand = [self._hand] if self._options.policy is not None else []
+        return [*hand, self._partitions, *([] if self._fleet is None else [self._fleet])]
+
+    def _probe(self, bare: Snapshot) -> Sequence[probe.Reading]:
+        """A reading of every executor, by a job of one small task each; a few seconds apart."""
+        now = self._clock()
+        if now - self._probed_s < _PROBE_EVERY_S or not bare.workers:
+            return self._readings
+        self._probed_s = now
+        try:
+            one_each = self._spark.range(0, len(bare.workers), 1, len(bare.workers))
+            there = [pins.Executor(worker.host, str(worker.executor_id)) for worker in bare.workers]
+            with pins.locality_wait(self._spark, _PROBE_WAIT_S):
+                rows = (
+                    pins.pin(one_each, there).df.mapInArrow(probe.readings, probe.SCHEMA).collect()
+                )
+            self._readings = [probe.Reading(*row) for row in rows]
+        except Exception as error:
+            _log.warning("scheduling: the executors' processes cannot be read: %s", error)
+            self._readings = ()
+        return self._readings
+
+
+def _task(told: Mapping[str, Any]) -> TaskSeen:
+    metrics = told.get("taskMetrics") or {}
+    rows = sum(
+        metrics.get(kind, {}).get("recordsRead", 0)
+        for kind in ("inputMetrics", "shuffleReadMetrics")
+    )
+    return TaskSeen(
+        told.get("partitionId", told["index"]),
+        told["executorId"],
+        metrics.get("executorRunTime", told.get("duration", 0)) / 1e3,
+        rows,
+        told.get("taskLocality", ""),
+    )
+
+
+class _Bounded:
+    """A scaler whose numbers are kept within bounds."""
+
+    def __init__(self, scaler: Scaler, bounds: Any) -> None:
+        self._scaler, self._bounds = scaler, bounds
+
+    @property
+    def name(self) -> str:
+        return self._scaler.name
+
+    def parallelism(self, operator: str, window: Window) -> int:
+        if isinstance(self._scaler, Static):
+            return self._scaler.parallelism(operator, window)
+        least, most = self._bounds()
+        return int(min(max(self._scaler.parallelism(operator, window), least), most))
+
+
+class _TierMonitor:
+    """Shows tiers in place of executors."""
+
+    def __init__(self, monitor: SparkMonitor, options: Placement) -> None:
+        self._monitor = monitor
+        self._tiers = tuple(tier.worker for tier in options.tiers)
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self._monitor.snapshot().time_s, self._tiers)
+
+    def windows(self) -> Mapping[str, Window]:
+        return self._monitor.windows()

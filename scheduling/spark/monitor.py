@@ -1,0 +1,257 @@
+"""A live Spark cluster as the scheduler sees it: its executors, what they did, where tasks ran.
+
+Workers are executors. Utilisation comes from the probe, which reads the processes of every
+executor; without it from the time that Spark's tasks took. Tuples, busy time and the demand of a
+task come from the tasks of the cycles that were recorded, smoothed over the last few.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scheduling.load import busyness
+from scheduling.model import Resources, Snapshot, Utilisation, Window, Worker
+from scheduling.prices import Price, priced
+from scheduling.protocols import Clock
+from scheduling.spark.probe import Reading
+
+__all__ = ["CycleSeen", "SparkMonitor", "TaskSeen", "workers_of"]
+
+_PERIODS = 10  # X of Eq. 23: cycles that busyness is told from
+_KEEP = 0.5  # weight of the past in a task's demand
+_LATENCY_S = 1e-6  # the least time of a tuple: a window needs one above zero
+
+
+@dataclass(frozen=True)
+class TaskSeen:
+    """One task that has run.
+
+    Args:
+        index: of the partition.
+        executor: Spark's id of the executor.
+        run_s: how long it ran.
+        rows: records that it read.
+        locality: Spark's word for where it ran, as "PROCESS_LOCAL".
+    """
+
+    index: int
+    executor: str
+    run_s: float
+    rows: int
+    locality: str = ""
+
+
+@dataclass(frozen=True)
+class CycleSeen:
+    """One cycle that has run.
+
+    Args:
+        length_s: from its beginning to the next one's, or to its end where that came later.
+        tasks: one a partition.
+        backlog: tuples that waited when it began.
+    """
+
+    length_s: float
+    tasks: tuple[TaskSeen, ...]
+    backlog: float = 0.0
+
+
+class SparkMonitor:
+    """Snapshots of a live job; see :class:`scheduling.Monitor`.
+
+    Args:
+        executors: gives the executors as Spark's REST API does.
+        memory_mb: of one executor.
+        operator: the name of the operator whose tasks are placed.
+        clock: seconds.
+        prices: what executors cost and hold; without any each costs 1 $/s.
+        delta: the share of an executor that may be taken (Eq. 17).
+        probe: gives a reading of every executor; None where only Spark's figures are used.
+    """
+
+    def __init__(
+        self,
+        executors: Callable[[], Sequence[Mapping[str, Any]]],
+        memory_mb: float,
+        operator: str,
+        *,
+        clock: Clock,
+        prices: Sequence[Price] = (),
+        delta: float = 0.8,
+        probe: Callable[[Snapshot], Sequence[Reading]] | None = None,
+    ) -> None:
+        self._executors, self._memory_mb, self._operator = executors, memory_mb, operator
+        self._clock, self._prices, self._delta, self._probe = clock, tuple(prices), delta, probe
+        self._tasks = 1
+        self._new: CycleSeen | None = None
+        self._last: CycleSeen | None = None
+        self._busy: dict[int, float] = {}
+        self._samples: dict[str, deque[list[float]]] = {}
+        self._before: dict[str, tuple[float, float]] = {}  # by executor: time, CPU seconds
+        self.snapshot_seen: Snapshot | None = None
+        """What :meth:`snapshot` gave last."""
+
+    def expect(self, tasks: int) -> None:
+        """Say how many tasks a cycle has: an executor gets a slot for each turn of its cores."""
+        self._tasks = tasks
+
+    def record(self, cycle: CycleSeen) -> None:
+        """Take note of a cycle that has run."""
+        if cycle.tasks:
+            self._new = self._last = cycle
+            fresh = {task.index: task.run_s / cycle.length_s for task in cycle.tasks}
+            same = fresh.keys() == self._busy.keys()
+            self._busy = {
+                index: _KEEP * self._busy[index] + (1 - _KEEP) * busy if same else busy
+                for index, busy in fresh.items()
+            }
+
+    def demand(self, tasks: int) -> list[Resources]:
+        """What each of so many tasks takes: cores, as their time over a cycle's (Eq. 20).
+
+        Another number than ran last shares the same work evenly. A task is never more than the
+        largest executor can hold: it is one thread, and a cycle that is late is late.
+        """
+        most = 1.0
+        if self.snapshot_seen is not None and self.snapshot_seen.workers:
+            most = max(worker.usable.cpu_cores for worker in self.snapshot_seen.workers)
+        even = sum(self._busy.values()) / tasks
+        known = len(self._busy) == tasks
+        return [
+            Resources(min(self._busy.get(i, even) if known else even, most, 1.0), 0.0)
+            for i in range(tasks)
+        ]
+
+    def snapshot(self) -> Snapshot:
+        """The executors now, and what they did since the last call."""
+        now = self._clock()
+        found = list(self._executors())
+        workers = workers_of(found, self._memory_mb, self._tasks, self._prices, self._delta)
+        bare = Snapshot(now, workers)
+        used = self._utilisation(now, found, bare)
+        for worker in workers:
+            kept = self._samples.setdefault(worker.id, deque(maxlen=_PERIODS))
+            kept.append([used[worker.id].cpu] if worker.id in used else [])
+        self._samples = {worker.id: self._samples[worker.id] for worker in workers}
+        seen = Snapshot(
+            now,
+            workers,
+            utilisation=used,
+            busyness=busyness({name: list(kept) for name, kept in self._samples.items()}),
+            **self._done(workers),
+        )
+        self.snapshot_seen = seen
+        return seen
+
+    def windows(self) -> dict[str, Window]:
+        """The last cycle, once."""
+        cycle, self._new = self._new, None
+        if cycle is None:
+            return {}
+        rows = sum(task.rows for task in cycle.tasks)
+        busy_s = sum(task.run_s for task in cycle.tasks)
+        if not rows:
+            return {}
+        window = Window(
+            length_s=cycle.length_s,
+            tuples_in=rows,
+            tuples_done=rows,
+            latency_s=max(busy_s / rows, _LATENCY_S),
+            parallelism=len(cycle.tasks),
+            buffered=cycle.backlog,
+            busy_s=busy_s,
+        )
+        return {self._operator: window}
+
+    def _done(self, workers: Sequence[Worker]) -> dict[str, dict[str, Any]]:
+        """What the last cycle's tasks say: tuples, cost, placement, usage."""
+        if self._last is None:
+            return {}
+        at = {worker.executor_id: worker for worker in workers}
+        tuples: dict[str, float] = {}
+        placement: dict[str, str] = {}
+        usage: dict[str, Resources] = {}
+        for task in self._last.tasks:
+            worker = at.get(task.executor)
+            if worker is None:
+                continue
+            name = f"{self._operator}-{task.index}"
+            tuples[worker.id] = tuples.get(worker.id, 0.0) + task.rows
+            placement[name] = worker.id
+            usage[name] = Resources(min(self._busy[task.index], 1.0), 0.0)
+        cost = {
+            worker.id: worker.price_per_s * self._last.length_s
+            for worker in workers
+            if worker.id in tuples
+        }
+        return {"tuples": tuples, "cost": cost, "placement": placement, "usage": usage}
+
+    def _utilisation(
+        self, now: float, found: Sequence[Mapping[str, Any]], bare: Snapshot
+    ) -> dict[str, Utilisation]:
+        by_executor = {one["id"]: one for one in found}
+        probed = {one.executor: one for one in (self._probe(bare) if self._probe else ())}
+        used: dict[str, Utilisation] = {}
+        for worker in bare.workers:
+            told, reading = by_executor[worker.executor_id], probed.get(worker.executor_id)
+            if reading is not None:
+                at, cpu_s = reading.time_s, reading.cpu_s
+                memory = reading.memory_mb / self._memory_mb
+            else:
+                at, cpu_s = now, told["totalDuration"] / 1e3
+                memory = told["memoryUsed"] / max(told["maxMemory"], 1)
+            # The two kinds of figures have clocks of their own.
+            name = f"{worker.id} {'probe' if reading else 'tasks'}"
+            before = self._before.get(name)
+            self._before[name] = at, cpu_s
+            if before is not None and at > before[0]:
+                share = (cpu_s - before[1]) / ((at - before[0]) * told["totalCores"])
+                used[worker.id] = Utilisation(_share(share), _share(memory))
+        return used
+
+
+def workers_of(
+    executors: Sequence[Mapping[str, Any]],
+    memory_mb: float,
+    tasks: int,
+    prices: Sequence[Price] = (),
+    delta: float = 0.8,
+) -> tuple[Worker, ...]:
+    """The workers that a list of executors stands for, the driver and the dead left out.
+
+    A worker's id is ``host/executor``. It has as many slots as its cores take tasks in so many
+    turns as all tasks need; a price table that gives slots goes before that.
+
+    Args:
+        executors: as Spark's REST API gives them.
+        memory_mb: of one executor.
+        tasks: of a cycle.
+        prices: what they cost and hold.
+        delta: the share that may be taken.
+    """
+    alive = [one for one in executors if one["isActive"] and one["id"] != "driver"]
+    alive.sort(key=lambda one: (int(one["id"]) if one["id"].isdigit() else 0, one["id"]))
+    cores = sum(one["totalCores"] for one in alive)
+    turns = max(1, math.ceil(tasks / cores)) if cores else 1
+    found = []
+    for one in alive:
+        host = one["hostPort"].rpartition(":")[0]
+        found.append(
+            Worker(
+                f"{host}/{one['id']}",
+                Resources(one["totalCores"], memory_mb),
+                one["totalCores"] * turns,
+                host=host,
+                executor_id=one["id"],
+                delta=delta,
+            )
+        )
+    return priced(found, prices)
+
+
+def _share(value: float) -> float:
+    return min(1.0, max(0.0, value))

@@ -1,0 +1,180 @@
+"""Pin the partitions of a DataFrame to executors.
+
+Spark asks an RDD where each partition would like to run. A ``CoalescedRDD`` of as many partitions
+as its parent has answers what its partitions say, and these can be made with any answer. No jar
+is needed; the members used are private ones of Spark, so a session in which one is missing is
+left as it is.
+
+A preference is not an order: Spark waits ``spark.locality.wait`` for the executor to be free, then
+runs the task elsewhere. An executor that is gone is not waited for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from scheduling.errors import ActuatorError, ArgumentError
+from scheduling.spark.status import is_connect
+
+__all__ = [
+    "Executor",
+    "Pinned",
+    "locality_wait",
+    "observed",
+    "only_executor",
+    "partitions",
+    "pin",
+    "why_not",
+]
+
+_WAIT = "spark.locality.wait"
+
+
+@dataclass(frozen=True)
+class Executor:
+    """Where a partition is to run: Spark's name of the host, and its id of the executor."""
+
+    host: str
+    id: str
+
+    @property
+    def location(self) -> str:
+        """As Spark writes the preference of a task for an executor."""
+        return f"executor_{self.host}_{self.id}"
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """A pinned DataFrame.
+
+    Args:
+        df: the same rows.
+        rdd: Spark's id of the pinned RDD; the stages that run it name it.
+        asked: by partition, where it is to run; None where Spark may choose.
+        execution: the ``QueryExecution`` of what lies below the pins: its observed metrics.
+    """
+
+    df: DataFrame
+    rdd: int
+    asked: tuple[Executor | None, ...]
+    execution: Any
+
+
+def why_not(spark: SparkSession) -> str | None:
+    """Why partitions cannot be pinned in this session; None where they can. Cheap."""
+    if is_connect(spark):
+        return "Spark Connect gives no access to the physical plan"
+    if not hasattr(spark._jsparkSession, "internalCreateDataFrame"):
+        return "this version of Spark has no internalCreateDataFrame"
+    return None
+
+
+def only_executor(spark: SparkSession) -> str | None:
+    """Why there is nothing to choose: a local master. None where there are executors."""
+    context = spark.sparkContext
+    if context._jsc.sc().isLocal():
+        return f"the master is {context.master}: there is one executor, the driver"
+    return None
+
+
+def partitions(df: DataFrame) -> int:
+    """How many partitions a DataFrame's physical plan has. With AQE its shuffles are run for it."""
+    return int(df._jdf.queryExecution().toRdd().getNumPartitions())
+
+
+def pin(df: DataFrame, executors: Sequence[Executor | None]) -> Pinned:
+    """Ask Spark to run each partition on an executor.
+
+    Code generation ends at this point of the plan. With adaptive execution the shuffles below it
+    run now. What lies below is not planned again: a filter on the result is not pushed under it.
+
+    Args:
+        df: any DataFrame that is not streaming (in ``foreachBatch`` it is not).
+        executors: one a partition; None leaves the partition to Spark.
+
+    Raises:
+        ArgumentError: the plan has another number of partitions.
+        ActuatorError: Spark's private members are not as they are known here.
+
+    Complexity: O(partitions); about 1.5 ms each, on the driver.
+    """
+    try:
+        execution = df._jdf.queryExecution()
+        rdd = execution.toRdd()
+        count = int(rdd.getNumPartitions())
+        if count != len(executors):
+            raise ArgumentError(
+                f"there are {count} partitions, and executors for {len(executors)}: give one, or "
+                "None, for each"
+            )
+        pinned = _pinned(df.sparkSession, rdd, executors)
+        frame = df.sparkSession._jsparkSession.internalCreateDataFrame(
+            pinned, df._jdf.schema(), False
+        )
+    except (AttributeError, TypeError) as error:  # py4j's answer where a member is missing
+        raise ActuatorError(f"partitions cannot be pinned in this version of Spark: {error}") from (
+            error
+        )
+    return Pinned(DataFrame(frame, df.sparkSession), int(pinned.id()), tuple(executors), execution)
+
+
+def _pinned(spark: SparkSession, rdd: Any, executors: Sequence[Executor | None]) -> Any:
+    """A CoalescedRDD whose partitions say where they would like to be."""
+    context = spark.sparkContext
+    jvm: Any = context._jvm
+    gateway: Any = context._gateway
+    option = jvm.scala.Option
+    coalesced = jvm.org.apache.spark.rdd.CoalescedRDD(
+        rdd, len(executors), option.empty(), rdd.elementClassTag()
+    )
+    coalesced.setName("placed")
+    # Spark keeps this array, so what is written to it holds.
+    kept = coalesced.partitions()
+    make = jvm.org.apache.spark.rdd.CoalescedRDDPartition
+    wishes = {one: option.apply(one.location) for one in set(executors) if one is not None}
+    nowhere = option.empty()
+    for i, one in enumerate(executors):
+        parents = gateway.new_array(jvm.int, 1)
+        parents[0] = i
+        kept[i] = make(i, rdd, parents, nowhere if one is None else wishes[one])
+    return coalesced
+
+
+@contextlib.contextmanager
+def locality_wait(spark: SparkSession, seconds: float) -> Iterator[None]:
+    """Let stages that begin meanwhile wait so long for the executor they prefer.
+
+    It holds for all jobs of the application; afterwards it is as before.
+    """
+    conf: Any = spark.sparkContext._jsc.sc().conf()
+    before = conf.get(_WAIT) if conf.contains(_WAIT) else None
+    conf.set(_WAIT, f"{round(seconds * 1000)}ms")
+    try:
+        yield
+    finally:
+        if before is None:
+            conf.remove(_WAIT)
+        else:
+            conf.set(_WAIT, before)
+
+
+def observed(pinned: Pinned) -> dict[str, dict[str, Any]]:
+    """What ``DataFrame.observe`` found below the pins, by name; empty before it was run."""
+    jvm: Any = pinned.df.sparkSession.sparkContext._jvm
+    try:
+        rows = jvm.scala.jdk.javaapi.CollectionConverters.asJava(pinned.execution.observedMetrics())
+        found = {}
+        for name in rows:
+            row = rows[name]
+            values = json.loads(row.json())
+            found[name] = {field: values.get(field) for field in row.schema().fieldNames()}
+    except PySparkException:
+        return {}
+    return found

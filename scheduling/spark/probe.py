@@ -1,0 +1,128 @@
+"""What executors really use: CPU time and memory of each executor's processes, seen from a worker.
+
+A Python worker is a child of its executor's JVM. It walks up to that JVM, and adds up the CPU time
+and the memory of all processes below it: the JVM, the Python workers, whatever they started.
+Spark's own figures know the JVM's share only, and only while tasks run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import resource
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["SCHEMA", "Reading", "read", "readings"]
+
+SCHEMA = "executor string, host string, time_s double, cpu_s double, memory_mb double"
+_BACKEND = "CoarseGrainedExecutorBackend"
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What an executor's processes had used at one moment.
+
+    Args:
+        executor: Spark's id of the executor; None where the worker cannot tell.
+        host: its name of the host.
+        time_s: seconds of the host's monotonic clock.
+        cpu_s: CPU time since the executor began, all its processes together.
+        memory_mb: resident memory of them; pages that they share count for each.
+    """
+
+    executor: str | None
+    host: str | None
+    time_s: float
+    cpu_s: float
+    memory_mb: float
+
+
+def read(proc: Path = _PROC, pid: int | None = None) -> Reading:
+    """Read the executor that this process belongs to.
+
+    Where there is no ``/proc``, the process alone is read. O(processes of the host).
+
+    Args:
+        proc: the file system of processes.
+        pid: of a process below the executor; this one.
+    """
+    now = time.monotonic()
+    try:
+        parents, used = _processes(proc)
+        top, executor, host = _executor(proc, parents, os.getpid() if pid is None else pid)
+    except (OSError, ValueError):
+        own = resource.getrusage(resource.RUSAGE_SELF)
+        return Reading(None, None, now, own.ru_utime + own.ru_stime, own.ru_maxrss / 1024)
+    below = _below(parents, top)
+    ticks, pages = (sum(used[one][k] for one in below) for k in (0, 1))
+    page_mb = os.sysconf("SC_PAGE_SIZE") / 2**20
+    return Reading(executor, host, now, ticks / os.sysconf("SC_CLK_TCK"), pages * page_mb)
+
+
+def readings(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For ``mapInArrow``: one row a partition, of the executor that runs it (:data:`SCHEMA`)."""
+    import pyarrow as pa
+
+    for _ in batches:
+        pass
+    one = read()
+    row: list[Any] = [one.executor, one.host, one.time_s, one.cpu_s, one.memory_mb]
+    texts, numbers = pa.string(), pa.float64()
+    types = (texts, texts, numbers, numbers, numbers)
+    names = [field.split()[0] for field in SCHEMA.split(", ")]
+    yield pa.record_batch(
+        [pa.array([value], kind) for value, kind in zip(row, types, strict=True)], names=names
+    )
+
+
+def _processes(proc: Path) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
+    """Of every process its parent, and its CPU ticks (children that ended included) and pages."""
+    parents, used = {}, {}
+    for entry in proc.iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            # The name in brackets may hold anything; what counts comes after it.
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        pid = int(entry.name)
+        parents[pid] = int(fields[1])
+        used[pid] = sum(map(int, fields[11:15])), int(fields[21])
+    return parents, used
+
+
+def _executor(proc: Path, parents: dict[int, int], pid: int) -> tuple[int, str | None, str | None]:
+    """The process of the executor above a process, its id and its host.
+
+    Raises:
+        ValueError: there is none: a local master.
+    """
+    while pid > 1:
+        words = (proc / str(pid) / "cmdline").read_text().split("\0")
+        if any(word.endswith(_BACKEND) for word in words):
+            told = dict(itertools.pairwise(words))
+            return pid, told.get("--executor-id"), told.get("--hostname")
+        pid = parents.get(pid, 0)
+    raise ValueError("no executor above this process")
+
+
+def _below(parents: dict[int, int], top: int) -> set[int]:
+    """A process and all that descend from it."""
+    children: dict[int, list[int]] = {}
+    for pid, parent in parents.items():
+        children.setdefault(parent, []).append(pid)
+    found, left = set(), [top]
+    while left:
+        pid = left.pop()
+        found.add(pid)
+        left += children.get(pid, [])
+    return found

@@ -1,0 +1,368 @@
+"""What is tried on a standalone cluster; a program that prints what it saw as JSON.
+
+``python live_scenarios.py MASTER FOLDER``; ``test_scheduling_live.py`` runs it, and looks at it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+import bsjoin
+from scheduling import CETSA, LBACE, OERA, Assignment, JobGraph, Plan, Price, Snapshot, StStream
+from scheduling.spark import Executor, Loop, Placement, pin
+from scheduling.spark.pins import locality_wait
+from scheduling.spark.status import status_of
+
+ROWS = 20_000
+
+
+class Layout:
+    """A policy that places task i on the worker that a list says."""
+
+    name = "layout"
+
+    def __init__(self, order: list[int]) -> None:
+        self.order = order
+
+    def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
+        workers = snapshot.workers
+        return Plan(
+            tuple(
+                Assignment(task.id, workers[self.order[i % len(self.order)]].id, "as laid out")
+                for i, task in enumerate(graph.tasks)
+            )
+        )
+
+
+def session(master: str) -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    return (
+        SparkSession.builder.master(master)
+        .appName("live")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.memory", "1g")
+        .config("spark.executor.memory", "512m")
+        .config("spark.ui.port", "0")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "6")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.executorEnv.PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+        .getOrCreate()
+    )
+
+
+def wait_for(spark: SparkSession, count: int) -> list[dict[str, Any]]:
+    """The executors, once there are so many."""
+    until = time.monotonic() + 120
+    while True:
+        found = [
+            one for one in status_of(spark).executors() if one["id"] != "driver" and one["isActive"]
+        ]
+        if len(found) == count:
+            return found
+        assert time.monotonic() < until, f"{len(found)} executors, not {count}"
+        time.sleep(0.3)
+
+
+def stream(spark: SparkSession, seed: int, rows: int = ROWS) -> DataFrame:
+    return spark.range(0, rows, 1, 3).select(
+        F.pmod(F.xxhash64("id", F.lit(seed)), F.lit(3_000)).alias("k"), F.col("id").alias("event")
+    )
+
+
+def table(spark: SparkSession) -> DataFrame:
+    return spark.range(2_000).select(F.col("id").alias("k"), (F.col("id") * 7).alias("amount"))
+
+
+def fingerprint(df: DataFrame) -> list[int]:
+    hashed = F.xxhash64(*df.columns).cast("decimal(38,0)")
+    row = df.agg(F.count(F.lit(1)), F.sum(hashed)).first()
+    assert row is not None
+    return [int(row[0]), int(row[1] or 0)]
+
+
+def expected(spark: SparkSession, seed: int) -> list[int]:
+    return fingerprint(stream(spark, seed).join(table(spark), "k"))
+
+
+def joined(spark: SparkSession, seeds: list[int], **options: Any) -> dict[str, Any]:
+    """Cycles of a join through ``bsjoin.cycles``: what came out, where it ran."""
+    found: list[list[int]] = []
+    cycles = bsjoin.cycles(
+        options.pop("table", table(spark)),
+        "k",
+        sink=options.pop("sink", lambda rows, _: found.append(fingerprint(rows))),
+        **options,
+    )
+    for number, seed in enumerate(seeds):
+        cycles(stream(spark, seed), number)
+    placed = [one.placement for one in bsjoin.progress(cycles)]
+    return {
+        "right": found == [expected(spark, seed) for seed in seeds],
+        "hits": [one.hits for one in bsjoin.progress(cycles)],
+        "rows": [one.rows_in for one in bsjoin.progress(cycles)],
+        "skew": [one.partition.skew for one in bsjoin.progress(cycles)],
+        "placed": [
+            [p.action, p.reason, p.partitions, p.asked, p.landed, dict(p.workers)]
+            for p in placed
+            if p is not None
+        ],
+    }
+
+
+def layouts(spark: SparkSession) -> dict[str, Any]:
+    """Figure 8: uniform, weighted by cores, all on one; with and without adaptive execution."""
+    found = {}
+    for adaptive in ("true", "false"):
+        spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+        for name, order in (
+            ("uniform", [0, 1, 2]),
+            ("weighted", [0, 1, 1, 2, 2, 2]),
+            ("one", [2]),
+        ):
+            policy = Placement(policy=Layout(order), probe=False)
+            found[f"{name}, AQE {adaptive}"] = joined(
+                spark, [1, 2], placement=policy, partition=bsjoin.Hash(12)
+            )
+    spark.conf.set("spark.sql.adaptive.enabled", "true")
+    return found
+
+
+def policies(spark: SparkSession) -> dict[str, Any]:
+    """The closed loop: history, prices, a scaler, hotspots."""
+    prices = [Price("127.0.0.2", 1.0), Price("127.0.0.3", 1.5), Price("127.0.0.4", 4.0)]
+    options = {"cooldown_s": 0.0, "locality_wait_s": 120.0}
+    return {
+        "lba-ce": joined(
+            spark,
+            [1, 2, 3, 4],
+            placement=Placement(policy=LBACE(), prices=prices, **options),
+            partition=bsjoin.HotSpot(partitions=6),
+        ),
+        "cetsa": joined(
+            spark,
+            [1, 2, 3],
+            placement=Placement(policy=CETSA(by_price=True), prices=prices, **options),
+            partition=bsjoin.Hash(3),
+        ),
+        "oera": joined(
+            spark,
+            [1, 2, 3, 4],
+            placement=Placement(
+                policy=LBACE(), partitions=(2, 5), rebalancer=StStream(), **options
+            ),
+            scaler=OERA(buffer=1.0, cooldown=0),
+            partition=bsjoin.HotSpot(partitions=3),
+        ),
+        "no partitions": joined(spark, [1, 2], placement=LBACE()),
+        "scaler alone": joined(spark, [1, 2, 3], scaler=OERA(buffer=1.0, cooldown=0)),
+        "dry run": joined(
+            spark, [1], placement=Placement(policy=LBACE(), dry_run=True), partition=bsjoin.Hash(4)
+        ),
+        "wait": spark.sparkContext._jsc.sc().conf().contains("spark.locality.wait"),
+    }
+
+
+def streaming(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """A real stream through ``foreachBatch``."""
+    source, out = folder / "source", folder / "out"
+    for seed in range(4):
+        stream(spark, seed, 5_000).coalesce(1).write.parquet(str(source / str(seed)))
+    rows = (
+        spark.readStream.schema("k long, event long")
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(source / "*"))
+    )
+    steered = bsjoin.cycles(
+        table(spark),
+        "k",
+        placement=LBACE(),
+        partition=bsjoin.Hash(6),
+        sink=lambda df, number: df.write.mode("overwrite").parquet(str(out / str(number))),
+    )
+    query = (
+        rows.writeStream.foreachBatch(steered)
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    answer = fingerprint(spark.read.parquet(str(out / "*")).select("k", "event", "amount"))
+    every = stream(spark, 0, 5_000)
+    for seed in (1, 2, 3):
+        every = every.union(stream(spark, seed, 5_000))
+    placed = [one.placement for one in bsjoin.progress(steered)]
+    return {
+        "right": answer == fingerprint(every.join(table(spark), "k")),
+        "shares": [[p.asked, p.landed] for p in placed if p is not None],
+    }
+
+
+def killed(spark: SparkSession) -> dict[str, Any]:
+    """An executor dies in the middle of a cycle: nothing is lost, nothing doubled."""
+    victim: list[int] = []
+
+    def process_of(host: str) -> int:
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    words = (entry / "cmdline").read_text().split("\0")
+                except OSError:
+                    continue
+                if "--hostname" in words and words[words.index("--hostname") + 1] == host:
+                    return int(entry.name)
+        raise AssertionError(f"no executor on {host}")
+
+    found: list[list[int]] = []
+
+    def sink(rows: DataFrame, number: int) -> None:
+        if number == 1:
+            slow = rows.mapInArrow(_slowly, rows.schema)
+            pid = process_of("127.0.0.3")
+            victim.append(pid)
+
+            def kill() -> None:
+                time.sleep(2.0)
+                os.kill(pid, signal.SIGKILL)
+
+            import threading
+
+            thread = threading.Thread(target=kill)
+            thread.start()
+            found.append(fingerprint(slow))
+            thread.join()
+        else:
+            found.append(fingerprint(rows))
+
+    before = {one["id"] for one in wait_for(spark, 3)}
+    seen = joined(
+        spark,
+        [1, 2],
+        placement=Placement(policy=Layout([0, 1, 2]), probe=False, cooldown_s=0.0),
+        partition=bsjoin.Hash(12),
+        sink=sink,
+    )
+    after = {one["id"] for one in wait_for(spark, 3)}
+    return {
+        **seen,
+        "right": found == [expected(spark, 1), expected(spark, 2)],
+        "new executors": len(after - before),
+    }
+
+
+def _slowly(batches):  # type: ignore[no-untyped-def]
+    for batch in batches:
+        time.sleep(0.5)
+        yield batch
+
+
+def added_and_removed(spark: SparkSession) -> dict[str, Any]:
+    """The loop notices an executor that goes and one that comes; both cycles are right."""
+    loop = Loop(spark, Placement(policy=LBACE(), probe=False, cooldown_s=0.0), partitions=6)
+    found: list[Any] = []
+
+    def cycle(seed: int) -> None:
+        with loop.cycle() as turn:
+            rows = stream(spark, seed).repartition(turn.partitions, "k")
+            answer = fingerprint(turn.place(rows))
+        assert loop.last is not None
+        assert loop.last.decision is not None
+        found.append(
+            {
+                "right": answer == fingerprint(stream(spark, seed)),
+                "action": loop.last.decision.action,
+                "reason": loop.last.decision.reason,
+                "workers": dict(loop.last.workers),
+                "share": loop.last.share,
+            }
+        )
+
+    wait_for(spark, 3)
+    cycle(1)
+    context: Any = spark.sparkContext._jsc.sc()
+    gone = wait_for(spark, 3)[0]
+    assert context.killExecutor(gone["id"])
+    wait_for(spark, 2)
+    cycle(2)
+    assert context.requestExecutors(1)
+    wait_for(spark, 3)
+    cycle(3)
+    return {"gone": gone["hostPort"].rpartition(":")[0] + "/" + gone["id"], "cycles": found}
+
+
+def fleet(spark: SparkSession) -> dict[str, Any]:
+    """Executors that a cheap plan leaves idle are given back."""
+    prices = [Price("127.0.0.4", 0.1), Price("*", 5.0)]
+    placement = Placement(
+        policy=CETSA(by_price=True),
+        prices=prices,
+        probe=False,
+        cooldown_s=0.0,
+        executors=(1, 3),
+        delta=1.0,
+    )
+    wait_for(spark, 3)
+    seen = joined(spark, [1, 2, 3, 4, 5, 6], placement=placement, partition=bsjoin.Hash(3))
+    left = len(wait_for(spark, 1))
+    context: Any = spark.sparkContext._jsc.sc()
+    context.requestExecutors(2)
+    wait_for(spark, 3)
+    return {**seen, "left": left}
+
+
+def overhead(spark: SparkSession) -> dict[str, Any]:
+    """Milliseconds a partition that pinning takes on the driver; and that rows stay the same."""
+    executors = [
+        Executor(one["hostPort"].rpartition(":")[0], one["id"]) for one in wait_for(spark, 3)
+    ]
+    found = {}
+    for count in (12, 48):
+        rows = stream(spark, 1).repartition(count, "k")
+        began = time.perf_counter()
+        pinned = pin(rows, [executors[i % 3] for i in range(count)])
+        found[str(count)] = (time.perf_counter() - began) * 1e3 / count
+        with locality_wait(spark, 120):
+            assert fingerprint(pinned.df) == fingerprint(stream(spark, 1))
+    return found
+
+
+def main(master: str, folder: Path, names: list[str]) -> None:
+    warnings.simplefilter("error", DeprecationWarning)
+    spark = session(master)
+    spark.sparkContext.setLogLevel("OFF")
+    wait_for(spark, 3)
+    scenarios: dict[str, Any] = {
+        "layouts": layouts,
+        "policies": policies,
+        "streaming": lambda s: streaming(s, folder),
+        "overhead": overhead,
+        "killed": killed,
+        "added and removed": added_and_removed,
+        "fleet": fleet,
+    }
+    found: dict[str, Any] = {}
+    for name in names or scenarios:
+        began = time.monotonic()
+        try:
+            found[name] = scenarios[name](spark)
+        except Exception as error:
+            found[name] = {"error": f"{type(error).__name__}: {error}"}
+        print(f"{name}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
+    (folder / "found.json").write_text(json.dumps(found, indent=1))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])
