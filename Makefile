@@ -22,8 +22,13 @@ check: ## Check style and types
 	$(IN_ENV) mypy
 	$(IN_ENV) mypy scripts
 
-bench: ## Run the benchmarks
+bench: ## Run the benchmarks (all of them, quick, then the report)
+ifeq ($(strip $(ARGS)),)
+	$(IN_ENV) --java python -m benchmarks all --quick; status=$$?; \
+	$(IN_ENV) python -m benchmarks report --quick && exit $$status
+else
 	$(IN_ENV) --java python -m benchmarks $(ARGS)
+endif
 
 clean: ## Remove .venv, caches and build products
 	rm -rf .venv/bsjoin-installed .venv

@@ -1,10 +1,10 @@
-"""Rows per second when 10 million stream rows are joined in one go."""
+"""Rows per second when millions of stream rows are joined in one go."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,14 +14,48 @@ from pyspark.sql.functions import arrow_udf
 
 import bsjoin
 from benchmarks.data.tables import scattered, table
+from benchmarks.harness.outcome import Context, Outcome, Table
 from benchmarks.harness.session import timed_s
+from benchmarks.harness.turns import paired
 
-__all__ = ["measure"]
+__all__ = ["measure", "run"]
+
+IDENTITY, OURS, SPARK = "identity arrow_udf", "bsjoin", "Spark"
+
+
+def run(context: Context) -> Outcome:
+    """Measure; quick: 10^6 rows instead of 10^7, and smaller tables."""
+    quick = context.quick
+    rows = 1_000_000 if quick else 10_000_000
+    sizes = [100_000, 1_000_000] if quick else [1_000_000, 10_000_000]
+    context.say(f"{rows:,} stream rows in one go")
+    times = measure(context.spark, rows, sizes, context.data, rounds=3, say=context.say)
+    found = [
+        paired(
+            f"rows/s, {OURS} / {IDENTITY}, {rows:,} rows, table of {size:,}",
+            ways[IDENTITY],
+            ways[OURS],
+            0.85,
+        )
+        for size, ways in times.items()
+    ]
+    lines = [
+        (way, *(rows / statistics.median(times[size][way]) / 1e6 for size in sizes))
+        for way in (IDENTITY, OURS, SPARK)
+    ]
+    columns = ("way", *(f"million rows/s, table of {size:,}" for size in sizes))
+    table = Table(f"{rows:,} stream rows in one go", columns, tuple(lines))
+    return Outcome(found, [table], measured=times)
 
 
 def measure(
-    spark: SparkSession, rows: int, sizes: list[int], folder: Path, rounds: int
-) -> dict[str, Any]:
+    spark: SparkSession,
+    rows: int,
+    sizes: list[int],
+    folder: Path,
+    rounds: int,
+    say: Callable[[str], None] = print,
+) -> dict[int, dict[str, list[float]]]:
     """Seconds for every way, in turns.
 
     The identity function returns a struct of the same type as the join's answer: the key as
@@ -47,15 +81,13 @@ def measure(
         stream = spark.range(rows).select(scattered(F.col("id"), size).alias("k"), "id").persist()
         stream.count()
         ways: dict[str, Callable[[], DataFrame]] = {
-            "identity arrow_udf": lambda stream=stream: stream.select(  # type: ignore[misc]
+            IDENTITY: lambda stream=stream: stream.select(  # type: ignore[misc]
                 "*", identity("k").alias("m")
             ).select("k", "id", "m.amount", "m.name"),
-            "bsjoin": lambda stream=stream, t=indexed: t.join(stream, "k"),  # type: ignore[misc]
-            "Spark": lambda stream=stream, df=df: stream.join(df, "k"),  # type: ignore[misc]
+            OURS: lambda stream=stream, t=indexed: t.join(stream, "k"),  # type: ignore[misc]
+            SPARK: lambda stream=stream, df=df: stream.join(df, "k"),  # type: ignore[misc]
         }
-        checks = {
-            name: _fingerprint(way()) for name, way in ways.items() if name != "identity arrow_udf"
-        }
+        checks = {name: _fingerprint(way()) for name, way in ways.items() if name != IDENTITY}
         if len(set(checks.values())) != 1:
             raise AssertionError(f"the joins answer differently: {checks}")
         times[size] = {name: [] for name in ways}
@@ -65,7 +97,7 @@ def measure(
                 if turn:
                     times[size][name].append(spent)
                     rate = rows / spent / 1e6
-                    print(f"  {size:>10,} rows  {name:<20} {rate:6.2f} M rows/s", flush=True)
+                    say(f"  {size:>10,} rows  {name:<20} {rate:6.2f} M rows/s")
         stream.unpersist(blocking=True)
     return times
 

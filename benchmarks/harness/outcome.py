@@ -16,7 +16,7 @@ __all__ = ["Benchmark", "Context", "Figure", "Outcome", "Table"]
 
 @dataclass(frozen=True)
 class Figure:
-    """A ratio, and what it is to be.
+    """A ratio, and what it is to be; at need a number with a unit.
 
     Args:
         name: what is compared with what.
@@ -27,6 +27,8 @@ class Figure:
         spread: smallest and largest ratio, round by round where rounds are paired.
         paper: what the paper says of the same, in a few words with its table or figure.
         simulated: the value comes from a simulator, not from a run.
+        unit: what it is counted in where it is no ratio, such as ``"ms"``; it is then not
+            compared with what another run found.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Figure:
     spread: tuple[float, float] | None = None
     paper: str = ""
     simulated: bool = False
+    unit: str = ""
 
     @property
     def reached(self) -> bool:

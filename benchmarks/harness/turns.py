@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from benchmarks.harness.outcome import Figure
 
-__all__ = ["in_turns", "over", "shown"]
+__all__ = ["in_turns", "over", "paired", "shown"]
 
 _SLOW_S = 3.0
 
@@ -35,18 +35,46 @@ def in_turns(
     return times
 
 
-def over(name: str, theirs: list[float], ours: list[float], bound: float) -> Figure:
+def over(
+    name: str, theirs: list[float], ours: list[float], bound: float | None, paper: str = ""
+) -> Figure:
     """How many times as long as ours a rival takes: of the medians, and round by round.
 
     Args:
         name: of the figure.
         theirs: the rival's seconds.
         ours: the same of ours; there may be more of them.
-        bound: how many times it is to be.
+        bound: how many times it is to be; None where nothing was promised.
+        paper: what the paper says of it.
     """
     ratios = [a / b for a, b in zip(theirs, ours, strict=False)]
     value = statistics.median(theirs) / statistics.median(ours)
-    return Figure(name, value, bound, False, (min(ratios), max(ratios)))
+    spread = (min(ratios), max(ratios)) if len(ratios) > 1 else None
+    return Figure(name, value, bound, False, spread, paper)
+
+
+def paired(
+    name: str,
+    above: list[float],
+    below: list[float],
+    bound: float | None,
+    *,
+    at_most: bool = False,
+    paper: str = "",
+) -> Figure:
+    """The median over rounds of the ratio inside a round, and from the least to the most.
+
+    Args:
+        name: of the figure.
+        above: what is divided, by round.
+        below: by what, by round.
+        bound: what it is to be; None where nothing was promised.
+        at_most: whether it must stay below the bound.
+        paper: what the paper says of it.
+    """
+    ratios = [a / b for a, b in zip(above, below, strict=True)]
+    spread = (min(ratios), max(ratios)) if len(ratios) > 1 else None
+    return Figure(name, statistics.median(ratios), bound, at_most, spread, paper)
 
 
 def shown(seconds: list[float]) -> str:

@@ -49,7 +49,13 @@ class _Cache:
 
 
 def measure(
-    keys: int, rows: int, cycles: int, hosts: int, share: float, z: float = 1.16
+    keys: int,
+    rows: int,
+    cycles: int,
+    hosts: int,
+    share: float,
+    z: float = 1.16,
+    seed: int = 4,
 ) -> dict[str, dict[str, Any]]:
     """Run a Zipf stream over the caches of some hosts.
 
@@ -60,19 +66,20 @@ def measure(
         hosts: how many, with a partition each.
         share: of the keys that a host's cache may hold.
         z: the exponent.
+        seed: of the stream, and of where its rows go without routing.
 
     Returns:
         For each way: ``remote`` look-ups, ``hit_rate`` of rows (a row whose key is asked for once
         in its micro-batch and host is a miss once), ``cached`` keys on all hosts at the end and
         how many ``distinct`` ones these are, and the ``busiest`` host's rows over the mean.
     """
-    stream = Shifting(keys, z, rows, every=max(1, cycles // 2), seed=4)
+    stream = Shifting(keys, z, rows, every=max(1, cycles // 2), seed=seed)
     found = {}
     for way in (ANYWHERE, HASH, HOTSPOT):
         controller = Controller(HotSpot(partitions=hosts))
         router = Router(Rule.even(hosts))
         caches = [_Cache(round(keys * share)) for _ in range(hosts)]
-        random = np.random.default_rng(5)
+        random = np.random.default_rng(seed + 1)
         remote, busiest = 0, []
         for number in range(cycles):
             codes = hashed(stream.cycle(number))

@@ -24,7 +24,13 @@ NONE, HASH, HOTSPOT = "partition=None", "Hash", "HotSpot"
 
 
 def measure(
-    spark: SparkSession, folder: Path, keys: int, rows: int, cycles: int, partitions: int
+    spark: SparkSession,
+    folder: Path,
+    keys: int,
+    rows: int,
+    cycles: int,
+    partitions: int,
+    seed: int = 6,
 ) -> dict[str, Any]:
     """Join a Zipf stream (z 1.16) with a full cache, in turns, under each way of partitioning.
 
@@ -35,6 +41,7 @@ def measure(
         rows: of a micro-batch.
         cycles: micro-batches; the hot keys move in the middle.
         partitions: of ``Hash`` and ``HotSpot``.
+        seed: of the stream.
 
     Returns:
         For each way ``ms`` (addBatch of each micro-batch but the first two), ``skews``,
@@ -44,7 +51,7 @@ def measure(
     source = folder / "skewed"
     shutil.rmtree(source, ignore_errors=True)
     source.mkdir(parents=True)
-    stream = Shifting(keys, 1.16, rows, every=max(2, cycles // 2), seed=6)
+    stream = Shifting(keys, 1.16, rows, every=max(2, cycles // 2), seed=seed)
     for number in range(cycles):
         columns = {
             "k": pa.array(stream.cycle(number), pa.int64()),

@@ -28,9 +28,9 @@ def draw(
     """Skew, recovery, loads and caches.
 
     Args:
-        measured: by :func:`benchmarks.hotspot.measure`.
-        caches: by :func:`benchmarks.hotspot_caches.measure`.
-        live: by :func:`benchmarks.hotspot_spark.measure`.
+        measured: by :func:`benchmarks.hotspot.skews.measure`.
+        caches: by :func:`benchmarks.hotspot.caches.measure`.
+        live: by :func:`benchmarks.hotspot.live.measure`.
         path: the file.
     """
     figure, grid = plt.subplots(2, 2, figsize=(13, 9), layout="constrained")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterable
@@ -16,26 +15,17 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
 from benchmarks.data.database import UNIFORM, database, keys_drawn, stream_files
-from benchmarks.harness.outcome import Figure
 from benchmarks.harness.session import JDBC_DRIVER
 from benchmarks.incremental.rivals import jdbc_table, per_batch, per_record
 from bsjoin.shared import Bounds, HostCache, State
 
-__all__ = ["FLINK", "figures", "hit_rates", "measure"]
+__all__ = ["EXPONENTS", "hit_rates", "labelled", "measure"]
 
 EXPONENTS = (0.98, 1.04, 1.10, 1.16)
 RECORD, BATCH, JDBC = "one query per record", "one query per micro-batch", "Spark's JDBC read"
 LARGE, SMALL, WARM = "bsjoin, all fits", "bsjoin, a tenth fits", "bsjoin, all fits, warm"
 FEW = "bsjoin, small micro-batches"
 RECORDS = 20_000  # one query per record is measured on so many
-
-# Rows per second of Flink 2.3 SQL's look-up join on such a machine (design page, section 3).
-FLINK = {
-    (1.04, SMALL): 328_000,
-    (UNIFORM, SMALL): 56_000,
-    (1.04, WARM): 750_000,
-    (UNIFORM, WARM): 365_000,
-}
 
 
 def measure(
@@ -46,8 +36,11 @@ def measure(
     batches: int,
     small: int,
     rounds: int,
+    exponents: Iterable[float] = EXPONENTS,
+    few_batches: int = 40,
+    say: Callable[[str], None] = print,
 ) -> dict[float, Any]:
-    """Rows per second of every way, for every exponent, the ways in turns.
+    """Rows per second of every way, for every exponent and uniform keys, the ways in turns.
 
     Args:
         spark: the session.
@@ -57,6 +50,9 @@ def measure(
         batches: micro-batches of a run, which begins with an empty cache.
         small: rows of the small micro-batches that are measured beside.
         rounds: how often each way runs at z = 1.04; once at the others.
+        exponents: of the Zipf streams beside that of 1.04.
+        few_batches: how many of the small micro-batches.
+        say: prints one line.
     """
     found: dict[float, Any] = {}
     with database(keys) as url:
@@ -67,9 +63,9 @@ def measure(
             cache = bsjoin.Incremental(max_rows=rows)
             return lambda stream: bsjoin.join(stream, source, "k", cache=cache)
 
-        for z in (1.04, *(z for z in EXPONENTS if z != 1.04), UNIFORM):
+        for z in (1.04, *(z for z in exponents if z != 1.04), UNIFORM):
             files = stream_files(folder, z, keys, batch, batches)
-            few = stream_files(folder, z, keys, small, 40)
+            few = stream_files(folder, z, keys, small, few_batches)
             _check(spark, files, url, keys)
             ways: dict[str, Callable[[], dict[str, Any]]] = {
                 LARGE: lambda files=files: _run(spark, files, cached(keys)),  # type: ignore[misc]
@@ -82,25 +78,29 @@ def measure(
                 if JDBC_DRIVER.exists():
                     ways[JDBC] = lambda files=files: _run(spark, files, _natively(spark, url))  # type: ignore[misc]
                 else:
-                    print(f"  {JDBC}: not measured, there is no {JDBC_DRIVER}", flush=True)
+                    say(f"  {JDBC}: not measured, there is no {JDBC_DRIVER}")
             distinct = spark.read.parquet(str(files)).select("k").distinct().count()
             if z == 1.04:
                 for name, way in ways.items():  # Spark compiles; not counted
-                    _say(z, f"{name} (warm-up)", way(), distinct)
+                    say(_line(z, f"{name} (warm-up)", way(), distinct))
             found[z] = {"distinct": distinct, "ways": {name: [] for name in ways}}
             for _ in range(rounds if z == 1.04 else 1):
                 for name, way in ways.items():
                     found[z]["ways"][name].append(one := way())
-                    _say(z, name, one, distinct)
+                    say(_line(z, name, one, distinct))
     return found
 
 
-def _say(z: float, name: str, one: dict[str, Any], distinct: int) -> None:
+def _line(z: float, name: str, one: dict[str, Any], distinct: int) -> str:
     more = f"   second half {one['warm']:>10,.0f}" if one.get("warm") else ""
     if "asked" in one and name != FEW:
         more += f"   hit rate {one['hit_rate']:6.1%}, asked/distinct {one['asked'] / distinct:.3f}"
-    label = "uniform" if z == UNIFORM else f"z {z}"
-    print(f"  {label:<8} {name:<38} {one['rate']:>10,.0f} rows/s{more}", flush=True)
+    return f"  {labelled(z):<8} {name:<38} {one['rate']:>10,.0f} rows/s{more}"
+
+
+def labelled(z: float) -> str:
+    """An exponent in print."""
+    return "uniform" if z == UNIFORM else f"z {z}"
 
 
 def _run(spark: SparkSession, files: Path, way: Callable[[DataFrame], DataFrame]) -> dict[str, Any]:
@@ -177,15 +177,16 @@ def _check(spark: SparkSession, files: Path, url: str, keys: int) -> None:
             raise AssertionError(f"{name} answers differently")
 
 
-def hit_rates(keys: int, rows: int, shares: Iterable[float]) -> dict[float, dict[float, float]]:
+def hit_rates(
+    keys: int, rows: int, shares: Iterable[float], seed: int = 1
+) -> dict[float, dict[float, float]]:
     """Hit rate against cache size, of the cache alone: exact LRU over batches of 10,000 keys.
 
     The first half of the keys warms it up and is not counted.
     """
     return {
         z: {
-            share: _hit_rate(keys_drawn(keys, z, rows, seed=1), int(keys * share))
-            for share in shares
+            share: _hit_rate(keys_drawn(keys, z, rows, seed), int(keys * share)) for share in shares
         }
         for z in EXPONENTS
     }
@@ -212,42 +213,3 @@ def _hit_rate(drawn: Any, max_rows: int) -> float:
                 hits += int((states != State.MISS).sum())
                 counted += len(batch)
     return hits / counted
-
-
-def figures(measured: dict[float, Any]) -> list[Figure]:
-    """The figures of section 6 of the design that the incremental cache has to reach."""
-
-    def rates(z: float, name: str, which: str = "rate") -> list[float]:
-        return [one[which] for one in measured[z]["ways"][name]]
-
-    def over(name: str, above: list[float], below: list[float], bound: float) -> Figure:
-        ratios = [a / b for a, b in zip(above, below, strict=True)]
-        spread = (min(ratios), max(ratios)) if len(ratios) > 1 else None
-        return Figure(name, statistics.median(ratios), bound, False, spread)
-
-    large, record = rates(1.04, LARGE), rates(1.04, RECORD)
-    found = [over("rows/s, bsjoin / one query per record, z 1.04", large, record, 50.0)]
-    for z in measured:
-        label = "uniform" if z == UNIFORM else f"z {z}"
-        asked = statistics.median(one["asked"] for one in measured[z]["ways"][LARGE])
-        ratio = asked / measured[z]["distinct"]
-        found.append(Figure(f"keys asked / distinct keys, {label}", ratio, 1.05, True))
-        rival = rates(z, BATCH)
-        found.append(
-            over(
-                f"rows/s, bsjoin / one query per micro-batch, {label}", rates(z, LARGE), rival, 1.0
-            )
-        )
-    for (z, name), flink in FLINK.items():
-        label = "uniform" if z == UNIFORM else f"z {z}"
-        ours = rates(z, LARGE, "warm") if name == WARM else rates(z, SMALL)
-        bound = 2.0 if name == WARM else 1.0
-        found.append(
-            over(
-                f"rows/s, {name} / Flink as measured before, {label}",
-                ours,
-                [flink] * len(ours),
-                bound,
-            )
-        )
-    return found

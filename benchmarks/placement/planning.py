@@ -1,20 +1,18 @@
 """How long planning takes, and how far from the optimum its plans are.
 
-``python -m benchmarks.placement.planning`` prints the median time of each policy by size, checks
-every plan before it is timed, and compares rents with the exact optimum on small clusters. What
-pinning costs on a live cluster is measured elsewhere.
+Every plan is checked before it is timed; rents are held against the exact optimum on small
+clusters. What pinning costs on a live cluster is measured elsewhere.
 """
 
 from __future__ import annotations
 
-import argparse
+import math
 import random
 import statistics
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from benchmarks.harness.outcome import Figure
+from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from scheduling import (
     POLICIES,
     Edge,
@@ -28,12 +26,34 @@ from scheduling import (
 )
 from scheduling.errors import TooLargeError
 
-__all__ = ["cluster", "figures", "main", "measure", "quality"]
+__all__ = ["cluster", "figures", "measure", "quality", "run"]
 
 SIZES = ((100, 10), (1_000, 100), (10_000, 1_000))
 LIMIT_MS = 100.0  # for 1,000 tasks on 100 workers
 _TIERS = ((4, 8, 2.417e-3), (8, 12, 4.861e-3), (12, 16, 7.778e-3))  # cores, GB, $/s
 _SLOW = ("exact",)
+
+
+def run(context: Context) -> Outcome:
+    """Measure; quick: without 10,000 tasks, and 20 small clusters instead of 100."""
+    quick = context.quick
+    context.say("Planning time")
+    sizes, rounds = (SIZES[:2], 5) if quick else (SIZES, 3)
+    times = measure(sizes, rounds, seed=context.seed, say=context.say)
+    context.say("Rent against the exact optimum")
+    worst = quality(20 if quick else 100, seed=context.seed, say=context.say)
+    heads = [_named(*size) for size in sizes]
+    rows = tuple((name, *(times[name].get(head) for head in heads)) for name in times)
+    columns = ("policy", *(f"ms, {head}" for head in heads))
+    above = tuple(
+        (name, f"{over:.1%}" if math.isfinite(over) else "leaves tasks out")
+        for name, over in sorted(worst.items(), key=lambda item: item[1])
+    )
+    tables = [
+        Table("Median time of a plan, tasks x workers", columns, rows),
+        Table("Rent above the exact optimum, the worst small cluster", ("policy", "most"), above),
+    ]
+    return Outcome(figures(times, worst), tables, measured={"times": times, "worst": worst})
 
 
 def cluster(tasks: int, workers: int, seed: int) -> tuple[JobGraph, Snapshot]:
@@ -75,11 +95,16 @@ def cluster(tasks: int, workers: int, seed: int) -> tuple[JobGraph, Snapshot]:
     return JobGraph(every, edges), snapshot
 
 
-def measure(sizes: Sequence[tuple[int, int]], rounds: int) -> dict[str, dict[str, float]]:
+def measure(
+    sizes: Sequence[tuple[int, int]],
+    rounds: int,
+    seed: int = 0,
+    say: Callable[[str], None] = print,
+) -> dict[str, dict[str, float]]:
     """Milliseconds of a plan, the median of some rounds, by policy and size."""
     found: dict[str, dict[str, float]] = {}
     for tasks, workers in sizes:
-        graph, snapshot = cluster(tasks, workers, seed=tasks)
+        graph, snapshot = cluster(tasks, workers, seed=seed + tasks)
         for name in POLICIES:
             if name in _SLOW:
                 continue
@@ -91,16 +116,19 @@ def measure(sizes: Sequence[tuple[int, int]], rounds: int) -> dict[str, dict[str
                 policy(name).plan(graph, snapshot)
                 times.append((time.perf_counter() - start) * 1000)
             ms = statistics.median(times)
-            found.setdefault(name, {})[f"{tasks:,} x {workers:,}"] = ms
-            print(
+            found.setdefault(name, {})[_named(tasks, workers)] = ms
+            say(
                 f"  {tasks:>6,} tasks x {workers:>5,} workers  {name:<20} {ms:10.1f} ms  "
-                f"{plan.score:.4f} $/s, {len(plan.unplaced)} unplaced",
-                flush=True,
+                f"{plan.score:.4f} $/s, {len(plan.unplaced)} unplaced"
             )
     return found
 
 
-def quality(cases: int) -> dict[str, float]:
+def _named(tasks: int, workers: int) -> str:
+    return f"{tasks:,} x {workers:,}"
+
+
+def quality(cases: int, seed: int = 0, say: Callable[[str], None] = print) -> dict[str, float]:
     """The largest rent over that of the exact optimum, less 1, by policy: up to 12 workers.
 
     Cases in which a policy leaves more tasks out than the optimum does are counted with
@@ -108,9 +136,9 @@ def quality(cases: int) -> dict[str, float]:
     """
     worst: dict[str, float] = {}
     proven = 0
-    for seed in range(cases):
-        draw = random.Random(seed)
-        graph, snapshot = cluster(draw.randint(6, 18), draw.randint(3, 12), seed)
+    for case in range(seed, seed + cases):
+        draw = random.Random(case)
+        graph, snapshot = cluster(draw.randint(6, 18), draw.randint(3, 12), case)
         try:
             best = Exact().plan(graph, snapshot)
         except TooLargeError:
@@ -124,15 +152,21 @@ def quality(cases: int) -> dict[str, float]:
                 over = plan.score / best.score - 1 if not plan.unplaced else float("inf")
                 worst[name] = max(worst.get(name, 0.0), over)
     for name, over in sorted(worst.items(), key=lambda item: item[1]):
-        print(f"  {name:<20} at most {over:8.1%} above the optimum of {proven} cases", flush=True)
+        say(f"  {name:<20} at most {over:8.1%} above the optimum of {proven} cases")
     return worst
 
 
 def figures(times: dict[str, dict[str, float]], worst: dict[str, float]) -> list[Figure]:
     """Figure 9 of the design: planning time, and local search against the optimum."""
-    named = "1,000 x 100"
+    named = _named(*SIZES[1])
     found = [
-        Figure(f"ms to plan 1,000 tasks on 100 workers, {name}", by_size[named], LIMIT_MS, True)
+        Figure(
+            f"plan for 1,000 tasks on 100 workers, {name}",
+            by_size[named],
+            LIMIT_MS,
+            True,
+            unit="ms",
+        )
         for name, by_size in times.items()
         if named in by_size and name != "local-search"
     ]
@@ -141,22 +175,3 @@ def figures(times: dict[str, dict[str, float]], worst: dict[str, float]) -> list
             Figure("local search above the optimum, worst case", worst["local-search"], 0.05, True)
         )
     return found
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the benchmark; the exit status says whether every figure is reached."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.planning", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="without 10,000 tasks")
-    options = parser.parse_args(args)
-    print("Planning time")
-    times = measure(SIZES[:2] if options.quick else SIZES, 5 if options.quick else 3)
-    print("Rent against the exact optimum")
-    worst = quality(20 if options.quick else 100)
-    results = figures(times, worst)
-    for figure in results:
-        print(f"  {'reached' if figure.reached else 'MISSED '}  {figure.name}: {figure.value:.3g}")
-    return 0 if all(figure.reached for figure in results) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -14,12 +14,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.data.ranges import SECOND_US, Case, rows_of
-from benchmarks.harness.outcome import Figure
-from benchmarks.harness.turns import in_turns, over, shown
+from benchmarks.harness.outcome import Context, Figure, Outcome
+from benchmarks.harness.turns import in_turns, over
 from benchmarks.ranges.engines import ENGINES, engine, fingerprint
+from benchmarks.ranges.joins import listed, table_of, told
+from benchmarks.ranges.picture import draw_rivals
 from bsjoin.index import HashIndex, IntervalIndex, SortedRows, nearest, pairs, reach
 
-__all__ = ["OURS", "Kernel", "figures", "measure"]
+__all__ = ["OURS", "Kernel", "figures", "measure", "run"]
 
 Int64s = NDArray[np.int64]
 
@@ -113,7 +115,24 @@ def _mixed(keys: Int64s) -> Int64s:
     return hashes ^ (hashes >> np.int64(29))
 
 
-def measure(listed: list[Case], rounds: int, threads: tuple[int, ...] = (2, 1)) -> dict[str, Any]:
+def run(context: Context) -> Outcome:
+    """Measure; quick: five cases of a tenth of the rows."""
+    context.say("The index alone, on one core, against DuckDB and Polars")
+    backward = [case for case in listed(context.quick) if case.direction == "backward"]
+    found = measure(backward, 3 if context.quick else 5, say=context.say)
+    picture = context.out / "range-index.png"
+    draw_rivals(found, OURS, "The index alone, without Spark", picture)
+    note = "Pairs (id, v) as Arrow from each; our index is ready and works on one core."
+    table = table_of("The index alone: median ms by engine", found, OURS, note)
+    return Outcome(figures(found, quick=context.quick), [table], [picture], found)
+
+
+def measure(
+    listed: list[Case],
+    rounds: int,
+    threads: tuple[int, ...] = (2, 1),
+    say: Callable[[str], None] = print,
+) -> dict[str, Any]:
     """Seconds of every engine for each case, in turns; all answer with the same pairs as Arrow.
 
     Our index is ready and works on one core. DuckDB reads the rows from Arrow each time; what
@@ -151,7 +170,7 @@ def measure(listed: list[Case], rounds: int, threads: tuple[int, ...] = (2, 1)) 
                 "build_s": build_s,
                 "seconds": seconds,
             }
-            _say(case, found[case.name])
+            told(case, found[case.name], OURS, say)
     return found
 
 
@@ -161,24 +180,19 @@ def _timed(kernel: Kernel, stream: pa.Table) -> float:
     return time.perf_counter() - begun
 
 
-def _say(case: Case, one: dict[str, Any]) -> None:
-    print(f"  {case.name}, {case.size}: {one['pairs']:,} pairs; indexed in {one['build_s']:.2f} s")
-    ours = statistics.median(one["seconds"][OURS])
-    for name, seconds in one["seconds"].items():
-        ratio = statistics.median(seconds) / ours
-        slower = "   faster than bsjoin" if ratio < 1 else ""
-        print(f"    {name:<18} {shown(seconds)}   x {ratio:.2f}{slower}", flush=True)
-
-
-def figures(measured: dict[str, Any]) -> list[Figure]:
-    """The figure of section 6 of the design about the index alone; other cases: not slower."""
+def figures(measured: dict[str, Any], *, quick: bool) -> list[Figure]:
+    """The figure of section 6 about the index alone, at full sizes; else: not slower."""
     found = []
     for name, one in measured.items():
         seconds = dict(one["seconds"])
         ours = seconds.pop(OURS)
         headline = name == "key, band"
         best = min(seconds, key=lambda way: statistics.median(seconds[way]))
-        for way in seconds if headline else [best]:
-            bound = 10.0 if headline else 1.0
-            found.append(over(f"index alone, {name}: {way} / bsjoin", seconds[way], ours, bound))
+        if headline:
+            bound = 1.0 if quick else 10.0
+            for way, theirs in seconds.items():
+                found.append(over(f"index alone, {name}: {way} / bsjoin", theirs, ours, bound))
+        else:
+            label = f"index alone, {name}: the best of both / bsjoin"
+            found.append(over(label, seconds[best], ours, 1.0))
     return found

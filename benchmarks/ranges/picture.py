@@ -1,4 +1,4 @@
-"""The picture of the range benchmarks: Fig. 13, Tables 6 to 8, and every rival."""
+"""The pictures of the range benchmarks: Fig. 13, Tables 6 to 8, and every rival."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ import matplotlib as mpl
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Picture
 
-from benchmarks.ranges import joins as ranges
-from benchmarks.ranges import kernels as range_kernels
-from benchmarks.ranges import skiplists
-from benchmarks.ranges import tables as range_tables
-from benchmarks.ranges.rivals import AS_OF, BINS, JOIN, WINDOW, WRITTEN
+from benchmarks.ranges import searching
+from benchmarks.ranges.rivals import AS_OF, BINS, WINDOW, WRITTEN
+from benchmarks.ranges.rivals import JOIN as SPARK
 
-__all__ = ["draw"]
+__all__ = ["draw_rates", "draw_reads", "draw_rivals"]
+
+FIXED, RANDOM = "fixed levels", "random levels"
 
 _OURS, _THEIRS, _GREY = "#d1495b", "#2e6f95", "#9aa0a6"
 _WAYS = {
-    range_tables.FLAT_MAP: (_GREY, ":"),
-    range_tables.LOOP: (_GREY, "--"),
-    range_tables.RANDOM: (_THEIRS, "-"),
-    range_tables.SORTED: ("#6aa84f", "-"),
-    range_tables.DIRECTORY: ("#e8a33d", "-"),
-    range_tables.JOIN: (_OURS, "-"),
+    searching.FLAT_MAP: (_GREY, ":"),
+    searching.LOOP: (_GREY, "--"),
+    searching.RANDOM: (_THEIRS, "-"),
+    searching.SORTED: ("#6aa84f", "-"),
+    searching.DIRECTORY: ("#e8a33d", "-"),
+    searching.JOIN: (_OURS, "-"),
 }
 _RIVALS = {
     WRITTEN: ("#8fb8d3", "s"),
-    JOIN: (_THEIRS, "o"),
+    SPARK: (_THEIRS, "o"),
     BINS: ("#6aa84f", "D"),
     AS_OF: ("#7b4fa0", "^"),
     WINDOW: ("#c9a227", "v"),
@@ -42,34 +43,47 @@ _RIVALS = {
 }
 
 
-def draw(measured: dict[str, Any], path: Path) -> None:
-    """Comparisons, throughput and the rivals' times as multiples of ours.
+def draw_reads(found: dict[int, Any], path: Path) -> None:
+    """Fig. 13: reads of a search, and their variance, against the rows of a list.
 
     Args:
-        measured: by the parts of :func:`benchmarks.range_report.run`.
+        found: by :func:`benchmarks.ranges.skiplists.measure`.
         path: the file.
     """
-    figure, places = plt.subplot_mosaic(
-        [["reads", "variance", "rates"], ["spark", "spark", "engines"]],
-        figsize=(15, 10.5),
-        layout="constrained",
-        height_ratios=[1, 1.35],
-    )
-    _reads(places["reads"], places["variance"], measured["skip lists"])
-    _rates(places["rates"], measured["tables"])
-    _rivals(
-        places["spark"],
-        measured["joins"],
-        ranges.OURS,
-        "Spark on the same rows: its time over that of bsjoin's join",
-    )
-    _rivals(
-        places["engines"],
-        measured["index"],
-        range_kernels.OURS,
-        "The index alone, without Spark",
-    )
-    for axes in places.values():
+    figure, (mean, variance) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
+    _reads(mean, variance, found)
+    _save(figure, path)
+
+
+def draw_rates(found: dict[str, dict[int, dict[int, Any]]], path: Path) -> None:
+    """Throughput of every way to search, against the rows of the table.
+
+    Args:
+        found: by :func:`benchmarks.ranges.tables.measure`.
+        path: the file.
+    """
+    figure, axes = plt.subplots(figsize=(7.5, 4.8), layout="constrained")
+    _rates(axes, found)
+    _save(figure, path)
+
+
+def draw_rivals(found: dict[str, Any], ours: str, title: str, path: Path) -> None:
+    """Every rival's time as a multiple of ours, a row a case.
+
+    Args:
+        found: by case, with ``size`` and ``seconds`` by way.
+        ours: the way that is 1.
+        title: of the picture.
+        path: the file.
+    """
+    high = 1.6 + 0.55 * len(found)
+    figure, axes = plt.subplots(figsize=(9, high), layout="constrained")
+    _rivals(figure, axes, found, ours, title)
+    _save(figure, path)
+
+
+def _save(figure: Picture, path: Path) -> None:
+    for axes in figure.axes:
         axes.spines[["top", "right"]].set_visible(False)
         axes.set_axisbelow(True)
     figure.savefig(path, dpi=130)
@@ -77,7 +91,7 @@ def draw(measured: dict[str, Any], path: Path) -> None:
 
 
 def _reads(mean: Axes, variance: Axes, found: dict[int, Any]) -> None:
-    for name, color in ((skiplists.RANDOM, _THEIRS), (skiplists.FIXED, _OURS)):
+    for name, color in ((RANDOM, _THEIRS), (FIXED, _OURS)):
         sizes = sorted(found)
         mean.plot(
             sizes, [found[s][name]["mean"] for s in sizes], color=color, marker="o", label=name
@@ -113,7 +127,7 @@ def _rates(axes: Axes, tables: dict[str, dict[int, dict[int, Any]]]) -> None:
     axes.legend(frameon=False, fontsize=8)
 
 
-def _rivals(axes: Axes, found: dict[str, Any], ours: str, title: str) -> None:
+def _rivals(picture: Picture, axes: Axes, found: dict[str, Any], ours: str, title: str) -> None:
     """A row a case, a mark a rival; left of 1 the rival is faster."""
     names = list(found)[::-1]
     drawn: set[str] = set()
@@ -138,4 +152,4 @@ def _rivals(axes: Axes, found: dict[str, Any], ours: str, title: str) -> None:
     axes.minorticks_off()
     axes.grid(axis="x", alpha=0.25)
     axes.set_title(title, loc="left")
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    picture.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=len(drawn))

@@ -1,0 +1,114 @@
+"""One benchmark in this process: ``python -m benchmarks.harness.alone TASK``, TASK as JSON.
+
+:mod:`benchmarks.harness.running` starts it; the record is written here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from benchmarks.harness.outcome import Benchmark, Context, Outcome
+from benchmarks.harness.records import folder, made, place, write
+from benchmarks.harness.screen import lines_of
+
+__all__ = ["FAILED", "Task", "main"]
+
+FAILED = 3
+"""The exit status of a benchmark that failed and whose record says so."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A benchmark to be run.
+
+    Args:
+        benchmark: which.
+        quick: its size.
+        seed: of all that it draws.
+        out: the folder of all results.
+        code: the state of the code, as :func:`benchmarks.harness.machine.commit` tells it.
+    """
+
+    benchmark: Benchmark
+    quick: bool
+    seed: int
+    out: Path
+    code: str | None
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """What its record says beside the outcome."""
+        return {"quick": self.quick, "seed": self.seed, "out": self.out, "code": self.code}
+
+    def to_json(self) -> str:
+        """For the command line of the process that does it."""
+        return json.dumps({**asdict(self), "out": str(self.out)})
+
+    @staticmethod
+    def from_json(text: str) -> Task:
+        """The task that a text stands for."""
+        found = json.loads(text)
+        found |= {"benchmark": Benchmark(**found["benchmark"]), "out": Path(found["out"])}
+        return Task(**found)
+
+
+def main(words: list[str]) -> int:
+    """Run one task and write its record; 0, or :data:`FAILED`."""
+    task = Task.from_json(words[0])
+    signal.signal(signal.SIGTERM, _ended)
+    try:
+        return _done(task)
+    finally:
+        if os.getsid(0) == os.getpid():  # all that is left in this group was started from here
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            os.killpg(0, signal.SIGTERM)
+
+
+def _ended(number: int, frame: FrameType | None) -> None:
+    """Leave as an exception would, so that servers are stopped and temporary files removed."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise SystemExit(128 + number)
+
+
+def _done(task: Task) -> int:
+    begun = time.monotonic()
+    file = place(task.out, task.quick, task.benchmark.name)
+    try:
+        context = Context(
+            quick=task.quick,
+            out=folder(task.out, task.quick),
+            data=task.out / "data",
+            seed=task.seed,
+            say=lambda line: print(line, flush=True),
+        )
+        context.out.mkdir(parents=True, exist_ok=True)
+        context.data.mkdir(parents=True, exist_ok=True)
+        outcome: Outcome = importlib.import_module(task.benchmark.module).run(context)
+        seconds = time.monotonic() - begun
+        record = made(task.benchmark, seconds=seconds, outcome=outcome, **task.where)
+    except Exception:
+        error = traceback.format_exc()
+        print(error, file=sys.stderr, flush=True)
+        seconds = time.monotonic() - begun
+        write(file, made(task.benchmark, seconds=seconds, error=error, **task.where))
+        return FAILED
+    write(file, record)
+    for table in outcome.tables:
+        print("\n".join(["", *lines_of(table)]), flush=True)
+    if "spark" in vars(context):
+        context.spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,52 @@
+"""The planner: 1,000 tasks on 100 workers by each policy."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.kernels.conftest import Timed
+from benchmarks.placement.planning import cluster
+from scheduling import POLICIES, JobGraph, Snapshot, policy
+
+_SLOW = ("exact", "local-search")  # no proven optimum at this size; it takes what time it is given
+
+
+@pytest.fixture(scope="module")
+def asked() -> tuple[JobGraph, Snapshot]:
+    """A job and a cluster."""
+    return cluster(1_000, 100, seed=1_000)
+
+
+def test_loop_over_all_pairs(timed: Timed, asked: tuple[JobGraph, Snapshot]) -> None:
+    """The first worker with room by its cores, found by a loop over all pairs."""
+    graph, snapshot = asked
+    free = [worker.usable.cpu_cores for worker in snapshot.workers]
+    needs = [task.demand.cpu_cores for task in graph.tasks]
+
+    def place() -> list[int]:
+        left, placed = list(free), []
+        for need in needs:
+            best = -1
+            for number in range(len(left)):
+                if left[number] >= need and (best < 0 or left[number] < left[best]):
+                    best = number
+            if best >= 0:
+                left[best] -= need
+            placed.append(best)
+        return placed
+
+    placed = timed(place, len(needs), unit="task")
+    assert sum(number >= 0 for number in placed) > 0
+
+
+@pytest.mark.parametrize("name", [name for name in POLICIES if name not in _SLOW])
+def test_planned(timed: Timed, asked: tuple[JobGraph, Snapshot], name: str) -> None:
+    """A plan by a policy."""
+    graph, snapshot = asked
+    policy(name).plan(graph, snapshot)._check(graph, snapshot)
+    timed(
+        lambda: policy(name).plan(graph, snapshot),
+        len(graph.tasks),
+        "test_loop_over_all_pairs",
+        unit="task",
+    )

@@ -1,0 +1,1 @@
+"""The papers' tables and figures, each with ours beside it."""

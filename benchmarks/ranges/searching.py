@@ -1,0 +1,166 @@
+"""Ways to search a table for a band with a key, each on arrays or a file that workers open.
+
+The paper's ways are one range query per record (its flat map), a random skip list and a sorted
+one; both lists hold the composite key of its Algorithm 3. Beside them stand a loop over the rows
+of the key and the directory that bsjoin searches.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+
+from benchmarks.data.ranges import BEGIN_US, MONTH_US, SECOND_US, Case, rows_of
+from bsjoin.index import RandomSkipList, SkipList, SortedRows, expand
+
+__all__ = ["DIRECTORY", "FLAT_MAP", "JOIN", "LOOP", "RANDOM", "SORTED", "answering", "prepare"]
+
+FLAT_MAP, LOOP = "query per record", "loop over the key's rows"
+RANDOM, SORTED, DIRECTORY = "random skip list", "sorted skip list", "directory"
+JOIN = "bsjoin.join"
+
+Int64s = NDArray[np.int64]
+
+_BITS = MONTH_US.bit_length()  # of the point in a composite key
+
+
+def prepare(case: Case, place: Path) -> None:
+    """Write what the ways search, for the workers to map or to open; nothing if it is there."""
+    if (place / "ready").exists():
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    table, _ = rows_of(case)
+    keys, points, values = (
+        table.column(name).cast(pa.int64()).to_numpy() for name in ("k", "a", "v")
+    )
+    order = np.lexsort((points, keys))
+    keys, points, values = keys[order], points[order], values[order]
+    slices = np.searchsorted(keys, np.arange(case.keys + 1))
+    composite = _composite(keys, points)
+    arrays = {"points": points, "values": values, "slices": slices, "composite": composite}
+    arrays["directory"] = SortedRows.build(points, slices[:-1]).directory
+    thrown = RandomSkipList.build(composite, seed=1)
+    arrays |= {f"nodes-{level}": nodes for level, nodes in enumerate(thrown.nodes)}
+    arrays |= {f"below-{level}": below for level, below in enumerate(thrown.below)}
+    for name, array in arrays.items():
+        np.save(place / f"{name}.npy", array)
+    (place / "table.sqlite").unlink(missing_ok=True)
+    database = sqlite3.connect(place / "table.sqlite")
+    database.execute("PRAGMA journal_mode = OFF")
+    database.execute("CREATE TABLE t (k INT, a INT, v INT, PRIMARY KEY (k, a, v)) WITHOUT ROWID")
+    rows = zip(keys.tolist(), points.tolist(), values.tolist(), strict=True)
+    database.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+    database.commit()
+    database.close()
+    (place / "ready").touch()
+
+
+def _composite(keys: Int64s, points: Int64s) -> Int64s:
+    """Key and point as one number (Algorithm 3); a point off the month stays with its key."""
+    return (keys << _BITS) + np.clip(points - BEGIN_US, 0, (1 << _BITS) - 1)
+
+
+def answering(way: str, case: Case, place: Path) -> Callable[[DataFrame], DataFrame]:
+    """The join as a function of the stream (id, k, p): pairs (id, v), found in one way.
+
+    Args:
+        way: its name.
+        case: the join.
+        place: what :func:`prepare` wrote.
+    """
+    width = case.width_s * SECOND_US
+
+    def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        search = _opened(way, place, width)
+        for batch in batches:
+            ids, keys, points = (batch.column(i).cast(pa.int64()).to_numpy() for i in range(3))
+            positions, values = search(keys, points)
+            columns = [pa.array(ids.take(positions)), pa.array(values)]
+            yield pa.RecordBatch.from_arrays(columns, ["id", "v"])
+
+    return lambda stream: stream.mapInArrow(answer, "id long, v long")
+
+
+Search = Callable[[Int64s, Int64s], tuple[Int64s, Int64s]]
+"""From keys and points to pairs: positions of the probes, and the table's values."""
+
+
+@lru_cache
+def _opened(way: str, place: Path, width: int) -> Search:
+    """A way to search, opened once a worker."""
+
+    def array(name: str) -> Any:
+        return np.load(place / f"{name}.npy", mmap_mode="r")
+
+    if way == FLAT_MAP:
+        return _per_record(sqlite3.connect(f"file:{place}/table.sqlite?mode=ro", uri=True), width)
+    values, slices = array("values"), np.asarray(array("slices"))
+    if way == LOOP:
+        return _loop(array("points"), values, slices, width)
+
+    def pairs(firsts: Int64s, stops: Int64s) -> tuple[Int64s, Int64s]:
+        positions, rows = expand(firsts, np.maximum(stops - firsts, 0))
+        return positions, values.take(rows)
+
+    if way == DIRECTORY:
+        directory = SortedRows(array("points"), array("directory"))
+
+        def in_slices(keys: Int64s, points: Int64s) -> tuple[Int64s, Int64s]:
+            low, high = slices.take(keys), slices.take(keys + 1)
+            return pairs(*directory.band(points - width, points + width, "both", low, high))
+
+        return in_slices
+    composite = array("composite")
+    listed: SkipList | RandomSkipList = SkipList(composite)
+    if way == RANDOM:
+        levels = len(list(place.glob("nodes-*.npy")))
+        nodes = tuple(array(f"nodes-{level}") for level in range(levels))
+        listed = RandomSkipList(
+            composite, nodes, tuple(array(f"below-{level}") for level in range(levels - 1))
+        )
+
+    def in_one_list(keys: Int64s, points: Int64s) -> tuple[Int64s, Int64s]:
+        firsts = listed.search(_composite(keys, points - width), "left")
+        return pairs(firsts, listed.search(_composite(keys, points + width), "right"))
+
+    return in_one_list
+
+
+def _per_record(database: sqlite3.Connection, width: int) -> Search:
+    """A query per record; in the worker's own process, so that no network counts."""
+
+    def search(keys: Int64s, points: Int64s) -> tuple[Int64s, Int64s]:
+        query = "SELECT v FROM t WHERE k = ? AND a BETWEEN ? AND ?"
+        counts, found = np.empty(len(keys), np.int64), []
+        for i, (key, point) in enumerate(zip(keys.tolist(), points.tolist(), strict=True)):
+            rows = database.execute(query, (key, point - width, point + width)).fetchall()
+            counts[i] = len(rows)
+            found += rows
+        positions = np.repeat(np.arange(len(keys)), counts)
+        return positions, np.array(found, np.int64).reshape(-1)
+
+    return search
+
+
+def _loop(points: Int64s, values: Int64s, slices: Int64s, width: int) -> Search:
+    """A nested loop: each record against all rows of its key, without an index."""
+
+    def search(keys: Int64s, probed: Int64s) -> tuple[Int64s, Int64s]:
+        counts, found = np.empty(len(keys), np.int64), []
+        for i, (key, point) in enumerate(zip(keys.tolist(), probed.tolist(), strict=True)):
+            low, high = slices[key], slices[key + 1]
+            stored = points[low:high]
+            near = np.flatnonzero((stored >= point - width) & (stored <= point + width))
+            counts[i] = len(near)
+            found.append(values[low:high].take(near))
+        return np.repeat(np.arange(len(keys)), counts), np.concatenate(found or [values[:0]])
+
+    return search

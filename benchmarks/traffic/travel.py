@@ -1,0 +1,44 @@
+"""Road traffic: every way to join live events with six tables of a road network in turn."""
+
+from __future__ import annotations
+
+from benchmarks.harness.outcome import Context, Outcome
+from benchmarks.rivals.compare import Plan, compare
+from benchmarks.rivals.picture import draw_ways
+from benchmarks.rivals.report import figures, tables
+from benchmarks.rivals.runs import Batches
+from benchmarks.traffic.job import JOB
+
+__all__ = ["FULL", "QUICK", "run"]
+
+QUICK = Plan(
+    size=6,
+    batches=Batches(small=10_000, smalls=3, large=100_000, larges=1, warm=3),
+    kinds=("centre",),
+    rounds=1,
+    sample=1_000,
+    records=200,
+)
+FULL = Plan(
+    size=20,
+    batches=Batches(small=10_000, smalls=6, large=1_000_000, larges=2),
+    kinds=("centre", "uniform"),
+    rounds=2,
+    sample=5_000,
+    records=2_000,
+)
+
+_PAPER = "1.03 to 6.20 times Flink 1.12.2 without a cache (Table 3)"
+
+
+def run(context: Context) -> Outcome:
+    """Run the job every way: checked first, then in turns."""
+    measured = compare(context, JOB, QUICK if context.quick else FULL)
+    picture = context.out / "traffic.png"
+    draw_ways(measured, "Road traffic: six joins in turn", picture)
+    return Outcome(
+        figures=figures(measured, _PAPER),
+        tables=tables(measured, "Road traffic, every way", "Crossings along one side"),
+        pictures=[picture],
+        measured=measured,
+    )

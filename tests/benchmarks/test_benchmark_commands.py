@@ -1,0 +1,263 @@
+"""The command line of the benchmarks, with benchmarks that take no time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+
+from benchmarks.harness.commands import UsageError, main, selected
+from benchmarks.harness.outcome import Benchmark
+
+ROOT = Path(__file__).resolve().parents[2]
+
+QUIET = """
+from benchmarks.harness.outcome import Context, Figure, Outcome, Table
+
+def run(context):
+    context.say(f"size {context.quick}, seed {context.seed}")
+    (context.out / "quiet.png").write_bytes(b"picture")
+    figures = [
+        Figure("ours / theirs", 1.5, 1.0, spread=(1.4, 1.6)),
+        Figure("theirs / ours", 3.0, 2.0, at_most=True),
+        Figure("as one likes", 7.0),
+    ]
+    tables = [Table("Ways", ("way", "ms"), (("ours", 1.5), ("theirs", None)))]
+    return Outcome(figures, tables, [context.out / "quiet.png"], {3: context.seed})
+"""
+BROKEN = """
+def run(context):
+    raise AssertionError("the joins answer differently")
+"""
+KILLED = """
+import os, signal
+
+def run(context):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+SLOW = """
+import pathlib, subprocess, time
+
+def run(context):
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        (context.data / "child").write_text(str(child.pid))
+        time.sleep(60)
+    finally:
+        (context.data / "tidy").touch()
+"""
+MODULES = {"quiet": QUIET, "broken": BROKEN, "killed": KILLED, "slow": SLOW}
+
+
+def entry(name: str, group: Any = "engine", module: str | None = None) -> Benchmark:
+    module = module or f"faked_{name.split('-')[0]}"
+    return Benchmark(name, group, f"The title of {name}", module, 2, "What is compared.")
+
+
+CATALOGUE = (
+    entry("quiet-first"),
+    entry("broken"),
+    entry("killed"),
+    entry("quiet-last", "kernels"),
+)
+
+
+@pytest.fixture
+def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in MODULES.items():
+        (tmp_path / f"faked_{name}.py").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    # The state of the code is of no interest here, and asking for Java takes a while.
+    monkeypatch.setattr("benchmarks.harness.running.commit", lambda: "a commit")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def carry_out(out: Path) -> Callable[..., int]:
+    return lambda *words: main(CATALOGUE, [*words, "--out", str(out)])
+
+
+def record(out: Path, name: str, size: str = "quick") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / "results" / size / f"{name}.json").read_text())
+    return found
+
+
+def test_words_name_benchmarks_groups_and_globs() -> None:
+    assert [one.name for one in selected(CATALOGUE, ["quiet-*"])] == ["quiet-first", "quiet-last"]
+    assert [one.name for one in selected(CATALOGUE, ["kernels", "broken"])] == [
+        "broken",
+        "quiet-last",
+    ]
+
+
+def test_a_word_that_names_nothing_is_refused_with_a_hint() -> None:
+    with pytest.raises(UsageError, match="did you mean quiet-last"):
+        selected(CATALOGUE, ["quiet-lst"])
+
+
+def test_without_a_command_the_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(CATALOGUE, []) == 2
+    assert "Exit status" in capsys.readouterr().err
+
+
+def test_one_that_crashes_loses_only_itself(
+    out: Path, carry_out: Callable[..., int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert carry_out("all") == 1
+    printed = capfd.readouterr().out
+    first = record(out, "quiet-first")
+    assert first["error"] is None
+    assert first["figures"][0]["spread"] == [1.4, 1.6]
+    assert first["pictures"] == ["quiet.png"]
+    assert first["measured"] == {"3": first["seed"]}
+    assert first["command"].startswith("python -m benchmarks run quiet-first --quick --seed")
+    assert first["commit"] == "a commit"
+    assert "the joins answer differently" in record(out, "broken")["error"]
+    assert "SIGKILL" in record(out, "killed")["error"]
+    assert record(out, "killed")["figures"] == []
+    assert record(out, "quiet-last")["error"] is None
+    assert "[4/4] quiet-last" in printed
+    assert "size True, seed" in printed
+    assert "quiet-first: theirs / ours is 3, to be <= 2" in printed
+    assert "FAILED, 2 in all" in printed
+
+    # It goes on where it stopped: what has a record without an error is not run again.
+    assert carry_out("all") == 1
+    printed = capfd.readouterr().out
+    assert "quiet-first: has a record" in printed
+    assert printed.count("size True") == 0
+    assert "[2/4] broken: The title of broken" in printed
+
+    assert carry_out("list") == 0
+    printed = capfd.readouterr().out
+    assert "3 figures, 1 MISSED" in printed
+    assert "FAILED: AssertionError" in printed
+    assert "4 benchmarks; quick about 8 s in all" in printed
+
+
+def test_a_failed_run_leaves_no_figures_of_an_earlier_one(
+    out: Path, carry_out: Callable[..., int]
+) -> None:
+    assert carry_out("run", "quiet-last") == 0
+    (out.parent / "faked_quiet.py").write_text(BROKEN)
+    assert carry_out("run", "quiet-last", "--again") == 1
+    assert record(out, "quiet-last")["figures"] == []
+
+
+def test_another_size_seed_or_commit_is_another_run(
+    out: Path,
+    carry_out: Callable[..., int],
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def ran(*words: str) -> bool:
+        carry_out("run", "quiet-last", *words)
+        return ", seed " in capfd.readouterr().out
+
+    assert ran()
+    assert not ran()
+    assert ran("--full")
+    assert record(out, "quiet-last", "full")["quick"] is False
+    assert ran("--seed", "5")
+    assert not ran("--seed", "5")
+    monkeypatch.setattr("benchmarks.harness.running.commit", lambda: "another commit")
+    assert ran("--seed", "5")
+
+
+def test_a_missed_figure_fails_only_when_strict(carry_out: Callable[..., int]) -> None:
+    assert carry_out("run", "quiet-last") == 0
+    assert carry_out("run", "quiet-last", "--strict") == 1
+
+
+def test_what_got_worse_than_a_baseline_is_named(
+    out: Path, carry_out: Callable[..., int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    carry_out("run", "quiet-*")
+    file = str(out / "kept.json")
+    assert carry_out("baseline", "--out-file", file) == 0
+    assert carry_out("run", "quiet-last", "--against", file) == 0
+    slower = QUIET.replace("1.5, 1.0, spread=(1.4, 1.6)", "1.1, 1.0, spread=(1.0, 1.2)")
+    (out.parent / "faked_quiet.py").write_text(slower)
+    capfd.readouterr()
+    assert carry_out("run", "quiet-last", "--again", "--against", file) == 1
+    assert "WORSE: quiet-last: ours / theirs: was 1.5 (1.4 to 1.6), is 1.1" in (
+        capfd.readouterr().out
+    )
+    assert carry_out("compare", file) == 1
+    assert carry_out("compare", str(out / "results" / "quick"), str(out / "results/quick")) == 0
+    assert carry_out("run", "quiet-last", "--full", "--against", file) == 2
+    assert "the baseline is quick and the run is full" in capfd.readouterr().err
+    assert not (out / "results" / "full").exists(), "it is refused before anything is run"
+
+
+def test_an_interrupted_run_ends_what_it_started_and_goes_on_later(
+    out: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = (
+        "import sys; from benchmarks.harness.commands import main; "
+        "from benchmarks.harness.outcome import Benchmark as B; "
+        "sys.exit(main([B('quiet', 'engine', '', 'faked_quiet', 1, ''), "
+        f"B('slow', 'engine', '', 'faked_slow', 1, '')], ['all', '--out', {str(out)!r}]))"
+    )
+    paths = os.pathsep.join([str(ROOT), str(out.parent)])
+    environment = {**os.environ, "PYTHONPATH": paths}
+    process = subprocess.Popen([sys.executable, "-c", program], env=environment)
+    child = out / "data" / "child"
+    until = time.monotonic() + 60
+    while not (child.exists() and child.read_text()) and time.monotonic() < until:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    assert (out / "data" / "tidy").exists(), "it was ended as by an exception"
+    number = int(child.read_text())
+    assert not psutil.pid_exists(number) or (
+        psutil.Process(number).status() == psutil.STATUS_ZOMBIE
+    )
+    assert "goes on from here" in capfd.readouterr().err
+    assert record(out, "quiet")["error"] is None
+    assert not (out / "results" / "quick" / "slow.json").exists()
+
+
+def test_the_report_gets_records_in_order_with_the_folder_of_their_pictures(
+    out: Path, carry_out: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert carry_out("report") == 2, "there is nothing to report"
+    carry_out("run", "quiet-*")
+    got: list[Any] = []
+
+    def write(records: list[dict[str, Any]], file: Path) -> Path:
+        got.append((records, file))
+        return file
+
+    monkeypatch.setattr("benchmarks.report.html", SimpleNamespace(write=write), raising=False)
+    assert carry_out("report", "--quick") == 0
+    ((records, file),) = got
+    assert [one["name"] for one in records] == ["quiet-first", "quiet-last"]
+    assert (Path(records[0]["folder"]) / records[0]["pictures"][0]).exists()
+    assert file == out / "report-quick.html"
+
+
+@pytest.mark.parametrize(("current", "status"), [(True, 0), (False, 1)])
+def test_the_summary_says_whether_it_is_up_to_date(
+    out: Path,
+    carry_out: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+    current: bool,
+    status: int,
+) -> None:
+    carry_out("run", "quiet-last")
+    fake = SimpleNamespace(update=lambda records, readme, check: current)
+    monkeypatch.setattr("benchmarks.report.summary", fake, raising=False)
+    assert carry_out("summary", "--check") == status
+    assert carry_out("summary") == 0

@@ -1,0 +1,575 @@
+"""The report and the summary: from records to a page that stands alone, and to the README."""
+
+from __future__ import annotations
+
+import base64
+import doctest
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from benchmarks.harness.outcome import Figure, Table
+from benchmarks.report import charts, digits, markup, verdicts
+from benchmarks.report.html import page, write
+from benchmarks.report.markup import ROOT, clean, tag
+from benchmarks.report.summary import BEGIN, END, summary, update
+
+Record = dict[str, Any]
+EMPTY = {"meta", "img", "br", "col", "circle", "line", "path", "rect"}
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 4"><rect width="9" height="4"/></svg>'
+
+
+def record(name: str, group: str = "engine", **more: Any) -> Record:
+    """What a run of a benchmark leaves behind, with its tables and figures as they are in JSON."""
+    figures = [figure.to_json() for figure in more.pop("figures", ())]
+    tables = [
+        {"title": t.title, "columns": [*t.columns], "rows": [[*r] for r in t.rows], "note": t.note}
+        for t in more.pop("tables", ())
+    ]
+    return {
+        "name": name,
+        "group": group,
+        "title": name.capitalize(),
+        "about": "",
+        "when": "2026-11-21T09:05:33+00:00",
+        "seconds": 125.0,
+        "command": f"python -m benchmarks run {name} --full",
+        "quick": False,
+        "seed": 20260721,
+        "commit": "9cc2f38",
+        "machine": {
+            "cores": 2,
+            "memory_gb": 23.5,
+            "machine": "x86_64",
+            "cpu": "Xeon Silver 4110",
+            "python": "3.12.3",
+            "java": "21.0.4",
+        },
+        "versions": {"pyspark": "4.3.0", "pyarrow": "22.0.0", "duckdb": "1.4.2", "polars": "1.35"},
+        "figures": figures,
+        "tables": tables,
+        "pictures": [],
+        "measured": {},
+        "error": None,
+        **more,
+    }
+
+
+def realistic() -> list[Record]:
+    """Records of every group, with figures as they were measured."""
+    return [
+        record(
+            "latency",
+            title="A micro-batch's time by the size of the table",
+            about="Micro-batches of 10,000 rows against tables of 10^5 to 10^7 rows: bsjoin, an "
+            "identity arrow_udf in the place of the join, and Spark's own join.",
+            figures=[
+                Figure("bsjoin / identity arrow_udf, 10^7 rows", 1.05, 1.25, True, (1.0, 1.12)),
+                Figure("bsjoin, 10^7 / 10^5 rows", 0.81, 1.15, True, (0.78, 0.95)),
+                Figure("Spark, AQE on / bsjoin, 10^7 rows", 35.5, 5.0, False, (31.0, 38.2)),
+                Figure("Spark, AQE on / bsjoin, 10^5 rows", 1.7, 1.0, False, (0.94, 2.1)),
+            ],
+            tables=[
+                Table(
+                    "addBatch, milliseconds",
+                    ("table rows", "bsjoin", "identity", "Spark, AQE on", "Spark, AQE off"),
+                    ((100_000, 106.2, 84.0, 181.4, 175.0), (10_000_000, 86.1, 82.0, 3053.0, None)),
+                )
+            ],
+            pictures=["latency/by-size.png"],
+        ),
+        record(
+            "throughput",
+            title="Many rows in one go",
+            figures=[
+                Figure("bsjoin / identity arrow_udf, 10^7 stream rows", 0.68, 0.85, False),
+                Figure("DuckDB / bsjoin, without Spark's way in and out", 0.31),
+            ],
+        ),
+        record(
+            "ranges",
+            title="Range joins against Spark, DuckDB and Polars",
+            about="2 M rows, a stream of 100,000, 1,500 keys, ±1 h in 30 days; a ready table.",
+            figures=[
+                Figure("key and band: Spark as one writes it / bsjoin", 39.2, 50, False, (37, 51)),
+                Figure("key and band: Spark in bins of 2 h / bsjoin", 2.4, 1.0, False, (2.2, 2.7)),
+                Figure("the index alone, key and band: DuckDB / bsjoin", 40.3, 10.0, False),
+                Figure("the index alone, key and as-of: Polars / bsjoin", 8.7, 1.0, False),
+                Figure("band without key, 5,500 matches a row: bins / bsjoin", 0.57, 1.0, False),
+                Figure(
+                    "nearly all pairs match: nested loop / bsjoin", 0.71, 1.0, False, (0.66, 0.76)
+                ),
+            ],
+            pictures=["ranges/comparisons.svg"],
+        ),
+        record(
+            "product-recall",
+            "paper",
+            title="The paper's product-recall job",
+            figures=[
+                Figure(
+                    "one query per record / bsjoin, 2 workers",
+                    92.0,
+                    50.0,
+                    False,
+                    (85.0, 94.0),
+                    paper="more than 4 times Flink 1.8.0 at 128 TaskManagers (Table 1)",
+                ),
+                Figure(
+                    "throughput, 128 workers / 16 workers",
+                    6.9,
+                    4.0,
+                    paper="5.6 (Fig. 9a)",
+                    simulated=True,
+                ),
+            ],
+            tables=[
+                Table(
+                    "Table 1: throughput of the TPC job, records/s",
+                    ("workers", "Flink 1.8.0", "Flink 1.12.2", "BS-Join", "bsjoin"),
+                    ((1, 1110, 1205, 1402, 11_000.0), (2, 2020, 2213, 2800, 97_412.0)),
+                    note="The paper's columns are of its cluster, ours of two cores.",
+                ),
+                Table("Fig. 9b: seconds by rows", ("rows", "bsjoin"), ((100_000, 0.1),)),
+            ],
+        ),
+        record(
+            "hotspot",
+            "paper",
+            title="Skewed streams",
+            figures=[
+                Figure(
+                    "DS of the first adapted cycle, exponent 1.16, 128 partitions",
+                    0.022,
+                    0.05,
+                    True,
+                    paper="about 0.2 for 6 TaskManagers (Fig. 11a)",
+                ),
+                Figure("busiest of six hosts / mean, simulated", 1.0, 1.2, True, None, "", True),
+            ],
+        ),
+        record(
+            "placement",
+            "scheduling",
+            title="Planning placements",
+            figures=[
+                Figure("planning 1,000 tasks on 100 workers, cetsa", 12.4, 100.0, True, unit="ms"),
+                Figure("planning 1,000 tasks on 100 workers, gs-bfd", 31.0, 100.0, True, unit="ms"),
+                Figure("local search above the optimum, worst case", 0.031, 0.05, True),
+            ],
+        ),
+        record(
+            "skip-lists",
+            "kernels",
+            title="Skip lists with fixed and random levels",
+            quick=True,
+            command="python -m benchmarks run skip-lists --quick",
+            seconds=8.4,
+            figures=[
+                Figure(
+                    "reads, random / fixed levels, 2^18 rows", 1.39, 1.33, paper="1.33 (Fig. 13a)"
+                ),
+                Figure("variance of one search over ten builds", 0.0, 0.0, True, (0.0, 0.0)),
+            ],
+        ),
+        record(
+            "engines",
+            "kernels",
+            title="The index against DuckDB",
+            error=f'Traceback (most recent call last):\n  File "{ROOT}/benchmarks/x.py", line 3\n'
+            "RuntimeError: DuckDB has 5 rows where bsjoin has 4 <see above>",
+        ),
+    ]
+
+
+class Reader(HTMLParser):
+    """What a browser would find: elements that are closed in order, ids, links, sources, texts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.opened: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.images: list[dict[str, str | None]] = []
+        self.tags: list[str] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.opened == [], "some elements have no end"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        assert len(found) == len(attrs), f"<{tag}> has an attribute twice"
+        if tag not in EMPTY:
+            self.opened.append(tag)
+        self.tags.append(tag)
+        self.ids += [found["id"] or ""] if "id" in found else []
+        self.links += [found["href"] or ""] if "href" in found else []
+        self.images += [found] if tag == "img" else []
+        assert not [name for name in found if name.startswith("on")]
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in EMPTY:
+            assert self.opened.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.opened[-1:] != ["style"]:
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", "".join(self.texts))
+
+
+def one(**more: Any) -> Record:
+    return record("one", **more)
+
+
+def part(text: str, name: str) -> str:
+    """The section of the page with an id."""
+    return text.split(f'id="{name}"')[1].split("</section>")[0]
+
+
+def test_the_page_is_well_formed_and_its_links_lead_somewhere() -> None:
+    found = Reader(page(realistic()))
+    assert len(found.ids) == len(set(found.ids))
+    assert all(link.startswith("#") and link[1:] in found.ids for link in found.links)
+    for name in ("latency", "product-recall", "engines", "at-a-glance", "beside-the-papers"):
+        assert f"#{name}" in found.links
+
+
+def test_the_page_stands_alone(tmp_path: Path) -> None:
+    (tmp_path / "ranges").mkdir()
+    (tmp_path / "latency").mkdir()
+    (tmp_path / "latency/by-size.png").write_bytes(PNG)
+    (tmp_path / "ranges/comparisons.svg").write_text(SVG)
+    file = write(
+        [{**r, "folder": str(tmp_path)} for r in realistic()], tmp_path / "new/report.html"
+    )
+    assert file == tmp_path / "new/report.html"
+    text = file.read_text("utf-8")
+    found = Reader(text)
+    assert not {"script", "link", "iframe", "object"} & set(found.tags)
+    assert "http" not in text.replace("http-equiv", "")
+    assert str(ROOT) not in text
+    assert str(tmp_path) not in text
+    assert "url(" not in text
+    assert "@import" not in text
+    sources = [image["src"] or "" for image in found.images]
+    assert sources[0] == f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+    assert sources[1].startswith("data:image/svg+xml;base64,")
+    assert all("by size" in alt or "comparisons" in alt for i in found.images if (alt := i["alt"]))
+
+
+def test_a_picture_that_is_gone_or_of_an_unknown_kind_is_told(tmp_path: Path) -> None:
+    text = Reader(page([one(pictures=["a.png", "b.pdf"], folder=str(tmp_path))])).text
+    assert "a.png is not there any more; run python -m benchmarks run one --full again" in text
+    assert "b.pdf is neither PNG, SVG nor JPEG" in text
+
+
+def test_everything_a_record_says_is_escaped() -> None:
+    bad = "<script>alert('&')</script>\"'"
+    texts = dict.fromkeys(("title", "about", "command", "commit", "error", "when", "seed"), bad)
+    hostile = record(bad, bad, **{**texts, "versions": {bad: bad}, "machine": {"cpu": bad}})
+    hostile["figures"] = [Figure(bad, 0.5, 1.0, paper=bad).to_json()]
+    hostile["tables"] = [{"title": bad, "columns": [bad], "rows": [[bad]], "note": bad}]
+    text = page([hostile, one()])
+    assert "script" not in Reader(text).tags
+    assert Reader(text).text.count(bad) > 10
+
+
+def test_paths_addresses_and_passwords_stay_here() -> None:
+    told = f"{ROOT}/benchmarks/a.py, /home/me/venv/lib/pyspark/worker.py, {ROOT}"
+    assert clean(told) == "benchmarks/a.py, …/pyspark/worker.py, ."
+    assert clean("see https://db.example/a") == "see db.example/a"
+    assert clean("mysql://me:secret@db/x") == "mysql://…@db/x"
+    assert clean("sqlite:////home/me/x.db") == "sqlite:///…/me/x.db"
+    for fine in ("rows/s, bsjoin / Spark", "10^7 / 10^5", "sqlite:///planes.db", "1/2/3", "and/or"):
+        assert clean(fine) == fine
+
+
+def test_an_empty_list_of_records_gives_a_page_that_says_what_to_do() -> None:
+    assert "Nothing has been measured yet. python -m benchmarks all" in Reader(page([])).text
+
+
+def test_a_record_with_next_to_nothing_in_it_is_shown() -> None:
+    bare = {"name": "bare", "group": "other", "title": "Bare"}
+    text = Reader(page([bare])).text
+    assert "No figures." in text
+    assert "python -m benchmarks run bare --full" in text
+
+
+def test_failed_benchmarks_are_shown_with_their_errors() -> None:
+    text = page(realistic())
+    for name in ("at-a-glance", "engines"):
+        assert "RuntimeError: DuckDB has 5 rows where bsjoin has 4 &lt;see above&gt;" in part(
+            text, name
+        )
+    assert "benchmarks/x.py" in part(text, "engines")
+    assert "Failed, and so not compared at all: engines" in Reader(text).text
+
+
+def test_what_is_lost_is_listed_the_furthest_first() -> None:
+    names = [figure["name"].split(":")[0] for _, figure in verdicts.losses(realistic())]
+    assert names == [
+        "band without key, 5,500 matches a row",
+        "nearly all pairs match",
+        "key and band",
+        "bsjoin / identity arrow_udf, 10^7 stream rows",
+        "DuckDB / bsjoin, without Spark's way in and out",
+    ]
+    lost = Reader(f"<section>{part(page(realistic()), 'where-we-lose').split('>', 1)[1]}</section>")
+    assert "0.71" in lost.text
+    assert "some rounds reach it" in lost.text
+    assert "below 1, nothing promised" in lost.text
+    won = page([one(figures=[Figure("a / b", 2.0, 1.0)])])
+    assert "No figure is missed, and no rival is faster." in won
+
+
+def test_a_figure_below_one_that_reaches_its_bound_is_still_told() -> None:
+    found = page([one(figures=[Figure("rows/s, bsjoin / identity", 0.9, 0.85)])])
+    assert "below 1, reached its bound" in part(found, "where-we-lose")
+    less = page([one(figures=[Figure("bsjoin / identity, time", 0.9, 1.25, True)])])
+    assert "no rival is faster" in part(less, "where-we-lose")
+
+
+def test_a_figure_with_a_unit_is_no_ratio() -> None:
+    figures = [Figure("a / b", 2.0, 1.0), Figure("answering", 0.4, unit="ms")]
+    text = page([one(figures=figures)])
+    assert "no rival is faster" in part(text, "where-we-lose")
+    assert "<b>0.40</b> ms" in part(text, "one")
+    assert [">ratio<" in part(text, "one"), ">ms<" in part(text, "one")] == [True, True]
+    assert "| 0.40 ms |" in summary([one(figures=figures)])
+
+
+def test_simulated_figures_are_marked_wherever_they_stand() -> None:
+    text = page(realistic())
+    for name in ("at-a-glance", "beside-the-papers", "product-recall"):
+        assert ">simulated</span>" in part(text, name)
+    assert 'class="mark reached simulated"' in text
+    assert ">simulated</span>" not in page([one(figures=[Figure("a / b", 2.0, 1.0)])])
+
+
+def test_the_papers_claims_and_numbered_tables_stand_together() -> None:
+    beside = part(page(realistic()), "beside-the-papers")
+    assert "5.6 (Fig. 9a)" in beside
+    assert beside.index("Table 1: throughput") < beside.index("Fig. 9b: seconds")
+    assert "addBatch, milliseconds" not in beside
+    titles = {"Table 8": (0, 8), "as in figs. 13": (1, 13), "Figure 9a": (1, 9), "Tables": None}
+    for title, key in titles.items():
+        assert verdicts.from_paper({"title": title}) == key
+
+
+def test_a_figure_without_spread_or_bound_or_logarithm_is_drawn() -> None:
+    figures = [
+        Figure("plain", 3.0),
+        Figure("none", 0.0, 0.0, True, (0.0, 0.0)),
+        Figure("boundless", float("inf"), 5.0),
+        Figure("unknown", float("nan"), 5.0, spread=(float("nan"), 1.0)),
+        Figure("negative", -2.0, 1.0, spread=(-3.0, 4.0)),
+    ]
+    shown = one(figures=figures)
+    shown["figures"][0]["spread"] = [None, 3.0]  # as JSON has what is not finite
+    text = page([shown])
+    found = Reader(text)
+    assert not re.search(r'"-?(nan|inf)%"', text)
+    assert "∞" in found.text
+    assert text.count('class="chart"') == 6
+
+
+@pytest.mark.parametrize("high", [1.1, 3.0, 40.0, 1e4, 1e12])
+def test_an_axis_has_a_few_ticks_that_do_not_touch_on_a_phone(high: float) -> None:
+    for low in (1e-9, 0.02, 0.9):
+        scale = charts.Scale.over([low, high])
+        ticks = scale.ticks()
+        assert 2 <= len(ticks) <= 6
+        places = [scale.place(tick) for tick in ticks]
+        assert all(b - a > 9 for a, b in pairwise(places))
+        assert scale.place(low) < scale.place(high)
+
+
+def test_places_on_an_axis_follow_the_logarithm_and_stay_inside() -> None:
+    scale = charts.Scale(0.01, 100.0)
+    assert scale.place(1.0) == 50
+    assert scale.place(0.1) == pytest.approx(27.5)
+    assert scale.place(0.0) == scale.place(0.01) == 5
+    assert scale.place(float("inf")) == 95
+
+
+def test_multiples_of_a_bound_say_better_to_the_right() -> None:
+    assert verdicts.margin({"value": 10.0, "bound": 5.0}) == 2
+    assert verdicts.margin({"value": 10.0, "bound": 5.0, "at_most": True}) == 0.5
+    assert verdicts.margin({"value": 0.0, "bound": 0.0, "at_most": True}) == 1
+    assert verdicts.margin({"value": 0.0, "bound": 0.05, "at_most": True}) == float("inf")
+
+
+def test_full_records_come_before_quick_ones_and_late_before_early() -> None:
+    full = one(commit="full")
+    early, late = one(quick=True, when="2026-01-01"), one(quick=True, when="2026-02-01")
+    assert verdicts.chosen([full, late]) == verdicts.chosen([early, full]) == [full]
+    assert verdicts.chosen([late, early]) == [late]
+    order = [r["name"] for r in verdicts.chosen(reversed(realistic()))]
+    assert order[:3] == ["ranges", "throughput", "latency"]
+    assert order[-2:] == ["engines", "skip-lists"]
+
+
+def test_quick_results_are_told_from_full_ones() -> None:
+    text = page(realistic())
+    assert "7 full, 1 quick" in text
+    assert ">quick</span>" in part(text, "skip-lists")
+    assert "(quick)" in summary(realistic())
+    quick = [one(quick=True, figures=[Figure("a / b", 2.0, 1.0)])]
+    assert "**quick, with small sizes**" in summary(quick)
+    assert "all --quick" in summary(quick)
+
+
+def test_a_commit_is_short_and_tells_of_changes() -> None:
+    for commit, told in [
+        ("ab" * 20, "abababababab"),
+        ("ab" * 20 + "+1f", "abababababab with changes"),
+    ]:
+        assert verdicts.code(one(commit=commit)) == told
+    assert verdicts.code(one(commit=None)) == ""
+
+
+def test_digits_do_not_hide_that_a_bound_is_missed() -> None:
+    assert digits.number(0.9983, apart_from=1.0) == "0.998"
+    assert digits.number(1.2501, apart_from=1.25) == "1.2501"
+    assert digits.number(1.0, apart_from=1.0) == "1.00"
+    assert [digits.number(v) for v in (0.0, 0.00123, 3053.4, 7)] == ["0", "0.0012", "3,053", "7"]
+
+
+@pytest.mark.parametrize("module", [digits, markup])
+def test_the_examples_in_the_docstrings_run(module: ModuleType) -> None:
+    assert doctest.testmod(module).failed == 0
+
+
+def test_a_column_has_as_many_decimals_in_each_cell() -> None:
+    assert digits.column([0.135, 0.778, 2.1]) == ["0.14", "0.78", "2.10"]
+    assert digits.column([11.0, 935.4, None, "x"]) == ["11", "935", "-", "x"]
+    assert digits.column([100_000, 10_000_000]) == ["100,000", "10,000,000"]
+    assert digits.column([0.00001, 5000.0]) == ["0.000010", "5,000"]
+    assert digits.column([True, float("nan"), float("inf"), 2.5]) == ["yes", "-", "∞", "2.50"]
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours as WCAG 2 reckons it."""
+
+    def light(colour: str) -> float:
+        shares = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((light(one), light(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_texts_and_marks_can_be_read_in_the_light_in_the_dark_and_on_paper() -> None:
+    style = page([]).split("<style>")[1].split("</style>")[0]
+    palettes = [dict(re.findall(r"--([\w-]+): (#\w{6})", p)) for p in style.split(":root")[1:4]]
+    assert len(palettes) == 3
+    assert "prefers-color-scheme: dark" in style
+    for colours in palettes:
+        for text in ("text", "faint", "link", "reached", "missed"):
+            assert contrast(colours[text], colours["page"]) >= 4.5
+            assert contrast(colours[text], colours["soft"]) >= 4.5
+        assert contrast(colours["mark"], colours["mark-back"]) >= 4.5
+        for mark in ("reached", "missed", "other"):
+            assert contrast(colours[mark], colours["good"]) >= 3
+
+
+def test_the_same_records_give_the_same_page() -> None:
+    assert page(realistic()) == page(realistic())
+
+
+@pytest.fixture
+def readme(tmp_path: Path) -> Path:
+    file = tmp_path / "README.md"
+    file.write_text(f"# Title\n\nBefore.\n\n{BEGIN}\nold\n{END}\n\nAfter ±1.\n", "utf-8")
+    return file
+
+
+def test_the_summary_replaces_what_stands_between_the_markers(readme: Path) -> None:
+    assert not update(realistic(), readme)
+    text = readme.read_text("utf-8")
+    assert text.startswith(f"# Title\n\nBefore.\n\n{BEGIN}\n\nMeasured on 2026-11-21")
+    assert text.endswith(f"writes this.\n\n{END}\n\nAfter ±1.\n")
+    assert "old" not in text.split(BEGIN)[1].split(END)[0].split()
+
+
+def test_the_summary_is_written_once(readme: Path) -> None:
+    update(realistic(), readme)
+    text = readme.read_text("utf-8")
+    assert update(realistic(), readme)
+    assert update(realistic(), readme, check=True)
+    assert readme.read_text("utf-8") == text
+
+
+def test_checking_writes_nothing(readme: Path) -> None:
+    before = readme.read_text("utf-8")
+    assert not update(realistic(), readme, check=True)
+    assert readme.read_text("utf-8") == before
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("# Title", f"README.md has no '{BEGIN}', and needs one: put the two lines"),
+        (BEGIN, f"README.md has no '{END}'"),
+        (f"{END} {BEGIN}", "the other way round"),
+        (f"{BEGIN} {BEGIN} {END}", f"README.md has 2 '{BEGIN}'"),
+    ],
+)
+def test_markers_that_are_not_right_are_told(readme: Path, text: str, says: str) -> None:
+    readme.write_text(text)
+    with pytest.raises(ValueError, match=re.escape(says)):
+        update(realistic(), readme)
+    assert readme.read_text() == text
+
+
+def test_without_records_the_summary_that_is_there_stays(readme: Path) -> None:
+    with pytest.raises(ValueError, match="run `python -m benchmarks all --full` first"):
+        update([], readme)
+
+
+def test_the_summary_tells_what_is_missed_failed_and_simulated() -> None:
+    lines = summary(realistic()).splitlines()
+    assert "| `throughput` bsjoin / identity arrow_udf, 10^7 stream rows | **missed** 0.68 |" in (
+        "\n".join(lines)
+    )
+    assert "| `engines` | **failed** | | | |" in lines
+    assert sum("(simulated)" in line for line in lines) == 2
+    assert "16 reached, 4 missed, 1 without a bound, 1 benchmark failed." in lines[-2]
+
+
+def test_a_long_summary_keeps_what_is_most_telling() -> None:
+    figures = [Figure(f"plain {i}", 2.0) for i in range(9)] + [Figure("the missed", 0.5, 1.0)]
+    many = [record(f"b{i}", figures=figures) for i in range(30)]
+    text = summary(many)
+    assert len(text.splitlines()) <= 60
+    assert text.count("the missed") == 30
+    assert "The 30 most telling of 300 figures" in text
+
+
+def test_a_cell_of_the_summary_stays_a_cell() -> None:
+    bad = f"a|b\nc `d` <b>*e*</b> [f](g) {END}"
+    text = summary([one(figures=[Figure(bad, 2.0, 1.0, paper=bad)])])
+    row = next(line for line in text.splitlines() if line.startswith("| `one`"))
+    assert len(re.findall(r"(?<!\\)\|", row)) == 6
+    assert END not in text
+    assert "<b>" not in text
+    assert r"\[f\]" in text
+
+
+def test_elements_leave_out_what_is_nothing() -> None:
+    assert tag("p", None, "a", ["b", None], class_="c", hidden=False, id=None) == (
+        '<p class="c">ab</p>'
+    )
