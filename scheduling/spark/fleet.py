@@ -16,7 +16,7 @@ from scheduling.model import Plan, Receipt, Snapshot
 from scheduling.spark.levers import LeverWarning
 from scheduling.spark.status import is_connect
 
-__all__ = ["Fleet"]
+__all__ = ["Fleet", "request_total"]
 
 
 class Fleet:
@@ -79,8 +79,8 @@ class Fleet:
         short = len(self._plan.unplaced) > 0
         target = max(self._least, min(self._most, there + 1 if short else there))
         if target > max(there, self._wanted):
-            self._context.requestExecutors(target - max(there, self._wanted))
             more, self._wanted = target - max(there, self._wanted), target
+            request_total(self._spark, target)
             return more, ()
         if there >= self._wanted:
             self._wanted = 0
@@ -101,15 +101,14 @@ class Fleet:
         spare = max(0, len(snapshot.workers) - self._least)
         idle = [name for name, cycles in self._idle.items() if cycles >= self._idle_cycles]
         idle.sort(key=lambda name: -snapshot.by_id[name].price_per_s)
-        given = []
-        for name in idle[:spare]:
-            if self._context.killExecutor(snapshot.by_id[name].executor_id):
-                given.append(name)
+        context: Any = self._spark.sparkContext._jsc.sc()
+        given = [
+            name for name in idle[:spare] if context.killExecutor(snapshot.by_id[name].executor_id)
+        ]
+        if given:
+            # Spark counts from a target of its own, which may be less than there are.
+            request_total(self._spark, len(snapshot.workers) - len(given))
         return tuple(given)
-
-    @property
-    def _context(self) -> Any:
-        return self._spark.sparkContext._jsc.sc()
 
     def _why_not(self) -> str | None:
         if is_connect(self._spark):
@@ -120,3 +119,10 @@ class Fleet:
         if context.getConf().get("spark.dynamicAllocation.enabled", "false").lower() == "true":
             return "dynamic allocation changes it already"
         return None
+
+
+def request_total(spark: SparkSession, count: int) -> None:
+    """Tell the cluster manager how many executors are wanted; fewer than there are kills none."""
+    context: Any = spark.sparkContext
+    nowhere = context._jvm.scala.Predef.Map().empty()
+    context._jsc.sc().requestTotalExecutors(count, 0, nowhere)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Protocol, runtime_checkable
 
@@ -50,10 +50,18 @@ class Pins:
         operator: the tasks of the plan that are meant.
         locality_wait_s: how long a task waits for its executor before it runs elsewhere; 120 s
             landed all of them in trials, 3 s four in five.
+        alive: gives Spark's ids of the executors there are; with it a task does not wait for
+            one that has died.
     """
 
-    def __init__(self, spark: SparkSession, operator: str, locality_wait_s: float = 120.0) -> None:
-        self._spark = spark
+    def __init__(
+        self,
+        spark: SparkSession,
+        operator: str,
+        locality_wait_s: float = 120.0,
+        alive: Callable[[], Collection[str]] | None = None,
+    ) -> None:
+        self._spark, self._alive = spark, alive
         self._operator = operator
         self._wait_s = locality_wait_s
         self._placement: Mapping[str, str] = {}
@@ -88,8 +96,25 @@ class Pins:
         except ActuatorError as error:
             return self._left(df, str(error))
         if any(self.pinned.asked):
-            self._stack.enter_context(pins.locality_wait(self._spark, self._wait_s))
+            wait = pins.locality_wait(self._spark, self._wait_s, self._dead(self.pinned))
+            self._stack.enter_context(wait)
         return self.pinned.df
+
+    def _dead(self, pinned: Pinned) -> Callable[[], bool] | None:
+        """Whether an executor that was asked for is gone."""
+        alive = self._alive
+        if alive is None:
+            return None
+        asked = {one.id for one in pinned.asked if one is not None}
+
+        def dead() -> bool:
+            try:
+                return not asked <= set(alive())
+            except Exception as error:
+                _log.warning("scheduling: executors cannot be looked at: %s", error)
+                return False
+
+        return dead
 
     def _left(self, df: DataFrame, reason: str) -> DataFrame:
         """The rows as they are; why is said once."""

@@ -34,7 +34,7 @@ from scheduling.protocols import Clock, Policy, Scaler
 from scheduling.spark import pins, probe
 from scheduling.spark.fleet import Fleet
 from scheduling.spark.levers import DryRun, Lever, Partitions, Pins, together
-from scheduling.spark.monitor import CycleSeen, SparkMonitor, TaskSeen
+from scheduling.spark.monitor import CycleSeen, SparkMonitor, TaskSeen, workers_of
 from scheduling.spark.placement import Placement
 from scheduling.spark.status import is_connect, status_of
 from scheduling.spark.tiers import Tiers
@@ -147,7 +147,7 @@ class Loop:
         )
         self._probed_s = -_PROBE_EVERY_S
         self._readings: Sequence[probe.Reading] = ()
-        self._pins = Pins(spark, operator, self._options.locality_wait_s)
+        self._pins = Pins(spark, operator, self._options.locality_wait_s, self._alive)
         self._partitions = Partitions(operator)
         self._fleet = self._fleet_of()
         # What has its hand on the rows of a cycle.
@@ -266,7 +266,9 @@ class Loop:
         except Exception as error:
             _log.warning("scheduling: where tasks ran is not known: %s", error)
         snapshot = self._monitor.snapshot_seen
-        at = {} if snapshot is None else {w.executor_id: w.id for w in snapshot.workers}
+        at = {} if snapshot is None else {str(w.executor_id): w.id for w in snapshot.workers}
+        if not {task.executor for task in self._tasks} <= at.keys():
+            at = self._alive() | at
         landed = {
             f"{self._operator}-{task.index}": at.get(task.executor, f"executor {task.executor}")
             for task in self._tasks
@@ -279,6 +281,11 @@ class Loop:
         if landed:
             self._controller.observe(Receipt(asked, landed))
         self.last = Landing(turn.decision, turn.count, asked, landed, Counter(landed.values()))
+
+    def _alive(self) -> dict[str, str]:
+        """The executors there are: by Spark's id, the worker's."""
+        workers = workers_of(self._status.executors(), 0.0, 1)
+        return {str(worker.executor_id): worker.id for worker in workers}
 
     def _seen(self, rdd: int, count: int, tag: str) -> tuple[TaskSeen, ...]:
         """The tasks of the stages that ran a pinned RDD, the last success of each partition."""

@@ -233,7 +233,12 @@ def workers_of(
         prices: what they cost and hold.
         delta: the share that may be taken.
     """
-    alive = [one for one in executors if one["isActive"] and one["id"] != "driver"]
+    # One that has just come has no address for a moment.
+    alive = [
+        one
+        for one in executors
+        if one["isActive"] and one["id"] != "driver" and one["hostPort"].rpartition(":")[0]
+    ]
     alive.sort(key=lambda one: (int(one["id"]) if one["id"].isdigit() else 0, one["id"]))
     cores = sum(one["totalCores"] for one in alive)
     turns = max(1, math.ceil(tasks / cores)) if cores else 1

@@ -6,14 +6,16 @@ is needed; the members used are private ones of Spark, so a session in which one
 left as it is.
 
 A preference is not an order: Spark waits ``spark.locality.wait`` for the executor to be free, then
-runs the task elsewhere. An executor that is gone is not waited for.
+runs the task elsewhere. It waits as long for one that has died, as long as other tasks of the stage
+have executors that live (seen on 4.3: 120 s), so :func:`locality_wait` looks for that.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +37,7 @@ __all__ = [
 ]
 
 _WAIT = "spark.locality.wait"
+_EVERY_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -148,17 +151,41 @@ def _pinned(spark: SparkSession, rdd: Any, executors: Sequence[Executor | None])
 
 
 @contextlib.contextmanager
-def locality_wait(spark: SparkSession, seconds: float) -> Iterator[None]:
+def locality_wait(
+    spark: SparkSession, seconds: float, dead: Callable[[], bool] | None = None
+) -> Iterator[None]:
     """Let stages that begin meanwhile wait so long for the executor they prefer.
 
     It holds for all jobs of the application; afterwards it is as before.
+
+    Args:
+        spark: the session.
+        seconds: to wait.
+        dead: asked twice a second whether an executor that is waited for has died; from then on
+            nothing waits. Spark looks at the setting again whenever executors come and go.
     """
     conf: Any = spark.sparkContext._jsc.sc().conf()
     before = conf.get(_WAIT) if conf.contains(_WAIT) else None
+    over = threading.Event()
+
+    def watch(asked: Callable[[], bool]) -> None:
+        while not over.wait(_EVERY_S):
+            if asked():
+                conf.set(_WAIT, "0ms")
+                return
+
+    watcher = None
+    if dead is not None:
+        watcher = threading.Thread(target=watch, args=(dead,), name="scheduling-pins", daemon=True)
     conf.set(_WAIT, f"{round(seconds * 1000)}ms")
+    if watcher is not None:
+        watcher.start()
     try:
         yield
     finally:
+        over.set()
+        if watcher is not None:
+            watcher.join()
         if before is None:
             conf.remove(_WAIT)
         else:

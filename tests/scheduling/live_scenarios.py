@@ -18,9 +18,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
-from scheduling import CETSA, LBACE, OERA, Assignment, JobGraph, Plan, Price, Snapshot, StStream
-from scheduling.spark import Executor, Loop, Placement, pin
-from scheduling.spark.pins import locality_wait
+from scheduling import (
+    CETSA,
+    LBACE,
+    OERA,
+    Assignment,
+    JobGraph,
+    Plan,
+    Price,
+    RoundRobin,
+    Snapshot,
+    StStream,
+)
+from scheduling.spark import Loop, Placement
+from scheduling.spark.fleet import request_total
 from scheduling.spark.status import status_of
 
 ROWS = 20_000
@@ -125,14 +136,11 @@ def joined(spark: SparkSession, seeds: list[int], **options: Any) -> dict[str, A
 def layouts(spark: SparkSession) -> dict[str, Any]:
     """Figure 8: uniform, weighted by cores, all on one; with and without adaptive execution."""
     found = {}
-    for adaptive in ("true", "false"):
+    every = {"uniform": [0, 1, 2], "weighted": [0, 0, 0, 1, 1, 2], "one": [2]}
+    for adaptive, names in (("true", every), ("false", ["uniform"])):
         spark.conf.set("spark.sql.adaptive.enabled", adaptive)
-        for name, order in (
-            ("uniform", [0, 1, 2]),
-            ("weighted", [0, 1, 1, 2, 2, 2]),
-            ("one", [2]),
-        ):
-            policy = Placement(policy=Layout(order), probe=False)
+        for name in names:
+            policy = Placement(policy=Layout(every[name]), probe=False)
             found[f"{name}, AQE {adaptive}"] = joined(
                 spark, [1, 2], placement=policy, partition=bsjoin.Hash(12)
             )
@@ -142,24 +150,18 @@ def layouts(spark: SparkSession) -> dict[str, Any]:
 
 def policies(spark: SparkSession) -> dict[str, Any]:
     """The closed loop: history, prices, a scaler, hotspots."""
-    prices = [Price("127.0.0.2", 1.0), Price("127.0.0.3", 1.5), Price("127.0.0.4", 4.0)]
-    options = {"cooldown_s": 0.0, "locality_wait_s": 120.0}
+    prices = [Price("127.0.0.2", 1.0), Price("127.0.0.3", 1.5), Price("127.0.0.4", 40.0)]
+    options = {"cooldown_s": 0.0, "delta": 1.0}
     return {
         "lba-ce": joined(
             spark,
-            [1, 2, 3, 4],
-            placement=Placement(policy=LBACE(), prices=prices, **options),
-            partition=bsjoin.HotSpot(partitions=6),
-        ),
-        "cetsa": joined(
-            spark,
             [1, 2, 3],
-            placement=Placement(policy=CETSA(by_price=True), prices=prices, **options),
-            partition=bsjoin.Hash(3),
+            placement=Placement(policy=LBACE(), prices=prices, **options),
+            partition=bsjoin.HotSpot(partitions=3),
         ),
         "oera": joined(
             spark,
-            [1, 2, 3, 4],
+            [1, 2, 3],
             placement=Placement(
                 policy=LBACE(), partitions=(2, 5), rebalancer=StStream(), **options
             ),
@@ -167,11 +169,11 @@ def policies(spark: SparkSession) -> dict[str, Any]:
             partition=bsjoin.HotSpot(partitions=3),
         ),
         "no partitions": joined(spark, [1, 2], placement=LBACE()),
-        "scaler alone": joined(spark, [1, 2, 3], scaler=OERA(buffer=1.0, cooldown=0)),
+        "scaler alone": joined(spark, [1, 2], scaler=OERA(buffer=1.0, cooldown=0)),
         "dry run": joined(
             spark, [1], placement=Placement(policy=LBACE(), dry_run=True), partition=bsjoin.Hash(4)
         ),
-        "wait": spark.sparkContext._jsc.sc().conf().contains("spark.locality.wait"),
+        "wait is set": spark.sparkContext._jsc.sc().conf().contains("spark.locality.wait"),
     }
 
 
@@ -270,7 +272,7 @@ def _slowly(batches):  # type: ignore[no-untyped-def]
 
 def added_and_removed(spark: SparkSession) -> dict[str, Any]:
     """The loop notices an executor that goes and one that comes; both cycles are right."""
-    loop = Loop(spark, Placement(policy=LBACE(), probe=False, cooldown_s=0.0), partitions=6)
+    loop = Loop(spark, Placement(policy=RoundRobin(), probe=False, cooldown_s=0.0), partitions=6)
     found: list[Any] = []
 
     def cycle(seed: int) -> None:
@@ -296,7 +298,7 @@ def added_and_removed(spark: SparkSession) -> dict[str, Any]:
     assert context.killExecutor(gone["id"])
     wait_for(spark, 2)
     cycle(2)
-    assert context.requestExecutors(1)
+    request_total(spark, 3)
     wait_for(spark, 3)
     cycle(3)
     return {"gone": gone["hostPort"].rpartition(":")[0] + "/" + gone["id"], "cycles": found}
@@ -314,28 +316,11 @@ def fleet(spark: SparkSession) -> dict[str, Any]:
         delta=1.0,
     )
     wait_for(spark, 3)
-    seen = joined(spark, [1, 2, 3, 4, 5, 6], placement=placement, partition=bsjoin.Hash(3))
+    seen = joined(spark, [1, 2, 3, 4, 5], placement=placement, partition=bsjoin.Hash(3))
     left = len(wait_for(spark, 1))
-    context: Any = spark.sparkContext._jsc.sc()
-    context.requestExecutors(2)
+    request_total(spark, 3)
     wait_for(spark, 3)
     return {**seen, "left": left}
-
-
-def overhead(spark: SparkSession) -> dict[str, Any]:
-    """Milliseconds a partition that pinning takes on the driver; and that rows stay the same."""
-    executors = [
-        Executor(one["hostPort"].rpartition(":")[0], one["id"]) for one in wait_for(spark, 3)
-    ]
-    found = {}
-    for count in (12, 48):
-        rows = stream(spark, 1).repartition(count, "k")
-        began = time.perf_counter()
-        pinned = pin(rows, [executors[i % 3] for i in range(count)])
-        found[str(count)] = (time.perf_counter() - began) * 1e3 / count
-        with locality_wait(spark, 120):
-            assert fingerprint(pinned.df) == fingerprint(stream(spark, 1))
-    return found
 
 
 def main(master: str, folder: Path, names: list[str]) -> None:
@@ -347,7 +332,6 @@ def main(master: str, folder: Path, names: list[str]) -> None:
         "layouts": layouts,
         "policies": policies,
         "streaming": lambda s: streaming(s, folder),
-        "overhead": overhead,
         "killed": killed,
         "added and removed": added_and_removed,
         "fleet": fleet,

@@ -104,7 +104,7 @@ class Standalone:
                 with urllib.request.urlopen(self._state, timeout=5) as answer:
                     if ready(json.load(answer)):
                         return
-            except OSError:
+            except (OSError, ValueError):  # it is not up yet
                 pass
             time.sleep(0.2)
         self.stop()
