@@ -129,4 +129,113 @@ CATALOGUE: tuple[Benchmark, ...] = (
         "(Formula 4) and in one whose levels are thrown, and the variance over ten builds. The "
         "paper: about 25 % fewer, variance 0.",
     ),
+    Benchmark(
+        "tpc-recall",
+        "engine",
+        "Product recall on TPC-H: three joins in turn, every rival",
+        "benchmarks.tpc.recall",
+        65,
+        "A stream of customer ids meets clicks (ten a customer), products and users in turn, the "
+        "paper's job of section 6.2. bsjoin full and incremental (PostgreSQL), with HotSpot and "
+        "without, against Spark (AQE on, off, persisted broadcast, sort-merge), one query per "
+        "record and per micro-batch, DuckDB and Polars. All answers are held equal before any is "
+        "timed.",
+    ),
+    Benchmark(
+        "traffic",
+        "engine",
+        "Road traffic: six joins in turn, every rival",
+        "benchmarks.traffic.travel",
+        60,
+        "Live events meet six tables of a road network by equality, with keys of one to three "
+        "columns; the rivals of tpc-recall.",
+    ),
+    Benchmark(
+        "profile",
+        "engine",
+        "Where the time of a micro-batch goes",
+        "benchmarks.profile.microbatch",
+        60,
+        "Spark's own books (offsets, planning, scheduling, tasks) and an exclusive clock in the "
+        "Python workers (pipes, look-up, gather), for the full cache, the incremental cache warm "
+        "and cold, a range join and HotSpot. What is inferred by difference is marked; what is "
+        "not explained is shown.",
+    ),
+    Benchmark(
+        "tpc-workers",
+        "paper",
+        "Tables 1, 2 and Fig. 9: product recall against workers",
+        "benchmarks.tpc.workers",
+        65,
+        "One worker and two, each in a session of its own; 4 to 128 from a model (simulated): "
+        "fixed + work / N for bsjoin and Spark, bounds of a shared database for one query per "
+        "record. Speed-up by Formula 5; scalability against larger tables.",
+    ),
+    Benchmark(
+        "traffic-workers",
+        "paper",
+        "Tables 3, 4 and Fig. 10: road traffic against workers",
+        "benchmarks.traffic.workers",
+        60,
+        "As tpc-workers, with the road traffic job.",
+    ),
+    Benchmark(
+        "zipf-shares",
+        "paper",
+        "Table 5: how much of a Zipf stream falls on the most frequent keys",
+        "benchmarks.paper.zipf",
+        5,
+        "All 24 cells of Table 5 for 10^7 keys, computed, and counted in keys that the "
+        "benchmarks' generator draws.",
+    ),
+    Benchmark(
+        "paper-hotspots",
+        "paper",
+        "Figs. 11 and 12: six TaskManagers under Zipf streams (simulated)",
+        "benchmarks.paper.hotspots",
+        15,
+        "DS, cached rows, throughput, latency and load by TaskManager for four exponents, rows "
+        "routed by hash, by the paper's Algorithm 2 and by bsjoin's rule. Simulated: rows and "
+        "look-ups are counted exactly, times follow from 1 microsecond a row and 10 a look-up. "
+        "Full sizes add a Spark stream of this machine.",
+    ),
+    Benchmark(
+        "paper-skip-lists",
+        "paper",
+        "Fig. 13 and Tables 6 to 8: random and sorted skip lists",
+        "benchmarks.paper.skiplists",
+        45,
+        "Reads of a search and their variance, building and searching by size, then FlatMap, "
+        "random and sorted skip list in a stream, beside each of the paper's cells and as ratios. "
+        "The paper had 8 to 128 TaskManagers; ours are 1, 2 and 4 workers (quick: 1 and 2, one "
+        "size).",
+    ),
+    Benchmark(
+        "paper-scheduling",
+        "scheduling",
+        "CETSA, LBA-CE, St-Stream, OERA, Twister2: each statement beside ours (simulated)",
+        "benchmarks.paper.scheduling",
+        25,
+        "What `python -m scheduling simulate` runs: every figure to reach, every other statement "
+        "of the papers with whether it holds, and all pictures.",
+    ),
+    Benchmark(
+        "pinning",
+        "scheduling",
+        "What pinning a partition to an executor costs",
+        "benchmarks.placement.pinning",
+        15,
+        "Milliseconds a partition that the driver spends on the pins, apart from planning the "
+        "query, and a pinned micro-batch over the same without pins.",
+    ),
+    Benchmark(
+        "kernels",
+        "kernels",
+        "The hot functions beside a plain way to do the same",
+        "benchmarks.kernels.run",
+        20,
+        "pytest-benchmark over the index, the cache, routing and sampling, and the planner; every "
+        "kernel's answer is checked first. Ratios to a dict, numpy's searchsorted, "
+        "cachetools.LRUCache and the like in the same run.",
+    ),
 )

@@ -17,6 +17,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -130,24 +131,34 @@ def pin(df: DataFrame, executors: Sequence[Executor | None]) -> Pinned:
 
 def _pinned(spark: SparkSession, rdd: Any, executors: Sequence[Executor | None]) -> Any:
     """A CoalescedRDD whose partitions say where they would like to be."""
-    context = spark.sparkContext
-    jvm: Any = context._jvm
-    gateway: Any = context._gateway
-    option = jvm.scala.Option
-    coalesced = jvm.org.apache.spark.rdd.CoalescedRDD(
-        rdd, len(executors), option.empty(), rdd.elementClassTag()
-    )
+    gateway: Any = spark.sparkContext._gateway
+    known = _classes(gateway)
+    nowhere = known.option.empty()
+    coalesced = known.rdd(rdd, len(executors), nowhere, rdd.elementClassTag())
     coalesced.setName("placed")
     # Spark keeps this array, so what is written to it holds.
     kept = coalesced.partitions()
-    make = jvm.org.apache.spark.rdd.CoalescedRDDPartition
-    wishes = {one: option.apply(one.location) for one in set(executors) if one is not None}
-    nowhere = option.empty()
+    wishes = {one: known.option.apply(one.location) for one in set(executors) if one is not None}
     for i, one in enumerate(executors):
-        parents = gateway.new_array(jvm.int, 1)
+        parents = gateway.new_array(known.integer, 1)
         parents[0] = i
-        kept[i] = make(i, rdd, parents, nowhere if one is None else wishes[one])
+        kept[i] = known.partition(i, rdd, parents, nowhere if one is None else wishes[one])
     return coalesced
+
+
+class _Classes:
+    """The JVM's classes that pins are made of; each dot of a name is a call to the JVM."""
+
+    def __init__(self, gateway: Any) -> None:
+        self.option = gateway.jvm.scala.Option
+        self.rdd = gateway.jvm.org.apache.spark.rdd.CoalescedRDD
+        self.partition = gateway.jvm.org.apache.spark.rdd.CoalescedRDDPartition
+        self.integer = gateway.jvm.int
+
+
+@lru_cache(maxsize=4)
+def _classes(gateway: Any) -> _Classes:
+    return _Classes(gateway)
 
 
 @contextlib.contextmanager
