@@ -3,7 +3,7 @@
 A policy places the tasks of a :class:`JobGraph` on the workers of a :class:`Snapshot`; what comes
 out is a :class:`Plan`. A scaler sizes operators, a rebalancer evens out what runs, and a
 :class:`Controller` runs all of them over a cluster. All of it is pure: clocks and seeds are
-passed in, and nothing here needs Spark.
+passed in, and nothing here needs Spark. What does is :mod:`scheduling.spark`.
 
 >>> workers = tuple(
 ...     Worker(name, Resources(4, 8192), slots=2, price_per_s=price)

@@ -46,7 +46,7 @@ class Standalone:
     def add_worker(self, i: int, cores: int, resource: str = "") -> None:
         """Start the worker on 127.0.0.(i + 2)."""
         host = f"127.0.0.{i + 2}"
-        options = ["--host", host, "--cores", str(cores), "--memory", "1g", "--webui-port", "0"]
+        options = ["--host", host, "--cores", str(cores), "--memory", "2g", "--webui-port", "0"]
         more = {}
         if resource:
             names = self._folder / f"{resource}.json"
