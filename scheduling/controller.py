@@ -150,6 +150,9 @@ class Controller:
     def adopt(self, parallelism: Mapping[str, int]) -> Decision:
         """Plan for a number of instances that somebody else has decided, cooldown or not.
 
+        Args:
+            parallelism: instances by operator; an operator that is missing keeps its own.
+
         Raises:
             InfeasibleError: a task fits no worker, not even an empty one.
         """
@@ -157,8 +160,9 @@ class Controller:
         snapshot = self._monitor.snapshot()
         told = ", ".join(f"{name} has {count}" for name, count in sorted(parallelism.items()))
         self._known = frozenset(snapshot.by_id)
-        plan = self._planned(self._graph_of(parallelism), snapshot)
-        decision = self._apply(now, "place", told, plan, dict(parallelism))
+        wanted = self._parallelism | dict(parallelism)
+        plan = self._planned(self._graph_of(wanted), snapshot)
+        decision = self._apply(now, "place", told, plan, wanted)
         self._decisions.append(decision)
         return decision
 

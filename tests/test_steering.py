@@ -74,3 +74,38 @@ def test_workers_hear_how_many_keys_to_sample(tmp_path: Path) -> None:
     assert (published.capacity, steering.capacity) == (100, 100)
     assert published.rule.version >= 1
     assert published.rule == steering.rule
+
+
+def test_another_number_of_partitions_is_a_rule_made_from_what_was_seen(tmp_path: Path) -> None:
+    home = Home.of(tmp_path / "rules")
+    steering = Steering(OPTIONS, 1, home)
+    steering.observe(cycle(steering, 7))
+    before = steering.rule
+    steering.resize(2)
+    assert steering.rule == before  # it is the number there is
+    steering.resize(5)
+    assert (steering.rule.partitions, steering.rule.version > before.version) == (5, True)
+    begun = Steering(HotSpot(partitions=5, min_cycles=1, smoothing=0.0), 1)
+    begun.observe(cycle(begun, 7))
+    assert cycle(steering, 7).skew == cycle(begun, 7).skew
+    published = Rules(home).last()
+    assert published is not None
+    assert published.rule == steering.rule
+    alone = Steering(OPTIONS, 1)
+    alone.resize(3)
+    assert (alone.rule.partitions, alone.rule.version) == (3, 1)
+
+
+def test_a_number_that_cannot_be_remembered_holds_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    steering = Steering(OPTIONS, 1, Home.of(tmp_path / "rules"))
+
+    def publish(*_: object) -> None:
+        raise OSError("no space left")
+
+    with caplog.at_level(logging.WARNING, "bsjoin"):
+        monkeypatch.setattr(Rules, "publish", publish)
+        steering.resize(3)
+    assert "no space left" in caplog.text
+    assert steering.rule.partitions == 3

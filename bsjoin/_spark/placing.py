@@ -6,7 +6,7 @@ The only place in bsjoin that knows of scheduling; loaded when it is asked for.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
@@ -27,13 +27,18 @@ def check_placing(placement: object, scaler: object) -> None:
     Raises:
         ArgumentError: says what to give.
     """
-    if not (placement is None or isinstance(placement, Placement | Policy)):
+    # A class has the methods of its objects, too.
+    if not (placement is None or _is_one(placement, Placement | Policy)):
         raise ArgumentError(
             f"placement={placement!r}: give a policy, as scheduling.LBACE(), or "
             "scheduling.spark.Placement(policy=..., ...)"
         )
-    if not (scaler is None or isinstance(scaler, Scaler)):
+    if not (scaler is None or _is_one(scaler, Scaler)):
         raise ArgumentError(f"scaler={scaler!r}: give a scaler, as scheduling.OERA()")
+
+
+def _is_one(thing: object, kind: Any) -> bool:
+    return isinstance(thing, kind) and not isinstance(thing, type)
 
 
 class Placing:

@@ -58,13 +58,22 @@ class Steering:
         return self._controller.rule
 
     def resize(self, partitions: int) -> None:
-        """Go over to another number of partitions, from the next cycle on."""
+        """Go over to another number of partitions, from the next cycle on.
+
+        A rule that cannot be remembered is logged, and holds all the same.
+        """
         with self._lock:
-            if partitions != self.rule.partitions:
-                rule = self._controller.resize(partitions)
-                if self._rules is not None:
-                    in_force = self._rules.publish(rule, self.capacity)
-                    self._controller.go_on_with(in_force or rule)
+            if partitions == self.rule.partitions:
+                return
+            rule = self._controller.resize(partitions)
+            if self._rules is None:
+                return
+            try:
+                in_force = self._rules.publish(rule, self.capacity)
+            except Exception as error:
+                _log.warning("bsjoin: the partition rule is not remembered: %s", error)
+            else:
+                self._controller.go_on_with(in_force or rule)
 
     def observe(self, statistics: CycleStatistics) -> None:
         """Take note of a cycle; put a new rule in force where one is due.

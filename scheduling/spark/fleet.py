@@ -42,6 +42,7 @@ class Fleet:
         self._plan: Plan | None = None
         self._idle: dict[str, int] = {}
         self._wanted = 0  # more than there are, asked for and not yet come
+        self._told = False
         self.reason = self._why_not()
         """Why the number cannot be changed; None where it can."""
 
@@ -70,16 +71,18 @@ class Fleet:
         if self._plan is None:
             return 0, ()
         if self.reason is not None:
-            warnings.warn(
-                f"the number of executors stays: {self.reason}", LeverWarning, stacklevel=2
-            )
-            self._plan = None
+            if not self._told:
+                self._told = True
+                warnings.warn(
+                    f"the number of executors stays: {self.reason}", LeverWarning, stacklevel=2
+                )
             return 0, ()
         there = len(snapshot.workers)
         short = len(self._plan.unplaced) > 0
         target = max(self._least, min(self._most, there + 1 if short else there))
         if target > max(there, self._wanted):
             more, self._wanted = target - max(there, self._wanted), target
+            self._idle.clear()
             request_total(self._spark, target)
             return more, ()
         if there >= self._wanted:
@@ -108,6 +111,7 @@ class Fleet:
         if given:
             # Spark counts from a target of its own, which may be less than there are.
             request_total(self._spark, len(snapshot.workers) - len(given))
+            self._wanted = 0
         return tuple(given)
 
     def _why_not(self) -> str | None:

@@ -64,7 +64,7 @@ class Pins:
         self._spark, self._alive = spark, alive
         self._operator = operator
         self._wait_s = locality_wait_s
-        self._placement: Mapping[str, str] = {}
+        self._placement: Mapping[str, str] | None = None
         self._stack = ExitStack()
         self._told = False
         self.pinned: Pinned | None = None
@@ -88,7 +88,7 @@ class Pins:
         if (reason := pins.why_not(self._spark)) is not None:
             return self._left(df, reason)
         count = pins.partitions(df)
-        if (reason := pins.only_executor(self._spark)) is not None and self._placement:
+        if (reason := pins.only_executor(self._spark)) is not None and self._placement is not None:
             self._left(df, reason)
             self._placement = {}
         try:
@@ -133,9 +133,9 @@ class Pins:
             self._stack.close()
 
     def _executors(self, count: int, snapshot: Snapshot) -> list[Executor | None]:
-        found: list[Executor | None] = []
+        placement, found = self._placement or {}, list[Executor | None]()
         for i in range(count):
-            worker = snapshot.by_id.get(self._placement.get(f"{self._operator}-{i}", ""))
+            worker = snapshot.by_id.get(placement.get(f"{self._operator}-{i}", ""))
             there = worker is not None and worker.executor_id is not None
             found.append(Executor(worker.host, worker.executor_id) if there else None)  # type: ignore[union-attr, arg-type]
         return found

@@ -98,7 +98,11 @@ class Turn:
     def observed(self) -> dict[str, dict[str, Any]]:
         """What ``DataFrame.observe`` found below the pins, by name, once the rows were used."""
         pinned = self._loop._pins.pinned
-        return {} if pinned is None else pins.observed(pinned)
+        try:
+            return {} if pinned is None else pins.observed(pinned)
+        except Exception as error:  # the rows are already where they were to go
+            _log.warning("scheduling: what was observed below the pins is not known: %s", error)
+            return {}
 
 
 class Loop:
@@ -243,6 +247,8 @@ class Loop:
             if self._scaled:
                 df = self._partitions.prepare(df, snapshot)
             turn.count = pins.partitions(df)
+            if not turn.count:  # no rows, no tasks
+                return df
             if turn.count != self.partitions:
                 self._monitor.expect(turn.count)
                 turn.decision = self._controller.adopt({self._operator: turn.count})
@@ -258,17 +264,19 @@ class Loop:
         pinned, self._tasks = self._pins.pinned, ()
         plan = self._controller.plan
         if pinned is None or plan is None:
-            counts = {} if plan is None else {w: len(t) for w, t in plan.by_worker.items()}
+            # A tier has all tasks or none; otherwise nobody knows where Spark has placed them.
+            tiers = {} if plan is None or not self._options.tiers else plan.by_worker
+            counts = {tier: len(tasks) for tier, tasks in tiers.items()}
             self.last = Landing(turn.decision, turn.count, {}, {}, counts)
             return
-        try:
-            self._tasks = self._seen(pinned.rdd, len(pinned.asked), tag)
-        except Exception as error:
-            _log.warning("scheduling: where tasks ran is not known: %s", error)
         snapshot = self._monitor.snapshot_seen
         at = {} if snapshot is None else {str(w.executor_id): w.id for w in snapshot.workers}
-        if not {task.executor for task in self._tasks} <= at.keys():
-            at = self._alive() | at
+        try:
+            self._tasks = self._seen(pinned.rdd, len(pinned.asked), tag)
+            if not {task.executor for task in self._tasks} <= at.keys():
+                at = self._alive() | at
+        except Exception as error:
+            _log.warning("scheduling: where tasks ran is not known: %s", error)
         landed = {
             f"{self._operator}-{task.index}": at.get(task.executor, f"executor {task.executor}")
             for task in self._tasks
@@ -278,8 +286,10 @@ class Loop:
             for i, one in enumerate(pinned.asked)
             if one is not None and one.id in at
         }
-        if landed:
-            self._controller.observe(Receipt(asked, landed))
+        # An action may leave partitions out, as take() does: those did not run elsewhere.
+        ran = {task: at for task, at in asked.items() if task in landed}
+        if ran:
+            self._controller.observe(Receipt(ran, landed))
         self.last = Landing(turn.decision, turn.count, asked, landed, Counter(landed.values()))
 
     def _alive(self) -> dict[str, str]:
@@ -293,16 +303,27 @@ class Loop:
         until = time.monotonic() + _PATIENCE_S
         while True:
             found: dict[int, TaskSeen] = {}
+            stages, ended = 0, True
             for job in sorted(tracker.getJobIdsForTag(tag)):
                 info = tracker.getJobInfo(job)
+                ended &= info.isDefined() and str(info.get().status()) != "RUNNING"
                 for stage in sorted(info.get().stageIds()) if info.isDefined() else ():
                     for attempt in reversed(self._status.stage(stage)):
-                        if rdd in attempt["rddIds"]:
-                            for task in self._status.tasks(stage, attempt["attemptId"]):
-                                if task["status"] == "SUCCESS":
-                                    one = _task(task)
-                                    found[one.index] = one
-            if len(found) >= count or time.monotonic() > until:
+                        if rdd not in attempt["rddIds"]:
+                            continue
+                        tasks = [
+                            _task(task)
+                            for task in self._status.tasks(stage, attempt["attemptId"])
+                            if task["status"] == "SUCCESS"
+                        ]
+                        stages += 1
+                        ended &= attempt["status"] not in ("ACTIVE", "PENDING")
+                        ended &= len(tasks) >= attempt["numCompleteTasks"]
+                        # A union has other partitions, too: which ones are ours is not told.
+                        if attempt["numTasks"] <= count:
+                            found |= {one.index: one for one in tasks}
+            over = stages > 0 and ended
+            if len(found) >= count or over or time.monotonic() > until:
                 return tuple(found[i] for i in sorted(found))
             time.sleep(0.02)
 
@@ -310,9 +331,13 @@ class Loop:
         """Give the cycle before this one to the monitor: only now is its length known."""
         if self._began_s is None or not self._tasks:
             return
-        backlog = self._options.backlog() if self._options.backlog else 0.0
-        self._monitor.record(CycleSeen(max(now - self._began_s, 1e-3), self._tasks, backlog))
-        self._tasks = ()
+        tasks, self._tasks = self._tasks, ()
+        try:
+            backlog = float(self._options.backlog()) if self._options.backlog else 0.0
+        except Exception as error:
+            _log.warning("scheduling: the backlog is not known: %s", error)
+            backlog = 0.0
+        self._monitor.record(CycleSeen(max(now - self._began_s, 1e-3), tasks, backlog))
 
     def _graph(self, parallelism: Mapping[str, int]) -> JobGraph:
         count = parallelism[self._operator]

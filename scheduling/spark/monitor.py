@@ -211,6 +211,10 @@ class SparkMonitor:
             if before is not None and at > before[0]:
                 share = (cpu_s - before[1]) / ((at - before[0]) * told["totalCores"])
                 used[worker.id] = Utilisation(_share(share), _share(memory))
+        there = bare.by_id
+        self._before = {
+            name: told for name, told in self._before.items() if name.rpartition(" ")[0] in there
+        }
         return used
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -122,7 +123,9 @@ def pin(df: DataFrame, executors: Sequence[Executor | None]) -> Pinned:
         frame = df.sparkSession._jsparkSession.internalCreateDataFrame(
             pinned, df._jdf.schema(), False
         )
-    except (AttributeError, TypeError) as error:  # py4j's answer where a member is missing
+    except Py4JJavaError:
+        raise  # a shuffle below has failed
+    except (AttributeError, TypeError, Py4JError) as error:  # a member is missing
         raise ActuatorError(f"partitions cannot be pinned in this version of Spark: {error}") from (
             error
         )
@@ -167,7 +170,8 @@ def locality_wait(
 ) -> Iterator[None]:
     """Let stages that begin meanwhile wait so long for the executor they prefer.
 
-    It holds for all jobs of the application; afterwards it is as before.
+    It holds for all jobs of the application; afterwards it is as before. Where several wait at a
+    time (two streams), the longest counts, and the last one that ends sets it back.
 
     Args:
         spark: the session.
@@ -176,19 +180,18 @@ def locality_wait(
             nothing waits. Spark looks at the setting again whenever executors come and go.
     """
     conf: Any = spark.sparkContext._jsc.sc().conf()
-    before = conf.get(_WAIT) if conf.contains(_WAIT) else None
-    over = threading.Event()
+    over, who = threading.Event(), object()
 
     def watch(asked: Callable[[], bool]) -> None:
         while not over.wait(_EVERY_S):
             if asked():
-                conf.set(_WAIT, "0ms")
+                _waits.hold(conf, who, None)
                 return
 
     watcher = None
     if dead is not None:
         watcher = threading.Thread(target=watch, args=(dead,), name="scheduling-pins", daemon=True)
-    conf.set(_WAIT, f"{round(seconds * 1000)}ms")
+    _waits.hold(conf, who, seconds)
     if watcher is not None:
         watcher.start()
     try:
@@ -197,10 +200,43 @@ def locality_wait(
         over.set()
         if watcher is not None:
             watcher.join()
-        if before is None:
-            conf.remove(_WAIT)
-        else:
-            conf.set(_WAIT, before)
+        _waits.let_go(conf, who)
+
+
+class _Waits:
+    """The waits that are held at a time: the setting belongs to the whole application."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[object, float | None] = {}
+        self._before: str | None = None
+
+    def hold(self, conf: Any, who: object, seconds: float | None) -> None:
+        """Wait so long; None: an executor has died, and nothing is to wait."""
+        with self._lock:
+            if not self._held:
+                self._before = conf.get(_WAIT) if conf.contains(_WAIT) else None
+            self._held[who] = seconds
+            self._set(conf)
+
+    def let_go(self, conf: Any, who: object) -> None:
+        """What the others want, or the setting as it was."""
+        with self._lock:
+            del self._held[who]
+            if self._held:
+                self._set(conf)
+            elif self._before is None:
+                conf.remove(_WAIT)
+            else:
+                conf.set(_WAIT, self._before)
+
+    def _set(self, conf: Any) -> None:
+        held = [0.0 if seconds is None else seconds for seconds in self._held.values()]
+        longest = 0.0 if None in self._held.values() else max(held)
+        conf.set(_WAIT, f"{round(longest * 1000)}ms")
+
+
+_waits = _Waits()
 
 
 def observed(pinned: Pinned) -> dict[str, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -60,17 +61,26 @@ class Placement:
     dry_run: bool = False
 
     def __post_init__(self) -> None:
-        if not (self.policy is None or isinstance(self.policy, Policy)):
-            raise ArgumentError(
-                f"policy={self.policy!r}: give a policy of scheduling, as scheduling.LBACE()"
-            )
+        for name, kind, example in (
+            ("policy", Policy, "a policy of scheduling, as scheduling.LBACE()"),
+            ("rebalancer", Rebalancer, "a rebalancer of scheduling, as scheduling.StStream()"),
+        ):
+            given = getattr(self, name)
+            # A class has the methods of its objects, too.
+            if given is not None and (isinstance(given, type) or not isinstance(given, kind)):
+                raise ArgumentError(f"{name}={given!r}: give {example}")
+        if not (self.backlog is None or callable(self.backlog)):
+            raise ArgumentError(f"backlog={self.backlog!r}: give a function that gives a number")
         for name in ("partitions", "executors"):
             bounds = getattr(self, name)
-            if bounds is not None and not (len(bounds) == 2 and 1 <= bounds[0] <= bounds[1]):
+            if bounds is not None and not _are_bounds(bounds):
                 raise ArgumentError(f"{name}={bounds!r}: give (fewest, most), 1 <= fewest <= most")
         for name in ("locality_wait_s", "cooldown_s"):
-            if not getattr(self, name) >= 0:
-                raise ArgumentError(f"{name}={getattr(self, name)!r}: give seconds, at least 0")
+            seconds = getattr(self, name)
+            if not (math.isfinite(seconds) and seconds >= 0):
+                raise ArgumentError(f"{name}={seconds!r}: give seconds, at least 0")
+        if not 0 <= self.hysteresis < 1:
+            raise ArgumentError(f"hysteresis={self.hysteresis!r}: give a share, 0 to below 1")
         if not 0 < self.delta <= 1:
             raise ArgumentError(f"delta={self.delta!r}: give a share, above 0 and at most 1")
         if self.tiers and self.executors:
@@ -97,3 +107,10 @@ class Placement:
 
             return read_prices(os.fspath(self.prices))
         return tuple(self.prices)
+
+
+def _are_bounds(value: object) -> bool:
+    if not (isinstance(value, Sequence) and len(value) == 2):
+        return False
+    least, most = value
+    return isinstance(least, int) and isinstance(most, int) and 1 <= least <= most

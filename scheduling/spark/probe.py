@@ -91,12 +91,12 @@ def _processes(proc: Path) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
             continue
         try:
             # The name in brackets may hold anything; what counts comes after it.
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
+            fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            parent, spent = int(fields[1]), (sum(map(int, fields[11:15])), int(fields[21]))
+        except (OSError, ValueError, IndexError):  # it has ended
             continue
         pid = int(entry.name)
-        parents[pid] = int(fields[1])
-        used[pid] = sum(map(int, fields[11:15])), int(fields[21])
+        parents[pid], used[pid] = parent, spent
     return parents, used
 
 
@@ -107,7 +107,7 @@ def _executor(proc: Path, parents: dict[int, int], pid: int) -> tuple[int, str |
         ValueError: there is none: a local master.
     """
     while pid > 1:
-        words = (proc / str(pid) / "cmdline").read_text().split("\0")
+        words = (proc / str(pid) / "cmdline").read_text(errors="replace").split("\0")
         if any(word.endswith(_BACKEND) for word in words):
             told = dict(itertools.pairwise(words))
             return pid, told.get("--executor-id"), told.get("--hostname")

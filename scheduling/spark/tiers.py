@@ -94,6 +94,7 @@ class Tiers:
         self._tiers = {tier.name: tier for tier in tiers}
         self._profiles: dict[str, ResourceProfile] = {}
         self._chosen: str | None = None
+        self._told = False
         self.reason = _why_not(spark)
         """Why no tier can be chosen; None where one can."""
 
@@ -119,7 +120,9 @@ class Tiers:
     def prepare(self, df: DataFrame, snapshot: Snapshot) -> DataFrame:
         """The same rows, to run on the tier. They cross to Python and back."""
         if self.reason is not None:
-            warnings.warn(f"no tier is chosen: {self.reason}", LeverWarning, stacklevel=2)
+            if not self._told:
+                self._told = True
+                warnings.warn(f"no tier is chosen: {self.reason}", LeverWarning, stacklevel=2)
             return df
         if self._chosen is None:
             return df

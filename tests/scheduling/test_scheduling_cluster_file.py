@@ -11,7 +11,7 @@ from scheduling_samples import RANKS
 
 from scheduling import Price, Resources, Worker, errors, priced
 from scheduling.__main__ import main
-from scheduling.cluster_file import parse, read
+from scheduling.cluster_file import parse, read, read_prices
 
 TABLE_4 = """
 prices:
@@ -154,6 +154,39 @@ def test_an_error_in_a_file_names_the_file(tmp_path: Path) -> None:
     file.write_text("workers: []")
     with pytest.raises(errors.ClusterFileError, match=r"cluster\.yaml: the file lacks 'operators'"):
         read(file)
+
+
+def test_the_prices_of_a_cluster_file_are_read_alone(table_4: str, tmp_path: Path) -> None:
+    rows = read_prices(table_4)
+    assert [row.pattern for row in rows] == ["xl*", "m*", "l*"]
+    assert rows[1] == Price("m*", 0.002417, 4, "m", Resources(4, 8192))
+    file = tmp_path / "prices.yaml"
+    file.write_text('prices: [{pattern: "*", price_per_s: 2}]')
+    assert read_prices(file) == (Price("*", 2.0),)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("workers: []", "the file lacks 'prices'"),
+        ("price: []", "has no field 'price'. Did you mean 'prices'?"),
+        ("prices: 3", "prices is 3: give a list"),
+        ("prices: [{price_per_s: 1}]", "prices[0] lacks 'pattern'"),
+        ("prices: [{pattern: a, price_per_s: -1}]", "price_per_s=-1.0: give $/s"),
+        ("prices: [{pattern: a, price_per_s: 1e-5}]", "write 1.0e-5"),
+        ("prices: [", "is no YAML"),
+        ("", "the file is None: give names with values"),
+    ],
+)
+def test_prices_that_cannot_be_used_are_an_error_that_names_the_file(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    file = tmp_path / "prices.yaml"
+    file.write_text(text)
+    with pytest.raises(errors.ClusterFileError) as caught:
+        read_prices(file)
+    assert message in str(caught.value)
+    assert str(file) in str(caught.value)
 
 
 def test_without_a_table_every_worker_costs_the_same() -> None:

@@ -230,6 +230,79 @@ def test_a_worker_that_comes_makes_room_for_what_was_left_out() -> None:
     assert len(cluster.at) == 4
 
 
+def test_what_is_seen_to_land_later_is_taken_note_of() -> None:
+    cluster = Cluster(CHEAP, DEAR)
+    loop = controller(cluster, cooldown_s=10, forget_s=100)
+    loop.observe(Receipt({"join-0": "cheap"}, {}))  # before the first plan: noted
+    assert loop.failed == {("join-0", "cheap")}
+    assert loop.plan is None
+    cluster.now = 101
+    loop.step()
+    assert loop.failed == frozenset()
+    before = loop.plan
+    loop.observe(Receipt({"join-0": "cheap"}, {"join-0": "cheap", "join-1": "dear"}))
+    assert loop.plan is before  # nothing is missed, and nobody has asked for join-1
+    loop.observe(Receipt(dict.fromkeys(["join-1", "join-2"], "cheap"), {"join-1": "dear"}))
+    assert loop.failed == {("join-1", "cheap"), ("join-2", "cheap")}
+    assert loop.plan is not None
+    assert loop.plan.placement == {"join-0": "cheap", "join-1": "dear", "join-3": "cheap"}
+    assert [one.task for one in loop.plan.unplaced] == ["join-2"]
+    cluster.now = 112
+    assert loop.step().reason == "1 more fit"
+    assert cluster.at["join-1"] == cluster.at["join-2"] == "dear"
+
+
+def test_a_number_that_others_have_decided_is_planned_for_at_once() -> None:
+    cluster = Cluster(CHEAP, DEAR)
+    loop = controller(cluster, cooldown_s=10)
+    loop.step()
+    cluster.now = 1
+    decision = loop.adopt({"join": 6})
+    assert (decision.action, decision.reason) == ("place", "join has 6")
+    assert loop.parallelism == {"join": 6}
+    assert loop.decisions[-1] is decision
+    assert len(cluster.at) == 6
+    cluster.now = 10
+    assert loop.step().reason == "cooldown, 1 s left"
+    loop.adopt({"sort": 1})  # the others keep theirs
+    assert loop.parallelism == {"join": 6, "sort": 1}
+    assert len(cluster.at) == 7
+
+
+def test_a_number_that_could_not_be_placed_is_not_taken_over() -> None:
+    cluster = Cluster(CHEAP)
+    loop = controller(cluster)
+    loop.step()
+    cluster.broken = True
+    assert loop.adopt({"join": 2}).action == "failed"
+    assert loop.parallelism == {"join": 4}
+
+
+def test_a_policy_that_spreads_takes_a_new_worker_in_for_all_that_it_costs() -> None:
+    cluster = Cluster(CHEAP)
+    loop = controller(cluster, policy=RoundRobin(), cooldown_s=10)
+    loop.step()
+    cluster.workers = (CHEAP, DEAR)
+    cluster.now = 5
+    assert loop.step().reason == "cooldown, 5 s left"
+    cluster.now = 11
+    decision = loop.step()
+    assert (decision.action, decision.reason) == ("place", "new: dear")
+    assert set(cluster.at.values()) == {"cheap", "dear"}
+    cluster.now = 22
+    assert loop.step().reason == "nothing to gain"
+
+
+def test_a_policy_that_saves_leaves_a_new_dear_worker_alone() -> None:
+    cluster = Cluster(CHEAP)
+    loop = controller(cluster, cooldown_s=10)
+    loop.step()
+    cluster.workers = (CHEAP, DEAR)
+    cluster.now = 11
+    assert loop.step().reason == "nothing to gain"
+    assert set(cluster.at.values()) == {"cheap"}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

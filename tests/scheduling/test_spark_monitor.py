@@ -1,0 +1,193 @@
+"""Executors as workers, and what cycles say of them: no Spark is needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from spark_fakes import executor
+
+from scheduling import Monitor, Price, Resources, errors
+from scheduling.spark.monitor import CycleSeen, SparkMonitor, TaskSeen, workers_of
+from scheduling.spark.probe import Reading
+
+DRIVER = executor("driver", "d")
+
+
+class Cluster:
+    """Executors, a clock and readings that a test sets."""
+
+    def __init__(self, *executors: dict[str, Any], probe: bool = False, **options: Any) -> None:
+        self.executors = [DRIVER, *executors]
+        self.now = 0.0
+        self.readings: list[Reading] = []
+        self.monitor = SparkMonitor(
+            lambda: self.executors,
+            1000.0,
+            "join",
+            clock=lambda: self.now,
+            probe=(lambda bare: self.readings) if probe else None,
+            **options,
+        )
+
+
+def cycle(*run_s: float, length_s: float = 1.0, executor: str = "0", rows: int = 10) -> CycleSeen:
+    tasks = (TaskSeen(i, executor, seconds, rows) for i, seconds in enumerate(run_s))
+    return CycleSeen(length_s, tuple(tasks))
+
+
+def test_executors_that_run_tasks_are_workers() -> None:
+    found = [
+        DRIVER,
+        executor("10", "b"),
+        executor("9", "a", cores=4),
+        executor("3", isActive=False),
+        executor("11", hostPort=":0"),  # it has just come
+        executor("x", "2001:db8::1"),
+    ]
+    workers = workers_of(found, 512.0, 1, delta=0.5)
+    assert [worker.id for worker in workers] == ["2001:db8::1/x", "a/9", "b/10"]
+    nine = workers[1]
+    assert (nine.host, nine.executor_id, nine.delta) == ("a", "9", 0.5)
+    assert nine.capacity == Resources(4, 512.0)
+    assert workers_of([DRIVER], 512.0, 3) == ()
+
+
+@pytest.mark.parametrize(("tasks", "slots"), [(0, [1, 3]), (4, [1, 3]), (5, [2, 6]), (9, [3, 9])])
+def test_every_task_has_a_slot_in_some_turn(tasks: int, slots: list[int]) -> None:
+    found = [executor("0", cores=1), executor("1", cores=3)]
+    assert [worker.slots for worker in workers_of(found, 1.0, tasks)] == slots
+
+
+def test_a_price_table_matches_hosts_and_ids_and_goes_before_slots() -> None:
+    found = [executor("0", "m1"), executor("1", "l1"), executor("2", "l1")]
+    table = [Price("*/2", 5.0), Price("m*", 1.0, slots=7, tier="m"), Price("l*", 2.0)]
+    workers = workers_of(found, 1.0, 1, table)
+    assert [(w.price_per_s, w.slots, w.tier) for w in workers] == [
+        (1.0, 7, "m"),
+        (2.0, 2, ""),
+        (5.0, 2, ""),
+    ]
+    with pytest.raises(errors.ArgumentError, match="'h/9'"):
+        workers_of([executor("9")], 1.0, 1, table)
+
+
+def test_utilisation_is_what_tasks_took_since_the_last_look() -> None:
+    cluster = Cluster(executor("0", totalDuration=1000))
+    assert isinstance(cluster.monitor, Monitor)
+    assert cluster.monitor.snapshot().utilisation == {}  # nothing to compare with
+    cluster.now = 2.0
+    cluster.executors = [executor("0", totalDuration=2000, memoryUsed=250)]
+    seen = cluster.monitor.snapshot().utilisation["h/0"]
+    assert (seen.cpu, seen.memory) == (0.25, 0.25)  # 1 s of 2 s on 2 cores
+    cluster.now = 3.0
+    cluster.executors = [executor("0", totalDuration=99_000, maxMemory=0, memoryUsed=3)]
+    seen = cluster.monitor.snapshot().utilisation["h/0"]
+    assert (seen.cpu, seen.memory) == (1.0, 1.0)
+    assert cluster.monitor.snapshot_seen is not None
+    assert cluster.monitor.snapshot_seen.utilisation["h/0"] == seen
+
+
+def test_a_reading_of_the_processes_goes_before_spark_s_figures() -> None:
+    cluster = Cluster(executor("0"), executor("1"), probe=True)
+    cluster.readings = [Reading("0", "h", 100.0, 7.0, 500.0), Reading(None, None, 1.0, 1.0, 1.0)]
+    assert cluster.monitor.snapshot().utilisation == {}
+    cluster.now = 10.0
+    # The same reading again says nothing new; the executor without one has Spark's figures.
+    cluster.executors = [executor("0"), executor("1", totalDuration=10_000)]
+    assert {k: u.cpu for k, u in cluster.monitor.snapshot().utilisation.items()} == {"h/1": 0.5}
+    cluster.now = 20.0
+    cluster.readings = [Reading("0", "h", 104.0, 9.0, 2000.0)]
+    seen = cluster.monitor.snapshot().utilisation["h/0"]
+    assert (seen.cpu, seen.memory) == (0.25, 1.0)  # 2 s of 4 s on 2 cores
+    # The clock of the probe and that of the driver are not mixed up.
+    cluster.readings = []
+    cluster.now = 30.0
+    assert "h/0" not in cluster.monitor.snapshot().utilisation
+
+
+def test_an_executor_that_goes_is_forgotten() -> None:
+    cluster = Cluster(executor("0"), executor("1"))
+    cluster.monitor.snapshot()
+    cluster.executors = [executor("1"), executor("2")]
+    cluster.now = 1.0
+    seen = cluster.monitor.snapshot()
+    assert set(seen.busyness) == {"h/1", "h/2"}
+    assert set(seen.utilisation) == {"h/1"}
+    cluster.executors = [executor("0"), executor("1")]
+    cluster.now = 2.0
+    assert "h/0" not in cluster.monitor.snapshot().utilisation
+
+
+def test_a_cycle_is_a_window_once() -> None:
+    monitor = Cluster(executor("0")).monitor
+    assert monitor.windows() == {}
+    monitor.record(CycleSeen(2.0, cycle(1.0, 3.0).tasks, backlog=7.0))
+    window = monitor.windows()["join"]
+    assert (window.length_s, window.tuples_in, window.tuples_done) == (2.0, 20, 20)
+    assert (window.latency_s, window.parallelism) == (0.2, 2)
+    assert (window.busy_s, window.buffered) == (4.0, 7.0)
+    assert monitor.windows() == {}
+    monitor.record(cycle(1.0, rows=0))  # rows are not counted: nothing can be said
+    assert monitor.windows() == {}
+    monitor.record(cycle(0.0))
+    assert monitor.windows()["join"].latency_s > 0
+
+
+def test_a_task_demands_its_share_of_the_cycle_smoothed() -> None:
+    monitor = Cluster(executor("0")).monitor
+    assert [one.cpu_cores for one in monitor.demand(2)] == [0.0, 0.0]
+    monitor.record(cycle(0.2, 0.6))
+    assert [one.cpu_cores for one in monitor.demand(2)] == [0.2, 0.6]
+    monitor.record(cycle(0.4, 0.2))
+    assert [one.cpu_cores for one in monitor.demand(2)] == pytest.approx([0.3, 0.4])
+    monitor.record(CycleSeen(1.0, ()))  # nothing was seen
+    assert [one.cpu_cores for one in monitor.demand(2)] == pytest.approx([0.3, 0.4])
+    # Another number: the same work, evenly; then what was seen of it.
+    assert [one.cpu_cores for one in monitor.demand(4)] == pytest.approx([0.175] * 4)
+    monitor.record(cycle(0.1, 0.1, 0.1, 0.5))
+    assert [one.cpu_cores for one in monitor.demand(4)] == [0.1, 0.1, 0.1, 0.5]
+
+
+def test_a_task_that_is_late_demands_no_more_than_there_can_be() -> None:
+    cluster = Cluster(executor("0", cores=1), delta=0.8)
+    cluster.monitor.record(cycle(5.0))
+    assert cluster.monitor.demand(1)[0].cpu_cores == 1.0
+    cluster.monitor.snapshot()
+    assert cluster.monitor.demand(1)[0].cpu_cores == 0.8
+
+
+@given(
+    st.lists(st.floats(0, 10), min_size=1, max_size=8),
+    st.integers(1, 12),
+    st.floats(0.001, 100),
+)
+def test_demands_are_shares_and_never_more_than_the_work(
+    run_s: list[float], tasks: int, length_s: float
+) -> None:
+    monitor = Cluster(executor("0")).monitor
+    monitor.record(cycle(*run_s, length_s=length_s))
+    found = [one.cpu_cores for one in monitor.demand(tasks)]
+    assert len(found) == tasks
+    assert all(0 <= share <= 1 for share in found)
+    assert sum(found) <= sum(run_s) / length_s * (1 + 1e-9) + 1e-9
+
+
+def test_a_snapshot_says_what_the_last_cycle_did_where_its_executors_still_are() -> None:
+    cluster = Cluster(executor("0", "a"), executor("1", "b"), prices=[Price("*", 3.0)])
+    cluster.monitor.expect(5)
+    tasks = (
+        TaskSeen(0, "0", 0.5, 10),
+        TaskSeen(1, "0", 4.0, 20),
+        TaskSeen(2, "7", 0.5, 40),  # its executor has died
+    )
+    cluster.monitor.record(CycleSeen(2.0, tasks))
+    seen = cluster.monitor.snapshot()
+    assert seen.tuples == {"a/0": 30}
+    assert seen.cost == {"a/0": 6.0}
+    assert seen.placement == {"join-0": "a/0", "join-1": "a/0"}
+    assert seen.usage == {"join-0": Resources(0.25, 0), "join-1": Resources(1.0, 0)}
+    assert [worker.slots for worker in seen.workers] == [4, 4]  # 5 tasks on 4 cores: two turns
+    assert seen.has_history

@@ -1,0 +1,608 @@
+"""``cycles(placement=, scaler=)`` in a local session: right rows and figures whatever happens.
+
+``at_home`` lets the one executor there is, the driver, pass for a worker, so that all of the loop
+runs; ``tests/scheduling/test_scheduling_live.py`` has executors.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cache_samples import Model
+from oracle import HOWS
+from pyspark.errors import PythonException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+import bsjoin
+from bsjoin import Band, BatchTable, Hash, HotSpot, Incremental
+from bsjoin._spark import placing
+from bsjoin.errors import ArgumentError
+from scheduling import (
+    LBACE,
+    OERA,
+    Assignment,
+    JobGraph,
+    Plan,
+    Resources,
+    RoundRobin,
+    Snapshot,
+    Window,
+    Worker,
+)
+from scheduling import errors as theirs
+from scheduling.spark import LeverWarning, Loop, Placement, SparkMonitor, loop, monitor, pin, pins
+
+WAIT = "spark.locality.wait"
+ROWS = 600
+HOME = Worker("home/driver", Resources(8, 1024), 8, host="home", executor_id="driver")
+# Changes at once, and whatever was measured.
+AT_ONCE: dict[str, Any] = {"cooldown_s": 0.0, "partitions": (1, 5)}
+
+
+class Steps:
+    """A scaler that goes through numbers."""
+
+    name = "steps"
+
+    def __init__(self, *numbers: int) -> None:
+        self.numbers, self.windows = list(numbers), list[Window]()
+
+    def parallelism(self, operator: str, window: Window) -> int:
+        self.windows.append(window)
+        return self.numbers.pop(0) if self.numbers else window.parallelism
+
+
+class Broken:
+    """A policy that has an error."""
+
+    name = "broken"
+
+    def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
+        raise KeyError("nothing works")
+
+
+class AllOn:
+    """A policy that has every task on one worker, there or not."""
+
+    name = "all on"
+
+    def __init__(self, worker: str) -> None:
+        self.worker = worker
+
+    def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
+        return Plan(tuple(Assignment(task.id, self.worker, "test") for task in graph.tasks))
+
+
+@pytest.fixture(scope="module")
+def table(spark: SparkSession) -> DataFrame:
+    # Keys 0 to 59, the first ten of them twice.
+    return spark.sql("SELECT id % 60 AS k, id AS q FROM range(0, 70)").localCheckpoint()
+
+
+@pytest.fixture(scope="module")
+def built(table: DataFrame) -> BatchTable:
+    return BatchTable.build(table, on="k")
+
+
+def stream(spark: SparkSession, parts: int = 3) -> DataFrame:
+    """Keys 0 to 99, and every second row has key 7."""
+    key = F.when(F.col("id") % 2 == 0, 7).otherwise(F.col("id") % 100).cast("long")
+    return spark.range(0, ROWS, 1, parts).select(key.alias("k"), F.col("id").alias("p"))
+
+
+HITS = 480  # the even rows, and the odd ones whose key is below 60
+
+
+@pytest.fixture
+def at_home(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
+    """The driver is a worker; or what else a test puts here."""
+    workers = [HOME]
+    monkeypatch.setattr(monitor, "workers_of", lambda *_: tuple(workers))
+    monkeypatch.setattr(loop, "workers_of", lambda *_: (HOME,))
+    monkeypatch.setattr(pins, "only_executor", lambda _: None)
+    return workers
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(spark: SparkSession) -> Iterator[None]:
+    """Neither the wait nor a tag nor a thread outlives a cycle."""
+    yield
+    assert wait(spark) is None
+    assert not tags(spark)
+    assert not [one for one in threading.enumerate() if one.name == "scheduling-pins"]
+
+
+def wait(spark: SparkSession) -> str | None:
+    """What tasks wait for their executors."""
+    conf: Any = spark.sparkContext._jsc.sc().conf()
+    return str(conf.get(WAIT)) if conf.contains(WAIT) else None
+
+
+def tags(spark: SparkSession) -> list[str]:
+    """The tags of the jobs to come."""
+    return list(spark.sparkContext.getJobTags())
+
+
+class Ran:
+    """Cycles that have run, and their rows."""
+
+    def __init__(self, table: Any, on: Any = "k", **options: Any) -> None:
+        self.rows: list[Counter[Any]] = []
+        sink = options.pop("sink", lambda df, _: self.rows.append(Counter(df.collect())))
+        self.cycles = bsjoin.cycles(table, on, sink=sink, **options)
+
+    def run(self, *streams: DataFrame) -> Ran:
+        for rows in streams:
+            self.cycles(rows, len(self.told))
+        return self
+
+    @property
+    def told(self) -> list[bsjoin.CycleProgress]:
+        return bsjoin.progress(self.cycles)
+
+    @property
+    def placed(self) -> list[bsjoin.PlacementProgress]:
+        return [one.placement for one in self.told if one.placement is not None]
+
+
+def right(how: str = "inner") -> Counter[Any]:
+    found: Counter[Any] = Counter()
+    for p in range(ROWS):
+        k = p % 100 if p % 2 else 7
+        matches = [q for q in range(70) if q % 60 == k]
+        if how in ("inner", "left"):
+            found.update((k, p, q) for q in matches or [None] * (how == "left"))
+        elif bool(matches) == (how == "semi"):
+            found[k, p] += 1
+    return found
+
+
+def quietly(act: Callable[[], Any]) -> None:
+    """Nothing is warned of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        act()
+
+
+def test_a_local_master_warns_once_and_joins_as_ever(spark: SparkSession, table: DataFrame) -> None:
+    ran = Ran(table, placement=LBACE(), partition=HotSpot(partitions=3))
+    with pytest.warns(LeverWarning, match=r"placed by Spark: the master is local\[2\]") as caught:
+        ran.run(stream(spark))
+    assert len(caught) == 1
+    quietly(lambda: ran.run(stream(spark)))
+    assert ran.rows == [right()] * 2
+    for one in ran.told:
+        assert (one.rows_in, one.hits, one.misses) == (ROWS, HITS, ROWS - HITS)
+        assert sum(one.partition.rows) == ROWS
+        assert one.partition.skew is not None
+        assert one.partition.hottest[0][0] == "7"
+    for placed in ran.placed:
+        assert (placed.partitions, placed.asked, placed.landed) == (3, 0, 0)
+        assert placed.workers == (("executor driver", 3),)
+
+
+def test_a_plan_is_asked_for_and_seen_to_land(
+    spark: SparkSession, built: BatchTable, at_home: list[Worker]
+) -> None:
+    seen: list[str | None] = []
+
+    def sink(df: DataFrame, _: int) -> None:
+        ran.rows.append(Counter(df.collect()))
+        seen.append(wait(spark))
+
+    ran = Ran(built, placement=LBACE(), partition=Hash(3), sink=sink)
+    ran.run(stream(spark), stream(spark))
+    assert ran.rows == [right()] * 2
+    assert seen == ["120000ms"] * 2
+    first, second = ran.placed
+    assert (first.action, first.reason) == ("place", "the first plan")
+    assert second.action == "none"
+    assert second.reason.startswith("cooldown")
+    for placed in (first, second):
+        assert (placed.partitions, placed.asked, placed.landed) == (3, 3, 3)
+        assert placed.workers == (("home/driver", 3),)
+    assert [one.hits for one in ran.told] == [HITS] * 2
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_every_kind_of_join_is_placed(
+    spark: SparkSession, table: DataFrame, at_home: list[Worker], how: Any
+) -> None:
+    ran = Ran(table, how=how, placement=RoundRobin()).run(stream(spark))
+    assert ran.rows == [right(how)]
+    (one,) = ran.told
+    assert (one.rows_in, one.hits, one.rows_out) == (ROWS, HITS, ran.rows[0].total())
+    # There are no partitions to choose: the plan is made for those that came.
+    (placed,) = ran.placed
+    assert (placed.action, placed.reason) == ("place", "join has 3")
+    assert (placed.partitions, placed.landed) == (3, 3)
+
+
+@pytest.mark.parametrize("how", ["inner", "anti"])
+def test_a_range_join_is_placed(
+    spark: SparkSession, table: DataFrame, at_home: list[Worker], how: Any
+) -> None:
+    when = Band("p", "q", 1, 1)
+    ran = Ran(table.select("q"), [], when=when, how=how, placement=RoundRobin())
+    ran.run(stream(spark))
+    keys = ((p % 100 if p % 2 else 7, p) for p in range(ROWS))
+    pairs = [(k, p, q) for k, p in keys for q in (p - 1, p, p + 1) if 0 <= q < 70]
+    alone = [(p % 100 if p % 2 else 7, p) for p in range(71, ROWS)]
+    assert ran.rows == [Counter(pairs if how == "inner" else alone)]
+    (one,) = ran.told
+    assert (one.rows_in, one.hits) == (ROWS, 71)  # p up to 70 is near some q
+    assert ran.placed[0].landed == 3
+
+
+def test_a_source_is_asked_from_placed_partitions(
+    spark: SparkSession, table: DataFrame, at_home: list[Worker], tmp_path: Path
+) -> None:
+    source = Model(tmp_path / "source", table.toArrow())
+    cache = Incremental(max_rows=1000)
+    ran = Ran(source, cache=cache, placement=RoundRobin(), partition=HotSpot(partitions=2))
+    ran.run(stream(spark), stream(spark))
+    assert ran.rows == [right()] * 2
+    assert [one.mode for one in ran.told] == ["incremental"] * 2
+    assert [one.hits for one in ran.told] == [HITS] * 2
+    assert [placed.landed for placed in ran.placed] == [2, 2]
+    assert set(source.times.values()) == {1}
+
+
+# The number of partitions
+
+
+@pytest.mark.parametrize("partition", [Hash(3), None], ids=["hash", "none"])
+def test_a_scaler_alone_changes_the_number_of_partitions(
+    spark: SparkSession, built: BatchTable, partition: Any
+) -> None:
+    seen: list[int] = []
+
+    def sink(df: DataFrame, _: int) -> None:
+        seen.append(pins.partitions(df))
+        ran.rows.append(Counter(df.collect()))
+
+    steps = Steps(4, 9)
+    options: dict[str, Any] = {"placement": Placement(**AT_ONCE), "scaler": steps}
+    ran = Ran(built, partition=partition, sink=sink, **options)
+    # Nobody has asked for a place, so nobody is told that there is none.
+    quietly(lambda: ran.run(*[stream(spark)] * 3))
+    assert ran.rows == [right()] * 3
+    begin = 3 if partition else spark.sparkContext.defaultParallelism
+    assert seen == [begin, 4, 5]  # 5 is the most
+    assert [placed.partitions for placed in ran.placed] == seen
+    assert [placed.action for placed in ran.placed] == ["place", "resize", "resize"]
+    assert ran.placed[1].reason == f"join from {begin} to 4"
+    assert [window.parallelism for window in steps.windows] == [begin, 4]
+    assert {window.tuples_in for window in steps.windows} == {ROWS}
+
+
+def test_the_rule_of_a_hotspot_goes_over_to_another_number(
+    spark: SparkSession, built: BatchTable
+) -> None:
+    placement = Placement(**AT_ONCE)
+    ran = Ran(built, placement=placement, scaler=Steps(5, 2), partition=HotSpot(partitions=3))
+    ran.run(*[stream(spark)] * 3)
+    assert ran.rows == [right()] * 3
+    partitions = [one.partition for one in ran.told]
+    assert [len(one.rows) for one in partitions] == [3, 5, 2]
+    assert all(sum(one.rows) == ROWS for one in partitions)
+    versions = [one.rule_version or 0 for one in partitions]
+    assert versions == sorted(set(versions))  # each is later than the one before
+    assert partitions[2].skew is not None
+    assert partitions[2].skew < 0.1  # made from the samples of the cycles before
+
+
+def test_a_scaler_of_scheduling_needs_no_placement(spark: SparkSession, built: BatchTable) -> None:
+    ran = Ran(built, scaler=OERA(), partition=Hash(2))
+    quietly(lambda: ran.run(stream(spark)))
+    assert ran.rows == [right()]
+    assert ran.placed[0].partitions == 2
+
+
+# What the sink does
+
+
+def test_a_sink_may_use_the_rows_twice(
+    spark: SparkSession, built: BatchTable, at_home: list[Worker]
+) -> None:
+    counts: list[int] = []
+
+    def sink(df: DataFrame, _: int) -> None:
+        counts.append(df.count())
+        ran.rows.append(Counter(df.collect()))
+
+    ran = Ran(built, placement=RoundRobin(), partition=HotSpot(partitions=3), sink=sink)
+    ran.run(stream(spark))
+    assert ran.rows == [right()]
+    assert counts == [ran.rows[0].total()]
+    (one,) = ran.told
+    assert (one.rows_in, one.hits) == (ROWS, HITS)
+    assert sum(one.partition.rows) == ROWS
+    assert (ran.placed[0].landed, ran.placed[0].workers) == (3, (("home/driver", 3),))
+
+
+@pytest.mark.parametrize(
+    ("sink", "ran_there"),
+    [
+        (lambda df, _: df.take(1), 1),
+        (lambda df, _: df.select("k").coalesce(1).collect(), 1),
+        (lambda df, _: df.union(df).collect(), 0),
+        (lambda df, _: None, 0),
+    ],
+    ids=["take", "coalesce", "union", "nothing"],
+)
+def test_what_did_not_run_did_not_run_elsewhere(
+    spark: SparkSession,
+    built: BatchTable,
+    at_home: list[Worker],
+    monkeypatch: pytest.MonkeyPatch,
+    sink: Any,
+    ran_there: int,
+) -> None:
+    # A sink that does nothing is waited for.
+    monkeypatch.setattr("bsjoin._spark.observing._WAIT_S", 0.1)
+    ran = Ran(built, placement=Placement(policy=RoundRobin(), **AT_ONCE), sink=sink)
+    ran.run(stream(spark))
+    assert ran.cycles._placing is not None
+    found = ran.cycles._placing._loop
+    assert found.last is not None
+    assert (len(found.last.asked), len(found.last.landed)) == (3, ran_there)
+    assert found._controller.failed == frozenset()
+    assert found.plan is not None
+    assert found.plan.unplaced == ()
+
+
+def test_an_error_of_the_sink_passes_and_the_next_cycle_is_as_ever(
+    spark: SparkSession, built: BatchTable, at_home: list[Worker]
+) -> None:
+    failing = [True]
+
+    def sink(df: DataFrame, _: int) -> None:
+        ran.rows.append(Counter(df.collect()))
+        assert wait(spark) is not None
+        if failing.pop():
+            failing.append(False)
+            raise KeyError("the sink")
+
+    ran = Ran(built, placement=RoundRobin(), partition=Hash(2), sink=sink)
+    with pytest.raises(KeyError, match="the sink"):
+        ran.run(stream(spark))
+    assert wait(spark) is None
+    assert not tags(spark)
+    assert ran.told == []
+    ran.run(stream(spark))
+    assert ran.rows == [right()] * 2
+    assert ran.placed[0].landed == 2
+
+
+def test_an_error_of_the_rows_themselves_passes(
+    spark: SparkSession, built: BatchTable, at_home: list[Worker]
+) -> None:
+    def fails(batches: Any) -> Any:
+        raise ZeroDivisionError("a row")
+        yield from batches
+
+    rows = stream(spark)
+    ran = Ran(built, placement=RoundRobin(), partition=Hash(2))
+    with pytest.raises(PythonException, match="ZeroDivisionError: a row"):
+        ran.run(rows.mapInArrow(fails, rows.schema))
+    assert ran.told == []
+
+
+def test_a_micro_batch_without_rows(
+    spark: SparkSession, built: BatchTable, at_home: list[Worker], caplog: Any
+) -> None:
+    nothing = spark.sparkContext.emptyRDD()
+    empty = spark.createDataFrame(nothing, "k long, p long")
+    assert pins.partitions(empty) == 0
+    with caplog.at_level(logging.WARNING, "scheduling"):
+        ran = Ran(built, placement=RoundRobin()).run(empty, stream(spark))
+        routed = Ran(built, placement=RoundRobin(), partition=Hash(2)).run(empty)
+    assert ran.rows == [Counter(), right()]
+    assert routed.rows == [Counter()]
+    assert caplog.text == ""
+
+
+# What fails
+
+
+@pytest.mark.parametrize("what", ["monitor", "policy", "backlog", "figures", "observed", "pins"])
+def test_what_fails_is_logged_and_the_cycle_goes_on(
+    spark: SparkSession,
+    built: BatchTable,
+    at_home: list[Worker],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    what: str,
+) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise OSError("nothing works")
+
+    options: dict[str, Any] = {"policy": Broken() if what == "policy" else RoundRobin()}
+    if what == "backlog":
+        options["backlog"] = fails
+    elif what == "monitor":
+        monkeypatch.setattr(SparkMonitor, "snapshot", fails)
+    elif what == "figures":
+        monkeypatch.setattr(Loop, "_seen", fails)
+    elif what == "observed":
+        monkeypatch.setattr(pins, "observed", fails)
+    elif what == "pins":
+        monkeypatch.setattr(pins, "pin", fails)
+    ran = Ran(built, placement=Placement(**options, **AT_ONCE), partition=Hash(2))
+    with caplog.at_level(logging.WARNING, "scheduling"):
+        ran.run(*[stream(spark)] * (2 if what == "backlog" else 1))
+    assert "nothing works" in caplog.text
+    assert all(found == right() for found in ran.rows)
+    assert {one.hits for one in ran.told} == {HITS}
+    first = ran.placed[0]
+    if what in ("monitor", "policy"):
+        assert (first.action, first.reason) == ("failed", "see the log of scheduling")
+        assert first.asked == 0
+    elif what in ("figures", "pins"):
+        assert first.landed is None
+    else:
+        assert first.landed == 2
+
+
+def test_workers_that_cannot_be_named_are_no_error(
+    spark: SparkSession,
+    built: BatchTable,
+    at_home: list[Worker],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(Loop, "_alive", lambda _: {}["gone"])
+    at_home.clear()
+    ran = Ran(built, placement=RoundRobin(), partition=Hash(2))
+    with caplog.at_level(logging.WARNING, "scheduling"):
+        ran.run(stream(spark))
+    assert "where tasks ran is not known" in caplog.text
+    assert ran.rows == [right()]
+    assert ran.placed[0].workers == (("executor driver", 2),)
+
+
+def test_tasks_that_run_elsewhere_are_seen(
+    spark: SparkSession,
+    built: BatchTable,
+    at_home: list[Worker],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    away = Worker("away/9", Resources(8, 1024), 8, host="away", executor_id="9")
+    at_home.append(away)
+    monkeypatch.setattr(SparkMonitor, "_utilisation", lambda *_: {})  # Spark knows no executor 9
+    placement = Placement(policy=AllOn("away/9"), locality_wait_s=0.1, **AT_ONCE)
+    ran = Ran(built, placement=placement, partition=Hash(2)).run(stream(spark))
+    assert ran.rows == [right()]
+    (placed,) = ran.placed
+    assert (placed.asked, placed.landed) == (2, 0)
+    assert placed.workers == (("home/driver", 2),)
+    assert ran.cycles._placing is not None
+    found = ran.cycles._placing._loop
+    assert found.last is not None
+    assert found.last.share == 0
+    assert found._controller.failed == {("join-0", "away/9"), ("join-1", "away/9")}
+    assert found.plan is not None
+    assert set(found.plan.by_worker) == {"home/driver"}
+
+
+def test_a_dry_run_plans_logs_and_changes_nothing(
+    spark: SparkSession,
+    built: BatchTable,
+    at_home: list[Worker],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    seen: list[str | None] = []
+
+    def sink(df: DataFrame, _: int) -> None:
+        seen.append(wait(spark))
+        ran.rows.append(Counter(df.collect()))
+
+    ran = Ran(built, placement=Placement(policy=RoundRobin(), dry_run=True), partition=Hash(2))
+    ran.cycles.sink = sink
+    with caplog.at_level(logging.INFO, "scheduling"):
+        ran.run(stream(spark))
+    assert "dry run, round-robin: home/driver would have join-0, join-1" in caplog.text
+    assert ran.rows == [right()]
+    assert seen == [None]
+    (placed,) = ran.placed
+    assert (placed.action, placed.asked, placed.landed) == ("place", 0, None)
+    assert placed.workers == ()  # nobody has looked where Spark ran them
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"placement": "lba"}, "placement='lba': give a policy, as scheduling.LBACE()"),
+        ({"placement": LBACE}, "placement=<class"),
+        ({"placement": OERA()}, "placement=OERA"),
+        ({"scaler": 3}, "scaler=3: give a scaler, as scheduling.OERA()"),
+        ({"scaler": OERA}, "scaler=<class"),
+        ({"scaler": LBACE()}, "scaler=LBACE"),
+    ],
+)
+def test_what_is_no_policy_or_no_scaler_is_refused(
+    table: DataFrame, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ArgumentError, match=message.replace("(", r"\(").replace(")", r"\)")):
+        bsjoin.cycles(table, "k", sink=print, **options)
+
+
+def test_a_loop_under_connect_is_refused_in_words() -> None:
+    class Session:
+        """A session of a Connect server."""
+
+    Session.__module__ = "pyspark.sql.connect.session"
+    session: Any = Session()
+    with pytest.raises(theirs.ArgumentError, match="use a classic session, or Tiers alone"):
+        Loop(session, LBACE())
+    with pytest.raises(theirs.ArgumentError, match="Spark Connect shows neither"):
+        placing.Placing(session, LBACE(), None, None)
+
+
+# Pins and the loop by themselves
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_pinned_rows_are_the_same_in_the_same_partitions(
+    spark: SparkSession, adaptive: str
+) -> None:
+    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    try:
+        rows = stream(spark).repartition(3, "k").observe("seen", F.count("*").alias("n"))
+        laid = rows.withColumn("at", F.spark_partition_id())
+        pinned = pin(laid, [None] * 3)
+        assert pins.observed(pinned).get("seen", {}).get("n") in (None, 0)  # nothing has run
+        where = F.spark_partition_id().alias("now")
+        found = pinned.df.select("*", where).collect()
+        assert all(row["at"] == row["now"] for row in found)
+        assert Counter((row["k"], row["p"]) for row in found) == Counter(
+            map(tuple, stream(spark).collect())
+        )
+        assert pinned.df.schema == laid.schema
+        assert pins.observed(pinned) == {"seen": {"n": ROWS}}
+        with pytest.raises(theirs.ArgumentError, match="3 partitions, and executors for 2"):
+            pin(laid, [None] * 2)
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")
+
+
+def test_a_version_of_spark_without_a_member_is_an_error_in_words(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without(session: Any, rdd: Any, executors: Any) -> Any:
+        return rdd.aMemberThatIsNotThere(3)
+
+    monkeypatch.setattr(pins, "_pinned", without)
+    with pytest.raises(theirs.ActuatorError, match="aMemberThatIsNotThere"):
+        pin(spark.range(3), [None] * pins.partitions(spark.range(3)))
+
+
+def test_a_loop_serves_any_job(spark: SparkSession, at_home: list[Worker]) -> None:
+    found = Loop(
+        spark, Placement(policy=RoundRobin(), backlog=lambda: 5.0, **AT_ONCE), partitions=2
+    )
+    assert found.capabilities() == {"place", "move", "resize"}
+    assert (found.partitions, found.plan, found.snapshot, found.last) == (2, None, None, None)
+    for _ in range(2):
+        with found.cycle() as turn:
+            assert turn.count == 0
+            assert turn.partitions == 2
+            rows = turn.place(stream(spark).repartition(turn.partitions, "k"))
+            assert rows.count() == ROWS
+            assert turn.count == 2
+    assert found.last is not None
+    assert (found.last.partitions, found.last.share) == (2, 1.0)
+    assert found.last.asked == found.last.landed == dict.fromkeys(["join-0", "join-1"], HOME.id)
+    assert found.last.workers == {HOME.id: 2}
+    assert len(found.decisions) == 2
+    assert found.snapshot is not None
+    assert found.snapshot.tuples == {HOME.id: ROWS}
