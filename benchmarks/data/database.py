@@ -67,13 +67,13 @@ def keys_drawn(
     return scattered(Zipf(keys, z, seed).ranks(size), keys)
 
 
-def stream_files(folder: Path, z: float, keys: int, batch: int, batches: int) -> Path:
+def stream_files(folder: Path, z: float, keys: int, batch: int, batches: int, seed: int) -> Path:
     """Columns ``k``, drawn, and ``id`` as Parquet files, one per micro-batch."""
-    path = folder / f"keys-{z}-{keys}-{batch}-{batches}"
+    path = folder / f"keys-{z}-{keys}-{batch}-{batches}-{seed}"
     if not (path / "complete").exists():
         path.mkdir(parents=True, exist_ok=True)
         for number in range(batches):
-            drawn = keys_drawn(keys, z, batch, seed=20261121 + number)
+            drawn = keys_drawn(keys, z, batch, seed=seed + number)
             ids = np.arange(number * batch, (number + 1) * batch)
             file = path / f"{number:04}.parquet"
             # As many row groups as tasks can share.

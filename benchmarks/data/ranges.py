@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 
 import bsjoin
 
-__all__ = ["BEGIN_US", "MONTH_US", "SECOND_US", "Case", "cases", "rows_of", "stored"]
+__all__ = [
+    "BEGIN_US",
+    "MATCHING",
+    "MONTH_US",
+    "SECOND_US",
+    "SEED",
+    "Case",
+    "cases",
+    "rows_of",
+    "stored",
+]
 
 Int64s = NDArray[np.int64]
 
@@ -27,6 +37,9 @@ DAY_S = 86_400
 MONTH_US = 30 * DAY_S * SECOND_US
 BEGIN_US = 1_767_225_600 * SECOND_US  # 2026-01-01
 SEED = 20261121
+
+MATCHING = "nearly all pairs match"
+"""The end of the names of the dense cases."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +58,7 @@ class Case:
         delay_s: how much later the stream's points are.
         written: whether Spark's join is measured as one writes it, too: with the interval's
             arithmetic in the condition, which costs minutes in a large nested loop.
+        seed: of the rows of both sides.
     """
 
     name: str
@@ -57,6 +71,7 @@ class Case:
     direction: Literal["backward", "forward", "nearest"] = "backward"
     delay_s: int = 0
     written: bool = False
+    seed: int = SEED
 
     @property
     def on(self) -> list[str]:
@@ -92,7 +107,7 @@ class Case:
         return f"{self.rows:,} x {self.probes:,}"
 
 
-def cases(rows: int, probes: int, few: int) -> list[Case]:
+def cases(rows: int, probes: int, few: int, seed: int = SEED) -> list[Case]:
     """What is measured in Spark.
 
     Args:
@@ -100,12 +115,12 @@ def cases(rows: int, probes: int, few: int) -> list[Case]:
         probes: of a stream that meets it by an equality key, or as-of.
         few: rows of a stream that meets it without a key, where Spark tries all pairs; both
             sides of the dense cases have twice as many.
+        seed: of all rows.
     """
     hour, day = 3_600, DAY_S
-    keyed = {"rows": rows, "probes": probes, "keys": 1_500}
-    loose = {"rows": rows, "probes": few}
-    dense = {"rows": 2 * few, "probes": 2 * few}
-    matching = "nearly all pairs match"
+    keyed = {"rows": rows, "probes": probes, "keys": 1_500, "seed": seed}
+    loose = {"rows": rows, "probes": few, "seed": seed}
+    dense = {"rows": 2 * few, "probes": 2 * few, "seed": seed}
     return [
         Case(name="key, band", kind="band", width_s=hour, bin_s=2 * hour, written=True, **keyed),
         Case(name="key, within", kind="within", width_s=2 * hour, bin_s=4 * hour, **keyed),
@@ -116,11 +131,13 @@ def cases(rows: int, probes: int, few: int) -> list[Case]:
         Case(name="wide band", kind="band", width_s=hour, bin_s=2 * hour, **loose),
         Case(name="within", kind="within", width_s=60, bin_s=120, **loose),
         Case(name="overlaps", kind="overlaps", width_s=60, bin_s=120, **loose),
-        Case(name="as-of", kind="asof", rows=rows, probes=probes),
-        Case(name="as-of, long stream", kind="asof", rows=rows // 10, probes=10 * probes),
-        Case(name="as-of, short stream", kind="asof", rows=rows // 10, probes=few),
+        Case(name="as-of", kind="asof", rows=rows, probes=probes, seed=seed),
         Case(
-            name=f"band, {matching}",
+            name="as-of, long stream", kind="asof", rows=rows // 10, probes=10 * probes, seed=seed
+        ),
+        Case(name="as-of, short stream", kind="asof", rows=rows // 10, probes=few, seed=seed),
+        Case(
+            name=f"band, {MATCHING}",
             kind="band",
             width_s=25 * day,
             bin_s=50 * day,
@@ -128,7 +145,7 @@ def cases(rows: int, probes: int, few: int) -> list[Case]:
             **dense,
         ),
         Case(
-            name=f"within, {matching}",
+            name=f"within, {MATCHING}",
             kind="within",
             width_s=80 * day,
             bin_s=160 * day,
@@ -136,7 +153,7 @@ def cases(rows: int, probes: int, few: int) -> list[Case]:
             **dense,
         ),
         Case(
-            name=f"overlaps, {matching}",
+            name=f"overlaps, {MATCHING}",
             kind="overlaps",
             width_s=60 * day,
             bin_s=120 * day,
@@ -147,7 +164,7 @@ def cases(rows: int, probes: int, few: int) -> list[Case]:
 
 def rows_of(case: Case) -> tuple[pa.Table, pa.Table]:
     """The rows of a case: the table's and the stream's, in no order."""
-    random = np.random.default_rng(SEED)
+    random = np.random.default_rng(case.seed)
     return (
         _side(case, case.rows, 0, ("v", "a", "b"), random),
         _side(case, case.probes, case.delay_s * SECOND_US, ("id", "p", "q"), random),
@@ -182,7 +199,7 @@ def _times(case: Case, microseconds: Int64s) -> pa.Array:
 
 def stored(case: Case, folder: Path) -> tuple[Path, Path]:
     """The rows of a case as Parquet files, the table's and the stream's, for Spark to read."""
-    stem = f"{case.name.replace(',', '').replace(' ', '-')}-{case.rows}x{case.probes}"
+    stem = f"{case.name.replace(',', '').replace(' ', '-')}-{case.rows}x{case.probes}-{case.seed}"
     table, stream = (folder / "ranges" / f"{stem}-{side}.parquet" for side in ("table", "stream"))
     if not (table.exists() and stream.exists()):
         table.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,7 @@
-"""Tables and streams of the benchmarks: made of arithmetic, so the same in every run."""
+"""Tables and streams of the benchmarks: made of arithmetic, so the same in every run.
+
+A table is the same whatever the seed: the seed draws the keys of the streams.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,14 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-__all__ = ["micro_batches", "scattered", "table"]
+__all__ = ["SEED", "micro_batches", "scattered", "table"]
 
 SEED = 20260721
 
 
-def scattered(number: Column, size: int) -> Column:
-    """A key of 0 … size - 1 that looks random, made of a number."""
-    return F.pmod(F.xxhash64(number, F.lit(SEED)), F.lit(size))
+def scattered(number: Column, size: int, seed: int = SEED) -> Column:
+    """A key of 0 … size - 1 that looks random, made of a number and a seed."""
+    return F.pmod(F.xxhash64(number, F.lit(seed)), F.lit(size))
 
 
 def table(spark: SparkSession, rows: int, folder: Path) -> DataFrame:
@@ -30,7 +33,7 @@ def table(spark: SparkSession, rows: int, folder: Path) -> DataFrame:
     return spark.read.parquet(path)
 
 
-def micro_batches(spark: SparkSession, rows: int, table_rows: int) -> DataFrame:
+def micro_batches(spark: SparkSession, rows: int, table_rows: int, seed: int = SEED) -> DataFrame:
     """A stream of so many rows per micro-batch; each key is in the table."""
     stream = (
         spark.readStream.format("rate-micro-batch")
@@ -38,4 +41,5 @@ def micro_batches(spark: SparkSession, rows: int, table_rows: int) -> DataFrame:
         .option("numPartitions", spark.sparkContext.defaultParallelism)
         .load()
     )
-    return stream.select(scattered(F.col("value"), table_rows).alias("k"), "value", "timestamp")
+    key = scattered(F.col("value"), table_rows, seed)
+    return stream.select(key.alias("k"), "value", "timestamp")

@@ -119,13 +119,16 @@ class Network:
             "turn_times": self._turn_times(),
         }
 
-    def events(self, rows: int, cycle: int, kind: str = "centre") -> pa.Table:
+    def events(
+        self, rows: int, cycle: int, kind: str = "centre", seed: int | None = None
+    ) -> pa.Table:
         """What vehicles report in ten minutes; cycle 0 begins at seven in the morning.
 
         Args:
             rows: how many events.
             cycle: which ten minutes: 0, 1, 2, ...; each can be drawn by itself.
             kind: "uniform": on all turns alike; "centre": the nearer to the centre the more.
+            seed: of what vehicles report; None: that of the network.
 
         Returns:
             event, turn, weekday, slice, travel_ms (on the road before the turn), stopped_ms (at its
@@ -138,7 +141,7 @@ class Network:
         """
         if kind not in STREAMS:
             raise ValueError(f"kind={kind!r}: give one of {', '.join(STREAMS)}")
-        random = np.random.default_rng([self.seed, 1, cycle])
+        random = np.random.default_rng([self.seed if seed is None else seed, 1, cycle])
         turns = len(self.turn_road)
         if kind == "uniform":
             turn = random.integers(0, turns, rows)

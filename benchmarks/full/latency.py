@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.functions import arrow_udf
 
 import bsjoin
-from benchmarks.data.tables import micro_batches, scattered, table
+from benchmarks.data.tables import SEED, micro_batches, scattered, table
 from benchmarks.full.picture import draw
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.harness.session import add_batch_ms
@@ -42,8 +42,9 @@ def run(context: Context) -> Outcome:
         sizes,
         context.data,
         rounds=2,
-        batches=6 if quick else 20,
-        warm_up=4 if quick else 8,
+        batches=5 if quick else 20,
+        warm_up=3 if quick else 8,
+        seed=context.seed,
         say=context.say,
     )
     medians = {
@@ -65,6 +66,7 @@ def measure(
     rounds: int,
     batches: int,
     warm_up: int = 8,
+    seed: int = SEED,
     say: Callable[[str], None] = print,
 ) -> Times:
     """Median ``addBatch`` of every way to join, for every size of the table.
@@ -82,7 +84,7 @@ def measure(
     tables = {size: table(spark, size, folder) for size in sizes}
     indexed = {size: bsjoin.BatchTable.build(df, on="k") for size, df in tables.items()}
     for size in sizes:
-        _check(spark, tables[size], indexed[size], size)
+        _check(spark, tables[size], indexed[size], size, seed)
 
     def native(size: int) -> Callable[[DataFrame], DataFrame]:
         return lambda stream: stream.join(tables[size], "k")
@@ -106,7 +108,7 @@ def measure(
                 spent = add_batch_ms(
                     spark,
                     way(size),
-                    lambda size=size: micro_batches(spark, ROWS, size),  # type: ignore[misc]
+                    lambda size=size: micro_batches(spark, ROWS, size, seed),  # type: ignore[misc]
                     batches=few,
                     warm_up=warm_up if turn == 0 else warm_up // 3,
                 )
@@ -114,7 +116,7 @@ def measure(
                 times[name][size].append(spent)
                 median = statistics.median(spent)
                 say(f"  round {turn + 1}  {size:>10,} rows  {name:<28} {median:8.1f} ms")
-    times[BROADCAST] = _broadcast(spark, tables, batches, say)
+    times[BROADCAST] = _broadcast(spark, tables, batches, seed, say)
     return times
 
 
@@ -122,6 +124,7 @@ def _broadcast(
     spark: SparkSession,
     tables: dict[int, DataFrame],
     batches: int,
+    seed: int,
     say: Callable[[str], None],
 ) -> dict[int, list[list[float]]]:
     """Spark's broadcast of a persisted table; apart, for it fills the memory that others need."""
@@ -136,7 +139,7 @@ def _broadcast(
             spent = add_batch_ms(
                 spark,
                 lambda stream, kept=kept: stream.join(F.broadcast(kept), "k"),  # type: ignore[misc]
-                lambda size=size: micro_batches(spark, ROWS, size),  # type: ignore[misc]
+                lambda size=size: micro_batches(spark, ROWS, size, seed),  # type: ignore[misc]
                 batches=max(3, batches // 3),
                 warm_up=2,
             )
@@ -150,9 +153,11 @@ def _broadcast(
     return times
 
 
-def _check(spark: SparkSession, df: DataFrame, indexed: bsjoin.BatchTable, size: int) -> None:
+def _check(
+    spark: SparkSession, df: DataFrame, indexed: bsjoin.BatchTable, size: int, seed: int
+) -> None:
     """Both joins answer the same before either is timed."""
-    sample = spark.range(50_000).select(scattered(F.col("id"), size * 2).alias("k"), "id")
+    sample = spark.range(50_000).select(scattered(F.col("id"), size * 2, seed).alias("k"), "id")
     ours, theirs = indexed.join(sample, "k"), sample.join(df, "k")
     if ours.exceptAll(theirs).count() or theirs.exceptAll(ours).count():
         raise AssertionError(f"bsjoin and Spark answer differently for a table of {size} rows")

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.functions import arrow_udf
 
 import bsjoin
-from benchmarks.data.tables import scattered, table
+from benchmarks.data.tables import SEED, scattered, table
 from benchmarks.harness.outcome import Context, Outcome, Table
 from benchmarks.harness.session import timed_s
 from benchmarks.harness.turns import paired
@@ -29,7 +29,9 @@ def run(context: Context) -> Outcome:
     rows = 1_000_000 if quick else 10_000_000
     sizes = [100_000, 1_000_000] if quick else [1_000_000, 10_000_000]
     context.say(f"{rows:,} stream rows in one go")
-    times = measure(context.spark, rows, sizes, context.data, rounds=3, say=context.say)
+    times = measure(
+        context.spark, rows, sizes, context.data, rounds=3, seed=context.seed, say=context.say
+    )
     found = [
         paired(
             f"rows/s, {OURS} / {IDENTITY}, {rows:,} rows, table of {size:,}",
@@ -54,6 +56,7 @@ def measure(
     sizes: list[int],
     folder: Path,
     rounds: int,
+    seed: int = SEED,
     say: Callable[[str], None] = print,
 ) -> dict[int, dict[str, list[float]]]:
     """Seconds for every way, in turns.
@@ -78,7 +81,8 @@ def measure(
     for size in sizes:
         df = table(spark, size, folder)
         indexed = bsjoin.BatchTable.build(df, on="k")
-        stream = spark.range(rows).select(scattered(F.col("id"), size).alias("k"), "id").persist()
+        key = scattered(F.col("id"), size, seed).alias("k")
+        stream = spark.range(rows).select(key, "id").persist()
         stream.count()
         ways: dict[str, Callable[[], DataFrame]] = {
             IDENTITY: lambda stream=stream: stream.select(  # type: ignore[misc]

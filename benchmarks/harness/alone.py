@@ -74,10 +74,17 @@ def main(words: list[str]) -> int:
             os.killpg(0, signal.SIGTERM)
 
 
+class _Ended(SystemExit):
+    """The process was asked to end."""
+
+    asked = False
+
+
 def _ended(number: int, frame: FrameType | None) -> None:
     """Leave as an exception would, so that servers are stopped and temporary files removed."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise SystemExit(128 + number)
+    _Ended.asked = True
+    raise _Ended(128 + number)
 
 
 def _done(task: Task) -> int:
@@ -97,6 +104,8 @@ def _done(task: Task) -> int:
         seconds = time.monotonic() - begun
         record = made(task.benchmark, seconds=seconds, outcome=outcome, **task.where)
     except Exception:
+        if _Ended.asked:  # what Spark's gateway makes of the exception is no failure
+            raise _Ended(128 + signal.SIGTERM) from None
         error = traceback.format_exc()
         print(error, file=sys.stderr, flush=True)
         seconds = time.monotonic() - begun

@@ -49,7 +49,11 @@ def parser() -> argparse.ArgumentParser:
         "--against", type=Path, metavar="FILE", help="compare with this baseline when done"
     )
     runs.add_argument(
-        "--seed", type=int, default=Context.seed, help=f"of all that is drawn; {Context.seed}"
+        "--seed",
+        type=int,
+        default=Context.seed,
+        help="of all that is drawn: streams, range tables, clusters; the tables of TPC-H, the road "
+        f"network and plain tables are the same for every seed; {Context.seed}",
     )
     runs.add_argument(
         "--strict", action="store_true", help="exit status 1 for a missed figure, too"

@@ -94,7 +94,9 @@ class Context:
         quick: sizes for minutes, not hours.
         out: where its pictures go; it is there.
         data: where tables and streams are kept from run to run; it is there.
-        seed: of everything that is drawn.
+        seed: of everything that is drawn. Fixed, whatever it is: tables made of arithmetic, those
+            of TPC-H, and the road network; their streams are drawn. The kernels, each checked on
+            its own rows, have a seed of their own.
         say: prints one line of progress.
     """
 
@@ -109,7 +111,7 @@ class Context:
         """The Spark session of the benchmarks, started when it is first asked for."""
         from benchmarks.harness.session import spark_session
 
-        return spark_session()
+        return spark_session(quick=self.quick)
 
 
 @dataclass(frozen=True)

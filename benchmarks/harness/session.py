@@ -11,19 +11,29 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["JDBC_DRIVER", "add_batch_ms", "spark_session", "timed_s"]
+__all__ = ["JDBC_DRIVER", "QUICK_JVM", "add_batch_ms", "spark_session", "timed_s"]
 
 JDBC_DRIVER = Path("/usr/share/java/postgresql.jar")  # Debian's libpostgresql-jdbc-java
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def spark_session(memory: str = "6g") -> SparkSession:
-    """A local session as a user would have it on this machine: all cores, UI off."""
+QUICK_JVM = "-XX:TieredStopAtLevel=1"
+"""For quick sizes: compile once and fast, since a minute is over before the JVM's second compiler
+has paid for itself. Full sizes have the JVM as it is."""
+
+
+def spark_session(memory: str = "6g", *, quick: bool = False) -> SparkSession:
+    """A local session as a user would have it on this machine: all cores, UI off.
+
+    Args:
+        memory: of the JVM.
+        quick: for runs of seconds, see :data:`QUICK_JVM`.
+    """
     os.environ["PYSPARK_PYTHON"] = sys.executable
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    spark = (
+    builder = (
         SparkSession.builder.master("local[*]")
         .appName("bsjoin-benchmarks")
         .config("spark.ui.enabled", "false")
@@ -33,8 +43,10 @@ def spark_session(memory: str = "6g") -> SparkSession:
         .config("spark.driver.memory", memory)
         .config("spark.driver.extraClassPath", str(JDBC_DRIVER))
         .config("spark.sql.streaming.numRecentProgressUpdates", "1000")
-        .getOrCreate()
     )
+    if quick:
+        builder = builder.config("spark.driver.extraJavaOptions", QUICK_JVM)
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     return spark
 

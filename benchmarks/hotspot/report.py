@@ -29,8 +29,8 @@ def run(context: Context) -> Outcome:
             f"cached {one['cached']:>9,}, distinct {one['distinct']:>9,}   "
             f"busiest host / mean {one['busiest']:.2f}"
         )
+    cycles, rows = (6, 50_000) if quick else (12, rows)
     say(f"A Spark stream, micro-batches of {rows:,} rows, full cache, on this host alone")
-    cycles = 6 if quick else 12
     spark = context.spark
     routed = live.measure(spark, context.data, keys, rows, cycles, _HOSTS, seed=seed + 6)
     for way, one in routed.items():

@@ -25,7 +25,7 @@ EXPONENTS = (0.98, 1.04, 1.10, 1.16)
 RECORD, BATCH, JDBC = "one query per record", "one query per micro-batch", "Spark's JDBC read"
 LARGE, SMALL, WARM = "bsjoin, all fits", "bsjoin, a tenth fits", "bsjoin, all fits, warm"
 FEW = "bsjoin, small micro-batches"
-RECORDS = 20_000  # one query per record is measured on so many
+RECORDS = 20_000
 
 
 def measure(
@@ -38,6 +38,8 @@ def measure(
     rounds: int,
     exponents: Iterable[float] = EXPONENTS,
     few_batches: int = 40,
+    records: int = RECORDS,
+    seed: int = 20260721,
     say: Callable[[str], None] = print,
 ) -> dict[float, Any]:
     """Rows per second of every way, for every exponent and uniform keys, the ways in turns.
@@ -52,6 +54,8 @@ def measure(
         rounds: how often each way runs at z = 1.04; once at the others.
         exponents: of the Zipf streams beside that of 1.04.
         few_batches: how many of the small micro-batches.
+        records: rows on which one query per record is measured.
+        seed: of the streams.
         say: prints one line.
     """
     found: dict[float, Any] = {}
@@ -64,8 +68,8 @@ def measure(
             return lambda stream: bsjoin.join(stream, source, "k", cache=cache)
 
         for z in (1.04, *(z for z in exponents if z != 1.04), UNIFORM):
-            files = stream_files(folder, z, keys, batch, batches)
-            few = stream_files(folder, z, keys, small, few_batches)
+            files = stream_files(folder, z, keys, batch, batches, seed)
+            few = stream_files(folder, z, keys, small, few_batches, seed)
             _check(spark, files, url, keys)
             ways: dict[str, Callable[[], dict[str, Any]]] = {
                 LARGE: lambda files=files: _run(spark, files, cached(keys)),  # type: ignore[misc]
@@ -73,7 +77,7 @@ def measure(
                 BATCH: lambda files=files: _run(spark, files, lambda s: per_batch(s, url)),  # type: ignore[misc]
             }
             if z == 1.04:
-                ways[RECORD] = lambda files=files: _per_record(spark, files, url)  # type: ignore[misc]
+                ways[RECORD] = lambda files=files: _per_record(spark, files, url, records)  # type: ignore[misc]
                 ways[FEW] = lambda few=few: _run(spark, few, cached(keys))  # type: ignore[misc]
                 if JDBC_DRIVER.exists():
                     ways[JDBC] = lambda files=files: _run(spark, files, _natively(spark, url))  # type: ignore[misc]
@@ -138,15 +142,15 @@ def _run(spark: SparkSession, files: Path, way: Callable[[DataFrame], DataFrame]
     return found
 
 
-def _per_record(spark: SparkSession, files: Path, url: str) -> dict[str, Any]:
+def _per_record(spark: SparkSession, files: Path, url: str, records: int) -> dict[str, Any]:
     """One query per record, without the costs of a stream."""
-    part = spark.read.parquet(str(files / "0000.parquet")).limit(RECORDS).repartition(2).persist()
+    part = spark.read.parquet(str(files / "0000.parquet")).limit(records).repartition(2).persist()
     part.count()
     started = time.perf_counter()
     per_record(part, url).write.format("noop").mode("overwrite").save()
     seconds = time.perf_counter() - started
     part.unpersist()
-    return {"rate": RECORDS / seconds}
+    return {"rate": records / seconds}
 
 
 def _natively(spark: SparkSession, url: str) -> Callable[[DataFrame], DataFrame]:

@@ -17,6 +17,7 @@ from benchmarks.incremental.rates import (
     JDBC,
     LARGE,
     RECORD,
+    RECORDS,
     SMALL,
     WARM,
     hit_rates,
@@ -48,11 +49,13 @@ def run(context: Context) -> Outcome:
         context.data,
         keys,
         batch=keys,
-        batches=6 if quick else 10,
+        batches=4 if quick else 10,
         small=10_000,
         rounds=2 if quick else 3,
         exponents=() if quick else EXPONENTS,
-        few_batches=20 if quick else 40,
+        few_batches=10 if quick else 40,
+        records=4_000 if quick else RECORDS,
+        seed=context.seed,
         say=context.say,
     )
     rates = hit_rates(keys, keys if quick else 4 * keys, _SHARES, context.seed)

@@ -168,7 +168,7 @@ def figures(times: dict[str, dict[str, float]], worst: dict[str, float]) -> list
             unit="ms",
         )
         for name, by_size in times.items()
-        if named in by_size and name != "local-search"
+        if named in by_size
     ]
     if "local-search" in worst:
         found.append(

@@ -14,7 +14,7 @@ from pyspark.sql.functions import arrow_udf
 
 import bsjoin
 from benchmarks.data.ranges import Case, stored
-from benchmarks.data.tables import scattered, table
+from benchmarks.data.tables import SEED, scattered, table
 from benchmarks.ranges.rivals import spark_join
 from benchmarks.ranges.streams import probes
 
@@ -60,7 +60,9 @@ class Kind:
     check: Join | None = None
 
 
-def kinds(spark: SparkSession, rows: int, size: int, folder: Path, batches: int) -> dict[str, Kind]:
+def kinds(
+    spark: SparkSession, rows: int, size: int, folder: Path, batches: int, seed: int = SEED
+) -> dict[str, Kind]:
     """All pipelines.
 
     Args:
@@ -70,12 +72,14 @@ def kinds(spark: SparkSession, rows: int, size: int, folder: Path, batches: int)
         folder: for the tables.
         batches: the most micro-batches that a run has; the table that is asked cold has a key
             for each of their rows.
+        seed: of the streams, and of the table of the range join.
     """
     df = table(spark, size, folder)
     full = bsjoin.BatchTable.build(df, on="k", unique=True)
     case = Case(
-        name="profile", kind="band", rows=size, probes=1, keys=max(size // 1_000, 1), width_s=3_600
-    )
+        name="profile", kind="band", rows=size, probes=1, keys=max(size // 1_000, 1), width_s=3_600,
+        seed=seed,
+    )  # fmt: skip
     ranged = spark.read.parquet(str(stored(case, folder)[0]))
     indexed = bsjoin.BatchTable.build(ranged, on=case.on, when=case.when)
     many = max(size, rows * batches)
@@ -83,19 +87,21 @@ def kinds(spark: SparkSession, rows: int, size: int, folder: Path, batches: int)
     asked = table(spark, many, folder)
 
     def keyed(numbers: DataFrame) -> DataFrame:
-        return numbers.select(scattered(F.col("value"), size).alias("k"), "value", "timestamp")
+        return numbers.select(
+            scattered(F.col("value"), size, seed).alias("k"), "value", "timestamp"
+        )
 
     def again(numbers: DataFrame) -> DataFrame:
         """The same keys in each micro-batch."""
         value = F.pmod(F.col("value"), F.lit(rows))
-        return numbers.select(scattered(value, many).alias("k"), "value", "timestamp")
+        return numbers.select(scattered(value, many, seed).alias("k"), "value", "timestamp")
 
     def fresh(numbers: DataFrame) -> DataFrame:
         """Other keys in each micro-batch."""
         return numbers.select(F.pmod(F.col("value"), F.lit(many)).alias("k"), "value", "timestamp")
 
     def ranges(numbers: DataFrame) -> DataFrame:
-        return probes(numbers, "value", case.keys)
+        return probes(numbers, "value", case)
 
     @arrow_udf("long")
     def key(keys: pa.Array) -> pa.Array:

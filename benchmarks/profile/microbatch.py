@@ -64,7 +64,7 @@ def run(context: Context) -> Outcome:
         context: what a benchmark is given.
     """
     rows, size = (10_000, 100_000) if context.quick else (100_000, 1_000_000)
-    rounds, batches = (1, 8) if context.quick else (3, 20)
+    rounds, batches = (1, 6) if context.quick else (3, 20)
     return profile(context, rows, size, JOINS, rounds, batches)
 
 
@@ -97,7 +97,8 @@ def profile(
     notes = Path(tempfile.mkdtemp(prefix="bsjoin-profile-"))
     try:
         spark = _session(context, notes, flame=flame)
-        every = kinds(spark, rows, size, context.data, batches=_WARM_UP + batches + _SPARE)
+        most = _WARM_UP + batches + _SPARE
+        every = kinds(spark, rows, size, context.data, batches=most, seed=context.seed)
         likes = {_LIKE[name] for name in chosen}
         likes |= set() if context.quick else {KEY}
         names = [NONE, *(name for name in (KEY, ANSWER, ROWS) if name in likes), *chosen]
@@ -236,16 +237,21 @@ def _figures(
 ) -> list[Figure]:
     found = []
     for name in joins:
+        batches = measured[name]["batches"]
         whole = sum(middle[name].values())
-        ours = sum(middle[name][part] for part in OURS)
-        found.append(Figure(f"our code / micro-batch, {name}", ours / whole, at_most=True))
-        shares = [abs(one[UNEXPLAINED]) / sum(one.values()) for one in measured[name]["batches"]]
-        left = statistics.median(shares)
-        found.append(Figure(f"unexplained / micro-batch, {name}", left, TOLERANCE, True))
+        ours = sum(middle[name][part] for part in OURS) / whole
+        shares = [sum(one[part] for part in OURS) / sum(one.values()) for one in batches]
+        spread = (min(shares), max(shares))
+        found.append(Figure(f"our code / micro-batch, {name}", ours, None, True, spread))
+        shares = [abs(one[UNEXPLAINED]) / sum(one.values()) for one in batches]
+        left, spread = statistics.median(shares), (min(shares), max(shares))
+        found.append(Figure(f"unexplained / micro-batch, {name}", left, TOLERANCE, True, spread))
     for name, like in _LIKE.items():
         if name in joins:
-            over = _median(measured[name]["add_batch_ms"]) / _median(measured[like]["add_batch_ms"])
-            found.append(Figure(f"addBatch, {name} / {like}", over, at_most=True))
+            times = [measured[which]["add_batch_ms"] for which in (name, like)]
+            pairs = [a / b for a, b in zip(*times, strict=False)]
+            over, spread = _median(times[0]) / _median(times[1]), (min(pairs), max(pairs))
+            found.append(Figure(f"addBatch, {name} / {like}", over, None, True, spread))
     return found
 
 
@@ -363,5 +369,7 @@ def _write_stacks(notes: Path, measured: dict[str, dict[str, Any]], out: Path) -
     """The workers' stacks, one file a kind: a line is a stack and how often it was seen."""
     for name, one in measured.items():
         lines = [f"{stack} {count}" for stack, count in sorted(one.get("stacks", {}).items())]
+        if not lines:  # no Python worker has been at work
+            continue
         stem = name.replace(",", "").replace(" ", "-")
         (out / f"profile-{stem}.folded").write_text("\n".join(lines) + "\n")

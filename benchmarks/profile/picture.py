@@ -56,7 +56,7 @@ def draw(middle: Mapping[str, Mapping[str, float]], path: Path, rows: int, size:
                 )  # fmt: skip
             left += value
         ours = sum(middle[name][part] for part in OURS)
-        note = f"{left:.0f} ms" + (f", ours {ours / left:.0%}" if ours else "")
+        note = f"{left:.0f} ms" + (f", ours {ours / left:.1%}" if ours else "")
         axes.annotate(note, (left, place), (5, 0), textcoords="offset points", va="center")
     used = [p for p in PARTS if any(one[p] > 0.002 * widest for one in middle.values())]
     for part in used:
@@ -68,7 +68,7 @@ def draw(middle: Mapping[str, Mapping[str, float]], path: Path, rows: int, size:
     shares = [share for share in shares if share] or [0.0]
     axes.set_title(
         f"A micro-batch of {rows:,} rows, a table of {size:,}: our own code is "
-        f"{min(shares):.0%} to {max(shares):.0%} of it.\nGrey: Spark's driver. "
+        f"{min(shares):.1%} to {max(shares):.1%} of it.\nGrey: Spark's driver. "
         "Blue: the JVM in tasks. Green: Spark's Python worker. Red, brown and orange: our code",
         loc="left",
         fontsize=10,

@@ -32,7 +32,7 @@ def run(context: Context) -> Outcome:
     quick = context.quick
     context.say(f"{BATCHES} micro-batches, build counted")
     sizes = [1_000] if quick else [5_000, 100_000]
-    case = listed(quick)[0]
+    case = listed(quick, context.seed)[0]
     rounds = 1 if quick else 2
     found = measure(context.spark, case, sizes, context.data, rounds, say=context.say)
     rows = tuple(
@@ -52,13 +52,13 @@ def run(context: Context) -> Outcome:
     return Outcome(figures(found, quick=quick), [table], measured=found)
 
 
-def probes(numbers: DataFrame, number: str, keys: int) -> DataFrame:
-    """Rows of a stream with an equality key, made of numbers: id, k, p."""
-    value = F.col(number)
-    later = F.pmod(F.xxhash64(value, F.lit(1)), F.lit(MONTH_US))
+def probes(numbers: DataFrame, number: str, case: Case) -> DataFrame:
+    """Rows of a stream with a case's equality key, made of numbers and its seed: id, k, p."""
+    value, seed = F.col(number), F.lit(case.seed)
+    later = F.pmod(F.xxhash64(value, seed, F.lit(1)), F.lit(MONTH_US))
     return numbers.select(
         value.alias("id"),
-        F.pmod(F.xxhash64(value), F.lit(keys)).alias("k"),
+        F.pmod(F.xxhash64(value, seed), F.lit(case.keys)).alias("k"),
         F.timestamp_micros(later + F.lit(BEGIN_US)).alias("p"),
     )
 
@@ -87,7 +87,7 @@ def measure(
         Spark's own join would take minutes it has run two micro-batches, counted ten times.
     """
     table = kept(spark, stored(case, folder)[0], 4)
-    sample = probes(spark.range(5_000), "id", case.keys)
+    sample = probes(spark.range(5_000), "id", case)
     found: dict[int, Any] = {}
 
     def prepared(name: str) -> tuple[Join, Callable[[], object]]:
@@ -125,7 +125,7 @@ def measure(
                 many = _SLOW_BATCHES if slow else BATCHES
                 spent = add_batch_ms(
                     spark,
-                    lambda numbers, join=join: join(probes(numbers, "value", case.keys)),  # type: ignore[misc]
+                    lambda numbers, join=join: join(probes(numbers, "value", case)),  # type: ignore[misc]
                     lambda rows=rows: _numbers(spark, rows),  # type: ignore[misc]
                     batches=many,
                     warm_up=0,

@@ -43,6 +43,8 @@ _TELLING = 3
 # Nothing may be fetched, whatever a record says: the browser itself holds the page to it.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
+_SMALL = " (small sizes; the JVM compiles once and fast, as full sizes do not)"
+
 
 def write(records: list[Record], file: Path) -> Path:
     """Write the report.
@@ -121,7 +123,7 @@ def _head(records: Sequence[Record]) -> Markup:
     days = [date(times[0]), date(times[-1])] if times else ["no date"]
     facts = [
         ("Measured", " to ".join(dict.fromkeys(days))),
-        ("Sizes", kind(records) + (" (small sizes)" if "quick" in kind(records) else "")),
+        ("Sizes", kind(records) + (_SMALL if "quick" in kind(records) else "")),
         *(("Machine", text) for text in dict.fromkeys(map(machine, records))),
         ("Versions", ", ".join(f"{p} {'/'.join(v)}" for p, v in versions(records).items())),
         ("Commit", ", ".join(dict.fromkeys(filter(None, map(code, records))))),

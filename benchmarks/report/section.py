@@ -216,8 +216,9 @@ def _is_numeric(values: Sequence[object]) -> bool:
 def _picture(record: Record, path: str, place: int, of: int) -> Markup:
     """A picture inside the page, or a word on what became of it."""
     file = Path(record.get("folder", ".")) / path
-    named = re.sub(r"[-_]+", " ", file.stem).strip()
-    caption = f"{record['title']}: {named}" + (f" ({place + 1} of {of})" if of > 1 else "")
+    named = _words(file.stem)
+    caption = record["title"] if named == _words(record["name"]) else f"{record['title']}: {named}"
+    caption += f" ({place + 1} of {of})" if of > 1 else ""
     kind = _KINDS.get(file.suffix.lower())
     if kind is None:
         return tag("p", f"The picture {file.name} is neither PNG, SVG nor JPEG.", class_="error")
@@ -228,6 +229,10 @@ def _picture(record: Record, path: str, place: int, of: int) -> Markup:
         return tag("p", missing, tag("code", command_of(record)), " again.", class_="error")
     picture = tag("img", src=Markup(f"data:{kind};base64,{content}"), alt=caption)
     return tag("figure", picture, tag("figcaption", caption))
+
+
+def _words(name: str) -> str:
+    return re.sub(r"[-_]+", " ", name).strip()
 
 
 def _error(record: Record) -> Markup:

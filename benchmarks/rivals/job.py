@@ -46,7 +46,7 @@ class Job:
         stream: the columns of the stream, with their Spark types.
         steps: the joins, in order; a key may be a column that a join before has brought.
         tables: makes the tables of a size as Parquet files in a folder; returns that folder.
-        events: rows of the stream: from the size, how many, which cycle, and which kind.
+        events: rows of the stream: from the size, how many, which cycle, which kind, and a seed.
         size: what "size" is, for print.
     """
 
@@ -54,7 +54,7 @@ class Job:
     stream: dict[str, str]
     steps: tuple[Step, ...]
     tables: Callable[[Path, float], Path]
-    events: Callable[[float, int, int, str], pa.Table]
+    events: Callable[[float, int, int, str, int], pa.Table]
     size: str
 
     @property
@@ -101,7 +101,13 @@ def store(table: pa.Table, path: Path, parts: int = 4) -> None:
 
 
 def stream_files(
-    job: Job, folder: Path, size: float, kind: str, batches: Sequence[int], files: int = 2
+    job: Job,
+    folder: Path,
+    size: float,
+    kind: str,
+    batches: Sequence[int],
+    seed: int,
+    files: int = 2,
 ) -> Path:
     """The stream as files, so many a micro-batch that every core has one; in order of their time.
 
@@ -111,13 +117,15 @@ def stream_files(
         size: of the tables.
         kind: of the stream.
         batches: rows of each micro-batch.
+        seed: of what is drawn.
         files: of a micro-batch.
     """
-    path = folder / f"{job.name}-{kind}-{size:g}-{'-'.join(map(str, _runs(batches)))}-{files}"
+    name = [job.name, kind, f"{size:g}", *_runs(batches), str(files), str(seed)]
+    path = folder / "-".join(name)
     if not (path / "_complete").exists():
         path.mkdir(parents=True, exist_ok=True)
         for number, rows in enumerate(batches):
-            events = job.events(size, rows, number, kind)
+            events = job.events(size, rows, number, kind, seed)
             share = -(-rows // files)
             for part in range(files):
                 file = path / f"{number:04}-{part}.parquet"

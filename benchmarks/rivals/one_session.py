@@ -5,7 +5,8 @@
 The first file has ``job`` (a module with a ``JOB``), ``master``, ``data`` (a folder), ``kind``,
 ``batches`` (the fields of ``Batches``), ``sizes`` (of tables; the first is the base, where all
 ways are measured, bsjoin and Spark alone at the others), ``url`` (of the database, with the tables
-of the base), ``rounds``, ``records`` and ``sample``.
+of the base), ``rounds``, ``records``, ``sample``,
+``seed`` and ``quick``.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from benchmarks.harness.session import ROOT
+from benchmarks.harness.session import QUICK_JVM, ROOT
 from benchmarks.rivals import spark as ways_of
 from benchmarks.rivals.compare import AQE_ON, FULL, RECORD
 from benchmarks.rivals.database import per_record, server_seconds
 from benchmarks.rivals.job import Job, stream_files
-from benchmarks.rivals.runs import Batches, check, records, run
+from benchmarks.rivals.runs import RECORD_TURNS, Batches, check, records, run
 
 __all__ = ["main", "measure"]
 
@@ -34,7 +35,7 @@ __all__ = ["main", "measure"]
 def main(asked: str, answered: str) -> None:
     """Measure what a file asks for; write what was found into another."""
     spec = json.loads(Path(asked).read_text("utf-8"))
-    spark = _session(spec["master"])
+    spark = _session(spec["master"], quick=spec.get("quick", False))
     try:
         found = measure(spark, spec)
     finally:
@@ -57,21 +58,22 @@ def measure(spark: SparkSession, spec: dict[str, Any]) -> dict[str, Any]:
         only_small = Batches(batches.small, batches.smalls, batches.large, 0, batches.warm)
         which = batches if base else only_small
         folder = job.tables(data, size)
-        files = stream_files(job, data, size, spec["kind"], which.sizes)
+        files = stream_files(job, data, size, spec["kind"], which.sizes, spec["seed"])
         tables = ways_of.read(spark, job, folder)
         indexed = ways_of.indexed(job, tables)
         ways = {FULL: ways_of.full(job, indexed), AQE_ON: ways_of.native(job, tables)}
         if base and spec.get("url"):
             ways[RECORD] = per_record(job, spec["url"])
-        events = job.events(size, spec["sample"], 0, spec["kind"]).cast(job.arrow)
+        events = job.events(size, spec["sample"], 0, spec["kind"], spec["seed"]).cast(job.arrow)
         sample = spark.createDataFrame(events).localCheckpoint()
         answers = {n: partial(w, sample) for n, w in ways.items()}
         results = check(answers, job.columns)
         if base:
             found["fan_out"] = results / spec["sample"]
         if base:  # Spark compiles; not counted
+            few = stream_files(job, data, size, spec["kind"], which.few.sizes, spec["seed"])
             for name in (FULL, AQE_ON):
-                run(spark, job, files, ways[name], which)
+                run(spark, job, few, ways[name], which.few)
         at: dict[str, list[dict[str, Any]]] = {name: [] for name in ways}
         for _ in range(spec.get("rounds", 1)):
             for name, way in ways.items():
@@ -79,7 +81,7 @@ def measure(spark: SparkSession, spec: dict[str, Any]) -> dict[str, Any]:
                     before = server_seconds(spec["url"])
                     one = records(spark, job, files, way, spec["records"])
                     spent = server_seconds(spec["url"]) - before
-                    one["demand_s"] = spent / (spec["records"] + 1)
+                    one["demand_s"] = spent / (RECORD_TURNS * spec["records"] + 1)
                 else:
                     one = run(spark, job, files, way, which)
                 at[name].append(one)
@@ -94,12 +96,12 @@ def _line(master: str, size: float, name: str, one: dict[str, Any]) -> str:
     return f"  {master:<22} {size:<6g} {name:<22} {latency} {rate}"
 
 
-def _session(master: str) -> SparkSession:
+def _session(master: str, *, quick: bool) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     paths = filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])
     once = dict.fromkeys(os.pathsep.join(paths).split(os.pathsep))
     os.environ["PYTHONPATH"] = os.pathsep.join(once)
-    spark = (
+    builder = (
         SparkSession.builder.master(master)
         .appName("bsjoin-benchmarks")
         .config("spark.ui.enabled", "false")
@@ -109,8 +111,10 @@ def _session(master: str) -> SparkSession:
         .config("spark.driver.memory", "3g")
         .config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
         .config("spark.sql.streaming.numRecentProgressUpdates", "1000")
-        .getOrCreate()
     )
+    if quick:
+        builder = builder.config("spark.driver.extraJavaOptions", QUICK_JVM)
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     return spark
 

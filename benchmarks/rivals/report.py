@@ -55,26 +55,31 @@ def figures(measured: Mapping[str, Any], paper: str) -> list[Figure]:
         ours = INCREMENTAL if name in (BATCH, RECORD) else FULL
         if name != RECORD:
             what = f"addBatch of {small:,} rows, {name} / {ours}"
-            found.append(_ratio(what, runs, ways[ours], latency_ms))
+            found.append(_ratio(what, runs, ways[ours], latency_ms, "ms"))
         what = f"rows/s, {ours} / {name}"
         bound = 1.0 if name == RECORD else None
         says = paper if name == RECORD else ""
-        found.append(_ratio(what, ways[ours], runs, rate, bound, says))
+        found.append(_ratio(what, ways[ours], runs, rate, "rates", bound, says))
     for on, off in ((FULL_HOT, FULL), (INCREMENTAL_HOT, INCREMENTAL)):
-        found.append(_ratio(f"rows/s, {on} / without", ways[on], ways[off], rate))
+        if on not in ways:
+            continue
+        what = f"rows/s, {on} / without"
+        found.append(_ratio(what, ways[on], ways[off], rate, "rates"))
         for kind in others:
             other = measured["ways"][kind]
-            found.append(_ratio(f"rows/s, {on} / without, {kind}", other[on], other[off], rate))
+            what = f"rows/s, {on} / without, {kind}"
+            found.append(_ratio(what, other[on], other[off], rate, "rates"))
     for kind in others:
         other = measured["ways"][kind]
         what = f"addBatch of {small:,} rows, {AQE_ON} / {FULL}, {kind}"
-        found.append(_ratio(what, other[AQE_ON], other[FULL], latency_ms))
+        found.append(_ratio(what, other[AQE_ON], other[FULL], latency_ms, "ms"))
     for name, by_rows in measured["engines"].items():
         for rows, seconds in by_rows.items():
             ours_s = _seconds(ways[FULL], int(rows), small)
             theirs = statistics.median(seconds)
             what = f"seconds of {int(rows):,} rows, {name} alone / {FULL}"
-            found.append(Figure(what, theirs / ours_s))
+            spread = (min(seconds) / ours_s, max(seconds) / ours_s)
+            found.append(Figure(what, theirs / ours_s, None, False, spread))
     return found
 
 
@@ -154,11 +159,25 @@ def slower(measured: Mapping[str, Any]) -> Table:
 
 
 def _ratio(
-    name: str, above: Runs, below: Runs, of: Any, bound: float | None = None, paper: str = ""
+    name: str,
+    above: Runs,
+    below: Runs,
+    of: Any,
+    each: str,
+    bound: float | None = None,
+    paper: str = "",
 ) -> Figure:
-    """Of all rounds, with the least and the most of a round."""
+    """Of all rounds, with the least and the most of a round.
+
+    Of a single round the spread is that of its micro-batches: the least of one side over the most
+    of the other, and the reverse.
+    """
     rounds = [of([a]) / of([b]) for a, b in zip(above, below, strict=False)]
     spread = (min(rounds), max(rounds)) if len(rounds) > 1 else None
+    if spread is None:
+        a, b = above[0].get(each, ()), below[0].get(each, ())
+        if len(a) > 1 or len(b) > 1:
+            spread = (min(a) / max(b), max(a) / min(b))
     return Figure(name, of(above) / of(below), bound, False, spread, paper)
 
 

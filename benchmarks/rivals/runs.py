@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import tempfile
 import time
 import uuid
@@ -21,6 +22,8 @@ __all__ = ["Batches", "as_frame", "check", "fingerprint", "records", "run", "str
 
 AQE = "spark.sql.adaptive.enabled"
 _FILES = 2
+RECORD_TURNS = 3
+"""How often one query per record is timed."""
 
 Way = Callable[[DataFrame], DataFrame]
 
@@ -49,6 +52,11 @@ class Batches:
         some = [self.small] * (self.warm + self.smalls)
         return some + ([self.large] * (1 + self.larges) if self.larges else [])
 
+    @property
+    def few(self) -> Batches:
+        """Two small ones, in which Spark compiles what a way needs."""
+        return Batches(self.small, 1, self.large, 0, 1)
+
 
 def run(
     spark: SparkSession,
@@ -71,7 +79,8 @@ def run(
 
     Returns:
         ``ms`` (Spark's ``addBatch`` of the small micro-batches), ``rate`` (stream rows a second of
-        the large ones; none without), and of an incremental cache ``hit_rate`` and ``asked``.
+        the large ones; none without) with ``rates`` of each, and of an incremental cache
+        ``hit_rate`` and ``asked``.
     """
     spark.conf.set(AQE, adaptive)
     stream = spark.readStream.schema(ddl(job.stream)).option("maxFilesPerTrigger", _FILES)
@@ -97,6 +106,7 @@ def run(
     if batches.larges:
         counted = ms[first_large + 1 :]
         found["rate"] = batches.large * len(counted) / sum(counted) * 1e3
+        found["rates"] = [batches.large / one * 1e3 for one in counted]
     caches = [c.cache for c in bsjoin.progress(query) if c.cache is not None and c.rows_in]
     if caches:
         hits = sum(c.hits + c.negative_hits for c in caches)
@@ -124,18 +134,26 @@ def records(spark: SparkSession, job: Job, files: Path, way: Way, rows: int) -> 
     """Carry out a way that takes record by record, on a few, without the costs of a stream.
 
     Returns:
-        ``rate`` in records a second, and ``record_ms``: what one record takes where one core works.
+        ``rate`` in records a second, the median of ``rates``, of three turns; and ``record_ms``:
+        what one record takes where one core works.
     """
     cores = spark.sparkContext.defaultParallelism
     part = spark.read.schema(ddl(job.stream)).parquet(str(files / "0000-0.parquet"))
     kept = part.limit(rows).repartition(cores).persist()
     kept.count()
     way(kept.limit(1)).write.format("noop").mode("overwrite").save()  # it connects
-    started = time.perf_counter()
-    way(kept).write.format("noop").mode("overwrite").save()
-    seconds = time.perf_counter() - started
+    spent = []
+    for _ in range(RECORD_TURNS):
+        started = time.perf_counter()
+        way(kept).write.format("noop").mode("overwrite").save()
+        spent.append(time.perf_counter() - started)
     kept.unpersist()
-    return {"rate": rows / seconds, "record_ms": seconds / rows * cores * 1e3}
+    seconds = statistics.median(spent)
+    return {
+        "rate": rows / seconds,
+        "rates": [rows / one for one in spent],
+        "record_ms": seconds / rows * cores * 1e3,
+    }
 
 
 def fingerprint(answer: DataFrame, columns: list[str]) -> tuple[int, int]:

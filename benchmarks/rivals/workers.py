@@ -45,7 +45,7 @@ def measure(
         job: what is done.
         module: that has it as ``JOB``.
         kind: of the stream.
-        sizes: of the tables: the base, then larger ones, which two workers measure.
+        sizes: of the tables: the base, then larger ones, if any, which two workers measure.
         batches: of the stream.
         rounds: how often each way has its turn.
         records: for one query per record.
@@ -63,6 +63,8 @@ def measure(
         "sample": 1_000,
         "rounds": rounds,
         "records": records,
+        "seed": context.seed,
+        "quick": context.quick,
     }
     folder = job.tables(context.data, sizes[0])
     with loaded(job, folder) as url:
@@ -197,6 +199,8 @@ def _figures(
         )
     for name, by_size in volumes.items():
         sizes = sorted(by_size)
+        if len(sizes) == 1:
+            continue
         found.append(
             Figure(
                 f"ms per micro-batch, {job.size} {sizes[-1]:g} / {sizes[0]:g}, {name}",

@@ -128,9 +128,9 @@ def _cents(amounts: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.cast(whole, pa.int64())
 
 
-def _events(scale: float, rows: int, cycle: int, kind: str) -> pa.Table:
+def _events(scale: float, rows: int, cycle: int, kind: str, seed: int) -> pa.Table:
     """Customers who are here: ids that are drawn, and a number of the event."""
-    ids = tpch.customer_ids(kind, customers(scale), rows, cycle, seed=20260721)
+    ids = tpch.customer_ids(kind, customers(scale), rows, cycle, seed=seed)
     return pa.table({"customer": ids, "event": np.arange(rows) + cycle * 100_000_000})
 
 

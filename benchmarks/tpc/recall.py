@@ -12,8 +12,8 @@ from benchmarks.tpc.job import JOB
 __all__ = ["FULL", "QUICK", "run"]
 
 QUICK = Plan(
-    size=0.05,
-    batches=Batches(small=10_000, smalls=3, large=30_000, larges=1, warm=3),
+    size=0.02,
+    batches=Batches(small=10_000, smalls=3, large=30_000, larges=1, warm=1),
     kinds=("zipf",),
     rounds=1,
     sample=1_000,

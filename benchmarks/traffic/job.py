@@ -46,8 +46,8 @@ def traffic_tables(folder: Path, side: float) -> Path:
     return made
 
 
-def _events(side: float, rows: int, cycle: int, kind: str) -> pa.Table:
-    return network(int(side)).events(rows, cycle, kind)
+def _events(side: float, rows: int, cycle: int, kind: str, seed: int) -> pa.Table:
+    return network(int(side)).events(rows, cycle, kind, seed)
 
 
 JOB = Job(

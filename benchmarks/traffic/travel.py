@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from benchmarks.harness.outcome import Context, Outcome
-from benchmarks.rivals.compare import Plan, compare
+from benchmarks.rivals.compare import (
+    AQE_OFF,
+    BROADCAST,
+    FULL_HOT,
+    INCREMENTAL_HOT,
+    MERGE,
+    Plan,
+    compare,
+)
 from benchmarks.rivals.picture import draw_ways
 from benchmarks.rivals.report import figures, tables
 from benchmarks.rivals.runs import Batches
@@ -12,12 +20,13 @@ from benchmarks.traffic.job import JOB
 __all__ = ["FULL", "QUICK", "run"]
 
 QUICK = Plan(
-    size=6,
-    batches=Batches(small=10_000, smalls=3, large=100_000, larges=1, warm=3),
+    size=4,
+    batches=Batches(small=10_000, smalls=3, large=50_000, larges=1, warm=1),
     kinds=("centre",),
     rounds=1,
-    sample=1_000,
+    sample=500,
     records=200,
+    skipped=(AQE_OFF, MERGE, BROADCAST, FULL_HOT, INCREMENTAL_HOT),
 )
 FULL = Plan(
     size=20,

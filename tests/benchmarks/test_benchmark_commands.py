@@ -53,6 +53,8 @@ def run(context):
     try:
         (context.data / "child").write_text(str(child.pid))
         time.sleep(60)
+    except BaseException as error:  # as py4j does with whatever ends a call into the JVM
+        raise RuntimeError("the JVM is gone") from error
     finally:
         (context.data / "tidy").touch()
 """

@@ -41,7 +41,7 @@ def _tables(folder: Path, size: float) -> Path:
     return folder
 
 
-def _events(size: float, rows: int, cycle: int, kind: str) -> pa.Table:
+def _events(size: float, rows: int, cycle: int, kind: str, seed: int) -> pa.Table:
     return pa.table(
         {"person": [n % 4 for n in range(rows)], "event": [cycle * 1000 + n for n in range(rows)]}
     )
@@ -81,7 +81,7 @@ def test_bsjoin_spark_duckdb_and_polars_give_the_same_rows(
 ) -> None:
     folder = _tables(tmp_path, 1)
     tables = on_spark.read(spark, SMALL, folder)
-    events = _events(1, 40, 0, "")
+    events = _events(1, 40, 0, "", 1)
     stream = spark.createDataFrame(events)
     ours = on_spark.full(SMALL, on_spark.indexed(SMALL, tables))(stream).localCheckpoint()
     answers: dict[str, Any] = {
@@ -118,7 +118,7 @@ def test_queries_per_record_and_per_micro_batch_give_the_rows_of_duckdb(
         tmp_path / "known_places",
     )
     load(postgresql.url, job, tmp_path)
-    events = _events(1, 23, 0, "")
+    events = _events(1, 23, 0, "", 1)
     before = server_seconds(postgresql.url)
     with engines(job, tmp_path) as others:
         right = Counter(map(str, others["DuckDB"](events).to_pylist()))
@@ -137,7 +137,8 @@ def test_queries_per_record_and_per_micro_batch_give_the_rows_of_duckdb(
 def test_a_stream_runs_through_all_its_micro_batches(spark: SparkSession, tmp_path: Path) -> None:
     batches = Batches(20, 1, 60, 1, warm=1)
     assert batches.sizes == [20, 20, 60, 60]
-    files = stream_files(SMALL, tmp_path, 1, "zipf", batches.sizes)
+    assert batches.few.sizes == [20, 20]
+    files = stream_files(SMALL, tmp_path, 1, "zipf", batches.sizes, 1)
     tables = on_spark.read(spark, SMALL, _tables(tmp_path / "tables", 1))
     found = run(spark, SMALL, files, on_spark.native(SMALL, tables), batches, adaptive=False)
     assert len(found["ms"]) == 1
@@ -234,6 +235,52 @@ def test_workers_are_predicted_from_one_and_two_and_the_paper_stands_beside(
             assert {len(row) for row in table.rows} == {len(table.columns)}
         assert found.pictures[0].stat().st_size > 10_000
         json.dumps(found.measured)
+
+
+def test_a_single_size_of_tables_has_no_figure_of_growth(tmp_path: Path) -> None:
+    ways = {
+        rivals.FULL: _runs(100, 100_000),
+        rivals.AQE_ON: _runs(200, 50_000),
+        rivals.RECORD: _records(500),
+    }
+    at = {"sizes": {"0.1": ways}, "fan_out": 10.0}
+    measured = {
+        "sizes": ["0.1"],
+        "batches": {"small": 10_000, "large": 100_000},
+        "masters": {MASTERS[1]: at, MASTERS[2]: at},
+    }
+    named = Job("tpc", {}, (), _tables, _events, "size")
+    found = outcome(Context(True, tmp_path, tmp_path), named, measured, (1, 2, 9))
+    assert not [figure for figure in found.figures if "ms per micro-batch" in figure.name]
+    assert found.pictures[0].stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("rounds", "spread"),
+    [
+        ([([60.0, 90.0], [30.0, 45.0])], (60 / 45, 90 / 30)),
+        ([([60.0], [30.0])], None),
+        ([([60.0, 60.0], [30.0, 30.0]), ([90.0, 90.0], [30.0, 30.0])], (2.0, 3.0)),
+    ],
+    ids=["of its micro-batches", "none", "of the rounds"],
+)
+def test_the_spread_of_a_ratio(
+    rounds: list[tuple[list[float], list[float]]], spread: tuple[float, float] | None
+) -> None:
+    above, below = ([{"ms": one[side]} for one in rounds] for side in (0, 1))
+    found = report._ratio("ours / theirs", above, below, report.latency_ms, "ms")
+    assert found.spread == (spread if spread is None else pytest.approx(spread))
+
+
+def test_a_way_that_is_left_out_has_no_figure() -> None:
+    ways = {name: _runs(100, 100_000) for name in (rivals.FULL, rivals.INCREMENTAL, rivals.AQE_ON)}
+    found = report.figures(
+        {"ways": {"zipf": ways}, "engines": {}, "batches": [10_000, 100_000]}, ""
+    )
+    assert [figure.name for figure in found] == [
+        "addBatch of 10,000 rows, Spark, AQE on / bsjoin, full",
+        "rows/s, bsjoin, full / Spark, AQE on",
+    ]
 
 
 def test_where_bsjoin_is_slower_is_told(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_an_unknown_kind_of_stream_is_refused() -> None:
 
 
 def test_a_stream_lies_in_files_whose_times_are_in_order(tmp_path: Path) -> None:
-    folder = stream_files(JOB, tmp_path, SCALE, "zipf", [100, 100, 50])
+    folder = stream_files(JOB, tmp_path, SCALE, "zipf", [100, 100, 50], 1)
     files = sorted(folder.glob("*.parquet"), key=lambda file: file.stat().st_mtime)
     assert [file.name[:6] for file in files] == ["0000-0", "0000-1", "0001-0", "0001-1", "0002-0",
                                                 "0002-1"]  # fmt: skip
@@ -145,4 +145,4 @@ def test_a_stream_lies_in_files_whose_times_are_in_order(tmp_path: Path) -> None
     assert read.num_rows == 250
     assert len(set(read.column("event").to_pylist())) == 250
     assert read.column("customer").to_numpy().max() <= customers(SCALE)
-    assert stream_files(JOB, tmp_path, SCALE, "zipf", [100, 100, 50]) == folder
+    assert stream_files(JOB, tmp_path, SCALE, "zipf", [100, 100, 50], 1) == folder
