@@ -147,17 +147,18 @@ class Controller:
         if self._plan is not None and receipt.missed:
             self._plan = _landed(self._plan, receipt)
 
-    def adopt(self, parallelism: Mapping[str, int]) -> Decision:
+    def adopt(self, parallelism: Mapping[str, int], snapshot: Snapshot | None = None) -> Decision:
         """Plan for a number of instances that somebody else has decided, cooldown or not.
 
         Args:
             parallelism: instances by operator; an operator that is missing keeps its own.
+            snapshot: what was seen a moment ago; None to look again.
 
         Raises:
             InfeasibleError: a task fits no worker, not even an empty one.
         """
         now = self._clock()
-        snapshot = self._monitor.snapshot()
+        snapshot = snapshot or self._monitor.snapshot()
         told = ", ".join(f"{name} has {count}" for name, count in sorted(parallelism.items()))
         self._known = frozenset(snapshot.by_id)
         wanted = self._parallelism | dict(parallelism)

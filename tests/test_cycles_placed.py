@@ -432,7 +432,7 @@ def test_what_fails_is_logged_and_the_cycle_goes_on(
     elif what == "monitor":
         monkeypatch.setattr(SparkMonitor, "snapshot", fails)
     elif what == "figures":
-        monkeypatch.setattr(Loop, "_seen", fails)
+        monkeypatch.setattr(loop, "tasks_of", fails)
     elif what == "observed":
         monkeypatch.setattr(pins, "observed", fails)
     elif what == "pins":
@@ -514,8 +514,8 @@ def test_a_dry_run_plans_logs_and_changes_nothing(
     assert ran.rows == [right()]
     assert seen == [None]
     (placed,) = ran.placed
-    assert (placed.action, placed.asked, placed.landed) == ("place", 0, None)
-    assert placed.workers == ()  # nobody has looked where Spark ran them
+    assert (placed.action, placed.asked, placed.landed) == ("place", 0, 0)
+    assert placed.workers == (("home/driver", 2),)  # where Spark ran them
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,10 @@ def check_placing(placement: object, scaler: object) -> None:
 
     Raises:
         ArgumentError: says what to give.
+        scheduling.errors.ClusterFileError: the file of prices cannot be used.
     """
+    if isinstance(placement, Placement):
+        placement.price_table()
     # A class has the methods of its objects, too.
     if not (placement is None or _is_one(placement, Placement | Policy)):
         raise ArgumentError(

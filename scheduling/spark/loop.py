@@ -18,8 +18,7 @@ import itertools
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -31,46 +30,21 @@ from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Plan, Receipt, Snapshot, Task, Window
 from scheduling.policies import RoundRobin
 from scheduling.protocols import Clock, Policy, Scaler
-from scheduling.spark import pins, probe
+from scheduling.spark import pins
 from scheduling.spark.fleet import Fleet
+from scheduling.spark.landing import Landing, tasks_of
 from scheduling.spark.levers import DryRun, Lever, Partitions, Pins, together
 from scheduling.spark.monitor import CycleSeen, SparkMonitor, TaskSeen, workers_of
 from scheduling.spark.placement import Placement
+from scheduling.spark.prober import Prober
 from scheduling.spark.status import is_connect, status_of
 from scheduling.spark.tiers import Tiers
 
-__all__ = ["Landing", "Loop", "Turn"]
+__all__ = ["Loop", "Turn"]
 
 _log = logging.getLogger("scheduling")
 
-_PROBE_EVERY_S = 5.0
-_PROBE_WAIT_S = 1.0
-_PATIENCE_S = 1.0  # Spark's figures of a task come a little after its result
 _numbers = itertools.count()
-
-
-@dataclass(frozen=True)
-class Landing:
-    """What was asked for in one cycle, and what was seen.
-
-    Args:
-        decision: what the controller did before the cycle, and why; None where it failed.
-        partitions: tasks of the cycle.
-        asked: by task, the worker it was to run on; a task that is not there was left to Spark.
-        landed: by task, the worker it ran on; empty where Spark's figures did not come.
-        workers: by worker, how many tasks ran there.
-    """
-
-    decision: Decision | None
-    partitions: int
-    asked: Mapping[str, str]
-    landed: Mapping[str, str]
-    workers: Mapping[str, int]
-
-    @property
-    def share(self) -> float:
-        """The share of the tasks asked for that landed; 1 where none was asked for."""
-        return Receipt(self.asked, self.landed).landing_share
 
 
 class Turn:
@@ -147,19 +121,17 @@ class Loop:
             clock=clock,
             prices=self._options.price_table(),
             delta=self._options.delta,
-            probe=self._probe if self._options.probe and not context.isLocal() else None,
+            probe=Prober(spark, clock) if self._options.probe and not context.isLocal() else None,
         )
-        self._probed_s = -_PROBE_EVERY_S
-        self._readings: Sequence[probe.Reading] = ()
         self._pins = Pins(spark, operator, self._options.locality_wait_s, self._alive)
         self._partitions = Partitions(operator)
         self._fleet = self._fleet_of()
-        # What has its hand on the rows of a cycle.
         tiers = self._options.tiers
-        self._hand: Lever = Tiers(spark, tiers) if tiers else self._pins
+        self._tiers = Tiers(spark, tiers) if tiers else None
         self._levers = self._levers_of()
         self._scaled = scaler is not None
         begin = partitions or max(1, int(spark.sparkContext.defaultParallelism))
+        self._begin = begin
         self._monitor.expect(begin)
         self._controller = Controller(
             _TierMonitor(self._monitor, self._options) if self._options.tiers else self._monitor,
@@ -180,7 +152,9 @@ class Loop:
 
     @property
     def partitions(self) -> int:
-        """How many partitions the next cycle is to have."""
+        """How many partitions the next cycle is to have; in a dry run as many as to begin with."""
+        if self._options.dry_run:
+            return self._begin
         return self._controller.parallelism[self._operator]
 
     @property
@@ -240,19 +214,24 @@ class Loop:
         return decision
 
     def _place(self, turn: Turn, df: DataFrame) -> DataFrame:
-        if self._options.dry_run:
-            return df
         snapshot = self._monitor.snapshot_seen or Snapshot(self._clock(), ())
+        dry = self._options.dry_run
         try:
-            if self._scaled:
+            if self._scaled and not dry:
                 df = self._partitions.prepare(df, snapshot)
             turn.count = pins.partitions(df)
             if not turn.count:  # no rows, no tasks
                 return df
-            if turn.count != self.partitions:
+            if turn.count != self._controller.parallelism[self._operator] and not (
+                dry and self._scaled
+            ):
                 self._monitor.expect(turn.count)
-                turn.decision = self._controller.adopt({self._operator: turn.count})
-            return self._hand.prepare(df, self._monitor.snapshot_seen or snapshot)
+                seen = snapshot if self._tiers is None else None
+                turn.decision = self._controller.adopt({self._operator: turn.count}, seen)
+            if self._tiers is not None and not dry:
+                df = self._tiers.prepare(df, snapshot)
+            # Without a plan of its own it only marks the rows, so that it is seen what ran.
+            return self._pins.prepare(df, snapshot)
         except PySparkException:
             raise  # the rows themselves: a shuffle below the pins has failed
         except Exception as error:
@@ -262,70 +241,52 @@ class Loop:
     def _look(self, turn: Turn, tag: str) -> None:
         """Where the tasks of the pinned stage ran."""
         pinned, self._tasks = self._pins.pinned, ()
-        plan = self._controller.plan
-        if pinned is None or plan is None:
-            # A tier has all tasks or none; otherwise nobody knows where Spark has placed them.
-            tiers = {} if plan is None or not self._options.tiers else plan.by_worker
-            counts = {tier: len(tasks) for tier, tasks in tiers.items()}
-            self.last = Landing(turn.decision, turn.count, {}, {}, counts)
+        if pinned is None:
+            self.last = Landing(turn.decision, turn.count, {}, {}, {})
             return
-        snapshot = self._monitor.snapshot_seen
-        at = {} if snapshot is None else {str(w.executor_id): w.id for w in snapshot.workers}
+        at: dict[str, str] = {}
         try:
-            self._tasks = self._seen(pinned.rdd, len(pinned.asked), tag)
-            if not {task.executor for task in self._tasks} <= at.keys():
-                at = self._alive() | at
+            self._tasks = tasks_of(self._spark, self._status, pinned, tag)
+            at = self._places({task.executor for task in self._tasks})
         except Exception as error:
             _log.warning("scheduling: where tasks ran is not known: %s", error)
         landed = {
             f"{self._operator}-{task.index}": at.get(task.executor, f"executor {task.executor}")
             for task in self._tasks
         }
-        asked = {
-            f"{self._operator}-{i}": at[one.id]
-            for i, one in enumerate(pinned.asked)
-            if one is not None and one.id in at
-        }
+        asked = self._asked(pinned)
         # An action may leave partitions out, as take() does: those did not run elsewhere.
-        ran = {task: at for task, at in asked.items() if task in landed}
+        ran = {task: there for task, there in asked.items() if task in landed}
         if ran:
             self._controller.observe(Receipt(ran, landed))
         self.last = Landing(turn.decision, turn.count, asked, landed, Counter(landed.values()))
+
+    def _asked(self, pinned: pins.Pinned) -> dict[str, str]:
+        """By task, the worker or the tier that it was to run on."""
+        names = [f"{self._operator}-{i}" for i in range(len(pinned.asked))]
+        if self._tiers is not None:
+            chosen = self._tiers.chosen
+            return {} if chosen is None else dict.fromkeys(names, chosen)
+        seen = self._monitor.snapshot_seen
+        at = {} if seen is None else {worker.executor_id: worker.id for worker in seen.workers}
+        return {
+            name: at[one.id]
+            for name, one in zip(names, pinned.asked, strict=True)
+            if one is not None and one.id in at
+        }
+
+    def _places(self, executors: set[str]) -> dict[str, str]:
+        """By Spark's id of an executor, the worker that it is, or the tier."""
+        if self._tiers is not None:
+            return self._tiers.of(self._status.executors())
+        seen = self._monitor.snapshot_seen
+        at = {} if seen is None else {str(w.executor_id): w.id for w in seen.workers}
+        return at if executors <= at.keys() else self._alive() | at
 
     def _alive(self) -> dict[str, str]:
         """The executors there are: by Spark's id, the worker's."""
         workers = workers_of(self._status.executors(), 0.0, 1)
         return {str(worker.executor_id): worker.id for worker in workers}
-
-    def _seen(self, rdd: int, count: int, tag: str) -> tuple[TaskSeen, ...]:
-        """The tasks of the stages that ran a pinned RDD, the last success of each partition."""
-        tracker: Any = self._spark.sparkContext._jsc.sc().statusTracker()
-        until = time.monotonic() + _PATIENCE_S
-        while True:
-            found: dict[int, TaskSeen] = {}
-            stages, ended = 0, True
-            for job in sorted(tracker.getJobIdsForTag(tag)):
-                info = tracker.getJobInfo(job)
-                ended &= info.isDefined() and str(info.get().status()) != "RUNNING"
-                for stage in sorted(info.get().stageIds()) if info.isDefined() else ():
-                    for attempt in reversed(self._status.stage(stage)):
-                        if rdd not in attempt["rddIds"]:
-                            continue
-                        tasks = [
-                            _task(task)
-                            for task in self._status.tasks(stage, attempt["attemptId"])
-                            if task["status"] == "SUCCESS"
-                        ]
-                        stages += 1
-                        ended &= attempt["status"] not in ("ACTIVE", "PENDING")
-                        ended &= len(tasks) >= attempt["numCompleteTasks"]
-                        # A union has other partitions, too: which ones are ours is not told.
-                        if attempt["numTasks"] <= count:
-                            found |= {one.index: one for one in tasks}
-            over = stages > 0 and ended
-            if len(found) >= count or over or time.monotonic() > until:
-                return tuple(found[i] for i in sorted(found))
-            time.sleep(0.02)
 
     def _record(self, now: float) -> None:
         """Give the cycle before this one to the monitor: only now is its length known."""
@@ -366,42 +327,10 @@ class Loop:
         if self._options.dry_run:
             self._fleet = None
             return [DryRun()]
-        hand = [self._hand] if self._options.policy is not None else []
-        return [*hand, self._partitions, *([] if self._fleet is None else [self._fleet])]
-
-    def _probe(self, bare: Snapshot) -> Sequence[probe.Reading]:
-        """A reading of every executor, by a job of one small task each; a few seconds apart."""
-        now = self._clock()
-        if now - self._probed_s < _PROBE_EVERY_S or not bare.workers:
-            return self._readings
-        self._probed_s = now
-        try:
-            one_each = self._spark.range(0, len(bare.workers), 1, len(bare.workers))
-            there = [pins.Executor(worker.host, str(worker.executor_id)) for worker in bare.workers]
-            with pins.locality_wait(self._spark, _PROBE_WAIT_S):
-                rows = (
-                    pins.pin(one_each, there).df.mapInArrow(probe.readings, probe.SCHEMA).collect()
-                )
-            self._readings = [probe.Reading(*row) for row in rows]
-        except Exception as error:
-            _log.warning("scheduling: the executors' processes cannot be read: %s", error)
-            self._readings = ()
-        return self._readings
-
-
-def _task(told: Mapping[str, Any]) -> TaskSeen:
-    metrics = told.get("taskMetrics") or {}
-    rows = sum(
-        metrics.get(kind, {}).get("recordsRead", 0)
-        for kind in ("inputMetrics", "shuffleReadMetrics")
-    )
-    return TaskSeen(
-        told.get("partitionId", told["index"]),
-        told["executorId"],
-        metrics.get("executorRunTime", told.get("duration", 0)) / 1e3,
-        rows,
-        told.get("taskLocality", ""),
-    )
+        levers: list[Lever] = [self._partitions]
+        if self._options.policy is not None:
+            levers.append(self._pins if self._tiers is None else self._tiers)
+        return levers if self._fleet is None else [*levers, self._fleet]
 
 
 class _Bounded:

@@ -38,7 +38,7 @@ __all__ = [
     "why_not",
 ]
 
-_WAIT = "spark.locality.wait"
+_WAITS = ("spark.locality.wait", "spark.locality.wait.process", "spark.locality.wait.node")
 _EVERY_S = 0.5
 
 
@@ -209,13 +209,15 @@ class _Waits:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._held: dict[object, float | None] = {}
-        self._before: str | None = None
+        self._before: dict[str, str | None] = {}
 
     def hold(self, conf: Any, who: object, seconds: float | None) -> None:
         """Wait so long; None: an executor has died, and nothing is to wait."""
         with self._lock:
             if not self._held:
-                self._before = conf.get(_WAIT) if conf.contains(_WAIT) else None
+                self._before = {
+                    name: conf.get(name) if conf.contains(name) else None for name in _WAITS
+                }
             self._held[who] = seconds
             self._set(conf)
 
@@ -225,15 +227,18 @@ class _Waits:
             del self._held[who]
             if self._held:
                 self._set(conf)
-            elif self._before is None:
-                conf.remove(_WAIT)
-            else:
-                conf.set(_WAIT, self._before)
+                return
+            for name, value in self._before.items():
+                if value is None:
+                    conf.remove(name)
+                else:
+                    conf.set(name, value)
 
     def _set(self, conf: Any) -> None:
         held = [0.0 if seconds is None else seconds for seconds in self._held.values()]
         longest = 0.0 if None in self._held.values() else max(held)
-        conf.set(_WAIT, f"{round(longest * 1000)}ms")
+        for name in _WAITS:
+            conf.set(name, f"{round(longest * 1000)}ms")
 
 
 _waits = _Waits()

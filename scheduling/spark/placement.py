@@ -40,7 +40,7 @@ class Placement:
         probe: whether executors' processes are looked at, by a small job before a cycle, a few
             seconds apart. Without it utilisation comes from Spark's figures of tasks.
         backlog: gives the tuples that wait at the source, for the scaler; None: none wait.
-        dry_run: plan and log, and change nothing.
+        dry_run: plan, log and look where tasks run, and change nothing.
 
     Raises:
         ArgumentError: a value is out of its range.

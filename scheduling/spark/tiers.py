@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +127,24 @@ class Tiers:
         if self._chosen is None:
             return df
         return on_tier(df, self._profile(self._chosen))
+
+    @property
+    def chosen(self) -> str | None:
+        """The tier that cycles run on now; None where Spark places."""
+        return None if self.reason else self._chosen
+
+    def of(self, executors: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+        """By Spark's id of an executor, its tier; without those of other profiles.
+
+        Args:
+            executors: as Spark's REST API gives them.
+        """
+        tiers = {profile.id: name for name, profile in self._profiles.items()}
+        return {
+            one["id"]: tiers[one["resourceProfileId"]]
+            for one in executors
+            if one["resourceProfileId"] in tiers
+        }
 
     def _profile(self, name: str) -> ResourceProfile:
         # Spark keeps every profile it was ever given.

@@ -1,6 +1,7 @@
 """What is tried on a standalone cluster; a program that prints what it saw as JSON.
 
-``python live_scenarios.py MASTER FOLDER``; ``test_scheduling_live.py`` runs it, and looks at it.
+``python live_scenarios.py MASTER FOLDER [NAME…]``; ``test_scheduling_live.py`` runs it, and looks
+at what it saw.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from scheduling import (
     Snapshot,
     StStream,
 )
-from scheduling.spark import Loop, Placement
+from scheduling.spark import Loop, Placement, Tier
 from scheduling.spark.fleet import request_total
 from scheduling.spark.status import status_of
 
@@ -55,12 +56,13 @@ class Layout:
         )
 
 
-def session(master: str) -> SparkSession:
+def session(master: str, more: dict[str, str]) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     return (
         SparkSession.builder.master(master)
         .appName("live")
+        .config(map=more)
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "1g")
@@ -79,7 +81,9 @@ def wait_for(spark: SparkSession, count: int) -> list[dict[str, Any]]:
     until = time.monotonic() + 120
     while True:
         found = [
-            one for one in status_of(spark).executors() if one["id"] != "driver" and one["isActive"]
+            one
+            for one in status_of(spark).executors()
+            if one["id"] != "driver" and one["isActive"] and ":" in one["hostPort"]
         ]
         if len(found) == count:
             return found
@@ -272,7 +276,8 @@ def _slowly(batches):  # type: ignore[no-untyped-def]
 
 def added_and_removed(spark: SparkSession) -> dict[str, Any]:
     """The loop notices an executor that goes and one that comes; both cycles are right."""
-    loop = Loop(spark, Placement(policy=RoundRobin(), probe=False, cooldown_s=0.0), partitions=6)
+    options = Placement(policy=RoundRobin(), probe=False, cooldown_s=0.0, delta=1.0)
+    loop = Loop(spark, options, partitions=6)
     found: list[Any] = []
 
     def cycle(seed: int) -> None:
@@ -323,11 +328,34 @@ def fleet(spark: SparkSession) -> dict[str, Any]:
     return {**seen, "left": left}
 
 
+DYNAMIC = {
+    "spark.executor.cores": "1",
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.initialExecutors": "1",
+    "spark.dynamicAllocation.maxExecutors": "1",
+}
+
+
+def tiers(spark: SparkSession) -> dict[str, Any]:
+    """Two tiers by resource profile; the cheaper one is the other one in the second job."""
+    found = {}
+    for name, (middle, large) in {"middle": (1.0, 3.0), "large": (3.0, 1.0)}.items():
+        every = (
+            Tier("middle", "middle", 1, 512, 4, middle),
+            Tier("large", "large", 1, 512, 4, large),
+        )
+        placement = Placement(policy=CETSA(by_price=True), tiers=every, delta=1.0)
+        found[name] = joined(spark, [1], placement=placement, partition=bsjoin.Hash(4))
+    return found
+
+
 def main(master: str, folder: Path, names: list[str]) -> None:
     warnings.simplefilter("error", DeprecationWarning)
-    spark = session(master)
+    dynamic = names == ["tiers"]
+    spark = session(master, DYNAMIC if dynamic else {})
     spark.sparkContext.setLogLevel("OFF")
-    wait_for(spark, 3)
+    wait_for(spark, 1 if dynamic else 3)
     scenarios: dict[str, Any] = {
         "layouts": layouts,
         "policies": policies,
@@ -337,6 +365,8 @@ def main(master: str, folder: Path, names: list[str]) -> None:
         "fleet": fleet,
     }
     found: dict[str, Any] = {}
+    if dynamic:
+        scenarios = {"tiers": tiers}
     for name in names or scenarios:
         began = time.monotonic()
         try:

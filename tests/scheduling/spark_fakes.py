@@ -20,11 +20,13 @@ class Conf:
 
     def set(self, name: str, value: str) -> None:
         self.known[name] = value
-        self.history.append(value)
+        if name == "spark.locality.wait":
+            self.history.append(value)
 
     def remove(self, name: str) -> None:
         self.known.pop(name, None)
-        self.history.append(None)
+        if name == "spark.locality.wait":
+            self.history.append(None)
 
 
 class Session:

@@ -24,22 +24,34 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     folder = tmp_path_factory.mktemp("live")
-    cluster = Standalone(folder, cores=(1, 2, 3))
+    cluster = Standalone(folder, cores=(1, 2, 3), resources=("", "middle", "large"))
     try:
-        program = Path(__file__).with_name("live_scenarios.py")
-        ended = subprocess.run(
-            [sys.executable, str(program), cluster.url, str(folder)],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            capture_output=True,
-            text=True,
-            timeout=540,
-        )
-        assert ended.returncode == 0, ended.stderr[-4000:]
-        yield json.loads((folder / "found.json").read_text())
+        yield cluster.url, folder
     finally:
         cluster.stop()
+
+
+def scenarios(cluster: tuple[str, Path], *names: str) -> dict[str, Any]:
+    """What a driver of its own has seen."""
+    url, folder = cluster
+    program = Path(__file__).with_name("live_scenarios.py")
+    ended = subprocess.run(
+        [sys.executable, str(program), url, str(folder), *names],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        timeout=540,
+    )
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    found: dict[str, Any] = json.loads((folder / "found.json").read_text())
+    return found
+
+
+@pytest.fixture(scope="module")
+def found(cluster: tuple[str, Path]) -> dict[str, Any]:
+    return scenarios(cluster)
 
 
 def joined(found: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -102,7 +114,7 @@ def test_rows_that_come_in_partitions_of_their_own_are_placed_as_they_are(
 
 def test_a_dry_run_changes_nothing(found: dict[str, Any]) -> None:
     (placed,) = joined(found, "policies", "dry run")["placed"]
-    assert placed[3:5] == [0, None]
+    assert placed[3:5] == [0, 0]
     assert found["policies"]["wait is set"] is False
 
 
@@ -134,3 +146,11 @@ def test_idle_executors_are_given_back(found: dict[str, Any]) -> None:
     seen = joined(found, "fleet")
     assert seen["left"] == 1
     assert all(set(placed[5]) == {"127.0.0.4/0"} for placed in seen["placed"])
+
+
+def test_a_tier_is_chosen_by_resource_profile(cluster: tuple[str, Path]) -> None:
+    seen = scenarios(cluster, "tiers")
+    for tier in ("middle", "large"):
+        (placed,) = joined(seen, "tiers", tier)["placed"]
+        assert placed[2:5] == [4, 4, 4]
+        assert placed[5] == {tier: 4}
