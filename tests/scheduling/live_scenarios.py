@@ -36,6 +36,7 @@ from scheduling.spark.fleet import request_total
 from scheduling.spark.status import status_of
 
 ROWS = 20_000
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class Layout:
@@ -66,6 +67,9 @@ def session(master: str, more: dict[str, str]) -> SparkSession:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "1g")
+        # Short jobs: JVMs that compile quickly.
+        .config("spark.driver.extraJavaOptions", QUICK)
+        .config("spark.executor.extraJavaOptions", QUICK)
         .config("spark.executor.memory", "512m")
         .config("spark.ui.port", "0")
         .config("spark.ui.showConsoleProgress", "false")

@@ -83,6 +83,7 @@ class Standalone:
             "SPARK_HOME": str(_HOME),
             "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             **more,
         }
         log = self._folder / f"{name.rpartition('.')[2]}-{host}.log"
