@@ -14,7 +14,7 @@ demo: ## Run the example on flight data
 	$(IN_ENV) --java python examples/flights.py $(ARGS)
 
 test: ## Run the tests
-	$(IN_ENV) --java python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(IN_ENV) --java python -m pytest -n 2 --dist loadfile $(ARGS)
 
 check: ## Check style and types
 	$(IN_ENV) ruff check

@@ -216,11 +216,11 @@ def test_an_interrupted_run_ends_what_it_started_and_goes_on_later(
     environment = {**os.environ, "PYTHONPATH": paths}
     process = subprocess.Popen([sys.executable, "-c", program], env=environment)
     child = out / "data" / "child"
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     while not (child.exists() and child.read_text()) and time.monotonic() < until:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 130
+    assert process.wait(120) == 130
     assert (out / "data" / "tidy").exists(), "it was ended as by an exception"
     number = int(child.read_text())
     assert not psutil.pid_exists(number) or (
