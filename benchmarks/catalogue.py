@@ -38,16 +38,6 @@ CATALOGUE: tuple[Benchmark, ...] = (
         "benchmarks' generator draws.",
     ),
     Benchmark(
-        "skip-lists",
-        "kernels",
-        "Reads of a search: fixed against random levels, Fig. 13",
-        "benchmarks.ranges.skiplists",
-        3,
-        "How many stored values a search reads in a skip list whose levels come from positions "
-        "(Formula 4) and in one whose levels are thrown, and the variance over ten builds. The "
-        "paper: about 25 % fewer, variance 0.",
-    ),
-    Benchmark(
         "range-index",
         "kernels",
         "The range index alone, against DuckDB and Polars",
@@ -126,17 +116,6 @@ CATALOGUE: tuple[Benchmark, ...] = (
         "in which nearly all pairs match, the worst for an index, are among them.",
     ),
     Benchmark(
-        "range-tables",
-        "engine",
-        "Ways to search, by workers and size: Tables 6 to 8",
-        "benchmarks.ranges.tables",
-        27,
-        "Throughput and latency of one range query per record (the paper's flat map), a random "
-        "skip list, a sorted skip list, a loop over the key's rows, the directory that bsjoin "
-        "searches, and bsjoin's join as a whole, as the paper's Tables 6 to 8 have them. Its "
-        "workers were 8 to 128, ours are 1 and 2.",
-    ),
-    Benchmark(
         "hotspot",
         "engine",
         "Skewed streams: hash, the paper's rule, hot keys spread",
@@ -197,10 +176,11 @@ CATALOGUE: tuple[Benchmark, ...] = (
         "Fig. 13 and Tables 6 to 8: random and sorted skip lists",
         "benchmarks.paper.skiplists",
         32,
-        "Reads of a search and their variance, building and searching by size, then FlatMap, "
-        "random and sorted skip list in a stream, beside each of the paper's cells and as ratios. "
-        "The paper had 8 to 128 TaskManagers; ours are 1, 2 and 4 workers (quick: 1 and 2, one "
-        "size).",
+        "Reads of a search and their variance, building and searching by size, then in a stream "
+        "one range query per record (the paper's FlatMap), a random skip list, a sorted one, the "
+        "directory that bsjoin searches, and its join as a whole; beside each of the paper's "
+        "cells, and as ratios. The paper had 8 to 128 TaskManagers; ours are 1, 2 and 4 workers "
+        "(quick: 2, one size).",
     ),
     Benchmark(
         "tpc-recall",

@@ -24,11 +24,14 @@ STYLES = {
 def draw(medians: dict[str, dict[int, float]], path: Path) -> None:
     """Milliseconds per micro-batch against table size, one line a way, both axes logarithmic."""
     figure, axes = plt.subplots(figsize=(8, 4.8), layout="constrained")
+    every = sorted({size for by_size in medians.values() for size in by_size})
     for way, by_size in medians.items():
         color, line = STYLES[way]
         sizes = sorted(by_size)
         wide = 2.6 if way == "bsjoin" else 1.6
         values = [by_size[size] for size in sizes]
+        if len(sizes) == 1:  # a way that does not see the table
+            sizes, values = every, values * len(every)
         axes.plot(sizes, values, line, color=color, marker="o", ms=4, lw=wide, label=way)
     axes.set(xscale="log", yscale="log", xlabel="rows in the table", ylabel="addBatch, ms (median)")
     axes.yaxis.set_major_formatter(mpl.ticker.ScalarFormatter())

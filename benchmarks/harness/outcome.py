@@ -111,7 +111,7 @@ class Context:
         """The Spark session of the benchmarks, started when it is first asked for."""
         from benchmarks.harness.session import spark_session
 
-        return spark_session(quick=self.quick)
+        return spark_session()
 
 
 @dataclass(frozen=True)

@@ -11,42 +11,36 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["JDBC_DRIVER", "QUICK_JVM", "add_batch_ms", "spark_session", "timed_s"]
+__all__ = ["JDBC_DRIVER", "add_batch_ms", "spark_session", "timed_s"]
 
 JDBC_DRIVER = Path("/usr/share/java/postgresql.jar")  # Debian's libpostgresql-jdbc-java
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-QUICK_JVM = "-XX:TieredStopAtLevel=1"
-"""For quick sizes: compile once and fast, since a minute is over before the JVM's second compiler
-has paid for itself. Full sizes have the JVM as it is."""
-
-
-def spark_session(memory: str = "6g", *, quick: bool = False) -> SparkSession:
-    """A local session as a user would have it on this machine: all cores, UI off.
+def spark_session(memory: str = "6g", *, master: str = "local[*]") -> SparkSession:
+    """A session as a user would have it on this machine, UI off.
 
     Args:
-        memory: of the JVM.
-        quick: for runs of seconds, see :data:`QUICK_JVM`.
+        memory: of the driver's JVM.
+        master: all cores of this machine, or another one.
     """
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    builder = (
-        SparkSession.builder.master("local[*]")
+    paths = [str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, paths)))
+    spark = (
+        SparkSession.builder.master(master)
         .appName("bsjoin-benchmarks")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", str(os.cpu_count() or 2))
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.memory", memory)
+        .config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
         .config("spark.driver.extraClassPath", str(JDBC_DRIVER))
         .config("spark.sql.streaming.numRecentProgressUpdates", "1000")
+        .getOrCreate()
     )
-    if quick:
-        builder = builder.config("spark.driver.extraJavaOptions", QUICK_JVM)
-    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     return spark
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
 from benchmarks.data.database import UNIFORM, database, keys_drawn, stream_files
-from benchmarks.harness.session import JDBC_DRIVER
+from benchmarks.harness.frames import cache_totals, consume, run_out
+from benchmarks.harness.session import JDBC_DRIVER, timed_s
 from benchmarks.incremental.rivals import jdbc_table, per_batch, per_record
 from bsjoin.shared import Bounds, HostCache, State
 
@@ -115,40 +115,24 @@ def _run(spark: SparkSession, files: Path, way: Callable[[DataFrame], DataFrame]
         what the cache says of itself.
     """
     stream = spark.readStream.schema("k long, id long").option("maxFilesPerTrigger", 1)
-    with tempfile.TemporaryDirectory() as checkpoint:
-        query = (
-            way(stream.parquet(str(files)))
-            .writeStream.format("noop")
-            .option("checkpointLocation", checkpoint)
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
+    query = run_out(way(stream.parquet(str(files))))
     done = [p for p in query.recentProgress if p.numInputRows]
     seconds = [p.durationMs["addBatch"] / 1e3 for p in done]
     rows = [p.numInputRows for p in done]
     half = len(done) // 2
-    found: dict[str, Any] = {
+    return {
         "rate": sum(rows) / sum(seconds),
         "warm": sum(rows[half:]) / sum(seconds[half:]),
         "batch_s": seconds,
+        **cache_totals(query),
     }
-    caches = [c.cache for c in bsjoin.progress(query) if c.cache is not None and c.rows_in]
-    if caches:
-        hits = sum(c.hits + c.negative_hits for c in caches)
-        found["hit_rate"] = hits / (hits + sum(c.misses for c in caches))
-        found["asked"] = sum(c.keys_asked for c in caches)
-        found["lookups"] = sum(c.lookups for c in caches)
-    return found
 
 
 def _per_record(spark: SparkSession, files: Path, url: str, records: int) -> dict[str, Any]:
     """One query per record, without the costs of a stream."""
     part = spark.read.parquet(str(files / "0000.parquet")).limit(records).repartition(2).persist()
     part.count()
-    started = time.perf_counter()
-    per_record(part, url).write.format("noop").mode("overwrite").save()
-    seconds = time.perf_counter() - started
+    seconds = timed_s(lambda: consume(per_record(part, url)))
     part.unpersist()
     return {"rate": records / seconds}
 

@@ -1,8 +1,9 @@
 """Figure 13 and Tables 6 to 8 of the BS-Join paper: skip lists, alone and in a join.
 
 The lists are measured by :mod:`benchmarks.ranges.skiplists`, the ways to search a table in a
-stream by :mod:`benchmarks.ranges.tables`. The paper has 8, 32 and 128 TaskManagers; one machine
-has some workers, so that times are not to be compared, but ratios of one way to another are.
+stream by :mod:`benchmarks.ranges.tables`; beside the paper's three stand the directory that bsjoin
+searches and its join as a whole. The paper has 8, 32 and 128 TaskManagers; one machine has some
+workers, so that times are not to be compared, but ratios of one way to another are.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import numpy as np
 
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 
-__all__ = ["CELLS", "FLAT_MAP", "RANDOM", "SORTED", "figures", "ratios", "run"]
+__all__ = ["CELLS", "DIRECTORY", "FLAT_MAP", "JOIN", "RANDOM", "SORTED", "figures", "ratios", "run"]
 
 FLAT_MAP, RANDOM, SORTED = "FlatMap", "random skip list", "sorted skip list"
+DIRECTORY, JOIN = "bsjoin's directory", "bsjoin.join"
 TABLES = {FLAT_MAP: "Table 6", RANDOM: "Table 7", SORTED: "Table 8"}
 CELLS = tuple((1 << exponent, many) for exponent in (21, 22, 23) for many in (8, 32, 128))
 """The rows of each of the tables: records of the table, TaskManagers."""
@@ -54,23 +56,29 @@ def run(context: Context) -> Outcome:
     tables = [reads_table(reads), _seconds_table(seconds), *cell_tables(measured)]
     return Outcome(
         figures=[*skiplists.figures(reads), *figures(measured, quick=quick)],
-        tables=[*tables, ratio_table(measured)],
+        tables=[*tables, ratio_table(measured), ours_table(measured)],
         pictures=[draw(reads, seconds, measured, context.out / "paper_skip_lists.png")],
         measured={"reads": reads, "lists": seconds, "ways": measured},
     )
 
 
 def _ways(context: Context) -> Measured:
-    """The paper's three ways in a stream, by rows of the table and workers."""
+    """The paper's three ways and ours in a stream, by rows of the table and workers."""
     from benchmarks.ranges import tables
 
     quick = context.quick
-    names = {FLAT_MAP: tables.FLAT_MAP, RANDOM: tables.RANDOM, SORTED: tables.SORTED}
+    names = {
+        FLAT_MAP: tables.FLAT_MAP,
+        RANDOM: tables.RANDOM,
+        SORTED: tables.SORTED,
+        DIRECTORY: tables.DIRECTORY,
+        JOIN: tables.JOIN,
+    }
     context.say("Ways to search in a stream (Tables 6 to 8)")
     found = tables.measure(
         context.spark,
         [1 << 18] if quick else sorted({size for size, _ in CELLS}),
-        [1, 2] if quick else [1, 2, 4],
+        [2] if quick else [1, 2, 4],
         context.data,
         batch=10_000 if quick else 50_000,
         small=5_000,
@@ -148,7 +156,7 @@ def told(name: str, above: str, below: str) -> list[float]:
 
 
 def figures(measured: Measured, *, quick: bool = False) -> list[Figure]:
-    """Ratios of Tables 6 to 8, ours and the paper's.
+    """Ratios of Tables 6 to 8, ours and the paper's; then what bsjoin has instead of a list.
 
     Nothing is promised for quick sizes: what Spark takes for a micro-batch outweighs the search.
     """
@@ -173,6 +181,12 @@ def figures(measured: Measured, *, quick: bool = False) -> list[Figure]:
                 f"({tables})",
             )
         )
+    for above, below, least in ((JOIN, FLAT_MAP, 2.0), (DIRECTORY, SORTED, 1.0)):
+        if above in measured:
+            ours = ratios(measured, "rate", above, below)
+            middle, bound = statistics.median(ours), None if quick else least
+            what = f"rows/s, {above} / {below}"
+            found.append(Figure(what, middle, bound, spread=(min(ours), max(ours))))
     return found
 
 
@@ -286,6 +300,22 @@ def cell_tables(measured: Measured) -> list[Table]:
             )
         )
     return found
+
+
+def ours_table(measured: Measured) -> Table:
+    """What bsjoin has instead of a list, by rows of the table and workers."""
+    return Table(
+        "Beside them: what bsjoin does instead",
+        ("way", "data size", "workers", "K/s", "ms"),
+        tuple(
+            (way, f"2^{size.bit_length() - 1}", many, one["rate"] / 1e3, one["latency_ms"])
+            for way in (DIRECTORY, JOIN)
+            for size, by_workers in measured[way].items()
+            for many, one in by_workers.items()
+        ),
+        "The directory is searched by the same code as the lists, in place of one; the join is "
+        "all of bsjoin, with types, nulls and columns looked after.",
+    )
 
 
 def ratio_table(measured: Measured) -> Table:

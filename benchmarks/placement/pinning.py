@@ -12,7 +12,9 @@ import time
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from benchmarks.harness.frames import consume, fingerprint
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
+from benchmarks.harness.session import timed_s
 from benchmarks.harness.turns import in_turns, paired
 from scheduling.spark import Executor, pin
 from scheduling.spark.pins import partitions
@@ -33,7 +35,7 @@ def run(context: Context) -> Outcome:
     for count in counts:
         driver[count] = [_ms_a_partition(spark, rows, count) for _ in range(rounds + 2)][2:]
         context.say(f"  {count:>4} partitions  {_told(driver[count])} ms a partition")
-    checked = {_fingerprint(way(_rows(spark, rows, 12))) for way in (_left, _pinned)}
+    checked = {fingerprint(way(_rows(spark, rows, 12)), ["id", "k"]) for way in (_left, _pinned)}
     if len(checked) != 1:
         raise AssertionError(f"pinned rows are other rows: {checked}")
     micro_batches = in_turns(
@@ -95,16 +97,8 @@ def _ms_a_partition(spark: SparkSession, rows: int, count: int) -> float:
 
 
 def _seconds(spark: SparkSession, rows: int, *, pins: bool) -> float:
-    began = time.perf_counter()
     way = _pinned if pins else _left
-    way(_rows(spark, rows, 12)).write.format("noop").mode("overwrite").save()
-    return time.perf_counter() - began
-
-
-def _fingerprint(df: DataFrame) -> tuple[int, int]:
-    row = df.agg(F.count(F.lit(1)), F.sum(F.xxhash64("id", "k").cast("decimal(38,0)"))).first()
-    assert row is not None
-    return row[0], int(row[1])
+    return timed_s(lambda: consume(way(_rows(spark, rows, 12))))
 
 
 def _told(times: list[float]) -> str:

@@ -1,4 +1,4 @@
-"""The pictures of the range benchmarks: Fig. 13, Tables 6 to 8, and every rival."""
+"""The picture of the range benchmarks: every rival, case by case."""
 
 from __future__ import annotations
 
@@ -13,23 +13,12 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
-from benchmarks.ranges import searching
 from benchmarks.ranges.rivals import AS_OF, BINS, WINDOW, WRITTEN
 from benchmarks.ranges.rivals import JOIN as SPARK
 
-__all__ = ["draw_rates", "draw_reads", "draw_rivals"]
+__all__ = ["draw_rivals"]
 
-FIXED, RANDOM = "fixed levels", "random levels"
-
-_OURS, _THEIRS, _GREY = "#d1495b", "#2e6f95", "#9aa0a6"
-_WAYS = {
-    searching.FLAT_MAP: (_GREY, ":"),
-    searching.LOOP: (_GREY, "--"),
-    searching.RANDOM: (_THEIRS, "-"),
-    searching.SORTED: ("#6aa84f", "-"),
-    searching.DIRECTORY: ("#e8a33d", "-"),
-    searching.JOIN: (_OURS, "-"),
-}
+_OURS, _THEIRS = "#d1495b", "#2e6f95"
 _RIVALS = {
     WRITTEN: ("#8fb8d3", "s"),
     SPARK: (_THEIRS, "o"),
@@ -41,30 +30,6 @@ _RIVALS = {
     "Polars, 2 threads": (_THEIRS, "s"),
     "Polars, 1 thread": ("#8fb8d3", "s"),
 }
-
-
-def draw_reads(found: dict[int, Any], path: Path) -> None:
-    """Fig. 13: reads of a search, and their variance, against the rows of a list.
-
-    Args:
-        found: by :func:`benchmarks.ranges.skiplists.measure`.
-        path: the file.
-    """
-    figure, (mean, variance) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
-    _reads(mean, variance, found)
-    _save(figure, path)
-
-
-def draw_rates(found: dict[str, dict[int, dict[int, Any]]], path: Path) -> None:
-    """Throughput of every way to search, against the rows of the table.
-
-    Args:
-        found: by :func:`benchmarks.ranges.tables.measure`.
-        path: the file.
-    """
-    figure, axes = plt.subplots(figsize=(7.5, 4.8), layout="constrained")
-    _rates(axes, found)
-    _save(figure, path)
 
 
 def draw_rivals(found: dict[str, Any], ours: str, title: str, path: Path) -> None:
@@ -79,52 +44,10 @@ def draw_rivals(found: dict[str, Any], ours: str, title: str, path: Path) -> Non
     high = 1.6 + 0.55 * len(found)
     figure, axes = plt.subplots(figsize=(9, high), layout="constrained")
     _rivals(figure, axes, found, ours, title)
-    _save(figure, path)
-
-
-def _save(figure: Picture, path: Path) -> None:
-    for axes in figure.axes:
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_axisbelow(True)
     figure.savefig(path, dpi=130)
     plt.close(figure)
-
-
-def _reads(mean: Axes, variance: Axes, found: dict[int, Any]) -> None:
-    for name, color in ((RANDOM, _THEIRS), (FIXED, _OURS)):
-        sizes = sorted(found)
-        mean.plot(
-            sizes, [found[s][name]["mean"] for s in sizes], color=color, marker="o", label=name
-        )
-        ones = [found[s][name]["one"] for s in sizes]
-        variance.plot(sizes, ones, color=color, marker="o", label=name)
-    mean.set_title("Stored values read in a search", loc="left")
-    variance.set_title("Variance of one search over ten builds", loc="left")
-    for axes in (mean, variance):
-        axes.set_xscale("log", base=2)
-        axes.set_xticks(sizes)
-        axes.set(xlabel="rows")
-        axes.set_ylim(bottom=0 if axes is mean else -1)
-        axes.grid(alpha=0.25)
-        axes.legend(frameon=False, loc="lower right" if axes is mean else "center right")
-
-
-def _rates(axes: Axes, tables: dict[str, dict[int, dict[int, Any]]]) -> None:
-    for way, (color, line) in _WAYS.items():
-        sizes = sorted(tables[way])
-        most = max(tables[way][sizes[0]])
-        rates = [tables[way][size][most]["rate"] / 1e3 for size in sizes]
-        axes.plot(sizes, rates, line, color=color, marker="o", label=way)
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(sizes)
-    axes.set(yscale="log", xlabel="rows", ylabel="thousand rows a second")
-    low, high = axes.get_ylim()
-    ticks = [m * 10**e for e in range(0, 4) for m in (1, 2, 5) if low <= m * 10**e <= high]
-    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.minorticks_off()
-    axes.set_title(f"Throughput of {most} workers in Spark", loc="left")
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False, fontsize=8)
 
 
 def _rivals(picture: Picture, axes: Axes, found: dict[str, Any], ours: str, title: str) -> None:

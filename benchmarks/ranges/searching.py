@@ -1,8 +1,8 @@
 """Ways to search a table for a band with a key, each on arrays or a file that workers open.
 
 The paper's ways are one range query per record (its flat map), a random skip list and a sorted
-one; both lists hold the composite key of its Algorithm 3. Beside them stand a loop over the rows
-of the key and the directory that bsjoin searches.
+one; both lists hold the composite key of its Algorithm 3. Beside them stands the directory that
+bsjoin searches.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pyspark.sql import DataFrame
 from benchmarks.data.ranges import BEGIN_US, MONTH_US, SECOND_US, Case, rows_of
 from bsjoin.index import RandomSkipList, SkipList, SortedRows, expand
 
-__all__ = ["DIRECTORY", "FLAT_MAP", "JOIN", "LOOP", "RANDOM", "SORTED", "answering", "prepare"]
+__all__ = ["DIRECTORY", "FLAT_MAP", "JOIN", "RANDOM", "SORTED", "answering", "prepare"]
 
-FLAT_MAP, LOOP = "query per record", "loop over the key's rows"
+FLAT_MAP = "query per record"
 RANDOM, SORTED, DIRECTORY = "random skip list", "sorted skip list", "directory"
 JOIN = "bsjoin.join"
 
@@ -103,8 +103,6 @@ def _opened(way: str, place: Path, width: int) -> Search:
     if way == FLAT_MAP:
         return _per_record(sqlite3.connect(f"file:{place}/table.sqlite?mode=ro", uri=True), width)
     values, slices = array("values"), np.asarray(array("slices"))
-    if way == LOOP:
-        return _loop(array("points"), values, slices, width)
 
     def pairs(firsts: Int64s, stops: Int64s) -> tuple[Int64s, Int64s]:
         positions, rows = expand(firsts, np.maximum(stops - firsts, 0))
@@ -146,21 +144,5 @@ def _per_record(database: sqlite3.Connection, width: int) -> Search:
             found += rows
         positions = np.repeat(np.arange(len(keys)), counts)
         return positions, np.array(found, np.int64).reshape(-1)
-
-    return search
-
-
-def _loop(points: Int64s, values: Int64s, slices: Int64s, width: int) -> Search:
-    """A nested loop: each record against all rows of its key, without an index."""
-
-    def search(keys: Int64s, probed: Int64s) -> tuple[Int64s, Int64s]:
-        counts, found = np.empty(len(keys), np.int64), []
-        for i, (key, point) in enumerate(zip(keys.tolist(), probed.tolist(), strict=True)):
-            low, high = slices[key], slices[key + 1]
-            stored = points[low:high]
-            near = np.flatnonzero((stored >= point - width) & (stored <= point + width))
-            counts[i] = len(near)
-            found.append(values[low:high].take(near))
-        return np.repeat(np.arange(len(keys)), counts), np.concatenate(found or [values[:0]])
 
     return search

@@ -13,33 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.ranges.picture import FIXED, RANDOM, draw_reads
+from benchmarks.harness.outcome import Figure
 from bsjoin.index import RandomSkipList, SkipList
 
-__all__ = ["FIXED", "RANDOM", "figures", "measure", "run"]
+__all__ = ["FIXED", "RANDOM", "figures", "measure"]
+
+FIXED, RANDOM = "fixed levels", "random levels"
 
 _SPREAD = 1 << 20  # values are this far apart on average
-
-
-def run(context: Context) -> Outcome:
-    """Measure; quick: 2^16 and 2^18 rows instead of 2^18 to 2^23."""
-    sizes = [1 << exponent for exponent in ((16, 18) if context.quick else range(18, 24))]
-    context.say("Reads of a search in skip lists (Fig. 13)")
-    found = measure(sizes, searches=10_000, builds=10, seed=context.seed, say=context.say)
-    picture = context.out / "skip-lists.png"
-    draw_reads(found, picture)
-    rows = tuple(
-        (size, *(one[name][what] for what in ("mean", "one") for name in (RANDOM, FIXED)))
-        for size, one in found.items()
-    )
-    columns = (
-        "rows",
-        *(f"{what}, {name}" for what in ("reads", "variance") for name in (RANDOM, FIXED)),
-    )
-    note = "The variance is that of one search over ten builds, averaged over 10,000 searches."
-    table = Table("Stored values read in a search (Fig. 13)", columns, rows, note)
-    return Outcome(figures(found), [table], [picture], found)
 
 
 def measure(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,8 @@ def run(context: Context) -> Outcome:
     sizes = [1_000] if quick else [5_000, 100_000]
     case = listed(quick, context.seed)[0]
     rounds = 1 if quick else 2
-    found = measure(context.spark, case, sizes, context.data, rounds, say=context.say)
+    ways = (OURS, WRITTEN, BINS) if quick else (OURS, WRITTEN, JOIN, BINS)
+    found = measure(context.spark, case, sizes, context.data, rounds, ways, context.say)
     rows = tuple(
         (
             f"{many:,}",
@@ -69,6 +70,7 @@ def measure(
     batch_rows: list[int],
     folder: Path,
     rounds: int,
+    ways: Sequence[str] = (OURS, WRITTEN, JOIN, BINS),
     say: Callable[[str], None] = print,
 ) -> dict[int, Any]:
     """Seconds of 20 micro-batches, from a table that is not indexed, or not binned, yet.
@@ -79,6 +81,7 @@ def measure(
         batch_rows: rows of the micro-batches.
         folder: for the data.
         rounds: how often each way runs, in turns.
+        ways: which.
         say: prints one line.
 
     Returns:
@@ -102,7 +105,6 @@ def measure(
             return lambda stream: binned_join(case, stream, bins), bins.unpersist
         return lambda stream: spark_join(case, stream, table, written=name == WRITTEN), lambda: None
 
-    ways = (OURS, WRITTEN, JOIN, BINS)
     indexed = bsjoin.BatchTable.build(table, on=case.on, when=case.when)
     check(case, {name: prepared(name)[0] for name in ways}, sample)
     for rows in batch_rows:

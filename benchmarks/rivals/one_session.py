@@ -5,15 +5,14 @@
 The first file has ``job`` (a module with a ``JOB``), ``master``, ``data`` (a folder), ``kind``,
 ``batches`` (the fields of ``Batches``), ``sizes`` (of tables; the first is the base, where all
 ways are measured, bsjoin and Spark alone at the others), ``url`` (of the database, with the tables
-of the base), ``rounds``, ``records``, ``sample``,
-``seed`` and ``quick``.
+of the base), ``rounds``, ``records``, ``sample``
+and ``seed``.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
-import os
 import statistics
 import sys
 from functools import partial
@@ -22,7 +21,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from benchmarks.harness.session import QUICK_JVM, ROOT
+from benchmarks.harness.session import spark_session
 from benchmarks.rivals import spark as ways_of
 from benchmarks.rivals.compare import AQE_ON, FULL, RECORD
 from benchmarks.rivals.database import per_record, server_seconds
@@ -35,7 +34,7 @@ __all__ = ["main", "measure"]
 def main(asked: str, answered: str) -> None:
     """Measure what a file asks for; write what was found into another."""
     spec = json.loads(Path(asked).read_text("utf-8"))
-    spark = _session(spec["master"], quick=spec.get("quick", False))
+    spark = spark_session("3g", master=spec["master"])
     try:
         found = measure(spark, spec)
     finally:
@@ -94,29 +93,6 @@ def _line(master: str, size: float, name: str, one: dict[str, Any]) -> str:
     latency = f"{statistics.median(one['ms']):8.0f} ms" if "ms" in one else 11 * " "
     rate = f"{one['rate']:>12,.0f} rows/s" if "rate" in one else ""
     return f"  {master:<22} {size:<6g} {name:<22} {latency} {rate}"
-
-
-def _session(master: str, *, quick: bool) -> SparkSession:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    paths = filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])
-    once = dict.fromkeys(os.pathsep.join(paths).split(os.pathsep))
-    os.environ["PYTHONPATH"] = os.pathsep.join(once)
-    builder = (
-        SparkSession.builder.master(master)
-        .appName("bsjoin-benchmarks")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.memory", "3g")
-        .config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
-        .config("spark.sql.streaming.numRecentProgressUpdates", "1000")
-    )
-    if quick:
-        builder = builder.config("spark.driver.extraJavaOptions", QUICK_JVM)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    return spark
 
 
 if __name__ == "__main__":

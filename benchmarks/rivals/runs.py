@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import tempfile
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,12 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
-import bsjoin
+from benchmarks.harness.frames import cache_totals, consume, fingerprint, run_out
+from benchmarks.harness.session import timed_s
 from benchmarks.rivals.job import Job, ddl
 
-__all__ = ["Batches", "as_frame", "check", "fingerprint", "records", "run", "streamed"]
+__all__ = ["Batches", "as_frame", "check", "records", "run", "streamed"]
 
 AQE = "spark.sql.adaptive.enabled"
 _FILES = 2
@@ -80,20 +78,12 @@ def run(
     Returns:
         ``ms`` (Spark's ``addBatch`` of the small micro-batches), ``rate`` (stream rows a second of
         the large ones; none without) with ``rates`` of each, and of an incremental cache
-        ``hit_rate`` and ``asked``.
+        ``hit_rate``, ``asked`` and ``lookups``.
     """
     spark.conf.set(AQE, adaptive)
     stream = spark.readStream.schema(ddl(job.stream)).option("maxFilesPerTrigger", _FILES)
     try:
-        with tempfile.TemporaryDirectory() as checkpoint:
-            query = (
-                way(stream.parquet(str(files)))
-                .writeStream.format("noop")
-                .option("checkpointLocation", checkpoint)
-                .trigger(availableNow=True)
-                .start()
-            )
-            query.awaitTermination()
+        query = run_out(way(stream.parquet(str(files))))
     finally:
         spark.conf.set(AQE, True)
     done = [p for p in query.recentProgress if p.numInputRows]
@@ -102,16 +92,11 @@ def run(
         raise AssertionError(f"{len(done)} micro-batches of {len(sizes)} were told of")
     ms = [float(p.durationMs["addBatch"]) for p in done]
     first_large = batches.warm + batches.smalls
-    found: dict[str, Any] = {"ms": ms[batches.warm : first_large], "all_ms": ms}
+    found = {"ms": ms[batches.warm : first_large], "all_ms": ms, **cache_totals(query)}
     if batches.larges:
         counted = ms[first_large + 1 :]
         found["rate"] = batches.large * len(counted) / sum(counted) * 1e3
         found["rates"] = [batches.large / one * 1e3 for one in counted]
-    caches = [c.cache for c in bsjoin.progress(query) if c.cache is not None and c.rows_in]
-    if caches:
-        hits = sum(c.hits + c.negative_hits for c in caches)
-        found["hit_rate"] = hits / max(1, hits + sum(c.misses for c in caches))
-        found["asked"] = sum(c.keys_asked for c in caches)
     return found
 
 
@@ -141,12 +126,8 @@ def records(spark: SparkSession, job: Job, files: Path, way: Way, rows: int) -> 
     part = spark.read.schema(ddl(job.stream)).parquet(str(files / "0000-0.parquet"))
     kept = part.limit(rows).repartition(cores).persist()
     kept.count()
-    way(kept.limit(1)).write.format("noop").mode("overwrite").save()  # it connects
-    spent = []
-    for _ in range(RECORD_TURNS):
-        started = time.perf_counter()
-        way(kept).write.format("noop").mode("overwrite").save()
-        spent.append(time.perf_counter() - started)
+    consume(way(kept.limit(1)))  # it connects
+    spent = [timed_s(lambda: consume(way(kept))) for _ in range(RECORD_TURNS)]
     kept.unpersist()
     seconds = statistics.median(spent)
     return {
@@ -154,14 +135,6 @@ def records(spark: SparkSession, job: Job, files: Path, way: Way, rows: int) -> 
         "rates": [rows / one for one in spent],
         "record_ms": seconds / rows * cores * 1e3,
     }
-
-
-def fingerprint(answer: DataFrame, columns: list[str]) -> tuple[int, int]:
-    """Number of rows, and a sum over the hashes of all rows: the same for the same multiset."""
-    hashed = F.xxhash64(*columns).cast("decimal(38,0)")
-    row = answer.agg(F.count(F.lit(1)), F.coalesce(F.sum(hashed), F.lit(0))).first()
-    assert row is not None
-    return row[0], int(row[1])
 
 
 def as_frame(spark: SparkSession, job: Job, answer: pa.Table) -> DataFrame:

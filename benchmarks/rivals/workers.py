@@ -64,7 +64,6 @@ def measure(
         "rounds": rounds,
         "records": records,
         "seed": context.seed,
-        "quick": context.quick,
     }
     folder = job.tables(context.data, sizes[0])
     with loaded(job, folder) as url:

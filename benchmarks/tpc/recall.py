@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.harness.outcome import Context, Outcome
-from benchmarks.rivals.compare import Plan, compare
-from benchmarks.rivals.picture import draw_ways
-from benchmarks.rivals.report import figures, tables
+from benchmarks.rivals.compare import AQE_OFF, FULL_HOT, INCREMENTAL_HOT, MERGE, Plan
+from benchmarks.rivals.every_way import every_way
 from benchmarks.rivals.runs import Batches
 from benchmarks.tpc.job import JOB
 
@@ -16,12 +15,13 @@ QUICK = Plan(
     batches=Batches(small=10_000, smalls=3, large=30_000, larges=1, warm=1),
     kinds=("zipf",),
     rounds=1,
-    sample=1_000,
+    sample=500,
     records=200,
+    skipped=(AQE_OFF, MERGE, FULL_HOT, INCREMENTAL_HOT),
 )
 FULL = Plan(
     size=1.0,
-    batches=Batches(small=10_000, smalls=6, large=200_000, larges=2),
+    batches=Batches(small=10_000, smalls=4, large=100_000, larges=2),
     kinds=("zipf", "uniform", "shifting"),
     rounds=2,
     sample=5_000,
@@ -33,12 +33,6 @@ _PAPER = "1.85 to 5.07 times Flink without a cache (Table 1)"
 
 def run(context: Context) -> Outcome:
     """Run the job every way: checked first, then in turns."""
-    measured = compare(context, JOB, QUICK if context.quick else FULL)
-    picture = context.out / "tpc-recall.png"
-    draw_ways(measured, "Product recall on TPC-H: three joins in turn", picture)
-    return Outcome(
-        figures=figures(measured, _PAPER),
-        tables=tables(measured, "Product recall on TPC-H, every way", "Scale factor"),
-        pictures=[picture],
-        measured=measured,
-    )
+    title = "Product recall on TPC-H, three joins in turn"
+    plan = QUICK if context.quick else FULL
+    return every_way(context, JOB, plan, name="tpc-recall", title=title, paper=_PAPER)

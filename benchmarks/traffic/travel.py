@@ -10,10 +10,8 @@ from benchmarks.rivals.compare import (
     INCREMENTAL_HOT,
     MERGE,
     Plan,
-    compare,
 )
-from benchmarks.rivals.picture import draw_ways
-from benchmarks.rivals.report import figures, tables
+from benchmarks.rivals.every_way import every_way
 from benchmarks.rivals.runs import Batches
 from benchmarks.traffic.job import JOB
 
@@ -30,7 +28,7 @@ QUICK = Plan(
 )
 FULL = Plan(
     size=20,
-    batches=Batches(small=10_000, smalls=6, large=1_000_000, larges=2),
+    batches=Batches(small=10_000, smalls=4, large=500_000, larges=2),
     kinds=("centre", "uniform"),
     rounds=2,
     sample=5_000,
@@ -42,12 +40,6 @@ _PAPER = "1.03 to 6.20 times Flink 1.12.2 without a cache (Table 3)"
 
 def run(context: Context) -> Outcome:
     """Run the job every way: checked first, then in turns."""
-    measured = compare(context, JOB, QUICK if context.quick else FULL)
-    picture = context.out / "traffic.png"
-    draw_ways(measured, "Road traffic: six joins in turn", picture)
-    return Outcome(
-        figures=figures(measured, _PAPER),
-        tables=tables(measured, "Road traffic, every way", "Crossings along one side"),
-        pictures=[picture],
-        measured=measured,
-    )
+    title = "Road traffic, six joins in turn"
+    plan = QUICK if context.quick else FULL
+    return every_way(context, JOB, plan, name="traffic", title=title, paper=_PAPER)

@@ -19,7 +19,7 @@ def run(context: Context) -> Outcome:
         "benchmarks.traffic.job",
         "centre",
         [3] if quick else [10, 14, 20],
-        Batches(10_000, 3, 50_000, 1, 1) if quick else Batches(10_000, 8, 1_000_000, 3),
+        Batches(10_000, 3, 50_000, 1, 1) if quick else Batches(10_000, 5, 500_000, 2),
         rounds=1 if quick else 2,
         records=100 if quick else 1_000,
         cluster=not quick,

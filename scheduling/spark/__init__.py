@@ -6,7 +6,7 @@ for any job that runs in cycles. Nothing here is imported by ``import scheduling
 
 from scheduling.spark.fleet import Fleet
 from scheduling.spark.landing import Landing
-from scheduling.spark.levers import DryRun, Lever, LeverWarning, Partitions, Pins
+from scheduling.spark.levers import DryRun, LeverWarning, Partitions, Pins
 from scheduling.spark.loop import Loop, Turn
 from scheduling.spark.monitor import SparkMonitor
 from scheduling.spark.pins import Executor, Pinned, pin
@@ -19,7 +19,6 @@ __all__ = [
     "Executor",
     "Fleet",
     "Landing",
-    "Lever",
     "LeverWarning",
     "Loop",
     "Partitions",

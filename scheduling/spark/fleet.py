@@ -6,14 +6,14 @@ YARN and Kubernetes; asking stops at ``spark.cores.max`` without a word, so what
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from scheduling.errors import ArgumentError
 from scheduling.model import Plan, Receipt, Snapshot
-from scheduling.spark.levers import LeverWarning
+from scheduling.spark import pins
+from scheduling.spark.levers import Reason
 from scheduling.spark.status import is_connect
 
 __all__ = ["Fleet", "request_total"]
@@ -42,7 +42,7 @@ class Fleet:
         self._plan: Plan | None = None
         self._idle: dict[str, int] = {}
         self._wanted = 0  # more than there are, asked for and not yet come
-        self._told = False
+        self._reason = Reason()
         self.reason = self._why_not()
         """Why the number cannot be changed; None where it can."""
 
@@ -54,10 +54,6 @@ class Fleet:
         """Take up a plan: what it leaves out is given back in time."""
         self._plan = plan
         return Receipt({}, {})
-
-    def prepare(self, df: DataFrame, snapshot: Snapshot) -> DataFrame:
-        """The rows as they are."""
-        return df
 
     def settle(self, snapshot: Snapshot) -> tuple[int, tuple[str, ...]]:
         """Between two cycles: ask for executors, or give some back.
@@ -71,11 +67,7 @@ class Fleet:
         if self._plan is None:
             return 0, ()
         if self.reason is not None:
-            if not self._told:
-                self._told = True
-                warnings.warn(
-                    f"the number of executors stays: {self.reason}", LeverWarning, stacklevel=2
-                )
+            self._reason.tell(f"the number of executors stays: {self.reason}")
             return 0, ()
         there = len(snapshot.workers)
         short = len(self._plan.unplaced) > 0
@@ -117,10 +109,14 @@ class Fleet:
     def _why_not(self) -> str | None:
         if is_connect(self._spark):
             return "Spark Connect does not say which executors there are"
-        context = self._spark.sparkContext
-        if context._jsc.sc().isLocal():
-            return f"the master is {context.master}: there is one executor, the driver"
-        if context.getConf().get("spark.dynamicAllocation.enabled", "false").lower() == "true":
+        if (reason := pins.only_executor(self._spark)) is not None:
+            return reason
+        if (
+            self._spark.sparkContext.getConf()
+            .get("spark.dynamicAllocation.enabled", "false")
+            .lower()
+            == "true"
+        ):
             return "dynamic allocation changes it already"
         return None
 

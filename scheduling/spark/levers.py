@@ -10,16 +10,16 @@ import logging
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame, SparkSession
 
 from scheduling.errors import ActuatorError
 from scheduling.model import Plan, Receipt, Snapshot
+from scheduling.protocols import Actuator
 from scheduling.spark import pins
 from scheduling.spark.pins import Executor, Pinned
 
-__all__ = ["DryRun", "Lever", "LeverWarning", "Partitions", "Pins"]
+__all__ = ["DryRun", "LeverWarning", "Partitions", "Pins", "Reason", "together"]
 
 _log = logging.getLogger("scheduling")
 
@@ -28,18 +28,17 @@ class LeverWarning(UserWarning):
     """This session does not have a lever that was asked for; the message says why."""
 
 
-@runtime_checkable
-class Lever(Protocol):
-    """An actuator of a live job, which also has a hand on the DataFrame that is to run."""
+class Reason:
+    """Why a lever is not used, said once."""
 
-    def capabilities(self) -> frozenset[str]:
-        """What it can do in this session; empty where nothing (:class:`scheduling.Actuator`)."""
+    def __init__(self) -> None:
+        self._told = False
 
-    def apply(self, plan: Plan) -> Receipt:
-        """Take up a plan for the cycles to come. Where tasks land is seen after a cycle."""
-
-    def prepare(self, df: DataFrame, snapshot: Snapshot) -> DataFrame:
-        """The rows of a cycle, with the plan carried out as far as this lever goes."""
+    def tell(self, text: str) -> None:
+        """Warn, the first time; as the caller's caller."""
+        if not self._told:
+            self._told = True
+            warnings.warn(text, LeverWarning, stacklevel=3)
 
 
 class Pins:
@@ -66,7 +65,7 @@ class Pins:
         self._wait_s = locality_wait_s
         self._placement: Mapping[str, str] | None = None
         self._stack = ExitStack()
-        self._told = False
+        self._reason = Reason()
         self.pinned: Pinned | None = None
         """What was pinned last, until the cycle has ended."""
 
@@ -118,9 +117,7 @@ class Pins:
 
     def _left(self, df: DataFrame, reason: str) -> DataFrame:
         """The rows as they are; why is said once."""
-        if not self._told:
-            self._told = True
-            warnings.warn(f"the job is placed by Spark: {reason}", LeverWarning, stacklevel=2)
+        self._reason.tell(f"the job is placed by Spark: {reason}")
         return df
 
     @contextmanager
@@ -161,7 +158,7 @@ class Partitions:
         self._count = sum(task.rpartition("-")[0] == self._operator for task in listed)
         return Receipt({}, {})
 
-    def prepare(self, df: DataFrame, snapshot: Snapshot) -> DataFrame:
+    def prepare(self, df: DataFrame) -> DataFrame:
         """The same rows in as many partitions as the plan has tasks."""
         if not self._count or pins.partitions(df) == self._count:
             return df
@@ -187,12 +184,8 @@ class DryRun:
             _log.info("dry run, %s: %s unplaced, %s", plan.policy, one.task, one.reason)
         return Receipt({}, {})
 
-    def prepare(self, df: DataFrame, snapshot: Snapshot) -> DataFrame:
-        """The rows as they are."""
-        return df
 
-
-def together(levers: Sequence[Lever], plan: Plan) -> Receipt:
+def together(levers: Sequence[Actuator], plan: Plan) -> Receipt:
     """Let several levers take up a plan; what one of them asked for was asked for."""
     asked: dict[str, str] = {}
     landed: dict[str, str] = {}

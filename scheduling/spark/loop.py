@@ -29,11 +29,11 @@ from scheduling.elastic import Static
 from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Plan, Receipt, Snapshot, Task, Window
 from scheduling.policies import RoundRobin
-from scheduling.protocols import Clock, Policy, Scaler
+from scheduling.protocols import Actuator, Clock, Policy, Scaler
 from scheduling.spark import pins
 from scheduling.spark.fleet import Fleet
 from scheduling.spark.landing import Landing, tasks_of
-from scheduling.spark.levers import DryRun, Lever, Partitions, Pins, together
+from scheduling.spark.levers import DryRun, Partitions, Pins, together
 from scheduling.spark.monitor import CycleSeen, SparkMonitor, TaskSeen, workers_of
 from scheduling.spark.placement import Placement
 from scheduling.spark.prober import Prober
@@ -218,7 +218,7 @@ class Loop:
         dry = self._options.dry_run
         try:
             if self._scaled and not dry:
-                df = self._partitions.prepare(df, snapshot)
+                df = self._partitions.prepare(df)
             turn.count = pins.partitions(df)
             if not turn.count:  # no rows, no tasks
                 return df
@@ -229,7 +229,7 @@ class Loop:
                 seen = snapshot if self._tiers is None else None
                 turn.decision = self._controller.adopt({self._operator: turn.count}, seen)
             if self._tiers is not None and not dry:
-                df = self._tiers.prepare(df, snapshot)
+                df = self._tiers.prepare(df)
             # Without a plan of its own it only marks the rows, so that it is seen what ran.
             return self._pins.prepare(df, snapshot)
         except PySparkException:
@@ -323,11 +323,11 @@ class Loop:
         least, most = self._options.executors
         return Fleet(self._spark, least, most)
 
-    def _levers_of(self) -> list[Lever]:
+    def _levers_of(self) -> list[Actuator]:
         if self._options.dry_run:
             self._fleet = None
             return [DryRun()]
-        levers: list[Lever] = [self._partitions]
+        levers: list[Actuator] = [self._partitions]
         if self._options.policy is not None:
             levers.append(self._pins if self._tiers is None else self._tiers)
         return levers if self._fleet is None else [*levers, self._fleet]

@@ -23,8 +23,8 @@ from pyspark.resource import (
 from pyspark.sql import DataFrame, SparkSession
 
 from scheduling.errors import ArgumentError
-from scheduling.model import Plan, Receipt, Resources, Snapshot, Worker
-from scheduling.spark.levers import LeverWarning
+from scheduling.model import Plan, Receipt, Resources, Worker
+from scheduling.spark.levers import LeverWarning, Reason
 from scheduling.spark.status import is_connect
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Tiers:
         self._tiers = {tier.name: tier for tier in tiers}
         self._profiles: dict[str, ResourceProfile] = {}
         self._chosen: str | None = None
-        self._told = False
+        self._reason = Reason()
         self.reason = _why_not(spark)
         """Why no tier can be chosen; None where one can."""
 
@@ -117,12 +117,10 @@ class Tiers:
         asked = dict.fromkeys(plan.placement, self._chosen or "")
         return Receipt(asked, asked)
 
-    def prepare(self, df: DataFrame, snapshot: Snapshot) -> DataFrame:
+    def prepare(self, df: DataFrame) -> DataFrame:
         """The same rows, to run on the tier. They cross to Python and back."""
         if self.reason is not None:
-            if not self._told:
-                self._told = True
-                warnings.warn(f"no tier is chosen: {self.reason}", LeverWarning, stacklevel=2)
+            self._reason.tell(f"no tier is chosen: {self.reason}")
             return df
         if self._chosen is None:
             return df

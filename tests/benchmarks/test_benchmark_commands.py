@@ -207,6 +207,8 @@ def test_an_interrupted_run_ends_what_it_started_and_goes_on_later(
     out: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     program = (
+        # A job in the background of a shell has inherited that Ctrl-C is ignored.
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "import sys; from benchmarks.harness.commands import main; "
         "from benchmarks.harness.outcome import Benchmark as B; "
         "sys.exit(main([B('quiet', 'engine', '', 'faked_quiet', 1, ''), "

@@ -16,7 +16,6 @@ from scheduling.spark import (
     DryRun,
     Executor,
     Fleet,
-    Lever,
     LeverWarning,
     Partitions,
     Pinned,
@@ -83,9 +82,8 @@ def pinned(monkeypatch: pytest.MonkeyPatch) -> list[list[Executor | None]]:
 def test_levers_are_actuators(monkeypatch: pytest.MonkeyPatch) -> None:
     session: Any = Session()
     for lever in (Pins(session, "join"), Partitions("join"), DryRun(), Fleet(session, 1, 2)):
-        assert isinstance(lever, Lever)
         assert isinstance(lever, Actuator)
-    assert isinstance(Tiers(session, ()), Lever)
+    assert isinstance(Tiers(session, ()), Actuator)
 
 
 # Pins
@@ -217,27 +215,26 @@ def test_rows_are_dealt_out_to_as_many_partitions_as_the_plan_has_tasks(pinned: 
     lever = Partitions("join")
     rows: Any = Rows(4)
     assert lever.capabilities() == {"resize"}
-    assert lever.prepare(rows, snapshot()) is rows  # no plan yet
+    assert lever.prepare(rows) is rows  # no plan yet
     others = Plan((Assignment("sort-merge-0", "h/1", "test"), Assignment("join-0", "h/1", "test")))
     lever.apply(others)
-    assert lever.prepare(rows, snapshot()).count == 1
+    assert lever.prepare(rows).count == 1
     lever.apply(plan("h/1", None, None))
-    assert lever.prepare(rows, snapshot()).count == 3  # with those that have no room
+    assert lever.prepare(rows).count == 3  # with those that have no room
     lever.apply(plan(None, None, None, "h/1"))
-    assert lever.prepare(rows, snapshot()) is rows
+    assert lever.prepare(rows) is rows
     lever.apply(plan())
-    assert lever.prepare(rows, snapshot()) is rows
+    assert lever.prepare(rows) is rows
 
 
 def test_a_dry_run_logs_and_does_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    lever, rows = DryRun(), Rows(2)
+    lever = DryRun()
     wanted = plan("h/1", "h/1", None)
     with caplog.at_level(logging.INFO, "scheduling"):
         assert lever.apply(wanted) == Receipt({}, {})
     assert "h/1 would have join-0, join-1" in caplog.text
     assert "join-2 unplaced, no room" in caplog.text
     assert lever.plans == [wanted]
-    assert lever.prepare(rows, snapshot()) is rows  # type: ignore[comparison-overlap]
     assert "place" in lever.capabilities()
 
 
@@ -365,18 +362,18 @@ def test_a_cycle_goes_to_the_tier_with_most_tasks(
     lever = Tiers(session(conf=Conf(spark_dynamicAllocation_enabled="true")), KINDS)
     assert lever.capabilities() == {"tiers"}
     rows: Any = Rows(3)
-    assert lever.prepare(rows, snapshot()) is rows
+    assert lever.prepare(rows) is rows
     assert lever.apply(plan("l", "l")).asked == {"join-0": "l", "join-1": "l"}
-    assert lever.prepare(rows, snapshot()) == (rows, "the schema", "l")
+    assert lever.prepare(rows) == (rows, "the schema", "l")
     with pytest.warns(LeverWarning, match=r"several tiers \(m: 2, l: 1\).*all tasks go to m"):
         receipt = lever.apply(plan("l", "m", "m"))
     assert receipt.asked == dict.fromkeys(["join-0", "join-1", "join-2"], "m")
-    assert lever.prepare(rows, snapshot()) == (rows, "the schema", "m")
+    assert lever.prepare(rows) == (rows, "the schema", "m")
     lever.apply(plan("l"))
-    lever.prepare(rows, snapshot())
+    lever.prepare(rows)
     assert made == ["l", "m"]  # Spark keeps every profile
     lever.apply(plan(None))
-    assert lever.prepare(rows, snapshot()) is rows
+    assert lever.prepare(rows) is rows
 
 
 @pytest.mark.parametrize(
@@ -392,8 +389,8 @@ def test_a_tier_that_cannot_be_chosen_is_told_once(session: Any, why: str) -> No
     assert lever.capabilities() == frozenset()
     lever.apply(plan("m"))
     with pytest.warns(LeverWarning, match=why):
-        assert lever.prepare(rows, snapshot()) is rows  # type: ignore[comparison-overlap]
-    assert lever.prepare(rows, snapshot()) is rows  # type: ignore[comparison-overlap]
+        assert lever.prepare(rows) is rows  # type: ignore[comparison-overlap]
+    assert lever.prepare(rows) is rows  # type: ignore[comparison-overlap]
 
 
 def test_a_profile_asks_for_what_only_the_tier_has(monkeypatch: pytest.MonkeyPatch) -> None:
