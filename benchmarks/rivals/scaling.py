@@ -32,7 +32,7 @@ WORKERS = (1, 2, 4, 8, 16, 32, 64, 128)
 DATABASE_CORES = 16
 """Of the modelled database: a host of the paper's cluster has two processors of eight cores."""
 
-_TIMEOUT_S = 600
+_TIMEOUT_S = 3_600
 
 
 @dataclass(frozen=True)

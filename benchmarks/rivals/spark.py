@@ -22,11 +22,22 @@ def read(spark: SparkSession, job: Job, folder: Path) -> dict[str, DataFrame]:
     return {step.table: spark.read.parquet(str(folder / step.table)) for step in job.steps}
 
 
-def indexed(job: Job, tables: Mapping[str, DataFrame]) -> dict[str, bsjoin.BatchTable]:
-    """The tables of a job as bsjoin keeps them: built once."""
+def indexed(
+    job: Job, tables: Mapping[str, DataFrame], kept: Path | None = None
+) -> dict[str, bsjoin.BatchTable]:
+    """The tables of a job as bsjoin keeps them: built once.
+
+    Args:
+        job: the job.
+        tables: as files.
+        kept: a folder; what was built there from the same files is not built again.
+    """
     return {
         step.table: bsjoin.BatchTable.build(
-            tables[step.table].select(*step.columns), on=list(step.on), unique=step.unique
+            tables[step.table].select(*step.columns),
+            on=list(step.on),
+            unique=step.unique,
+            path=None if kept is None else kept / step.table,
         )
         for step in job.steps
     }
