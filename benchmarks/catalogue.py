@@ -149,6 +149,7 @@ CATALOGUE: tuple[Benchmark, ...] = (
         "Python workers (pipes, look-up, gather), for the full cache, the incremental cache warm "
         "and cold, a range join and HotSpot. What is inferred by difference is marked; what is "
         "not explained is shown.",
+        apart=True,
     ),
     Benchmark(
         "paper-hotspots",

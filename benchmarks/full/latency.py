@@ -14,6 +14,7 @@ from pyspark.sql.functions import arrow_udf
 import bsjoin
 from benchmarks.data.tables import SEED, micro_batches, scattered, table
 from benchmarks.full.picture import draw
+from benchmarks.harness.frames import fingerprint
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.harness.session import add_batch_ms
 
@@ -160,8 +161,11 @@ def _check(
 ) -> None:
     """Both joins answer the same before either is timed."""
     sample = spark.range(50_000).select(scattered(F.col("id"), size * 2, seed).alias("k"), "id")
-    ours, theirs = indexed.join(sample, "k"), sample.join(df, "k")
-    if ours.exceptAll(theirs).count() or theirs.exceptAll(ours).count():
+    columns = ["k", "id", "amount", "name"]
+    ours, theirs = (
+        fingerprint(j, columns) for j in (indexed.join(sample, "k"), sample.join(df, "k"))
+    )
+    if ours != theirs:
         raise AssertionError(f"bsjoin and Spark answer differently for a table of {size} rows")
 
 

@@ -27,7 +27,9 @@ def run(context: Context) -> Outcome:
     """Measure; quick: 500,000 rows instead of 10^7."""
     rows = 500_000 if context.quick else 10_000_000
     context.say("Memory of one more worker")
-    kept = measure(context.spark, rows, context.data, workers=3, say=context.say)
+    kept = measure(
+        context.spark, rows, context.data, workers=2 if context.quick else 3, say=context.say
+    )
     idle = float(np.median(kept["idle_bytes"]))
     extras = [(used - idle) / kept["table_bytes"] for used in kept["private_bytes"]]
     figure = Figure(

@@ -31,7 +31,13 @@ def run(context: Context) -> Outcome:
     sizes = [1_000_000] if quick else [1_000_000, 10_000_000]
     context.say(f"{rows:,} stream rows in one go")
     times = measure(
-        context.spark, rows, sizes, context.data, rounds=3, seed=context.seed, say=context.say
+        context.spark,
+        rows,
+        sizes,
+        context.data,
+        rounds=2 if quick else 3,
+        seed=context.seed,
+        say=context.say,
     )
     found = [
         paired(

@@ -1,10 +1,13 @@
-"""One benchmark in this process: ``python -m benchmarks.harness.alone TASK``, TASK as JSON.
+"""Benchmarks in this process: ``python -m benchmarks.harness.alone ASKED TOLD``.
 
-:mod:`benchmarks.harness.running` starts it; the record is written here.
+:mod:`benchmarks.harness.running` starts it, writes tasks as lines of JSON into the pipe ``ASKED``,
+a descriptor, and reads from ``TOLD`` how each ended; the records are written here. Benchmarks of
+one process share its Spark session.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -21,10 +24,10 @@ from benchmarks.harness.outcome import Benchmark, Context, Outcome
 from benchmarks.harness.records import folder, made, place, write
 from benchmarks.harness.screen import lines_of
 
-__all__ = ["FAILED", "Task", "main"]
+__all__ = ["DONE", "FAILED", "Task", "main"]
 
-FAILED = 3
-"""The exit status of a benchmark that failed and whose record says so."""
+DONE, FAILED = "done", "failed"
+"""How a benchmark ended that has a record: as it should, or with an error."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Task:
         return {"quick": self.quick, "seed": self.seed, "out": self.out, "code": self.code}
 
     def to_json(self) -> str:
-        """For the command line of the process that does it."""
+        """One line, for the process that does it."""
         return json.dumps({**asdict(self), "out": str(self.out)})
 
     @staticmethod
@@ -63,11 +66,18 @@ class Task:
 
 
 def main(words: list[str]) -> int:
-    """Run one task and write its record; 0, or :data:`FAILED`."""
-    task = Task.from_json(words[0])
+    """Run tasks and write their records until no more are asked for."""
     signal.signal(signal.SIGTERM, _ended)
     try:
-        return _done(task)
+        with open(int(words[0])) as asked, open(int(words[1]), "w") as told:
+            for line in asked:
+                ended = _done(Task.from_json(line))
+                with contextlib.suppress(Exception):  # the next one may fare better
+                    _tidy()
+                print(ended, file=told, flush=True)
+        with contextlib.suppress(Exception):
+            _tidy(leave=True)
+        return 0
     finally:
         if os.getsid(0) == os.getpid():  # all that is left in this group was started from here
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -87,7 +97,23 @@ def _ended(number: int, frame: FrameType | None) -> None:
     raise _Ended(128 + number)
 
 
-def _done(task: Task) -> int:
+def _tidy(*, leave: bool = False) -> None:
+    """Let go of what a benchmark has left in Spark; at the end, of Spark."""
+    if "pyspark" not in sys.modules:
+        return
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is None:
+        return
+    for query in session.streams.active:
+        query.stop()
+    session.catalog.clearCache()
+    if leave:
+        session.stop()
+
+
+def _done(task: Task) -> str:
     begun = time.monotonic()
     file = place(task.out, task.quick, task.benchmark.name)
     try:
@@ -114,9 +140,7 @@ def _done(task: Task) -> int:
     write(file, record)
     for table in outcome.tables:
         print("\n".join(["", *lines_of(table)]), flush=True)
-    if "spark" in vars(context):
-        context.spark.stop()
-    return 0
+    return DONE
 
 
 if __name__ == "__main__":

@@ -125,6 +125,7 @@ class Benchmark:
         module: with a function ``run(context: Context) -> Outcome``.
         quick_s: about how many seconds it takes with ``--quick``, on two cores.
         about: what is compared with what and where the claim comes from; a paragraph.
+        apart: whether it needs a process of its own, for it starts Spark in its own way.
     """
 
     name: str
@@ -133,3 +134,4 @@ class Benchmark:
     module: str
     quick_s: int
     about: str
+    apart: bool = False

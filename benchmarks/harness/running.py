@@ -1,23 +1,26 @@
-"""Benchmarks one after the other, each in a process group of its own, with progress in lines.
+"""Benchmarks one after the other, in process groups of their own, with progress in lines.
 
 A benchmark that crashes, or whose JVM runs out of memory, loses its own record and no other one.
+Full sizes have a process each. Quick ones share one, and its Spark, until one of them fails: to
+start Spark and to let it compile takes longer than many of them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 
 import psutil
 
-from benchmarks.harness.alone import FAILED, Task
+from benchmarks.harness.alone import DONE, Task
 from benchmarks.harness.machine import commit
 from benchmarks.harness.outcome import Benchmark
 from benchmarks.harness.records import Record, made, place, read, repeats, write, written
@@ -66,7 +69,7 @@ def run_all(
     expected = {one.name: _expected_s(one, kept[one.name], quick) for one in due}
     found: dict[str, Record] = {}
     begun, done = time.monotonic(), 0
-    with _interrupted_by_sigterm():
+    with _interrupted_by_sigterm(), _Process() as process:
         for number, one in enumerate(listed, start=1):
             head = f"[{number}/{len(listed)}] {one.name}"
             record = kept[one.name]
@@ -81,7 +84,7 @@ def run_all(
             if len(left) > 1 and None not in left:
                 about.append(f"about {duration(sum(filter(None, left)))} to the end")
             say(f"{head}: {one.title}" + (f" ({', '.join(about)})" if about else ""))
-            found[one.name] = record = _run(Task(one, quick, seed, out, commit()))
+            found[one.name] = record = process.run(Task(one, quick, seed, out, commit()))
             done += 1
             say(f"{head}: {duration(record['seconds'])}, {verdict(record)}")
     return list(found.values())
@@ -94,27 +97,77 @@ def _expected_s(benchmark: Benchmark, record: Record | None, quick: bool) -> flo
     return benchmark.quick_s if quick else None
 
 
-def _run(task: Task) -> Record:
-    """Run a benchmark in a process of its own, which prints where this one does."""
-    begun = time.monotonic()
-    paths = filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
-    process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.harness.alone", task.to_json()],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"},
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        status = process.wait()
-    finally:
-        _end(process)
-    file = place(task.out, task.quick, task.benchmark.name)
-    if status not in (0, FAILED):
-        error = _why(status)
-        seconds = time.monotonic() - begun
-        lost = made(task.benchmark, **task.where, seconds=seconds, error=error)
-        write(file, lost)
-    return read(file)
+class _Process:
+    """Where benchmarks run; they print where this process does. It is started when it is needed."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> _Process:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def run(self, task: Task) -> Record:
+        """Run one benchmark; the record is as it was written, or says how the process ended."""
+        begun = time.monotonic()
+        apart = task.benchmark.apart or not task.quick
+        if apart:
+            self._stack.close()
+        if self._process is None:
+            self._process = self._stack.enter_context(self._started())
+        with contextlib.suppress(BrokenPipeError):
+            self._asked.write(task.to_json().encode() + b"\n")
+        ended = self._answer(self._process)
+        file = place(task.out, task.quick, task.benchmark.name)
+        if not ended:
+            error = _why(self._process.wait())
+            seconds = time.monotonic() - begun
+            write(file, made(task.benchmark, **task.where, seconds=seconds, error=error))
+        if apart or ended != DONE:
+            self._stack.close()
+        return read(file)
+
+    def _answer(self, process: subprocess.Popen[bytes]) -> str:
+        """How the benchmark ended; nothing when its process has ended."""
+        while not select.select([self._told], [], [], 0.2)[0]:
+            if process.poll() is not None and not select.select([self._told], [], [], 0)[0]:
+                return ""  # somebody whom it has started may still hold the pipe
+        return self._told.readline().strip()
+
+    @contextlib.contextmanager
+    def _started(self) -> Iterator[subprocess.Popen[bytes]]:
+        paths = filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
+        (for_it, asked), (told, by_it) = os.pipe(), os.pipe()
+        with open(told) as self._told, open(asked, "wb", buffering=0) as self._asked:
+            try:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "benchmarks.harness.alone", str(for_it), str(by_it)],
+                    env={
+                        **os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"
+                    },
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                    pass_fds=(for_it, by_it),
+                )  # fmt: skip
+            finally:
+                os.close(for_it)
+                os.close(by_it)
+            try:
+                yield process
+                self._asked.close()  # nothing more: it may leave by itself
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_PATIENCE_S)
+            finally:
+                self._process = None
+                _end(process)
 
 
 def _why(status: int) -> str:

@@ -86,7 +86,8 @@ def measure(
             distinct = spark.read.parquet(str(files)).select("k").distinct().count()
             if z == 1.04:
                 for name, way in ways.items():  # Spark compiles; not counted
-                    say(_line(z, f"{name} (warm-up)", way(), distinct))
+                    if name not in (SMALL, FEW):  # the same code
+                        say(_line(z, f"{name} (warm-up)", way(), distinct))
             found[z] = {"distinct": distinct, "ways": {name: [] for name in ways}}
             for _ in range(rounds if z == 1.04 else 1):
                 for name, way in ways.items():

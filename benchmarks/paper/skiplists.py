@@ -48,10 +48,10 @@ def run(context: Context) -> Outcome:
     from benchmarks.ranges import skiplists
 
     quick = context.quick
-    sizes = [1 << exponent for exponent in ((16, 18, 20) if quick else range(18, 24))]
+    sizes = [1 << exponent for exponent in ((16, 18) if quick else range(18, 24))]
     context.say("Skip lists alone (Fig. 13)")
     reads = skiplists.measure(sizes, 10_000, 10, seed=context.seed, say=context.say)
-    seconds = lists(sizes, 10_000, 3 if quick else 7, context.seed)
+    seconds = lists(sizes, 10_000, 2 if quick else 7, context.seed)
     measured = _ways(context)
     tables = [reads_table(reads), _seconds_table(seconds), *cell_tables(measured)]
     return Outcome(

@@ -29,7 +29,7 @@ def run(context: Context) -> Outcome:
     """Measure, and check that pinned rows are the same rows."""
     spark = context.spark
     counts = (12, 48) if context.quick else (12, 48, 192)
-    rounds = 7 if context.quick else 15
+    rounds = 5 if context.quick else 15
     rows = 200_000 if context.quick else 2_000_000
     driver: dict[int, list[float]] = {}
     for count in counts:

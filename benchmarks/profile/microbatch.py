@@ -64,7 +64,7 @@ def run(context: Context) -> Outcome:
         context: what a benchmark is given.
     """
     rows, size = (10_000, 100_000) if context.quick else (100_000, 1_000_000)
-    rounds, batches = (1, 6) if context.quick else (3, 20)
+    rounds, batches = (1, 5) if context.quick else (3, 20)
     return profile(context, rows, size, JOINS, rounds, batches)
 
 

@@ -60,7 +60,7 @@ def measure(
         "data": str(context.data),
         "kind": kind,
         "batches": asdict(batches),
-        "sample": 1_000,
+        "sample": 300 if context.quick else 1_000,
         "rounds": rounds,
         "records": records,
         "seed": context.seed,

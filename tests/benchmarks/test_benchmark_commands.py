@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -58,7 +59,14 @@ def run(context):
     finally:
         (context.data / "tidy").touch()
 """
-MODULES = {"quiet": QUIET, "broken": BROKEN, "killed": KILLED, "slow": SLOW}
+PID = """
+import os
+from benchmarks.harness.outcome import Outcome
+
+def run(context):
+    return Outcome(measured=os.getpid())
+"""
+MODULES = {"quiet": QUIET, "broken": BROKEN, "killed": KILLED, "slow": SLOW, "pid": PID}
 
 
 def entry(name: str, group: Any = "engine", module: str | None = None) -> Benchmark:
@@ -146,6 +154,17 @@ def test_one_that_crashes_loses_only_itself(
     assert "3 figures, 1 MISSED" in printed
     assert "FAILED: AssertionError" in printed
     assert "4 benchmarks; quick about 8 s in all" in printed
+
+
+def test_quick_ones_share_a_process_until_one_fails_full_ones_do_not(out: Path) -> None:
+    names = ("pid-1", "pid-2", "broken", "pid-3", "pid-apart", "pid-4", "killed", "pid-5")
+    listed = [replace(entry(name), apart=name == "pid-apart") for name in names]
+    for size in ("quick", "full"):
+        assert main(listed, ["all", f"--{size}", "--out", str(out)]) == 1
+        pids = [record(out, name, size)["measured"] for name in names if name.startswith("pid")]
+        one, two, *others = pids
+        assert (one == two) == (size == "quick")
+        assert len({two, *others}) == 5
 
 
 def test_a_failed_run_leaves_no_figures_of_an_earlier_one(
