@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import statistics
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -18,7 +19,7 @@ from benchmarks.rivals.report import latency_ms, rate
 from benchmarks.rivals.runs import Batches
 from benchmarks.rivals.scaling import WORKERS, Database, Fixed, in_a_session, speed_up
 
-__all__ = ["MASTERS", "Predicted", "measure", "outcome", "predicted"]
+__all__ = ["MASTERS", "Predicted", "by_workers", "measure", "outcome", "predicted"]
 
 MASTERS = {1: "local[1]", 2: "local[2]"}
 CLUSTER = "local-cluster[2,1,1024]"
@@ -33,12 +34,10 @@ def measure(
     kind: str,
     sizes: list[float],
     batches: Batches,
-    *,
-    rounds: int,
-    records: int,
-    cluster: bool = True,
 ) -> dict[str, Any]:
     """Measure with one and two workers, each in a process and session of its own.
+
+    Full sizes have two rounds, and two executors with a core each beside.
 
     Args:
         context: of the benchmark.
@@ -47,9 +46,6 @@ def measure(
         kind: of the stream.
         sizes: of the tables: the base, then larger ones, if any, which two workers measure.
         batches: of the stream.
-        rounds: how often each way has its turn.
-        records: for one query per record.
-        cluster: whether two executors with a core each are measured beside.
 
     Returns:
         ``masters`` (what each process found), ``kept`` (what could not be measured, and why).
@@ -61,8 +57,8 @@ def measure(
         "kind": kind,
         "batches": asdict(batches),
         "sample": 300 if context.quick else 1_000,
-        "rounds": rounds,
-        "records": records,
+        "rounds": 1 if context.quick else 2,
+        "records": 100 if context.quick else 1_000,
         "seed": context.seed,
     }
     folder = job.tables(context.data, sizes[0])
@@ -71,7 +67,7 @@ def measure(
             some = sizes if workers == max(MASTERS) else sizes[:1]
             asked = spec | {"master": master, "sizes": some, "url": url}
             found["masters"][master] = in_a_session(context, asked)
-        if cluster:
+        if not context.quick:
             asked = spec | {"master": CLUSTER, "sizes": sizes[:1], "url": url}
             try:
                 found["masters"][CLUSTER] = in_a_session(context, asked)
@@ -112,6 +108,28 @@ def predicted(measured: Mapping[str, Any]) -> Predicted:
         for n in WORKERS
     }
     return found
+
+
+def by_workers(
+    context: Context,
+    module: str,
+    kind: str,
+    sizes: list[float],
+    batches: Batches,
+    numbers: tuple[int, int, int],
+) -> Outcome:
+    """Measure a job and tell it beside the paper's tables.
+
+    Args:
+        context: of the benchmark.
+        module: with the job, as ``JOB``.
+        kind: of the stream.
+        sizes: of the tables.
+        batches: of the stream.
+        numbers: of the paper's tables of throughput and latency, and of its figure.
+    """
+    job: Job = importlib.import_module(module).JOB
+    return outcome(context, job, measure(context, job, module, kind, sizes, batches), numbers)
 
 
 def outcome(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from hypothesis import strategies as st
 
 from scheduling import Edge, JobGraph, Resources, Snapshot, Task, Worker
@@ -40,6 +42,34 @@ def tasks(
     """Tasks that are alike."""
     demand = Resources(cpu_cores, memory_mb)
     return tuple(Task(f"{operator}-{i}", operator, i, demand) for i in range(count))
+
+
+def few_workers(draw: random.Random, *, odd_prices: bool) -> tuple[Worker, ...]:
+    """3 to 12 workers of some sizes, which the exact policy can still place on."""
+    return tuple(
+        Worker(
+            f"w{i}",
+            Resources(draw.choice([4, 8, 12]), draw.choice([8, 12, 16]) * 1024),
+            draw.choice([2, 4, 4, 6]),
+            price_per_s=round(draw.uniform(1, 10), 2)
+            if odd_prices
+            else draw.choice([2.4, 4.8, 7.7]),
+        )
+        for i in range(draw.randint(3, 12))
+    )
+
+
+def few_tasks(draw: random.Random, most: int, *, operators: int = 1) -> tuple[Task, ...]:
+    """4 tasks to so many, of some sizes."""
+    return tuple(
+        Task(
+            f"t{i}",
+            f"operator-{i % operators}",
+            i,
+            Resources(draw.choice([0.5, 1, 1.5, 2]), draw.choice([256, 1024, 2048])),
+        )
+        for i in range(draw.randint(4, most))
+    )
 
 
 @st.composite

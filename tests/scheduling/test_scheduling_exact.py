@@ -7,7 +7,7 @@ import random
 
 import pytest
 from hypothesis import given, settings
-from scheduling_samples import clusters, graphs, tasks
+from scheduling_samples import clusters, few_tasks, few_workers, graphs, tasks
 
 from scheduling import (
     CostModel,
@@ -74,24 +74,8 @@ def test_exact_finds_what_all_placements_hold(
 def small(seed: int) -> tuple[JobGraph, Snapshot]:
     """A random case of up to 12 workers and 16 tasks."""
     draw = random.Random(seed)
-    workers = tuple(
-        Worker(
-            f"w{i}",
-            Resources(draw.choice([4, 8, 12]), draw.choice([8, 12, 16]) * 1024),
-            draw.choice([2, 4, 4, 6]),
-            price_per_s=round(draw.uniform(1, 10), 2) if seed % 2 else draw.choice([2.4, 4.8, 7.7]),
-        )
-        for i in range(draw.randint(3, 12))
-    )
-    every = tuple(
-        Task(
-            f"t{i}",
-            "join",
-            i,
-            Resources(draw.choice([0.5, 1, 1.5, 2]), draw.choice([256, 1024, 2048])),
-        )
-        for i in range(draw.randint(4, 16))
-    )
+    workers = few_workers(draw, odd_prices=bool(seed % 2))
+    every = few_tasks(draw, 16)
     return JobGraph(every), Snapshot(0, workers)
 
 

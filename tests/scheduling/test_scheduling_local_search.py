@@ -7,7 +7,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scheduling_samples import clusters, graphs
+from scheduling_samples import clusters, few_tasks, few_workers, graphs
 
 from scheduling import (
     CETSA,
@@ -33,24 +33,8 @@ from scheduling.policies.worker_sets import WorkerSets
 def paid(seed: int) -> tuple[JobGraph, Snapshot, CostModel]:
     """A case of up to 12 workers whose streams cost a little or a lot."""
     draw = random.Random(seed)
-    workers = tuple(
-        Worker(
-            f"w{i}",
-            Resources(draw.choice([4, 8, 12]), draw.choice([8, 12, 16]) * 1024),
-            draw.choice([2, 4, 4, 6]),
-            price_per_s=round(draw.uniform(1, 10), 2) if seed % 2 else draw.choice([2.4, 4.8, 7.7]),
-        )
-        for i in range(draw.randint(3, 12))
-    )
-    every = tuple(
-        Task(
-            f"t{i}",
-            f"operator-{i % 3}",
-            i,
-            Resources(draw.choice([0.5, 1, 1.5, 2]), draw.choice([256, 1024, 2048])),
-        )
-        for i in range(draw.randint(4, 10))
-    )
+    workers = few_workers(draw, odd_prices=bool(seed % 2))
+    every = few_tasks(draw, 10, operators=3)
     names = [task.id for task in every]
     edges = tuple(
         Edge(draw.choice(names), draw.choice(names), draw.random())
