@@ -123,7 +123,7 @@ class Benchmark:
         group: where it stands in the report.
         title: one line.
         module: with a function ``run(context: Context) -> Outcome``.
-        quick_s: about how many seconds it takes with ``--quick``, on two cores.
+        quick_s: about how many seconds it takes with ``--quick`` on two cores, Spark being started.
         about: what is compared with what and where the claim comes from; a paragraph.
         apart: whether it needs a process of its own, for it starts Spark in its own way.
     """

@@ -60,6 +60,7 @@ def measure(
         "rounds": 1 if context.quick else 2,
         "records": 100 if context.quick else 1_000,
         "seed": context.seed,
+        "apart": not context.quick,
     }
     folder = job.tables(context.data, sizes[0])
     with loaded(job, folder) as url:

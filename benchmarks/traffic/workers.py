@@ -8,7 +8,7 @@ from benchmarks.rivals.workers import by_workers
 
 __all__ = ["run"]
 
-QUICK = [3], Batches(10_000, 3, 50_000, 1, 1)
+QUICK = [3], Batches(10_000, 3, 30_000, 1)
 FULL = [10, 14, 20], Batches(10_000, 5, 500_000, 2)
 
 
