@@ -43,7 +43,7 @@ _TELLING = 3
 # Nothing may be fetched, whatever a record says: the browser itself holds the page to it.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
-_SMALL = " (small sizes; the JVM compiles once and fast, as full sizes do not)"
+_SMALL = " (small sizes, in one Spark session one after the other; full sizes have a process each)"
 
 
 def write(records: list[Record], file: Path) -> Path:
