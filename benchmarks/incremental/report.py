@@ -51,7 +51,7 @@ def run(context: Context) -> Outcome:
         batch=keys,
         batches=4 if quick else 10,
         small=10_000,
-        rounds=1 if quick else 3,
+        rounds=1 if quick else 2,
         exponents=() if quick else EXPONENTS,
         few_batches=6 if quick else 40,
         records=2_000 if quick else RECORDS,

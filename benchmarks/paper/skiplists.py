@@ -82,7 +82,7 @@ def _ways(context: Context) -> Measured:
         context.data,
         batch=10_000 if quick else 50_000,
         small=5_000,
-        batches=3 if quick else 6,
+        batches=3 if quick else 4,
         seed=context.seed,
         ways=tuple(names.values()),
         say=context.say,

@@ -37,7 +37,7 @@ def measure(
 ) -> dict[str, Any]:
     """Measure with one and two workers, each in a process and session of its own.
 
-    Full sizes have two rounds, and two executors with a core each beside.
+    Full sizes have two executors with a core each beside.
 
     Args:
         context: of the benchmark.
@@ -57,7 +57,7 @@ def measure(
         "kind": kind,
         "batches": asdict(batches),
         "sample": 300 if context.quick else 1_000,
-        "rounds": 1 if context.quick else 2,
+        "rounds": 1,
         "records": 100 if context.quick else 1_000,
         "seed": context.seed,
         "apart": not context.quick,

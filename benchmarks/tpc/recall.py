@@ -21,9 +21,9 @@ QUICK = Plan(
 )
 FULL = Plan(
     size=1.0,
-    batches=Batches(small=10_000, smalls=4, large=100_000, larges=2),
+    batches=Batches(small=10_000, smalls=6, large=100_000, larges=2),
     kinds=("zipf", "uniform", "shifting"),
-    rounds=2,
+    rounds=1,
     sample=5_000,
     records=2_000,
 )

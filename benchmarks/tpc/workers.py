@@ -9,7 +9,7 @@ from benchmarks.rivals.workers import by_workers
 __all__ = ["run"]
 
 QUICK = [0.02], Batches(10_000, 3, 20_000, 1)
-FULL = [0.25, 0.5, 1.0], Batches(10_000, 5, 100_000, 2)
+FULL = [0.25, 0.5, 1.0], Batches(10_000, 6, 100_000, 2)
 
 
 def run(context: Context) -> Outcome:

@@ -27,10 +27,10 @@ QUICK = Plan(
     skipped=(AQE_OFF, MERGE, BROADCAST, FULL_HOT, INCREMENTAL_HOT),
 )
 FULL = Plan(
-    size=20,
-    batches=Batches(small=10_000, smalls=4, large=500_000, larges=2),
+    size=14,
+    batches=Batches(small=10_000, smalls=6, large=300_000, larges=2),
     kinds=("centre", "uniform"),
-    rounds=2,
+    rounds=1,
     sample=5_000,
     records=2_000,
 )

@@ -9,7 +9,7 @@ from benchmarks.rivals.workers import by_workers
 __all__ = ["run"]
 
 QUICK = [3], Batches(10_000, 3, 30_000, 1)
-FULL = [10, 14, 20], Batches(10_000, 5, 500_000, 2)
+FULL = [6, 10, 14], Batches(10_000, 6, 300_000, 2)
 
 
 def run(context: Context) -> Outcome:
