@@ -36,8 +36,6 @@ def spark_session(memory: str = "6g", *, master: str = "local[*]") -> SparkSessi
         .config("spark.sql.shuffle.partitions", str(os.cpu_count() or 2))
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.memory", memory)
-        # As the README advises: over TCP every Python function waits 40 ms for acknowledgements.
-        .config("spark.python.unix.domain.socket.enabled", "true")
         .config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
         .config("spark.driver.extraClassPath", str(JDBC_DRIVER))
         .config("spark.sql.streaming.numRecentProgressUpdates", "1000")
