@@ -13,6 +13,8 @@ from benchmarks.rivals.job import Job
 
 __all__ = ["cached", "full", "indexed", "native", "read"]
 
+_CONNECTIONS = 2  # of a host for a join: as many as it has cores here
+
 Way = Callable[[DataFrame], DataFrame]
 Partition = bsjoin.Hash | bsjoin.HotSpot | None
 
@@ -75,7 +77,8 @@ def cached(
         for number, step in enumerate(job.steps):
             by = partition() if partition and not number else None
             source = bsjoin.sources.sql(url, table=step.table)
-            cache = bsjoin.Incremental(max_rows=max_rows)
+            # Each join has connections of its own, and the database has fifty for all.
+            cache = bsjoin.Incremental(max_rows=max_rows, max_connections=_CONNECTIONS)
             stream = bsjoin.join(stream, source, list(step.on), cache=cache, partition=by)
         return stream.select(*job.columns)
 
