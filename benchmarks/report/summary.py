@@ -74,8 +74,8 @@ def _split(text: str, name: str) -> tuple[str, str, str]:
 def summary(records: list[Record]) -> str:
     """The figures in Markdown, at most about 60 lines.
 
-    Where there are more figures, the most telling ones of each benchmark stay: missed ones, then
-    those with a bound.
+    Where there are more figures, the most telling ones of each benchmark stay: all that are
+    missed, however many, then those with a bound.
 
     Raises:
         ValueError: without records.

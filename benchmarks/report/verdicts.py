@@ -93,7 +93,8 @@ def margin(figure: Record) -> float:
 
 
 def telling(figures: Sequence[Record], most: int) -> list[Record]:
-    """The figures to show where there is room for a few: missed, then bounded, then the first."""
+    """The figures to show where there is room for a few: all missed; then bounded; the first."""
+    most = max(most, sum(verdict(figure) == "missed" for figure in figures))
     order = {"missed": 0, "reached": 1, "no bound": 2}
     by_weight = sorted(range(len(figures)), key=lambda i: (order[verdict(figures[i])], i))
     return [figures[i] for i in sorted(by_weight[:most])]

@@ -550,6 +550,11 @@ def test_the_summary_tells_what_is_missed_failed_and_simulated() -> None:
     assert "16 reached, 4 missed, 1 without a bound, 1 benchmark failed." in lines[-2]
 
 
+def test_a_missed_figure_is_never_left_out() -> None:
+    missed = [Figure(f"a / b {i}", 0.5, 1.0) for i in range(80)]
+    assert summary([one(figures=[*missed, Figure("c", 2.0, 1.0)])]).count("**missed**") == 80
+
+
 def test_a_long_summary_keeps_what_is_most_telling() -> None:
     figures = [Figure(f"plain {i}", 2.0) for i in range(9)] + [Figure("the missed", 0.5, 1.0)]
     many = [record(f"b{i}", figures=figures) for i in range(30)]
