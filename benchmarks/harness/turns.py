@@ -43,11 +43,12 @@ def over(
     Args:
         name: of the figure.
         theirs: the rival's seconds.
-        ours: the same of ours; there may be more of them.
+        ours: the same of ours; only as many rounds count as the rival has.
         bound: how many times it is to be; None where nothing was promised.
         paper: what the paper says of it.
     """
-    ratios = [a / b for a, b in zip(theirs, ours, strict=False)]
+    ours = ours[: len(theirs)]
+    ratios = [a / b for a, b in zip(theirs, ours, strict=True)]
     value = statistics.median(theirs) / statistics.median(ours)
     spread = (min(ratios), max(ratios)) if len(ratios) > 1 else None
     return Figure(name, value, bound, False, spread, paper)

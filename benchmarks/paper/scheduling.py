@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["figure", "optimum", "run", "table", "unmet"]
 
-_UNITS = {", %": "%", ", points": "points"}
+_UNITS = {", %": "%", ", points": "points", ", share": "of 1"}
 _NOTES = {
     "CETSA: Tables": "Arithmetic on the papers' own tables and prices; nothing is simulated.",
     "CETSA and LBA-CE": "A fluid on the 11 workers of Table 4. The paper's percentages contradict "

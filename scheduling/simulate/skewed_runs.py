@@ -161,7 +161,13 @@ def statements(found: dict[str, Skewed]) -> list[Statement]:
     lost = abs(float((after - before) @ cores)) / float(before @ cores) * 100
     add("conserved", "CPU work that was made or lost by moves, %", 0.0, lost, most=0.5)
     least = min((move.gain for move in moves), default=0.0)
-    add("Alg. 2", "least gain of a move (each shrinks a gap)", float("nan"), least, least=1e-9)
+    add(
+        "Alg. 2",
+        "least gain of a move (each one gains), share",
+        float("nan"),
+        least,
+        least=1e-9,
+    )
     slack = 3.0
     for name, at, paper in (("S1", 0, 35.6), ("S2", 1, 40.0), ("S6", 5, 54.0), ("S7", 6, 57.0)):
         low, high = 30.0 - slack, 57.0 + slack
