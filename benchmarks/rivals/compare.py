@@ -34,6 +34,7 @@ __all__ = [
     "MERGE",
     "OURS",
     "RECORD",
+    "VARIANTS",
     "Plan",
     "compare",
 ]
@@ -44,6 +45,8 @@ AQE_ON, AQE_OFF = "Spark, AQE on", "Spark, AQE off"
 BROADCAST, MERGE = "Spark, persisted broadcast", "Spark, sort-merge"
 RECORD, BATCH = "one query per record", "one query per micro-batch"
 OURS = (FULL, FULL_HOT, INCREMENTAL, INCREMENTAL_HOT)
+VARIANTS = (AQE_OFF, MERGE, BROADCAST, FULL_HOT, INCREMENTAL_HOT)
+"""Ways that are another way with a setting changed; quick sizes do without."""
 
 _MOST_BROADCAST = 2_000_000  # rows; a larger table is made anew in every micro-batch for minutes
 

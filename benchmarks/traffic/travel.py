@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.harness.outcome import Context, Outcome
-from benchmarks.rivals.compare import (
-    AQE_OFF,
-    BROADCAST,
-    FULL_HOT,
-    INCREMENTAL_HOT,
-    MERGE,
-    Plan,
-)
+from benchmarks.rivals.compare import VARIANTS, Plan
 from benchmarks.rivals.every_way import every_way
 from benchmarks.rivals.runs import Batches
 from benchmarks.traffic.job import JOB
@@ -24,7 +17,7 @@ QUICK = Plan(
     rounds=1,
     sample=500,
     records=200,
-    skipped=(AQE_OFF, MERGE, BROADCAST, FULL_HOT, INCREMENTAL_HOT),
+    skipped=VARIANTS,
 )
 FULL = Plan(
     size=14,

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from scheduling.errors import ArgumentError
 from scheduling.model import Plan, Receipt, Snapshot
 from scheduling.spark import pins
-from scheduling.spark.levers import Reason
+from scheduling.spark.levers import Once
 from scheduling.spark.status import is_connect
 
 __all__ = ["Fleet", "request_total"]
@@ -42,7 +42,7 @@ class Fleet:
         self._plan: Plan | None = None
         self._idle: dict[str, int] = {}
         self._wanted = 0  # more than there are, asked for and not yet come
-        self._reason = Reason()
+        self._once = Once()
         self.reason = self._why_not()
         """Why the number cannot be changed; None where it can."""
 
@@ -67,7 +67,7 @@ class Fleet:
         if self._plan is None:
             return 0, ()
         if self.reason is not None:
-            self._reason.tell(f"the number of executors stays: {self.reason}")
+            self._once.warn(f"the number of executors stays: {self.reason}")
             return 0, ()
         there = len(snapshot.workers)
         short = len(self._plan.unplaced) > 0
@@ -111,12 +111,8 @@ class Fleet:
             return "Spark Connect does not say which executors there are"
         if (reason := pins.only_executor(self._spark)) is not None:
             return reason
-        if (
-            self._spark.sparkContext.getConf()
-            .get("spark.dynamicAllocation.enabled", "false")
-            .lower()
-            == "true"
-        ):
+        conf = self._spark.sparkContext.getConf()
+        if conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
             return "dynamic allocation changes it already"
         return None
 

@@ -19,7 +19,7 @@ from scheduling.protocols import Actuator
 from scheduling.spark import pins
 from scheduling.spark.pins import Executor, Pinned
 
-__all__ = ["DryRun", "LeverWarning", "Partitions", "Pins", "Reason", "together"]
+__all__ = ["DryRun", "LeverWarning", "Once", "Partitions", "Pins", "together"]
 
 _log = logging.getLogger("scheduling")
 
@@ -28,13 +28,13 @@ class LeverWarning(UserWarning):
     """This session does not have a lever that was asked for; the message says why."""
 
 
-class Reason:
-    """Why a lever is not used, said once."""
+class Once:
+    """Says once why a lever is not used."""
 
     def __init__(self) -> None:
         self._told = False
 
-    def tell(self, text: str) -> None:
+    def warn(self, text: str) -> None:
         """Warn, the first time; as the caller's caller."""
         if not self._told:
             self._told = True
@@ -65,7 +65,7 @@ class Pins:
         self._wait_s = locality_wait_s
         self._placement: Mapping[str, str] | None = None
         self._stack = ExitStack()
-        self._reason = Reason()
+        self._once = Once()
         self.pinned: Pinned | None = None
         """What was pinned last, until the cycle has ended."""
 
@@ -117,7 +117,7 @@ class Pins:
 
     def _left(self, df: DataFrame, reason: str) -> DataFrame:
         """The rows as they are; why is said once."""
-        self._reason.tell(f"the job is placed by Spark: {reason}")
+        self._once.warn(f"the job is placed by Spark: {reason}")
         return df
 
     @contextmanager
