@@ -189,13 +189,13 @@ def _hit_rate(drawn: Any, max_rows: int) -> float:
             batch = drawn[begin : begin + 10_000]
             hashes = batch * np.int64(-7046029254386353131)
             hashes ^= hashes >> np.int64(29)
-            ticks = cache.ticks(len(batch))
-            states = cache.find(hashes, [pa.array(batch)], ticks, 0).states
+            found, ticks = cache.find(hashes, [pa.array(batch)], 0)
+            states = found.states
             missing = np.flatnonzero(states == State.MISS)
             _, last = np.unique(hashes[missing][::-1], return_index=True)
             new = missing[::-1][last]
             columns = [pa.array(batch[new])]
-            cache.claim(hashes[new], columns, 0)
+            cache.claim(hashes[new], columns, ticks[new], 0)
             ones = np.ones(len(new), np.int64)
             cache.put(hashes[new], columns, ones, [], ticks[new], 0, 0)
             if begin >= len(drawn) // 2:

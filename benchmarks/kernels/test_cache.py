@@ -142,13 +142,14 @@ def _hashes(keys: Ints) -> Ints:
 
 
 def _find(cache: HostCache, keys: Ints) -> Any:
-    return cache.find(_hashes(keys), [pa.array(keys)], cache.ticks(len(keys)), _NOW)
+    return cache.find(_hashes(keys), [pa.array(keys)], _NOW)
 
 
 def _put(cache: HostCache, keys: Ints) -> int:
     """Claim keys and keep a row for each; how many had to go."""
-    hashes, columns, ticks = _hashes(keys), [pa.array(keys)], cache.ticks(len(keys))
-    cache.claim(hashes, columns, _NOW)
+    hashes, columns = _hashes(keys), [pa.array(keys)]
+    _, ticks = cache.find(hashes, columns, _NOW)
+    cache.claim(hashes, columns, ticks, _NOW)
     ones = np.ones(len(keys), np.int64)
     rows = [pa.array(7 * keys)]
     return cache.put(hashes, columns, ones, rows, ticks, _NOW, cache.header.invalidations)

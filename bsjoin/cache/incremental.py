@@ -137,8 +137,7 @@ class _Worker:
     def look_up(self, batch: Batch, *, reports: bool) -> tuple[Rows[CachePlace], dict[str, Any]]:
         """Find the rows of each key, whatever that takes; and the figures if they are wanted."""
         cache = self.cache
-        ticks = cache.ticks(len(batch.hashes))
-        found = cache.find(batch.hashes, batch.keys, ticks, now_us())
+        found, ticks = cache.find(batch.hashes, batch.keys, now_us())
         states = found.states
         missing = np.flatnonzero((states == State.MISS) | (states == State.WAIT))
         stale = np.flatnonzero(states == State.STALE)

@@ -59,7 +59,7 @@ class Loader:
         todo, pause = np.arange(count), _WAIT_S[0]
         while len(todo):
             part = keys.take(todo)
-            claimed = self._cache.claim(part.hashes, part.keys, now_us())
+            claimed = self._cache.claim(part.hashes, part.keys, ticks[todo], now_us())
             known = np.flatnonzero(claimed.usable)
             self._from_cache(loaded, todo, claimed, known, views, places)
             mine = np.flatnonzero(claimed.states == State.MINE)

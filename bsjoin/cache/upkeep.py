@@ -65,7 +65,7 @@ class Upkeep:
             keys, last, _ = batch.distinct(ticks, exact=self._plan.exact)
             tally = Tally()
             try:
-                claimed = self._cache.claim(keys.hashes, keys.keys, now_us(), refresh=True)
+                claimed = self._cache.claim(keys.hashes, keys.keys, last, now_us(), refresh=True)
                 mine = np.flatnonzero(claimed.states == State.MINE)
                 if len(mine):
                     size = len(mine)
@@ -118,10 +118,9 @@ class Upkeep:
         if not len(columns[0]):
             return
         which, _ = distinct(columns)
-        chosen = pa.array(np.sort(which))
+        # Keys that are used later are evicted later, and earlier keys are to be evicted last.
+        chosen = pa.array(np.sort(which)[::-1])
         columns = [column.take(chosen) for column in columns]
         keys = Batch(xxhash64(columns), columns, None)
-        # The first are to be the last to go.
-        ticks = self._cache.ticks(len(which))[::-1]
-        found = self._cache.find(keys.hashes, keys.keys, ticks, now_us())
+        found, ticks = self._cache.find(keys.hashes, keys.keys, now_us())
         self._loader.load(keys, ticks, [found.view.rows], Tally(), found)

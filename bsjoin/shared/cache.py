@@ -73,41 +73,56 @@ class HostCache:
         self._seen = (0, 0)  # generation and number of entries as this process has mapped them
         self._recency = Recency()
 
-    def find(self, hashes: Int64s, keys: Sequence[pa.Array], ticks: Int64s, now_us: int) -> Found:
-        """Look up keys, and note that they were used.
+    def find(self, hashes: Int64s, keys: Sequence[pa.Array], now_us: int) -> tuple[Found, Int64s]:
+        """Look up keys, and record that they are used, in their order.
+
+        The search holds no lock. The uses of the whole batch are then recorded at one moment,
+        under the lock: uses of different processes have one order, the same for all of them.
 
         Args:
             hashes: int64[m].
             keys: the m keys, column by column; no null.
-            ticks: int64[m], when they are used, of :meth:`ticks`.
             now_us: the time, in microseconds since the epoch.
+
+        Returns:
+            What is known of the keys; and int64[m], the place of each key in the order of uses,
+            to hand to :meth:`claim` and :meth:`put` for the keys that were missing.
 
         Complexity: O(m) expected.
         """
         with self._lock.shared():
             view, count = self._view()
-        ids, _ = view.find(hashes, keys, count)
-        found = judge(view, ids, count, self.bounds, now_us)
-        self._touch(found, ticks, now_us)
-        return found
+        found = judge(view, view.find(hashes, keys, count)[0], count, self.bounds, now_us)
+        with self._lock.exclusive():
+            ticks = np.arange(self.header.ticks, self.header.ticks + len(hashes))
+            self.header.ticks += len(hashes)
+            used = self._as_of_now(found, hashes, keys, now_us)
+            which = used.usable
+            self._touch(used.view, used.ids[which], ticks[which], now_us)
+        return found, ticks
+
+    def _as_of_now(
+        self, found: Found, hashes: Int64s, keys: Sequence[pa.Array], now_us: int
+    ) -> Found:
+        """What is known of the keys now, under the lock; ``found`` unless entries have moved."""
+        view, count = self._view()
+        ids = found.ids[found.usable]
+        if view is found.view and not (len(ids) and view.entries(count)["dead"][ids].any()):
+            return found
+        return judge(view, view.find(hashes, keys, count)[0], count, self.bounds, now_us)
 
     def held(self) -> tuple[int, int]:
         """How many rows and bytes are in it; never what a writer has still to evict."""
         with self._lock.shared():
             return self.header.live_rows, self.header.live_bytes
 
-    def ticks(self, count: int) -> Int64s:
-        """The next places in the order of uses."""
-        first = self.header.ticks
-        self.header.ticks = first + count
-        return np.arange(first, first + count)
-
-    def _touch(self, found: Found, ticks: Int64s, now_us: int) -> None:
-        used = found.usable
-        ids = found.ids[used]
+    def _touch(self, view: Generation, ids: Int64s, ticks: Int64s, now_us: int) -> None:
+        """Record uses, ascending and under the lock, unless a later one is recorded already."""
         if len(ids):
-            entries = found.view.entries(int(ids.max()) + 1)
-            entries["used"][ids] = ticks[used]  # of several uses in a batch, the last one counts
+            entries = view.entries(int(ids.max()) + 1)
+            later = ticks > entries["used"][ids]
+            ids = ids[later]
+            entries["used"][ids] = ticks[later]  # of several in a batch, the last one counts
             if self.bounds.idle_ttl_us is not None:
                 entries["seen"][ids] = now_us
 
@@ -126,6 +141,7 @@ class HostCache:
         self,
         hashes: Int64s,
         keys: Sequence[pa.Array],
+        ticks: Int64s,
         now_us: int,
         *,
         refresh: bool = False,
@@ -135,6 +151,8 @@ class HostCache:
         Args:
             hashes: int64[d], of different keys.
             keys: the d keys.
+            ticks: int64[d], when each key was used last, as :meth:`find` said it. Recorded for
+                the keys that another process has loaded since.
             now_us: the time.
             refresh: ask for stale entries, too.
 
@@ -143,7 +161,7 @@ class HostCache:
             :meth:`release` soon. A claim ends with the process that made it.
         """
         try:
-            return self._claim(hashes, keys, now_us, refresh=refresh)
+            return self._claim(hashes, keys, ticks, now_us, refresh=refresh)
         except OSError as error:  # no memory: everybody asks for what it needs
             self._complain(error)
             with self._lock.shared():
@@ -153,13 +171,20 @@ class HostCache:
             return found
 
     def _claim(
-        self, hashes: Int64s, keys: Sequence[pa.Array], now_us: int, *, refresh: bool
+        self,
+        hashes: Int64s,
+        keys: Sequence[pa.Array],
+        ticks: Int64s,
+        now_us: int,
+        *,
+        refresh: bool,
     ) -> Found:
         with self._writing():
             self._compact_if_due(len(hashes))
             view, count = self._view()
             ids, slots = view.find(hashes, keys, count)
             found = judge(view, ids, count, self.bounds, now_us)
+            self._touch(view, found.ids[found.usable], ticks[found.usable], now_us)
             owners = self._owners(view, ids, count)
             mine = found.states == State.MISS
             if refresh:
@@ -203,7 +228,7 @@ class HostCache:
             keys: the d keys.
             counts: int64[d], how many rows each key has.
             rows: the columns of these rows, key after key.
-            ticks: int64[d], when each key was used, of :meth:`ticks`.
+            ticks: int64[d], when each key was used last, as :meth:`find` said it.
             now_us: when the caller asked.
             invalidations: ``header.invalidations`` as it was then; nothing is kept if there
                 was one since.
@@ -218,6 +243,7 @@ class HostCache:
                 if invalidations != self.header.invalidations:
                     self._release(hashes, keys, restore=True)
                     return 0
+                ticks = self._last_uses(hashes, keys, ticks)
                 keep, gone_before = fitting(self.bounds, counts, sizes, ticks)
                 if not keep.all():
                     rest, kept = np.flatnonzero(~keep), np.flatnonzero(keep)
@@ -233,6 +259,19 @@ class HostCache:
             self._complain(error)
             self.release(hashes, keys)
             return 0
+
+    def _last_uses(self, hashes: Int64s, keys: Sequence[pa.Array], ticks: Int64s) -> Int64s:
+        """The later of ``ticks`` and the last use of the outdated entries that are replaced."""
+        if not self.bounds.expires:
+            return ticks
+        view, count = self._view()
+        ids, _ = view.find(hashes, keys, count)
+        if not (ids >= 0).any():
+            return ticks
+        entries = view.entries(count)
+        outdated = np.where(ids >= 0, entries.take(np.maximum(ids, 0))["previous"], -1)
+        used = entries.take(np.maximum(outdated, 0))["used"]
+        return np.where(outdated >= 0, np.maximum(used, ticks), ticks)
 
     def release(self, hashes: Int64s, keys: Sequence[pa.Array]) -> None:
         """Give up claims; what the keys were before is there again."""

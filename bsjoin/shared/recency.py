@@ -25,25 +25,29 @@ def living(entries: NDArray[np.void]) -> Int64s:
 class Recency:
     """A queue of the entries that were used least recently.
 
-    It is made of the quarter of the entries that was used least recently at one moment. All
-    others were used later than these, now and for ever after; so entries can be taken from its
-    front, past those used since, for as long as it lasts. Exact, and O(1) amortised.
+    It is made of the quarter of the entries that was used least recently at one moment. The
+    recorded use of an entry only grows, so all others stay behind these; entries are taken from
+    the front of the queue, past those used since, for as long as it lasts. An entry that is added
+    with a use from before that moment, since loading it took long, makes the queue void. Exact,
+    and O(1) amortised.
     """
 
     def __init__(self) -> None:
-        self._queue = np.zeros(0, _QUEUED)
+        self.forget()
 
     def forget(self) -> None:
         """Begin anew: the entries have other numbers now."""
         self._queue = np.zeros(0, _QUEUED)
+        self._until = -1  # the latest use in the queue as it was made
+        self._checked = 0  # entries before this one are in the queue, or were used later
 
     def take(self, entries: NDArray[np.void], rows: int, size: int) -> Int64s:
         """The oldest entries that together free so many rows and bytes; in their order.
 
         Fewer, if the queue ends before: call again. None if nothing is left.
         """
-        if not len(self._queue):
-            self._queue = self._oldest(entries)
+        if not len(self._queue) or self._is_void(entries):
+            self._fill(entries)
         chunk, rest = self._queue[:_FEWEST], self._queue[_FEWEST:]
         records = entries.take(chunk["id"])
         still = (records["used"] == chunk["used"]) & (records["dead"] == 0)
@@ -54,8 +58,13 @@ class Recency:
         self._queue = rest if needed >= len(chunk) else np.concatenate((chunk[needed:], rest))
         return np.asarray(chunk["id"][:needed])
 
-    @staticmethod
-    def _oldest(entries: NDArray[np.void]) -> NDArray[np.void]:
+    def _is_void(self, entries: NDArray[np.void]) -> bool:
+        """Whether an entry was added that was used before one in the queue."""
+        added = entries[self._checked :]
+        self._checked = len(entries)
+        return bool((added["used"][living(added)] < self._until).any())
+
+    def _fill(self, entries: NDArray[np.void]) -> None:
         ids = living(entries)
         used = entries["used"][ids]
         size = min(len(ids), max(_FEWEST, len(ids) // 4))
@@ -63,9 +72,10 @@ class Recency:
             oldest = np.argpartition(used, size - 1)[:size]
             ids, used = ids[oldest], used[oldest]
         order = np.argsort(used, kind="stable")
-        queue = np.zeros(size, _QUEUED)
-        queue["id"], queue["used"] = ids[order], used[order]
-        return queue
+        self._queue = np.zeros(size, _QUEUED)
+        self._queue["id"], self._queue["used"] = ids[order], used[order]
+        self._until = int(used.max(initial=-1))
+        self._checked = len(entries)
 
 
 def fitting(bounds: Bounds, counts: Int64s, sizes: Int64s, ticks: Int64s) -> tuple[Bools, int]:

@@ -51,6 +51,12 @@ class Bounds:
     stale_us: int = 0
     negative: bool = True
 
+    @property
+    def expires(self) -> bool:
+        """Whether entries become outdated."""
+        limits = (self.ttl_us, self.negative_ttl_us, self.idle_ttl_us)
+        return any(limit is not None for limit in limits)
+
 
 @dataclass(frozen=True)
 class Found:

@@ -155,8 +155,7 @@ class SharedCache(RuleBasedStateMachine):
     def batch(self, keys: list[int], refresh: bool, who: int) -> None:
         cache, model = self.handles[who], self.model
         expected = [model.state(key, self.now) for key in keys]
-        ticks = cache.ticks(len(keys))
-        found = cache.find(self.hashed(keys), self.key_columns(keys), ticks, self.now)
+        found, ticks = cache.find(self.hashed(keys), self.key_columns(keys), self.now)
         # A claim of a process that died shows when the key is claimed.
         states = [State.MISS if s == State.WAIT else s for s in found.states.tolist()]
         assert states == expected
@@ -169,23 +168,30 @@ class SharedCache(RuleBasedStateMachine):
             {k for k, s in zip(keys, expected, strict=True) if s in (State.MISS, asked)}
         )
         if wanted:
-            self.load(cache, wanted, keys, refresh)
+            self.load(cache, wanted, keys, ticks, refresh)
 
-    def load(self, cache: HostCache, wanted: list[int], keys: list[int], refresh: bool) -> None:
+    def load(
+        self,
+        cache: HostCache,
+        wanted: list[int],
+        keys: list[int],
+        ticks: np.ndarray,
+        refresh: bool,
+    ) -> None:
         hashes, key_columns = self.hashed(wanted), self.key_columns(wanted)
-        claimed = cache.claim(hashes, key_columns, self.now, refresh=refresh)
+        # In the order in which the keys were used last.
+        last = np.array([len(keys) - 1 - keys[::-1].index(key) for key in wanted])
+        ticks = ticks[last]
+        claimed = cache.claim(hashes, key_columns, ticks, self.now, refresh=refresh)
         assert (claimed.states == State.MINE).all()
         # Who comes now has to wait, or is served what was there before.
         other = self.handles[1 - self.handles.index(cache)].claim(
-            hashes, key_columns, self.now, refresh=refresh
+            hashes, key_columns, ticks, self.now, refresh=refresh
         )
         assert set(other.states.tolist()) <= {State.WAIT, State.STALE}
         rows = [self.source.get(key, []) for key in wanted]
         flat = columns([row for group in rows for row in group])
         counts = np.array([len(group) for group in rows], np.int64)
-        # In the order in which the keys were used last.
-        last = np.array([len(keys) - 1 - keys[::-1].index(key) for key in wanted])
-        ticks = cache.header.ticks - len(keys) + last
         cache.put(hashes, key_columns, counts, flat, ticks, self.now, cache.header.invalidations)
         sizes = row_bytes(key_columns, len(wanted)) + ENTRY_BYTES
         for i in np.argsort(last):
@@ -211,15 +217,19 @@ class SharedCache(RuleBasedStateMachine):
     def ask_in_vain(self, keys: list[int]) -> None:
         cache = self.handles[0]
         hashes, key_columns = self.hashed(keys), self.key_columns(keys)
-        claimed = cache.claim(hashes, key_columns, self.now)
+        claimed = self.claim_without_use(cache, keys)
         mine = np.flatnonzero(claimed.states == State.MINE)
         cache.release(hashes[mine], [c.take(pa.array(mine)) for c in key_columns])
 
     @rule(keys=st.lists(KEYS, min_size=1, max_size=5, unique=True))
     def die_while_asking(self, keys: list[int]) -> None:
         dying = self.open()
-        dying.claim(self.hashed(keys), self.key_columns(keys), self.now)
+        self.claim_without_use(dying, keys)
         del dying
+
+    def claim_without_use(self, cache: HostCache, keys: list[int]) -> Any:
+        never = np.full(len(keys), -1)
+        return cache.claim(self.hashed(keys), self.key_columns(keys), never, self.now)
 
     @rule(keys=st.lists(KEYS, min_size=1, max_size=5, unique=True), who=st.integers(0, 1))
     def invalidate(self, keys: list[int], who: int) -> None:

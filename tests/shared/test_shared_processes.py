@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +19,7 @@ import pytest
 from bsjoin.shared import Bounds, HostCache, Slots, State, cache_folder
 from bsjoin.shared.locks import Membership
 from bsjoin.shared.places import sweep
+from bsjoin.shared.recency import living
 
 KEYS, ROWS = [pa.int64()], [pa.int64(), pa.string()]
 TICK = 1_000_000
@@ -30,23 +33,35 @@ def open_cache(folder: Path, bounds: Bounds) -> HostCache:
     return HostCache(folder, KEYS, ROWS, bounds, exact=True)
 
 
-def work(folder: Path, seed: int, batches: int, max_rows: int | None, keys: int) -> list[int]:
+def work(
+    folder: Path,
+    seed: int,
+    batches: int,
+    max_rows: int | None,
+    keys: int,
+    kind: str = "HostCache",
+) -> list[int]:
     """Answer batches of random keys and assert that every answer is right; the keys asked for.
 
     Key k has k % 3 rows: (k, "k:0"), (k, "k:1").
     """
     rng = np.random.default_rng(seed)
-    cache = open_cache(folder, Bounds(max_rows=max_rows, max_bytes=1 << 30))
+    bounds = Bounds(max_rows=max_rows, max_bytes=1 << 30)
+    cache = open_cache(folder, bounds)
+    if kind == "Recording":
+        cache = Recording(folder, KEYS, ROWS, bounds, exact=True)
+        cache.open_log()
     asked: list[int] = []
     for _ in range(batches):
         wanted = rng.integers(0, keys, 300)
-        ticks = cache.ticks(len(wanted))
-        found = cache.find(hashed(wanted), [pa.array(wanted)], ticks, TICK)
+        found, ticks = cache.find(hashed(wanted), [pa.array(wanted)], TICK)
         check(wanted[found.usable], found, found.usable)
+        last_use = dict(zip(wanted.tolist(), ticks.tolist(), strict=True))
         missing = np.unique(wanted[~found.usable])
         while len(missing):
             columns = [pa.array(missing)]
-            claimed = cache.claim(hashed(missing), columns, TICK)
+            ticks = np.array([last_use[key] for key in missing.tolist()])
+            claimed = cache.claim(hashed(missing), columns, ticks, TICK)
             check(missing[claimed.usable], claimed, claimed.usable)
             mine = missing[claimed.states == State.MINE]
             if len(mine):
@@ -57,7 +72,7 @@ def work(folder: Path, seed: int, batches: int, max_rows: int | None, keys: int)
                 texts = [f"{k}:{n}" for k, n in zip(rows, nth, strict=True)]
                 found_rows = [pa.array(rows), pa.array(texts, pa.string())]
                 columns = [pa.array(mine)]
-                ticks = cache.ticks(len(mine))
+                ticks = ticks[claimed.states == State.MINE]
                 cache.put(hashed(mine), columns, counts, found_rows, ticks, TICK, 0)
             missing = missing[claimed.states == State.WAIT]
             time.sleep(0.0005)
@@ -77,12 +92,17 @@ def check(keys: np.ndarray, found: object, which: np.ndarray) -> None:
 
 
 def start(
-    folder: Path, seed: int, batches: int, max_rows: int | None, keys: int
+    folder: Path,
+    seed: int,
+    batches: int,
+    max_rows: int | None,
+    keys: int,
+    kind: str = "HostCache",
 ) -> subprocess.Popen:  # type: ignore[type-arg]
     code = (
         f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
         "from pathlib import Path; import test_shared_processes as t\n"
-        f"print(*t.work(Path({str(folder)!r}), {seed}, {batches}, {max_rows}, {keys}))"
+        f"print(*t.work(Path({str(folder)!r}), {seed}, {batches}, {max_rows}, {keys}, {kind!r}))"
     )
     return subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -114,6 +134,78 @@ def test_a_small_cache_is_right_under_constant_eviction(tmp_path: Path) -> None:
     assert cache.header.evictions > 1_000
 
 
+class Recording(HostCache):
+    """Writes what happens to the order of uses to a file, while it holds the lock."""
+
+    def open_log(self) -> None:
+        self._log = os.open(self._folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def _record(self, kind: str, keys: pa.Array, ticks: np.ndarray) -> None:
+        os.write(self._log, f"{json.dumps([kind, keys.to_pylist(), ticks.tolist()])}\n".encode())
+
+    def _touch(self, view: Any, ids: np.ndarray, ticks: np.ndarray, now_us: int) -> None:
+        super()._touch(view, ids, ticks, now_us)
+        if len(ids):
+            self._record("use", view.keys.gather(ids)[0], ticks)
+
+    def _last_uses(self, hashes: np.ndarray, keys: Any, ticks: np.ndarray) -> np.ndarray:
+        ticks = super()._last_uses(hashes, keys, ticks)
+        self._record("put", keys[0], ticks)
+        return ticks
+
+
+def replayed(log: Path, max_rows: int) -> dict[int, int]:
+    """What an LRU cache holds in the end, and the last use of each key."""
+    used: dict[int, int] = {}
+    for line in log.read_text().splitlines():
+        kind, keys, ticks = json.loads(line)
+        for key, tick in zip(keys, ticks, strict=True):
+            if kind == "put" or key in used:
+                used[key] = max(tick, used.get(key, -1))
+        oldest_first = sorted(used, key=lambda key: -used[key])
+        while sum(max(1, key % 3) for key in used) > max_rows:
+            del used[oldest_first.pop()]
+    return used
+
+
+@pytest.mark.parametrize(("processes", "max_rows"), [(2, 700), (4, 250)])
+def test_processes_together_evict_what_was_used_least_recently(
+    tmp_path: Path, processes: int, max_rows: int
+) -> None:
+    running = [start(tmp_path, seed, 60, max_rows, 600, "Recording") for seed in range(processes)]
+    for process in running:
+        finished(process)
+    cache = open_cache(tmp_path, Bounds(max_rows=max_rows, max_bytes=1 << 30))
+    assert cache.header.ticks == processes * 60 * 300  # no use is lost
+    view, count = cache._view()
+    entries = view.entries(count)
+    held = living(entries)
+    keys = view.keys.gather(held)[0].to_pylist()
+    expected = replayed(tmp_path / "log", max_rows)
+    assert dict(zip(keys, entries["used"][held].tolist(), strict=True)) == expected
+    assert cache.header.evictions > 1_000
+
+
+def test_an_entry_that_was_long_in_loading_is_evicted_in_its_turn(tmp_path: Path) -> None:
+    cache = open_cache(tmp_path, Bounds(max_rows=10))
+
+    def use(keys: list[int]) -> np.ndarray:
+        return cache.find(hashed(np.array(keys)), [pa.array(keys)], TICK)[1]
+
+    def load(keys: list[int], ticks: np.ndarray) -> None:
+        hashes, columns = hashed(np.array(keys)), [pa.array(keys)]
+        cache.claim(hashes, columns, ticks, TICK)
+        rows = [pa.array(keys), pa.array([str(key) for key in keys])]
+        cache.put(hashes, columns, np.ones(len(keys), np.int64), rows, ticks, TICK, 0)
+
+    late = use([100])
+    load(list(range(10)), use(list(range(10))))
+    load([10], use([10]))  # evicts 0: there is a queue now
+    load([100], late)  # used before all others, loaded after them
+    found, _ = cache.find(hashed(np.array([100, 1])), [pa.array([100, 1])], TICK)
+    assert found.usable.tolist() == [False, True]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("max_rows", [None, 800])
 def test_processes_that_are_killed_spoil_nothing(tmp_path: Path, max_rows: int | None) -> None:
@@ -139,10 +231,11 @@ def test_a_writer_that_died_half_way_costs_what_it_was_writing(tmp_path: Path) -
 
     def put(some: np.ndarray) -> None:
         columns = [pa.array(some)]
-        cache.claim(hashed(some), columns, TICK)
+        _, ticks = cache.find(hashed(some), columns, TICK)
+        cache.claim(hashed(some), columns, ticks, TICK)
         ones = np.ones(len(some), np.int64)
         rows = [pa.array(some), pa.array([f"{key}" for key in some])]
-        cache.put(hashed(some), columns, ones, rows, cache.ticks(len(some)), TICK, 0)
+        cache.put(hashed(some), columns, ones, rows, ticks, TICK, 0)
 
     put(keys)
     # Rows and entries are written, but not yet linked and counted, when it dies.
@@ -151,7 +244,9 @@ def test_a_writer_that_died_half_way_costs_what_it_was_writing(tmp_path: Path) -
     cache.header.rows, cache.header.entries, cache.header.dirty = rows + 1, entries, 1
     cache.header.live_rows += 5
     again = open_cache(tmp_path, bounds)
-    assert again.claim(hashed(keys), [pa.array(keys)], TICK).states.tolist() == [State.HIT] * 10
+    found, _ = again.find(hashed(keys), [pa.array(keys)], TICK)
+    assert found.states.tolist() == [State.HIT] * 10
+    again.release(np.zeros(0, np.int64), [pa.array([], pa.int64())])
     again._check()
     assert again.header.live_rows == 10
 
@@ -162,7 +257,8 @@ def test_a_full_disk_costs_the_cache_and_no_answer(
     cache = open_cache(tmp_path, Bounds(max_rows=1 << 20))
     keys = np.arange(50_000)
     columns = [pa.array(keys)]
-    cache.claim(hashed(keys), columns, TICK)
+    _, ticks = cache.find(hashed(keys), columns, TICK)
+    cache.claim(hashed(keys), columns, ticks, TICK)
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -170,12 +266,12 @@ def test_a_full_disk_costs_the_cache_and_no_answer(
     monkeypatch.setattr(os, "posix_fallocate", full)
     rows = [pa.array(keys), pa.array([str(key) for key in keys])]
     ones = np.ones(len(keys), np.int64)
-    assert cache.put(hashed(keys), columns, ones, rows, cache.ticks(50_000), TICK, 0) == 0
+    assert cache.put(hashed(keys), columns, ones, rows, ticks, TICK, 0) == 0
     assert "no room" in caplog.text
     monkeypatch.undo()
-    found = cache.claim(hashed(keys), columns, TICK)
+    found = cache.claim(hashed(keys), columns, ticks, TICK)
     assert set(found.states.tolist()) == {State.MINE}
-    cache.put(hashed(keys), columns, ones, rows, cache.ticks(50_000), TICK, 0)
+    cache.put(hashed(keys), columns, ones, rows, ticks, TICK, 0)
     cache._check()
     assert cache.header.live == 50_000
 
