@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ SOURCES = {
 }
 COLLECTS = {"collect", "toArrow", "toPandas", "toLocalIterator"}
 SPARK = ("pyspark", "py4j")
+DOCUMENTS = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md"))
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
@@ -58,12 +61,58 @@ def offences(paths: list[str], packages: tuple[str, ...]) -> list[str]:
     ]
 
 
+def layout() -> dict[str, list[str]]:
+    """The parts of the packages and what each may import, from the table in the documentation."""
+    text = (ROOT / "README.md").read_text("utf-8").split("## Repository layout", 1)[1]
+    table = itertools.takewhile(
+        lambda line: line.startswith("|"),
+        itertools.dropwhile(lambda line: not line.startswith("| `"), text.splitlines()),
+    )
+    parts = {}
+    for line in table:
+        part, _, allowed = line.strip("|").split("|")
+        parts |= dict.fromkeys(re.findall(r"`([^`]+)`", part), re.findall(r"`([^`]+)`", allowed))
+    return parts
+
+
+LAYOUT = layout()
+
+
+def part_of(path: str) -> str:
+    """The part that a file belongs to: the longest that holds it."""
+    return max((part for part in LAYOUT if path.startswith(part)), key=len)
+
+
+def file_of(module: str) -> str | None:
+    """The file of one of our modules; None for any other name."""
+    path = module.replace(".", "/")
+    return next((p for p in (f"{path}.py", f"{path}/__init__.py") if p in SOURCES), None)
+
+
+def crossings() -> dict[tuple[str, str], list[str]]:
+    """Which part imports which other one, and where."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for path, tree in SOURCES.items():
+        for module in imports(tree):
+            target = file_of(module)
+            # `from package import module` names both; the package alone is no module of its own.
+            if target is None or is_empty(target):
+                continue
+            crossing = part_of(path), part_of(target)
+            if crossing[0] != crossing[1]:
+                found.setdefault(crossing, []).append(f"{path} imports {module}")
+    return found
+
+
+def is_empty(path: str) -> bool:
+    """Whether a file has nothing but a docstring."""
+    return all(isinstance(node, ast.Expr) for node in SOURCES[path].body)
+
+
 def test_the_sources_are_found() -> None:
     assert len(under("bsjoin")) > 20
-    assert under("bsjoin/index")
-    assert under("bsjoin/store")
-    assert under("bsjoin/cache")
-    assert under("scheduling")
+    for part in LAYOUT:
+        assert part in SOURCES or under(part.rstrip("/")), part
 
 
 def test_imports_are_found_wherever_they_stand() -> None:
@@ -83,8 +132,40 @@ def f():
     assert list(imports(ast.parse(code))) == ["a.b", "c", "d", "d.e", "g"]
 
 
+def test_a_part_imports_only_what_the_layout_allows() -> None:
+    offences = [
+        place
+        for (importer, imported), places in crossings().items()
+        if imported not in LAYOUT[importer]
+        for place in places
+    ]
+    assert offences == []
+
+
+def test_the_layout_allows_nothing_that_is_not_used() -> None:
+    allowed = {(part, other) for part, others in LAYOUT.items() for other in others}
+    # A row may name two modules; each may use less than the other.
+    used = set(crossings())
+    rows: dict[tuple[str, ...], set[str]] = {}
+    for part, others in LAYOUT.items():
+        rows.setdefault(tuple(others), set()).add(part)
+    unused = [
+        (part, other)
+        for part, other in allowed
+        if not any((twin, other) in used for twin in rows[tuple(LAYOUT[part])])
+    ]
+    assert unused == []
+
+
+def test_the_layout_goes_from_the_bottom_to_the_top() -> None:
+    order = list(LAYOUT)
+    for part, others in LAYOUT.items():
+        assert all(order.index(other) < order.index(part) for other in others), part
+
+
 def test_spark_is_imported_in_one_place_only() -> None:
     others = [path for path in under("bsjoin") if path not in under("bsjoin/_spark")]
+    others += [path for path in under("scheduling") if path not in under("scheduling/spark")]
     assert offences(others, SPARK) == []
 
 
@@ -94,34 +175,25 @@ def test_the_index_imports_numpy_and_itself_only() -> None:
         assert [module for module in imports(SOURCES[path]) if not is_in(module, allowed)] == []
 
 
-@pytest.mark.parametrize(
-    ("package", "forbidden"),
-    [
-        (
-            "bsjoin/hotspot",
-            ("bsjoin.cache", "bsjoin.shared", "bsjoin._spark", "bsjoin.table", "bsjoin._api"),
-        ),
-        ("bsjoin/store", ("bsjoin.cache", "bsjoin._spark", "bsjoin.table", "bsjoin._api")),
-        ("bsjoin/cache", ("bsjoin._spark", "bsjoin.table", "bsjoin._api")),
-        (
-            "bsjoin/shared",
-            ("bsjoin.cache", "bsjoin.sources", "bsjoin.store", "bsjoin._spark", "bsjoin._plan"),
-        ),
-        ("bsjoin/sources", ("bsjoin.cache", "bsjoin.shared", "bsjoin.table", "bsjoin._api")),
-        ("scheduling", ("bsjoin",)),
-    ],
-)
-def test_a_package_does_not_import_what_lies_above_it(
-    package: str, forbidden: tuple[str, ...]
-) -> None:
-    assert offences(under(package), forbidden) == []
+@pytest.mark.parametrize("path", sorted(SOURCES))
+def test_pages_and_modules_that_are_named_exist(path: str) -> None:
+    for node in ast.walk(SOURCES[path]):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            check_references(node.value, path)
 
 
-def test_scheduling_is_imported_in_one_place_only() -> None:
-    others = [path for path in under("bsjoin") if path != "bsjoin/_spark/placing.py"]
-    assert offences(others, ("scheduling",)) == []
-    core = [path for path in under("scheduling") if path not in under("scheduling/spark")]
-    assert offences(core, (*SPARK, "scheduling.spark")) == []
+@pytest.mark.parametrize("path", ["README.md", *DOCUMENTS])
+def test_pages_and_modules_that_a_document_names_exist(path: str) -> None:
+    check_references((ROOT / path).read_text("utf-8"), path)
+
+
+def check_references(text: str, where: str) -> None:
+    for page in re.findall(r"docs/(?:decisions/)?[\w-]+\.md", text):
+        assert (ROOT / page).exists(), f"{where} names {page}"
+    for number in re.findall(r"docs/decisions/(\d{4})\b(?!-)", text):
+        assert list((ROOT / "docs/decisions").glob(f"{number}-*.md")), f"{where}: page {number}"
+    for module in re.findall(r":mod:`([\w.]+)`", text):
+        assert file_of(module), f"{where} names {module}"
 
 
 def test_only_the_build_brings_rows_to_the_driver() -> None:

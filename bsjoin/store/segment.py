@@ -316,7 +316,7 @@ def take(column: pa.Array, rows: Int64s, missing: Bools | None = None) -> pa.Arr
 
     Arrow copies text row by row, and waits for main memory at each. One vectorised read of
     the first byte of every text overlaps these waits: 1.5 to 3 times as fast on large tables
-    (docs/decisions/0003-gather.md).
+    (docs/decisions/0003-index.md).
     """
     if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
         _touch(column, rows)
