@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bsjoin._spark.columns import On
     from bsjoin._spark.placing import Placing
     from scheduling import Policy, Scaler
-    from scheduling.spark import Placement, Turn
+    from scheduling.spark import CycleContext, Placement
 
 __all__ = ["Cycles", "cycles"]
 
@@ -79,18 +79,18 @@ class Cycles:
             batch_id: its number.
         """
         began = datetime.now(UTC)
-        with self._turn(stream) as turn:
-            partition = self._partition(turn)
+        with self._context(stream) as context:
+            partition = self._partition(context)
             route_plan = self._route(stream, partition, batch_id)
-            if turn is None:
+            if context is None:
                 cycle = Cycle(route_plan, self._kept)
             else:
-                cycle = Cycle(route_plan, self._kept, turn.place)
+                cycle = Cycle(route_plan, self._kept, context.place)
             with cycle.active():
                 options = self.options | {"partition": partition}
                 result = join(stream, self.batch, **options)
             self.sink(result, batch_id)
-            figures = cycle.figures({} if turn is None else turn.observed())
+            figures = cycle.figures({} if context is None else context.observed())
         placed = None if self._placing is None else self._placing.progress()
         timestamp = began.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         progress = _Progress(batch_id, timestamp, figures, placed)
@@ -101,7 +101,7 @@ class Cycles:
                 self._steering.observe(note.statistics)
 
     @contextmanager
-    def _turn(self, stream: DataFrame) -> Iterator[Turn | None]:
+    def _context(self, stream: DataFrame) -> Iterator[CycleContext | None]:
         """The turn of a cycle that is placed or scaled; None where neither was asked for."""
         if self.placement is None and self.scaler is None:
             yield None
@@ -112,15 +112,15 @@ class Cycles:
             self._placing = Placing(
                 stream.sparkSession, self.placement, self.scaler, self.options["partition"]
             )
-        with self._placing.cycle() as turn:
-            yield turn
+        with self._placing.cycle() as context:
+            yield context
 
-    def _partition(self, turn: Turn | None) -> Hash | HotSpot | None:
+    def _partition(self, context: CycleContext | None) -> Hash | HotSpot | None:
         """How rows are sent to partitions, and to how many in this cycle."""
         partition: Hash | HotSpot | None = self.options["partition"]
-        if turn is None or self.scaler is None or partition is None:
+        if context is None or self.scaler is None or partition is None:
             return partition
-        return replace(partition, partitions=turn.partitions)
+        return replace(partition, partitions=context.partitions)
 
     def _route(
         self, stream: DataFrame, partition: Hash | HotSpot | None, batch_id: int

@@ -141,8 +141,8 @@ class City:
         middle = (self.side - 1) / 2
         far = np.hypot(self.end % self.side - middle, self.end // self.side - middle)
         weight = (np.exp(-far / self.side)[self.turn_road] * _SHARE[self.turn_kind]).cumsum()
-        turn = np.searchsorted(weight, random.random(rows) * weight[-1], side="right")
-        road = self.turn_road[turn]
+        context = np.searchsorted(weight, random.random(rows) * weight[-1], side="right")
+        road = self.turn_road[context]
         minute = begin + minutes * np.sort(random.random(rows))
         slices = (minute // MINUTES_PER_SLICE).astype(np.int64)
 
@@ -151,10 +151,10 @@ class City:
         factor = np.where(jammed, self.jam_factor[jam], 1.0)
         travel = self.usual_road_ms(road, slices) * factor * random.lognormal(0, 0.15, rows)
 
-        cycle, red = self._signal_ms(turn, slices)
+        cycle, red = self._signal_ms(context, slices)
         stopped = np.maximum(red - random.random(rows) * cycle, 0.0)
         # Where a turn is blocked its vehicles wait for one cycle after the other.
-        blocked = jammed & (self.jam_turn[jam] == turn)
+        blocked = jammed & (self.jam_turn[jam] == context)
         stopped += np.where(blocked, cycle * random.integers(1, 4, rows), 0.0)
         queue = np.where(stopped > 0, random.poisson(stopped / 10_000), 0) * _VEHICLE_M
         at = int(_DAY.timestamp()) * 10**6 + (minute * 60e6).astype(np.int64)
@@ -162,7 +162,7 @@ class City:
             {
                 "report": np.arange(rows),
                 "road": _int32(road),
-                "turn": _int32(turn),
+                "turn": _int32(context),
                 "at": pa.array(at, pa.timestamp("us", tz="UTC")),
                 "travel_ms": _int32(travel),
                 "pass_ms": _int32(_CROSSING_MS + stopped),
@@ -177,17 +177,17 @@ class City:
         usual: Floats = free * (1.15 + self._peak[road] * _rush(slices))
         return usual
 
-    def usual_turn_ms(self, turn: Int64s, slices: Int64s) -> Floats:
+    def usual_turn_ms(self, context: Int64s, slices: Int64s) -> Floats:
         """How long a turn usually takes: who meets a red signal, at any moment of it, waits."""
-        cycle, red = self._signal_ms(turn, slices)
+        cycle, red = self._signal_ms(context, slices)
         return _CROSSING_MS + red**2 / (2 * cycle)
 
-    def _signal_ms(self, turn: Int64s, slices: Int64s) -> tuple[Floats, Floats]:
+    def _signal_ms(self, context: Int64s, slices: Int64s) -> tuple[Floats, Floats]:
         """The cycle of a turn's signal, and how much of it is red."""
         minute = slices * MINUTES_PER_SLICE
         programme = np.searchsorted(_PROGRAMMES[:, 0], minute, side="right") - 1
-        cycle_s = self._cycle_s[self.end[self.turn_road[turn]], programme]
-        green_s = np.round(cycle_s * _GREEN[self.turn_kind[turn]])
+        cycle_s = self._cycle_s[self.end[self.turn_road[context]], programme]
+        green_s = np.round(cycle_s * _GREEN[self.turn_kind[context]])
         return 1000.0 * cycle_s, 1000.0 * (cycle_s - green_s)
 
     def _make_roads(self, random: np.random.Generator) -> None:

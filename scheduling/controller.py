@@ -18,7 +18,7 @@ from scheduling.cost import rent_per_s
 from scheduling.elastic import Static
 from scheduling.errors import ActuatorError, ArgumentError
 from scheduling.model import Assignment, JobGraph, Move, Plan, Receipt, Snapshot, Unplaced
-from scheduling.policies.room import Room
+from scheduling.policies.capacity import CapacityLedger
 from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, Scaler
 
 __all__ = ["Controller", "Decision"]
@@ -210,25 +210,25 @@ class Controller:
         can = self._actuator.capabilities()
         if self._rebalancer is None or self._plan is None or "move" not in can:
             return Decision(now, "none", "nothing to gain")
-        room = _booked(self._plan, graph, snapshot)
+        ledger = _ledger_of(self._plan, graph, snapshot)
         at = {worker.id: i for i, worker in enumerate(snapshot.workers)}
         made: list[Move] = []
         if not snapshot.placement:
             snapshot = dataclasses.replace(snapshot, placement=self._plan.placement)
         for move in self._rebalancer.rebalance(graph, snapshot):
             task = graph.by_id[move.task]
-            if (move.task, move.target) in self._failed or move.task not in room.at:
+            if (move.task, move.target) in self._failed or move.task not in ledger.at:
                 continue
             if move.part < 1:
                 if "split" in can:
                     made.append(move)
-            elif room.fits(task, at[move.target]) and room.at[task.id] == at[move.source]:
-                room.take_back(task)
-                room.place(task, at[move.target], f"{move.gain:.1%} less between two workers")
+            elif ledger.fits(task, at[move.target]) and ledger.at[task.id] == at[move.source]:
+                ledger.release(task)
+                ledger.place(task, at[move.target], f"{move.gain:.1%} less between two workers")
                 made.append(move)
         if not made:
             return Decision(now, "none", "nothing to gain")
-        plan = dataclasses.replace(room.plan(self._rebalancer.name), moves=tuple(made))
+        plan = dataclasses.replace(ledger.plan(self._rebalancer.name), moves=tuple(made))
         return self._apply(now, "move", f"{len(made)} moves", plan)
 
     def _planned(self, graph: JobGraph, snapshot: Snapshot) -> Plan:
@@ -237,20 +237,20 @@ class Controller:
         bad = [one for one in plan.assignments if (one.task, one.worker) in self._failed]
         if not bad:
             return plan
-        room = _booked(plan, graph, snapshot)
-        cheap = sorted(range(len(room.workers)), key=lambda i: room.workers[i].price_per_s)
+        ledger = _ledger_of(plan, graph, snapshot)
+        cheap = sorted(range(len(ledger.workers)), key=lambda i: ledger.workers[i].price_per_s)
         for one in bad:
             task = graph.by_id[one.task]
-            room.take_back(task)
-            used = set(room.at.values())
+            ledger.release(task)
+            used = set(ledger.at.values())
             choices = [i for i in cheap if i in used] + [i for i in cheap if i not in used]
             for i in choices:
-                if (task.id, room.workers[i].id) not in self._failed and room.fits(task, i):
-                    room.place(task, i, f"it did not land on {one.worker}")
+                if (task.id, ledger.workers[i].id) not in self._failed and ledger.fits(task, i):
+                    ledger.place(task, i, f"it did not land on {one.worker}")
                     break
             else:
-                room.place(task, snapshot.workers.index(snapshot.by_id[one.worker]), one.reason)
-        return room.plan(plan.policy)
+                ledger.place(task, snapshot.workers.index(snapshot.by_id[one.worker]), one.reason)
+        return ledger.plan(plan.policy)
 
     def _apply(
         self,
@@ -275,14 +275,14 @@ class Controller:
         return Decision(now, action, reason, plan, receipt)
 
 
-def _booked(plan: Plan, graph: JobGraph, snapshot: Snapshot) -> Room:
+def _ledger_of(plan: Plan, graph: JobGraph, snapshot: Snapshot) -> CapacityLedger:
     """A book in which the tasks of a plan are placed."""
-    room = Room(graph, snapshot)
+    ledger = CapacityLedger(graph, snapshot)
     at = {worker.id: i for i, worker in enumerate(snapshot.workers)}
     for one in plan.assignments:
         if one.task in graph.by_id and one.worker in at:
-            room.place(graph.by_id[one.task], at[one.worker], one.reason)
-    return room
+            ledger.place(graph.by_id[one.task], at[one.worker], one.reason)
+    return ledger
 
 
 def _fresh(before: Plan | None, plan: Plan) -> Sequence[Assignment]:

@@ -593,12 +593,12 @@ def test_a_loop_serves_any_job(spark: SparkSession, at_home: list[Worker]) -> No
     assert found.capabilities() == {"place", "move", "resize"}
     assert (found.partitions, found.plan, found.snapshot, found.last) == (2, None, None, None)
     for _ in range(2):
-        with found.cycle() as turn:
-            assert turn.count == 0
-            assert turn.partitions == 2
-            rows = turn.place(stream(spark).repartition(turn.partitions, "k"))
+        with found.cycle() as context:
+            assert context.count == 0
+            assert context.partitions == 2
+            rows = context.place(stream(spark).repartition(context.partitions, "k"))
             assert rows.count() == ROWS
-            assert turn.count == 2
+            assert context.count == 2
     assert found.last is not None
     assert (found.last.partitions, found.last.share) == (2, 1.0)
     assert found.last.asked == found.last.landed == dict.fromkeys(["join-0", "join-1"], HOME.id)

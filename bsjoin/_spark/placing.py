@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from bsjoin._progress import PlacementProgress
 from bsjoin.errors import ArgumentError
 from scheduling import Policy, Scaler
-from scheduling.spark import Loop, Placement, Turn
+from scheduling.spark import CycleContext, Loop, Placement
 
 if TYPE_CHECKING:
     from bsjoin.hotspot import Hash, HotSpot
@@ -64,7 +64,7 @@ class Placing:
         begin = None if partition is None else partition.partitions
         self._loop = Loop(spark, placement, scaler=scaler, operator="join", partitions=begin)
 
-    def cycle(self) -> AbstractContextManager[Turn]:
+    def cycle(self) -> AbstractContextManager[CycleContext]:
         """One cycle; what is yielded says how many partitions, and places rows."""
         return self._loop.cycle()
 

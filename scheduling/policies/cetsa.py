@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from scheduling.load import cost_evaluation
 from scheduling.model import JobGraph, Plan, Snapshot, Task
-from scheduling.policies.room import Room
+from scheduling.policies.capacity import CapacityLedger
 from scheduling.policies.round_robin import RoundRobin
 
 __all__ = ["CETSA"]
@@ -51,8 +51,8 @@ class CETSA:
         if not cost:
             told = "$/s a slot"
             cost = {one.id: one.price_per_s / max(one.slots, 1) for one in snapshot.workers}
-        room = Room(graph, snapshot)
-        order = sorted(range(len(room.workers)), key=lambda i: (cost[room.workers[i].id], i))
+        ledger = CapacityLedger(graph, snapshot)
+        order = sorted(range(len(ledger.workers)), key=lambda i: (cost[ledger.workers[i].id], i))
         neighbours = graph.neighbours if self.together and graph.edges else {}
         waiting = dict.fromkeys(range(len(graph.tasks)))
         places = {task.id: place for place, task in enumerate(graph.tasks)}
@@ -60,9 +60,9 @@ class CETSA:
         for rank, i in enumerate(order):
             if not waiting:
                 break
-            why = f"rank {rank + 1} of {len(order)} by {told} ({cost[room.workers[i].id]:.3g})"
-            _fill(room, i, why, graph, waiting, places, neighbours, least)
-        return room.plan(self.name)
+            why = f"rank {rank + 1} of {len(order)} by {told} ({cost[ledger.workers[i].id]:.3g})"
+            _fill(ledger, i, why, graph, waiting, places, neighbours, least)
+        return ledger.plan(self.name)
 
 
 def _named(plan: Plan, name: str) -> Plan:
@@ -79,7 +79,7 @@ def _least(tasks: Iterable[Task]) -> tuple[float, float]:
 
 
 def _fill(
-    room: Room,
+    ledger: CapacityLedger,
     i: int,
     why: str,
     graph: JobGraph,
@@ -92,7 +92,7 @@ def _fill(
     pull: dict[int, float] = {}
     pulled: list[tuple[float, int]] = []
     in_order = iter(list(waiting))
-    while room.slots[i] and room.cpu[i] >= least[0] and room.memory[i] >= least[1]:
+    while ledger.slots[i] and ledger.cpu[i] >= least[0] and ledger.memory[i] >= least[1]:
         while pulled and (pulled[0][1] not in waiting or -pulled[0][0] != pull[pulled[0][1]]):
             heapq.heappop(pulled)
         if pulled:
@@ -104,10 +104,10 @@ def _fill(
                 return
             place, drawn = found, ""
         task = graph.tasks[place]
-        if not room.fits(task, i):
+        if not ledger.fits(task, i):
             pull[place] = -1.0  # Nor will it later: nothing is taken away from a worker.
             continue
-        room.place(task, i, why + drawn)
+        ledger.place(task, i, why + drawn)
         del waiting[place]
         for other, bytes_per_s in neighbours.get(task.id, ()):
             at = places[other]

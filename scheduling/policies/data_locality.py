@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 
 from scheduling.errors import ArgumentError
 from scheduling.model import Assignment, DataNode, JobGraph, Plan, Snapshot, Task, Worker
-from scheduling.policies.room import Room
+from scheduling.policies.capacity import CapacityLedger
 
 __all__ = ["DataLocality"]
 
@@ -67,7 +67,7 @@ class DataLocality:
         """Place the tasks in their order; see :class:`scheduling.Policy`."""
         if self.compat:
             return self._original(graph, snapshot)
-        room = Room(graph, snapshot)
+        ledger = CapacityLedger(graph, snapshot)
         hosts = _hosts(snapshot, self.data_nodes)
         rankings: dict[tuple[tuple[str, ...], float], list[tuple[float, int]]] = {}
         for task in graph.tasks:
@@ -75,14 +75,14 @@ class DataLocality:
             if key not in rankings:
                 rankings[key] = sorted(
                     (self._transfer_s(task, worker, hosts), i)
-                    for i, worker in enumerate(room.workers)
+                    for i, worker in enumerate(ledger.workers)
                 )
             for rank, (seconds, i) in enumerate(rankings[key]):
-                if room.fits(task, i):
+                if ledger.fits(task, i):
                     spilt = f", {rank} nearer ones have no room" if rank else ""
-                    room.place(task, i, f"its input is there in {seconds:.3g} s{spilt}")
+                    ledger.place(task, i, f"its input is there in {seconds:.3g} s{spilt}")
                     break
-        return room.plan(self.name)
+        return ledger.plan(self.name)
 
     def _original(self, graph: JobGraph, snapshot: Snapshot) -> Plan:
         slots = sum(worker.slots for worker in snapshot.workers)

@@ -17,9 +17,9 @@ from typing import ClassVar
 from scheduling.cost import CostModel
 from scheduling.errors import ArgumentError, TooLargeError
 from scheduling.model import JobGraph, Plan, Snapshot, Task
+from scheduling.policies.capacity import CapacityLedger
 from scheduling.policies.cetsa import CETSA
 from scheduling.policies.local_search import LocalSearch, objective
-from scheduling.policies.room import Room
 
 __all__ = ["Exact"]
 
@@ -60,11 +60,11 @@ class Exact:
             task: search.positions[worker] for task, worker in start.placement.items()
         }
         search.descend(0, -1)
-        room = Room(graph, snapshot)
+        ledger = CapacityLedger(graph, snapshot)
         for task in graph.tasks:
             if task.id in search.best_at:
-                room.place(task, search.best_at[task.id], "the cheapest placement of all tasks")
-        return room.plan(self.name)
+                ledger.place(task, search.best_at[task.id], "the cheapest placement of all tasks")
+        return ledger.plan(self.name)
 
 
 class _Search:
@@ -74,7 +74,7 @@ class _Search:
     best_at: dict[str, int]
 
     def __init__(self, graph: JobGraph, snapshot: Snapshot, policy: Exact) -> None:
-        self.room = Room(graph, snapshot)
+        self.ledger = CapacityLedger(graph, snapshot)
         self.policy = policy
         self.positions = {worker.id: i for i, worker in enumerate(snapshot.workers)}
         self.steps = 0
@@ -132,7 +132,7 @@ class _Search:
         if at == len(self.tasks):
             found = (self.unplaced, self.rent + self.network)
             if found < (self.best[0], self.best[1] - 1e-12):
-                self.best, self.best_at = found, dict(self.room.at)
+                self.best, self.best_at = found, dict(self.ledger.at)
             return
         if not self._promising(at):
             return
@@ -145,12 +145,12 @@ class _Search:
                 if self.classes[i] in tried:
                     continue
                 tried.add(self.classes[i])
-            if self.room.fits(task, i):
+            if self.ledger.fits(task, i):
                 extra = self._network(task, i)
                 choices.append((extra + (0 if self.used[i] else self.prices[i]), i, extra))
         for _, i, extra in sorted(choices):
             opened = 0.0 if self.used[i] else self.prices[i]
-            self.room.place(task, i, "")
+            self.ledger.place(task, i, "")
             self.used[i] += 1
             self.rent += opened
             self.network += extra
@@ -158,7 +158,7 @@ class _Search:
             self.network -= extra
             self.rent -= opened
             self.used[i] -= 1
-            self.room.take_back(task)
+            self.ledger.release(task)
         self.unplaced += 1
         self.descend(at + 1, len(self.prices))
         self.unplaced -= 1
@@ -170,14 +170,14 @@ class _Search:
     def _network(self, task: Task, i: int) -> float:
         if not self.paid_network:
             return 0.0
-        cost, hosts = self.policy.cost, self.room.workers
+        cost, hosts = self.policy.cost, self.ledger.workers
         return (
             self.network_weight
             * cost.price_per_byte
             * sum(
-                bytes_per_s * cost.far(hosts[i].host, hosts[self.room.at[other]].host)
+                bytes_per_s * cost.far(hosts[i].host, hosts[self.ledger.at[other]].host)
                 for other, bytes_per_s in self.neighbours[task.id]
-                if other in self.room.at
+                if other in self.ledger.at
             )
         )
 
@@ -191,16 +191,16 @@ class _Search:
         closed: list[tuple[float, float, float, float]] = []
         for i, price in enumerate(self.prices):
             holds = min(
-                self.room.slots[i],
-                self.room.cpu[i] // least_cpu if least_cpu else count,
-                self.room.memory[i] // least_memory if least_memory else count,
+                self.ledger.slots[i],
+                self.ledger.cpu[i] // least_cpu if least_cpu else count,
+                self.ledger.memory[i] // least_memory if least_memory else count,
             )
             if self.used[i]:
                 count -= int(holds)
-                cpu -= self.room.cpu[i]
-                memory -= self.room.memory[i]
+                cpu -= self.ledger.cpu[i]
+                memory -= self.ledger.memory[i]
             else:
-                closed.append((price, holds, self.room.cpu[i], self.room.memory[i]))
+                closed.append((price, holds, self.ledger.cpu[i], self.ledger.memory[i]))
         spare = limit - self.rent - self.network
         return all(
             _cover(need, [(one[0], one[k]) for one in closed]) < spare

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 
 from scheduling.errors import InfeasibleError
 from scheduling.model import JobGraph, Plan, Resources, Snapshot
-from scheduling.policies.room import Room
+from scheduling.policies.capacity import CapacityLedger
 from scheduling.policies.twister2 import CONTAINER, PADDING_UNIT
 
 __all__ = ["FirstFit"]
@@ -39,21 +39,21 @@ class FirstFit:
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks; see :class:`scheduling.Policy`."""
-        room = Room(graph, snapshot)
+        ledger = CapacityLedger(graph, snapshot)
         order = sorted(graph.tasks, key=lambda task: -task.demand.memory_mb)
         if self.compat:
-            return self._original(graph, room)
+            return self._original(graph, ledger)
         first = 0
         for task in order:
-            while first < len(room.workers) and not room.slots[first]:
+            while first < len(ledger.workers) and not ledger.slots[first]:
                 first += 1
-            for i in range(first, len(room.workers)):
-                if room.fits(task, i):
-                    room.place(task, i, f"the first of {len(room.workers)} workers with room")
+            for i in range(first, len(ledger.workers)):
+                if ledger.fits(task, i):
+                    ledger.place(task, i, f"the first of {len(ledger.workers)} workers with room")
                     break
-        return room.plan(self.name)
+        return ledger.plan(self.name)
 
-    def _original(self, graph: JobGraph, room: Room) -> Plan:
+    def _original(self, graph: JobGraph, ledger: CapacityLedger) -> Plan:
         operators = sorted(graph.operators.values(), key=lambda tasks: -tasks[0].demand.memory_mb)
         used: list[Resources] = []
         for task in (task for tasks in operators for task in tasks):
@@ -65,13 +65,13 @@ class FirstFit:
                         f"task {task.id!r} needs {task.demand}, and one unit of padding of each; "
                         f"a container has {self.container}. Give a larger container"
                     )
-                if at == len(room.workers):
-                    room.leave(task, f"all {at} containers are full")
+                if at == len(ledger.workers):
+                    ledger.leave(task, f"all {at} containers are full")
                     continue
                 used.append(Resources(0, 0))
             used[at] += task.demand
-            room.place(task, at, f"container {at} of {len(used)} in use")
-        return room.plan(self.name)
+            ledger.place(task, at, f"container {at} of {len(used)} in use")
+        return ledger.plan(self.name)
 
     def _holds(self, resources: Resources) -> bool:
         return resources.within(self.container)

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 
 from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Plan, Snapshot, Task
-from scheduling.policies.room import Room
+from scheduling.policies.capacity import CapacityLedger
 
 __all__ = ["GSBFD"]
 
@@ -67,18 +67,18 @@ class GSBFD:
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the jobs by size; see :class:`scheduling.Policy`."""
-        room = Room(graph, snapshot)
+        ledger = CapacityLedger(graph, snapshot)
         for job in self._jobs(graph):
             order = sorted(
-                range(len(room.workers)),
-                key=lambda i: self._size(room.cpu[i], room.memory[i]),
+                range(len(ledger.workers)),
+                key=lambda i: self._size(ledger.cpu[i], ledger.memory[i]),
             )
             waiting = list(job)
             for rank, i in enumerate(order):
                 still = []
                 for task in waiting:
-                    if room.slots[i] and room.fits(task, i):
-                        room.place(task, i, f"the worker with the {rank + 1}. least free")
+                    if ledger.slots[i] and ledger.fits(task, i):
+                        ledger.place(task, i, f"the worker with the {rank + 1}. least free")
                     else:
                         still.append(task)
                 waiting = still
@@ -86,10 +86,10 @@ class GSBFD:
                     break
             if waiting:
                 for task in job:
-                    if task.id in room.at:
-                        room.take_back(task)
-                    room.leave(task, self._rolled_back(job, len(waiting)))
-        return room.plan(self.name)
+                    if task.id in ledger.at:
+                        ledger.release(task)
+                    ledger.leave(task, self._rolled_back(job, len(waiting)))
+        return ledger.plan(self.name)
 
     def _rolled_back(self, job: Sequence[Task], lacking: int) -> str:
         if len(job) == 1:

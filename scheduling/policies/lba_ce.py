@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 from scheduling.errors import ArgumentError
 from scheduling.load import CPU_WEIGHT, EPSILON, average_fitness, fitness, task_load
 from scheduling.model import JobGraph, Plan, Snapshot
-from scheduling.policies.room import Room
+from scheduling.policies.capacity import CapacityLedger
 from scheduling.policies.round_robin import RoundRobin
 
 __all__ = ["LBACE"]
@@ -56,13 +56,13 @@ class LBACE:
         if not fit:
             plan = RoundRobin().plan(graph, snapshot)
             return Plan(plan.assignments, plan.unplaced, plan.score, 0.0, self.name)
-        room = Room(graph, snapshot)
-        order = sorted(range(len(room.workers)), key=lambda i: (-fit[room.workers[i].id], i))
+        ledger = CapacityLedger(graph, snapshot)
+        order = sorted(range(len(ledger.workers)), key=lambda i: (-fit[ledger.workers[i].id], i))
         mean = average_fitness(fit.values())
-        high = [i for i in order if fit[room.workers[i].id] >= mean]
+        high = [i for i in order if fit[ledger.workers[i].id] >= mean]
         low = order[len(high) :]
         # Workers in the order of their turn: (load, rank). A literal rank never changes.
-        load = [0.0] * len(room.workers)
+        load = [0.0] * len(ledger.workers)
         rank = {i: place for place, i in enumerate(order)}
         queue = [(0.0, rank[i], i) for i in high]
         heapq.heapify(queue)
@@ -76,28 +76,30 @@ class LBACE:
                     key = 0.0
                 else:
                     key, _, i = heapq.heappop(queue)
-                if not room.slots[i]:
+                if not ledger.slots[i]:
                     continue
-                if room.fits(task, i):
-                    load[i] += task_load(task.demand, room.workers[i].capacity, self.cpu_weight)
-                    room.place(task, i, self._why(room, i, fit, mean, load[i]))
-                    heapq.heappush(queue, (self._key(key, room, i, load), rank[i], i))
+                if ledger.fits(task, i):
+                    load[i] += task_load(task.demand, ledger.workers[i].capacity, self.cpu_weight)
+                    ledger.place(task, i, self._why(ledger, i, fit, mean, load[i]))
+                    heapq.heappush(queue, (self._key(key, ledger, i, load), rank[i], i))
                     break
                 aside.append((key, rank[i], i))
             for entry in aside:
                 heapq.heappush(queue, entry)
-        return room.plan(self.name)
+        return ledger.plan(self.name)
 
-    def _key(self, key: float, room: Room, i: int, load: list[float]) -> float:
+    def _key(self, key: float, ledger: CapacityLedger, i: int, load: list[float]) -> float:
         if self.spread == "literal":
             return 0.0
         if self.spread == "turns":
             return key + 1
         # Where demands are not known, the share of the slots that are taken.
-        return load[i] or 1 - room.slots[i] / room.workers[i].slots
+        return load[i] or 1 - ledger.slots[i] / ledger.workers[i].slots
 
-    def _why(self, room: Room, i: int, fit: dict[str, float], mean: float, load: float) -> str:
-        own = fit[room.workers[i].id]
+    def _why(
+        self, ledger: CapacityLedger, i: int, fit: dict[str, float], mean: float, load: float
+    ) -> str:
+        own = fit[ledger.workers[i].id]
         which = "high list" if own >= mean else "low list, the high one is full"
         if self.spread == "least-loaded":
             return f"fitness {own:.3g} ({which}, mean {mean:.3g}); least load, then {load:.0%}"

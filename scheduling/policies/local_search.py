@@ -20,12 +20,12 @@ from random import Random as Generator
 from scheduling.cost import CostModel, rent_per_s
 from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Plan, Snapshot
+from scheduling.policies.capacity import CapacityLedger
 from scheduling.policies.cetsa import CETSA
-from scheduling.policies.closer import Closer
 from scheduling.policies.gs_bfd import GSBFD
+from scheduling.policies.local_search_state import LocalSearchState
 from scheduling.policies.packing import SEARCHED, Packing
 from scheduling.policies.resource_aware import ResourceAware
-from scheduling.policies.room import Room
 from scheduling.policies.worker_sets import WorkerSets
 from scheduling.protocols import Policy
 
@@ -91,15 +91,15 @@ class LocalSearch:
         ]
         found = self._search(graph, snapshot, found)
         best = min(found, key=lambda one: self._value(graph, snapshot, one))
-        room = Room(graph, snapshot)
+        ledger = CapacityLedger(graph, snapshot)
         before = {one.task: (position[one.worker], one.reason) for one in start.assignments}
         for task in graph.tasks:
             if task.id in best:
                 i, reason = before.get(task.id, (-1, ""))
                 if i != best[task.id]:
                     reason = f"cheaper than {start.policy} has it"
-                room.place(task, best[task.id], reason)
-        return room.plan(self.name)
+                ledger.place(task, best[task.id], reason)
+        return ledger.plan(self.name)
 
     def _others(self, graph: JobGraph) -> Iterator[Policy]:
         if len(graph.tasks) <= SEARCHED:
@@ -134,21 +134,21 @@ class LocalSearch:
         self, graph: JobGraph, snapshot: Snapshot, found: list[dict[str, int]]
     ) -> Iterator[dict[str, int]]:
         """Each placement with its tasks moved, and what a search finds from the best of them."""
-        closer = Closer(graph, snapshot, self.cost)
+        state = LocalSearchState(graph, snapshot, self.cost)
         if len(graph.tasks) > SEARCHED:
             found = [min(found, key=lambda one: self._value(graph, snapshot, one))]
         near: list[tuple[float, int, dict[str, int]]] = []
         for one in found:
-            closer.load(one)
-            closer.descend()
-            near.append((closer.value, len(near), closer.placement))
-            yield closer.placement
+            state.load(one)
+            state.descend()
+            near.append((state.value, len(near), state.placement))
+            yield state.placement
         if len(graph.tasks) <= SEARCHED:
             rounds = min(self.tries, _ROUNDS, _ROUNDS_WORK // len(graph.tasks))
             for seed, (_, _, one) in enumerate(sorted(near)[:_SEARCHES]):
-                closer.load(one)
-                closer.search(Generator(self.seed + seed), rounds)
-                yield closer.placement
+                state.load(one)
+                state.search(Generator(self.seed + seed), rounds)
+                yield state.placement
 
     def _fewer(self, graph: JobGraph, snapshot: Snapshot, best: dict[str, int]) -> dict[str, int]:
         """The cheapest set of workers, prices of streams aside, that all the tasks fit."""

@@ -8,7 +8,7 @@ from itertools import accumulate, chain
 from random import Random as Generator
 
 from scheduling.model import JobGraph, Snapshot, Task
-from scheduling.policies.room import limit
+from scheduling.policies.capacity import limit
 
 __all__ = ["SEARCHED", "Packing"]
 

@@ -13,7 +13,7 @@ from random import Random as Generator
 from typing import ClassVar
 
 from scheduling.model import JobGraph, Plan, Snapshot
-from scheduling.policies.room import Room
+from scheduling.policies.capacity import CapacityLedger
 
 __all__ = ["Random"]
 
@@ -33,19 +33,19 @@ class Random:
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks in their order; see :class:`scheduling.Policy`."""
-        room = Room(graph, snapshot)
+        ledger = CapacityLedger(graph, snapshot)
         draw = Generator(self.seed)
-        slots = [i for i, free in enumerate(room.slots) for _ in range(free)]
+        slots = [i for i, free in enumerate(ledger.slots) for _ in range(free)]
         for task in graph.tasks:
             if not slots:
                 break
             at = draw.randrange(len(slots))
-            if not room.fits(task, slots[at]):
-                fitting = [at for at, i in enumerate(slots) if room.fits(task, i)]
+            if not ledger.fits(task, slots[at]):
+                fitting = [at for at, i in enumerate(slots) if ledger.fits(task, i)]
                 if not fitting:
                     continue
                 at = draw.choice(fitting)
-            room.place(task, slots[at], f"drawn from {len(slots)} free slots")
+            ledger.place(task, slots[at], f"drawn from {len(slots)} free slots")
             slots[at] = slots[-1]
             slots.pop()
-        return room.plan(self.name)
+        return ledger.plan(self.name)

@@ -19,7 +19,7 @@ import numpy as np
 
 from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Plan, Snapshot, Task
-from scheduling.policies.room import Room
+from scheduling.policies.capacity import CapacityLedger
 
 __all__ = ["ResourceAware"]
 
@@ -49,14 +49,14 @@ class ResourceAware:
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks along the streams; see :class:`scheduling.Policy`."""
-        room = Room(graph, snapshot)
-        if not room.workers:
-            return room.plan(self.name)
-        cpu, memory = np.array(room.cpu), np.array(room.memory)
-        slots, disk = np.array(room.slots), np.array(room.disk)
+        ledger = CapacityLedger(graph, snapshot)
+        if not ledger.workers:
+            return ledger.plan(self.name)
+        cpu, memory = np.array(ledger.cpu), np.array(ledger.memory)
+        slots, disk = np.array(ledger.slots), np.array(ledger.disk)
         per_cpu, per_memory = 1 / max(cpu.max(), 1e-12), 1 / max(memory.max(), 1e-12)
-        codes = {name: code for code, name in enumerate({w.host: 0 for w in room.workers})}
-        hosts = np.array([codes[worker.host] for worker in room.workers])
+        codes = {name: code for code, name in enumerate({w.host: 0 for w in ledger.workers})}
+        hosts = np.array([codes[worker.host] for worker in ledger.workers])
         # It starts where most is free.
         reference = int(np.argmax(np.where(slots > 0, cpu * per_cpu + memory * per_memory, -1.0)))
         for task in _along(graph):
@@ -73,12 +73,14 @@ class ResourceAware:
                 + self.network_weight * apart**2
             )
             reference = int(np.argmin(np.where(fits, squares, np.inf)))
-            room.place(task, reference, f"at distance {squares[reference] ** 0.5:.3f}, the nearest")
-            slots[reference] = room.slots[reference]
-            cpu[reference] = room.cpu[reference]
-            memory[reference] = room.memory[reference]
-            disk[reference] = room.disk[reference]
-        return room.plan(self.name)
+            ledger.place(
+                task, reference, f"at distance {squares[reference] ** 0.5:.3f}, the nearest"
+            )
+            slots[reference] = ledger.slots[reference]
+            cpu[reference] = ledger.cpu[reference]
+            memory[reference] = ledger.memory[reference]
+            disk[reference] = ledger.disk[reference]
+        return ledger.plan(self.name)
 
 
 def _along(graph: JobGraph) -> list[Task]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from scheduling.model import Assignment, JobGraph, Plan, Snapshot, Unplaced
-from scheduling.policies.room import Room
+from scheduling.policies.capacity import CapacityLedger
 
 __all__ = ["RoundRobin"]
 
@@ -46,8 +46,8 @@ class RoundRobin:
         """Place the tasks in their order; see :class:`scheduling.Policy`."""
         if self.compat:
             return self._original(graph, snapshot)
-        room = Room(graph, snapshot)
-        count = len(room.workers)
+        ledger = CapacityLedger(graph, snapshot)
+        count = len(ledger.workers)
         turn = 0
         for operator, tasks in graph.operators.items():
             if self.restart:
@@ -55,14 +55,14 @@ class RoundRobin:
             for task in tasks:
                 for ahead in range(count):
                     i = (turn + ahead) % count
-                    if room.fits(task, i):
+                    if ledger.fits(task, i):
                         whose = f"instance {task.index} of {operator}" if self.restart else "next"
                         passed = f", {ahead} without room passed over" if ahead else ""
-                        room.place(task, i, f"{whose}: turn of worker {i + 1} of {count}{passed}")
+                        ledger.place(task, i, f"{whose}: turn of worker {i + 1} of {count}{passed}")
                         # Twister2: container i mod n, whatever was passed over before.
                         turn = turn + 1 if self.restart else i + 1
                         break
-        return room.plan(self.name)
+        return ledger.plan(self.name)
 
     def _original(self, graph: JobGraph, snapshot: Snapshot) -> Plan:
         count = len(snapshot.workers)

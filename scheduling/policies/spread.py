@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from scheduling.load import CPU_WEIGHT, task_load
 from scheduling.model import JobGraph, Plan, Snapshot
-from scheduling.policies.room import Room
+from scheduling.policies.capacity import CapacityLedger
 
 __all__ = ["Spread"]
 
@@ -34,23 +34,23 @@ class Spread:
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks; see :class:`scheduling.Policy`."""
-        room = Room(graph, snapshot)
-        queue = [(0.0, 0.0, i) for i, free in enumerate(room.slots) if free]
+        ledger = CapacityLedger(graph, snapshot)
+        queue = [(0.0, 0.0, i) for i, free in enumerate(ledger.slots) if free]
         heapq.heapify(queue)
         order = sorted(graph.tasks, key=lambda t: (-t.demand.cpu_cores, -t.demand.memory_mb))
         for task in order:
             aside = []
             while queue:
                 load, taken, i = heapq.heappop(queue)
-                if room.fits(task, i):
-                    worker = room.workers[i]
+                if ledger.fits(task, i):
+                    worker = ledger.workers[i]
                     load += task_load(task.demand, worker.capacity, self.cpu_weight)
-                    room.place(task, i, f"the least load, then {load:.0%}")
-                    if room.slots[i]:
-                        taken = 1 - room.slots[i] / worker.slots
+                    ledger.place(task, i, f"the least load, then {load:.0%}")
+                    if ledger.slots[i]:
+                        taken = 1 - ledger.slots[i] / worker.slots
                         heapq.heappush(queue, (load, taken, i))
                     break
                 aside.append((load, taken, i))
             for entry in aside:
                 heapq.heappush(queue, entry)
-        return room.plan(self.name)
+        return ledger.plan(self.name)

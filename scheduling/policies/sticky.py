@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Plan, Snapshot
-from scheduling.policies.room import Room
+from scheduling.policies.capacity import CapacityLedger
 
 __all__ = ["Sticky"]
 
@@ -46,15 +46,15 @@ class Sticky:
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks in their order; see :class:`scheduling.Policy`."""
-        room = Room(graph, snapshot)
+        ledger = CapacityLedger(graph, snapshot)
         circle = sorted(
             (_point(f"{worker.id}\0{p}"), i)
-            for i, worker in enumerate(room.workers)
+            for i, worker in enumerate(ledger.workers)
             for p in range(self.points)
         )
-        slots = sum(room.slots)
+        slots = sum(ledger.slots)
         share = self.balance * len(graph.tasks) / slots if slots else 0.0
-        bounds = [math.ceil(share * free) for free in room.slots]
+        bounds = [math.ceil(share * free) for free in ledger.slots]
         taken = [0] * len(bounds)
         for task in graph.tasks:
             start = bisect.bisect_left(circle, (_point(task.id), -1))
@@ -65,18 +65,18 @@ class Sticky:
                 if i in seen:
                     continue
                 seen.add(i)
-                if room.fits(task, i):
+                if ledger.fits(task, i):
                     if taken[i] < bounds[i]:
-                        room.place(task, i, f"the {len(seen)}. worker on the circle")
+                        ledger.place(task, i, f"the {len(seen)}. worker on the circle")
                         taken[i] += 1
                         break
                     over = i if over < 0 else over
                 if len(seen) == len(bounds):
                     break
-            if task.id not in room.at and over >= 0:
-                room.place(task, over, "above its bound: no other worker has room")
+            if task.id not in ledger.at and over >= 0:
+                ledger.place(task, over, "above its bound: no other worker has room")
                 taken[over] += 1
-        return room.plan(self.name)
+        return ledger.plan(self.name)
 
 
 def _point(name: str) -> int:

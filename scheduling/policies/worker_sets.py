@@ -128,8 +128,8 @@ class WorkerSets:
         """The workers with the most room for their price: the first, the first two, and so on."""
         need = np.maximum(self._need, 1e-12)
         size = np.minimum(np.where(np.isfinite(self._has), self._has, need), need) / need
-        room = size.max(axis=1) + size[:, self._need > 0].mean(axis=1)
-        order = np.argsort(self._price / np.maximum(room, 1e-12), kind="stable")
+        ledger = size.max(axis=1) + size[:, self._need > 0].mean(axis=1)
+        order = np.argsort(self._price / np.maximum(ledger, 1e-12), kind="stable")
         each = np.repeat(order, self._there[order])
         found = np.zeros((len(each), len(order)), np.int64)
         found[np.arange(len(each)), each] = 1

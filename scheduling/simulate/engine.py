@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from scheduling.errors import ArgumentError
 from scheduling.model import Worker
-from scheduling.simulate.book import Book
+from scheduling.simulate.counters import RecordCounters
 from scheduling.simulate.flow import Physics, Wiring
 from scheduling.simulate.jobs import Job, task_id
 from scheduling.simulate.streams import Rate
@@ -93,7 +93,7 @@ class Simulation:
         self._at: dict[str, Int64s] = {}
         self._place(placement)
         self._wiring = self._wire()
-        self._book = Book(job, len(self._wiring.op))
+        self._counters = RecordCounters(job, len(self._wiring.op))
         self._still_until_s = self.physics.deploy_s
         self._down: frozenset[str] = frozenset()
         self._kept_at_s = 0.0
@@ -207,7 +207,7 @@ class Simulation:
                     for at in range(len(old[name]))
                 ]
                 carried += state * float(self._shares[name][moved].sum())
-        self._book.deal(changed, self._shares, self._wiring)
+        self._counters.deal(changed, self._shares, self._wiring)
         self._wiring = self._wire()
         used = np.unique(self._wiring.host)
         slowest = min(self.workers[at].bandwidth_bytes_per_s for at in used)
@@ -220,7 +220,7 @@ class Simulation:
     # Failures
 
     def _keep(self) -> None:
-        self._book.keep()
+        self._counters.keep()
         self._kept_at_s = self.time_s
 
     def _fail(self) -> None:
@@ -232,7 +232,7 @@ class Simulation:
         gone = down - self._down
         self._down = down
         if gone & {self.workers[at].id for at in np.unique(self._wiring.host)}:
-            self._book.back(self._wiring)
+            self._counters.back(self._wiring)
             self._still_until_s = max(self._still_until_s, self.time_s + self.physics.restart_s)
             self.restarts += 1
             self._kept_at_s = self.time_s
@@ -245,15 +245,15 @@ class Simulation:
         self._fail()
         if self.time_s == 0.0 or self.time_s - self._kept_at_s >= physics.checkpoint_s:
             self._keep()
-        wiring, book = self._wiring, self._book
-        book.offer(self.rate(self.time_s + step_s / 2) * step_s, wiring)
+        wiring, counters = self._wiring, self._counters
+        counters.offer(self.rate(self.time_s + step_s / 2) * step_s, wiring)
         alive = np.array([worker.id not in self._down for worker in self.workers])
         processed = np.zeros(len(wiring.source))
         running = self.running
         if running:
-            processed = wiring.flow(book.waiting(wiring), book.rows.queue, alive)
+            processed = wiring.flow(counters.waiting(wiring), counters.rows.queue, alive)
         sent = processed * wiring.out
-        book.move(processed, sent @ wiring.to, wiring, drops=physics.drops)
+        counters.move(processed, sent @ wiring.to, wiring, drops=physics.drops)
         self.trace.still_s.append(0.0 if running else step_s)
         self.time_s = round(self.time_s + step_s, 9)
         self._record(processed, sent, alive)
@@ -270,7 +270,7 @@ class Simulation:
         used = (wiring.memory_mb(processed) + self.physics.base_memory_mb) / self._memory
         self.worker_tuples += wiring.by_worker(processed)
         self.busy_s += by_operator(work) * step_s
-        waiting = by_operator(self._book.waiting(wiring))
+        waiting = by_operator(self._counters.waiting(wiring))
         # What waits, over what gets through: Little's law, operator by operator.
         rates = np.maximum(by_operator(processed) / step_s, 1e-9)
         trace.time_s.append(self.time_s)
@@ -282,7 +282,7 @@ class Simulation:
         trace.delay_s.append(float(np.where(waiting > 1e-6, waiting / rates, 0.0).sum()) + step_s)
         trace.cpu.append(np.where(alive, np.minimum(busy, 1.0), 0.0))
         trace.memory.append(np.where(alive, np.minimum(used, 1.0), 0.0))
-        trace.buffers.append(by_operator(self._book.rows.queue) / by_operator(wiring.room))
+        trace.buffers.append(by_operator(self._counters.rows.queue) / by_operator(wiring.room))
         trace.parallelism.append(np.array([len(self._shares[n]) for n in self._names], float))
 
     def run(self, until_s: float) -> Trace:
@@ -301,28 +301,28 @@ class Simulation:
 
     def operator_counts(self, name: str) -> tuple[float, float, float, float]:
         """Records that an operator has read, processed, dropped, and that wait at it."""
-        return self._book.counts(name, self._wiring)
+        return self._counters.counts(name, self._wiring)
 
     @property
     def offered(self) -> float:
         """Records that came in."""
-        return self._book.offered
+        return self._counters.offered
 
     @property
     def done(self) -> float:
         """Records that have left the job, each counted as the record that came in."""
-        return self._book.done(self._wiring)
+        return self._counters.done(self._wiring)
 
     @property
     def lost(self) -> float:
         """Records that full buffers dropped, anywhere, each as the part of a record it was."""
-        return self._book.lost(self._wiring)
+        return self._counters.lost(self._wiring)
 
     @property
     def backlog(self) -> float:
         """Records that were offered and that no source has read."""
-        return self._book.backlog
+        return self._counters.backlog
 
     def _check(self) -> None:
         """Assert that no record is made or forgotten."""
-        self._book._check(self._wiring, drops=self.physics.drops)
+        self._counters._check(self._wiring, drops=self.physics.drops)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from scheduling.errors import ArgumentError
 from scheduling.model import Plan, Receipt, Snapshot
 from scheduling.spark import pins
-from scheduling.spark.levers import Once
+from scheduling.spark.levers import WarnOnce
 from scheduling.spark.status import is_connect
 
 __all__ = ["Fleet", "request_total"]
@@ -42,7 +42,7 @@ class Fleet:
         self._plan: Plan | None = None
         self._idle: dict[str, int] = {}
         self._wanted = 0  # more than there are, asked for and not yet come
-        self._once = Once()
+        self._warn_once = WarnOnce()
         self.reason = self._why_not()
         """Why the number cannot be changed; None where it can."""
 
@@ -67,7 +67,7 @@ class Fleet:
         if self._plan is None:
             return 0, ()
         if self.reason is not None:
-            self._once.warn(f"the number of executors stays: {self.reason}")
+            self._warn_once.warn(f"the number of executors stays: {self.reason}")
             return 0, ()
         there = len(snapshot.workers)
         short = len(self._plan.unplaced) > 0

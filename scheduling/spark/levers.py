@@ -19,7 +19,7 @@ from scheduling.protocols import Actuator
 from scheduling.spark import pins
 from scheduling.spark.pins import Executor, Pinned
 
-__all__ = ["DryRun", "LeverWarning", "Once", "Partitions", "Pins", "together"]
+__all__ = ["DryRun", "LeverWarning", "Partitions", "Pins", "WarnOnce", "together"]
 
 _log = logging.getLogger("scheduling")
 
@@ -28,7 +28,7 @@ class LeverWarning(UserWarning):
     """This session does not have a lever that was asked for; the message says why."""
 
 
-class Once:
+class WarnOnce:
     """Says once why a lever is not used."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Pins:
         self._wait_s = locality_wait_s
         self._placement: Mapping[str, str] | None = None
         self._stack = ExitStack()
-        self._once = Once()
+        self._warn_once = WarnOnce()
         self.pinned: Pinned | None = None
         """What was pinned last, until the cycle has ended."""
 
@@ -117,7 +117,7 @@ class Pins:
 
     def _left(self, df: DataFrame, reason: str) -> DataFrame:
         """The rows as they are; why is said once."""
-        self._once.warn(f"the job is placed by Spark: {reason}")
+        self._warn_once.warn(f"the job is placed by Spark: {reason}")
         return df
 
     @contextmanager

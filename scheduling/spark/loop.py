@@ -3,9 +3,9 @@
 ::
 
     loop = Loop(spark, Placement(policy=LBACE()), scaler=OERA())
-    with loop.cycle() as turn:                 # looks, and decides
-        rows = dealt_to(turn.partitions)       # as many partitions as were decided
-        sink(turn.place(rows))                 # pinned; the tasks of the action land there
+    with loop.cycle() as cycle:                # looks, and decides
+        rows = dealt_to(cycle.partitions)      # as many partitions as were decided
+        sink(cycle.place(rows))                # pinned; the tasks of the action land there
     loop.last                                  # what was asked for, and where tasks landed
 
 What fails here is logged, and the job goes on as Spark places it.
@@ -32,22 +32,22 @@ from scheduling.policies import RoundRobin
 from scheduling.protocols import Actuator, Clock, Policy, Scaler
 from scheduling.spark import pins
 from scheduling.spark.fleet import Fleet
-from scheduling.spark.landing import Landing, tasks_of
 from scheduling.spark.levers import DryRun, Partitions, Pins, together
 from scheduling.spark.monitor import CycleSeen, SparkMonitor, TaskSeen, workers_of
 from scheduling.spark.placement import Placement
+from scheduling.spark.placement_result import PlacementResult, tasks_of
 from scheduling.spark.prober import Prober
 from scheduling.spark.status import is_connect, status_of
 from scheduling.spark.tiers import Tiers
 
-__all__ = ["Loop", "Turn"]
+__all__ = ["CycleContext", "Loop"]
 
 _log = logging.getLogger("scheduling")
 
 _numbers = itertools.count()
 
 
-class Turn:
+class CycleContext:
     """One cycle in the making; given by :meth:`Loop.cycle`."""
 
     def __init__(self, loop: Loop, decision: Decision | None) -> None:
@@ -147,7 +147,7 @@ class Loop:
         )
         self._began_s: float | None = None
         self._tasks: tuple[TaskSeen, ...] = ()
-        self.last: Landing | None = None
+        self.last: PlacementResult | None = None
         """The cycle that ended last."""
 
     @property
@@ -181,21 +181,21 @@ class Loop:
         return together(self._levers, plan)
 
     @contextlib.contextmanager
-    def cycle(self) -> Iterator[Turn]:
+    def cycle(self) -> Iterator[CycleContext]:
         """One cycle: look and decide, then let the caller place and run, then look where it ran.
 
         An error of the caller passes through, and the cycle is not recorded.
         """
         began_s = self._clock()
         self._record(began_s)
-        turn = Turn(self, self._step())
+        cycle = CycleContext(self, self._step())
         context: Any = self._spark.sparkContext
         tag = f"scheduling-{self._operator}-{next(_numbers)}"
         context.addJobTag(tag)
         try:
             with self._pins.cycle():
-                yield turn
-                self._look(turn, tag)
+                yield cycle
+                self._look(cycle, tag)
         finally:
             context.removeJobTag(tag)
         self._began_s = began_s
@@ -213,21 +213,21 @@ class Loop:
         self._monitor.expect(self.partitions)
         return decision
 
-    def _place(self, turn: Turn, df: DataFrame) -> DataFrame:
+    def _place(self, cycle: CycleContext, df: DataFrame) -> DataFrame:
         snapshot = self._monitor.snapshot_seen or Snapshot(self._clock(), ())
         dry = self._options.dry_run
         try:
             if self._scaled and not dry:
                 df = self._partitions.prepare(df)
-            turn.count = pins.partitions(df)
-            if not turn.count:  # no rows, no tasks
+            cycle.count = pins.partitions(df)
+            if not cycle.count:  # no rows, no tasks
                 return df
-            if turn.count != self._controller.parallelism[self._operator] and not (
+            if cycle.count != self._controller.parallelism[self._operator] and not (
                 dry and self._scaled
             ):
-                self._monitor.expect(turn.count)
+                self._monitor.expect(cycle.count)
                 seen = snapshot if self._tiers is None else None
-                turn.decision = self._controller.adopt({self._operator: turn.count}, seen)
+                cycle.decision = self._controller.adopt({self._operator: cycle.count}, seen)
             if self._tiers is not None and not dry:
                 df = self._tiers.prepare(df)
             # Without a plan of its own it only marks the rows, so that it is seen what ran.
@@ -238,11 +238,11 @@ class Loop:
             _log.warning("scheduling: this cycle is placed by Spark: %s", error)
             return df
 
-    def _look(self, turn: Turn, tag: str) -> None:
+    def _look(self, cycle: CycleContext, tag: str) -> None:
         """Where the tasks of the pinned stage ran."""
         pinned, self._tasks = self._pins.pinned, ()
         if pinned is None:
-            self.last = Landing(turn.decision, turn.count, {}, {}, {})
+            self.last = PlacementResult(cycle.decision, cycle.count, {}, {}, {})
             return
         at: dict[str, str] = {}
         try:
@@ -259,7 +259,9 @@ class Loop:
         ran = {task: there for task, there in asked.items() if task in landed}
         if ran:
             self._controller.observe(Receipt(ran, landed))
-        self.last = Landing(turn.decision, turn.count, asked, landed, Counter(landed.values()))
+        self.last = PlacementResult(
+            cycle.decision, cycle.count, asked, landed, Counter(landed.values())
+        )
 
     def _asked(self, pinned: pins.Pinned) -> dict[str, str]:
         """By task, the worker or the tier that it was to run on."""

@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from scheduling.errors import ArgumentError
 from scheduling.model import Plan, Receipt, Resources, Worker
-from scheduling.spark.levers import LeverWarning, Once
+from scheduling.spark.levers import LeverWarning, WarnOnce
 from scheduling.spark.status import is_connect
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Tiers:
         self._tiers = {tier.name: tier for tier in tiers}
         self._profiles: dict[str, ResourceProfile] = {}
         self._chosen: str | None = None
-        self._once = Once()
+        self._warn_once = WarnOnce()
         self.reason = _why_not(spark)
         """Why no tier can be chosen; None where one can."""
 
@@ -120,7 +120,7 @@ class Tiers:
     def prepare(self, df: DataFrame) -> DataFrame:
         """The same rows, to run on the tier. They cross to Python and back."""
         if self.reason is not None:
-            self._once.warn(f"no tier is chosen: {self.reason}")
+            self._warn_once.warn(f"no tier is chosen: {self.reason}")
             return df
         if self._chosen is None:
             return df

@@ -285,9 +285,9 @@ def added_and_removed(spark: SparkSession) -> dict[str, Any]:
     found: list[Any] = []
 
     def cycle(seed: int) -> None:
-        with loop.cycle() as turn:
-            rows = stream(spark, seed).repartition(turn.partitions, "k")
-            answer = fingerprint(turn.place(rows))
+        with loop.cycle() as context:
+            rows = stream(spark, seed).repartition(context.partitions, "k")
+            answer = fingerprint(context.place(rows))
         assert loop.last is not None
         assert loop.last.decision is not None
         found.append(

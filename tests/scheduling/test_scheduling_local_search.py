@@ -23,10 +23,10 @@ from scheduling import (
     Worker,
     errors,
 )
-from scheduling.policies.closer import Closer
+from scheduling.policies.capacity import CapacityLedger
 from scheduling.policies.local_search import objective
+from scheduling.policies.local_search_state import LocalSearchState
 from scheduling.policies.packing import Packing
-from scheduling.policies.room import Room
 from scheduling.policies.worker_sets import WorkerSets
 
 
@@ -107,28 +107,28 @@ def test_what_closer_keeps_as_cost_is_what_the_placement_costs(
 ) -> None:
     cost = CostModel(price_per_byte=0.02, distance={("h0", "h1"): 3.0})
     try:
-        room = Room(graph, snapshot)
+        ledger = CapacityLedger(graph, snapshot)
     except errors.InfeasibleError:
         return
     for task in graph.tasks:
-        fitting = [i for i in range(len(snapshot.workers)) if room.fits(task, i)]
+        fitting = [i for i in range(len(snapshot.workers)) if ledger.fits(task, i)]
         if fitting and data.draw(st.booleans()):
-            room.place(task, data.draw(st.sampled_from(fitting)), "drawn")
-    closer = Closer(graph, snapshot, cost)
-    closer.load(room.at)
-    begun = closer.value
+            ledger.place(task, data.draw(st.sampled_from(fitting)), "drawn")
+    state = LocalSearchState(graph, snapshot, cost)
+    state.load(ledger.at)
+    begun = state.value
     if graph.tasks and snapshot.workers:
-        closer.descend()
-        assert closer.value <= begun + 1e-9
-        closer.search(random.Random(1), 5)
-    named = {task: snapshot.workers[i].id for task, i in closer.placement.items()}
-    left_out = closer._left_out * (len(graph.tasks) - len(named))
-    assert closer.value == pytest.approx(objective(cost, named, graph, snapshot) + left_out)
-    after = Room(graph, snapshot)
+        state.descend()
+        assert state.value <= begun + 1e-9
+        state.search(random.Random(1), 5)
+    named = {task: snapshot.workers[i].id for task, i in state.placement.items()}
+    left_out = state._left_out * (len(graph.tasks) - len(named))
+    assert state.value == pytest.approx(objective(cost, named, graph, snapshot) + left_out)
+    after = CapacityLedger(graph, snapshot)
     for task in graph.tasks:
         if task.id in named:
-            assert after.fits(task, closer.placement[task.id])
-            after.place(task, closer.placement[task.id], "closer")
+            assert after.fits(task, state.placement[task.id])
+            after.place(task, state.placement[task.id], "closer")
 
 
 @settings(max_examples=40, deadline=None)

@@ -15,13 +15,13 @@ from scheduling.spark.monitor import TaskSeen
 from scheduling.spark.pins import Pinned
 from scheduling.spark.status import Status
 
-__all__ = ["Landing", "tasks_of"]
+__all__ = ["PlacementResult", "tasks_of"]
 
 _PATIENCE_S = 1.0  # Spark's figures of a task come a little after its result
 
 
 @dataclass(frozen=True)
-class Landing:
+class PlacementResult:
     """What was asked for in one cycle, and what was seen.
 
     Args:

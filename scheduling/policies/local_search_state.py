@@ -5,7 +5,7 @@ the tasks that are elsewhere, and the rent of the worker if it is the first ther
 swap for as long as that helps; then some are taken out and put back at random prices, which finds
 sets of workers that no single move leads to.
 
-Source: our own; ruin and recreate, accepting a little dearer placements at first.
+Source: ruin and recreate (Schrimpf et al., 2000), threshold accepting (Dueck and Scheuer, 1990).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from random import Random as Generator
 
 from scheduling.cost import CostModel
 from scheduling.model import JobGraph, Snapshot
-from scheduling.policies.room import limit
+from scheduling.policies.capacity import limit
 
-__all__ = ["Closer"]
+__all__ = ["LocalSearchState"]
 
 _BETTER = 1e-12
 _SWAPS = 64  # tasks up to which pairs are swapped
@@ -26,7 +26,7 @@ _CLOSE = 0.05  # the share above the best at which pairs are swapped, too
 _WARM = 0.04  # the share that a placement may be dearer than the one before, at first
 
 
-class Closer:
+class LocalSearchState:
     """A placement that changes, and what it costs in weighted $/s.
 
     Args:

@@ -1,4 +1,4 @@
-"""The book that policies keep while they place tasks: who has room, who got what, and why."""
+"""The ledger that policies keep while they place tasks: free capacity, assignments, reasons."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scheduling.cost import rent_per_s
 from scheduling.errors import InfeasibleError
 from scheduling.model import Assignment, JobGraph, Plan, Resources, Snapshot, Task, Unplaced, Worker
 
-__all__ = ["Room", "largest", "limit"]
+__all__ = ["CapacityLedger", "largest", "limit"]
 
 # Half of what Plan._check allows: sums in another order still pass it.
 _SLACK = 5e-10
@@ -24,7 +24,7 @@ def largest(workers: Iterable[Worker]) -> Worker:
     return max(workers, key=lambda worker: (worker.usable.cpu_cores, worker.usable.memory_mb))
 
 
-class Room:
+class CapacityLedger:
     """Free slots and free resources of the workers of a snapshot, by their positions in it.
 
     Made at the start of a plan; it refuses tasks that could never fit, were others' tasks gone.
@@ -69,7 +69,7 @@ class Room:
         self.at[task.id] = i
         self._reasons[task.id] = reason
 
-    def take_back(self, task: Task) -> None:
+    def release(self, task: Task) -> None:
         """Undo a placement."""
         self._book(task.demand, self.at.pop(task.id), -1)
         del self._reasons[task.id]
@@ -125,12 +125,12 @@ def _feasible(graph: JobGraph, workers: tuple[Worker, ...]) -> None:
         if not any(task.demand.within(usable) for usable in sizes):
             most = largest(workers)
             raise InfeasibleError(
-                f"task {task.id!r} needs {_told(task.demand)}; the largest worker, {most.id!r}, "
-                f"has {_told(most.capacity)}, of which {most.delta:.0%} (delta) may be taken. "
+                f"task {task.id!r} needs {_shown(task.demand)}; the largest worker, {most.id!r}, "
+                f"has {_shown(most.capacity)}, of which {most.delta:.0%} (delta) may be taken. "
                 "Split the task into more partitions, or add a larger worker"
             )
 
 
-def _told(resources: Resources) -> str:
+def _shown(resources: Resources) -> str:
     disk = f" and {resources.disk_mb:g} MB of disk" if resources.disk_mb else ""
     return f"{resources.cpu_cores:g} cores, {resources.memory_mb:g} MB{disk}"

@@ -1,4 +1,4 @@
-"""The book of a simulation: what each task has read, processed, dropped, and what waits for it."""
+"""Record counters of a simulation: what each task read, processed and dropped, and its backlog."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scheduling.simulate.flow import Wiring
 from scheduling.simulate.jobs import Job
 
-__all__ = ["Book"]
+__all__ = ["RecordCounters"]
 
 Float64s = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ class _Rows:
         return _Rows(*(getattr(self, one.name).copy() for one in fields(self)))
 
 
-class Book:
+class RecordCounters:
     """Records of a job, task by task, from the start of a simulation.
 
     Args:
