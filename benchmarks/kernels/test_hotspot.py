@@ -40,7 +40,7 @@ def test_np_searchsorted(timed: Timed, codes: Ints, rule: Rule) -> None:
     """The plain way to send rows to ranges, without hot keys and counts."""
     boundaries = np.array(rule.boundaries)
     homes = timed(lambda: np.searchsorted(boundaries, codes), len(codes), unit="row")
-    assert (homes == rule.homes(codes)).all()
+    assert (homes == rule.partition_of(codes)).all()
 
 
 def test_np_choice(timed: Timed, codes: Ints, random: np.random.Generator) -> None:
@@ -57,7 +57,7 @@ def test_routed(timed: Timed, codes: Ints, rule: Rule) -> None:
     """Rows to partitions by a rule with a hot key."""
     router = Router(rule)
     found, hot = router.route(codes), codes == 5
-    assert (found[~hot] == rule.homes(codes[~hot])).all()
+    assert (found[~hot] == rule.partition_of(codes[~hot])).all()
     assert np.ptp(np.bincount(found[hot] - 3, minlength=4)) <= 1
     timed(lambda: router.route(codes), len(codes), "test_np_searchsorted", unit="row")
 

@@ -73,7 +73,7 @@ class Steering:
             except Exception as error:
                 _log.warning("bsjoin: the partition rule is not remembered: %s", error)
             else:
-                self._controller.go_on_with(in_force or rule)
+                self._controller.set_active_rule(in_force or rule)
 
     def observe(self, statistics: CycleStatistics) -> None:
         """Take note of a cycle; put a new rule in force where one is due.
@@ -98,7 +98,7 @@ class Steering:
                 in_force = self._rules.publish(rule, wanted)
             finally:
                 if in_force != self._controller.rule:
-                    self._controller.go_on_with(in_force or before)
+                    self._controller.set_active_rule(in_force or before)
             if in_force is None:
                 return
         self.capacity = wanted

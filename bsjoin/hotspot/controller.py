@@ -9,18 +9,16 @@ threshold, does not make the rule flap.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import deque
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from bsjoin.errors import ArgumentError
 from bsjoin.hotspot.cycle import CycleStatistics
 from bsjoin.hotspot.options import HotSpot
-from bsjoin.hotspot.ranges import whole_keys
+from bsjoin.hotspot.ranges import algorithm_2, whole_keys
 from bsjoin.hotspot.routing import STEPS, Router
 from bsjoin.hotspot.rule import Rule
 from bsjoin.hotspot.sample import Sample
@@ -66,8 +64,8 @@ class Controller:
     Args:
         options: threshold, sample and so on.
         partitions: n, where the options leave it open.
-        rule: the rule that is in force, after a restart without the state; by default even
-            ranges of all codes, version 0.
+        rule: the rule that is active, after a restart; by default even ranges of all codes,
+            version 0.
 
     Raises:
         ArgumentError: the number of partitions is not given, or the rule has another one.
@@ -91,7 +89,7 @@ class Controller:
             raise ArgumentError("partitions=None: the controller must be told how many there are")
         if rule is not None and rule.partitions != wanted:
             raise ArgumentError(
-                f"partitions={wanted}: the rule in force has {rule.partitions}; call resize()"
+                f"partitions={wanted}: the active rule has {rule.partitions}; call resize()"
             )
         self._options = options
         self._take(Rule.even(wanted) if rule is None else rule)
@@ -173,48 +171,9 @@ class Controller:
         self._change(rule)
         return rule
 
-    def go_on_with(self, rule: Rule) -> None:
-        """Take over the rule that is in force: the last one made here could not be published."""
+    def set_active_rule(self, rule: Rule) -> None:
+        """Use the rule that is active: the last one made here could not be published."""
         self._change(rule)
-
-    def to_json(self) -> str:
-        """The state, so that another process can go on: the rule and the samples."""
-        state = {
-            "rule": self._rule.to_json(),
-            "since": self._since,
-            "smoothed": self._smoothed,
-            "tasks": self._tasks,
-            "window": [sample.to_list() for sample in self._window],
-        }
-        return json.dumps(state, separators=(",", ":"))
-
-    @classmethod
-    def from_json(cls, text: str, options: HotSpot) -> Controller:
-        """Go on where :meth:`to_json` was called.
-
-        Args:
-            text: the state.
-            options: they may differ from those before, but for the number of partitions; for
-                that call :meth:`resize`.
-
-        Raises:
-            ValueError: the text is no such state, or for another number of partitions.
-        """
-        try:
-            state: dict[str, Any] = json.loads(text)
-            controller = cls(options, rule=Rule.from_json(state["rule"]))
-            controller._since = int(state["since"])
-            controller._smoothed = float(state["smoothed"])
-            controller._tasks = int(state["tasks"])
-            controller._window.extend(Sample.from_list(texts) for texts in state["window"])
-        except ArgumentError:
-            raise
-        except (KeyError, TypeError, ValueError) as error:
-            shown = text if len(text) < 60 else text[:57] + "..."
-            raise ValueError(
-                f"{shown!r} is not the state of a controller: {type(error).__name__} {error}"
-            ) from error
-        return controller
 
     def _take(self, rule: Rule) -> None:
         self._rule, self._router = rule, Router(rule)
@@ -269,9 +228,10 @@ class Controller:
     def _made(self, like: Rule) -> Rule:
         """A rule for the samples there are, of the version and near the ranges of another."""
         sample = Sample.together(self._window)
-        if self._options.split_hot_keys:
+        if self._options.splits:
             return spread_keys(sample, like.partitions, like.version, like.boundaries)
-        return whole_keys(sample, like.partitions, like.version)
+        make = algorithm_2 if self._options.rule == "algorithm_2" else whole_keys
+        return make(sample, like.partitions, like.version)
 
 
 def _hottest(seen: Sample, rows: int) -> tuple[tuple[int, float], ...]:
@@ -291,5 +251,5 @@ def _moved(old: Rule, new: Rule, seen: Sample) -> float:
     """The share of the weight that had one partition and has another one now."""
     spread = np.array([key.code for key in (*old.hot, *new.hot)], np.int64)
     alone = ~np.isin(seen.codes, spread)
-    other = old.homes(seen.codes) != new.homes(seen.codes)
+    other = old.partition_of(seen.codes) != new.partition_of(seen.codes)
     return float(seen.weights[alone & other].sum() / seen.weights.sum())

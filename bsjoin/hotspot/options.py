@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
+from typing import Literal
 
-from bsjoin.errors import ArgumentError
+from bsjoin.errors import ArgumentError, near
 
 __all__ = ["Hash", "HotSpot"]
 
 _MOST_PARTITIONS = 10_000
 _MOST_SAMPLED = 1_000_000
+_RULES = ("balanced", "algorithm_2")
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Hash:
 class HotSpot:
     """Partitions that follow the keys: even loads, however skewed the stream, and warm caches.
 
-    Every cycle (micro-batch) is counted and sampled while it is routed. When its rows lie unevenly,
+    Every cycle (micro-batch) is counted and sampled while it is routed. When its load is skewed,
     the next one gets another rule. Any rule gives the same rows; a rule that is late or wrong
     makes a cycle slower, nothing else.
 
@@ -54,8 +56,13 @@ class HotSpot:
         sample: about how many rows of a cycle are sampled, all tasks together, 100 to 1,000,000.
             The samples of small cycles are kept together until they are so many. Each sampled
             row with a key of its own costs about 10 bytes of the query's progress.
+        rule: how a new rule is made from the sample. ``"balanced"``: ranges of equal weight, made
+            anew for what is left after each one. ``"algorithm_2"``: the BS-Join paper's
+            Algorithm 2, which closes a partition as soon as it reaches the mean; after a key as
+            heavy as k means, k - 1 partitions stay empty.
         split_hot_keys: whether the rows of a heavy key may go to several partitions. If not, a
-            partition with such a key has at least that key's rows.
+            partition with such a key has at least that key's rows. ``None``: True for
+            ``"balanced"``; Algorithm 2 never splits a key.
         smoothing: how much a cycle that is just above the threshold must be confirmed by those
             before it: the weight of the past, 0 to less than 1. A skew that cannot be chance
             is acted on at once.
@@ -76,7 +83,8 @@ class HotSpot:
     partitions: int | None = None
     threshold: float = 0.1
     sample: int = 10_000
-    split_hot_keys: bool = True
+    rule: Literal["balanced", "algorithm_2"] = "balanced"
+    split_hot_keys: bool | None = None
     smoothing: float = 0.5
     min_cycles: int = 2
     seed: int = 0
@@ -97,8 +105,22 @@ class HotSpot:
             raise ArgumentError(
                 f"smoothing={self.smoothing!r}: give a number from 0 (no smoothing) to below 1"
             )
-        if not isinstance(self.split_hot_keys, bool):
-            raise ArgumentError(f"split_hot_keys={self.split_hot_keys!r}: give True or False")
+        if self.rule not in _RULES:
+            raise ArgumentError(
+                f"rule={self.rule!r} is not a rule of HotSpot. {near(str(self.rule), _RULES)}"
+            )
+        if self.split_hot_keys is not None and not isinstance(self.split_hot_keys, bool):
+            raise ArgumentError(f"split_hot_keys={self.split_hot_keys!r}: give True, False or None")
+        if self.split_hot_keys and self.rule == "algorithm_2":
+            raise ArgumentError(
+                "split_hot_keys=True: Algorithm 2 of the BS-Join paper leaves every key on one "
+                "partition; use rule='balanced', or leave split_hot_keys out"
+            )
+
+    @property
+    def splits(self) -> bool:
+        """Whether the rows of a heavy key may go to several partitions."""
+        return self.rule == "balanced" if self.split_hot_keys is None else self.split_hot_keys
 
 
 def _is_number(value: object) -> bool:

@@ -60,7 +60,7 @@ class Router:
         # The last code of each cell; the last cell goes up to the greatest code.
         self._lasts = np.append(cuts[cuts < GREATEST], GREATEST)
         self._hot_cells = np.searchsorted(self._lasts, codes)
-        self._owners = rule.homes(self._lasts).astype(np.int32)
+        self._owners = rule.partition_of(self._lasts).astype(np.int32)
         self._owners[self._hot_cells] = -1 - np.arange(len(codes), dtype=np.int32)
         self._lay_directory()
         self._lay_spans()

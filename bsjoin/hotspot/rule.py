@@ -85,7 +85,7 @@ class Rule:
         ends = (LEAST + width * j // partitions - 1 for j in range(1, partitions))
         return cls(version, partitions, tuple(ends))
 
-    def homes(self, codes: Int64s) -> Int64s:
+    def partition_of(self, codes: Int64s) -> Int64s:
         """The partition in whose range each code lies, hot or not.
 
         Args:
@@ -110,7 +110,7 @@ class Rule:
 
         Complexity: O(m log n).
         """
-        homes, rest = self.homes(codes), weights.astype(np.float64)
+        partitions, rest = self.partition_of(codes), weights.astype(np.float64)
         extra = np.zeros(self.partitions)
         if self.hot and len(codes):
             order = np.argsort(codes)
@@ -121,7 +121,7 @@ class Rule:
                     span = slice(key.first, key.first + len(key.shares))
                     extra[span] += rest[row] * np.array(key.shares) / math.fsum(key.shares)
                     rest[row] = 0.0
-        return np.bincount(homes, weights=rest, minlength=self.partitions) + extra
+        return np.bincount(partitions, weights=rest, minlength=self.partitions) + extra
 
     def to_json(self) -> str:
         """The rule as a JSON object: about 11 characters a boundary, 30 a hot key and 9 a share.

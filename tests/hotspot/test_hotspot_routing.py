@@ -71,7 +71,7 @@ def test_crowded_boundaries_are_found_all_the_same(spread: int, partitions: int)
     probes = np.concatenate(
         [random.integers(-spread, 3 * spread, 5_000), random.integers(LEAST, GREATEST, 5_000)]
     )
-    assert (router.route(probes) == rule.homes(probes)).all()
+    assert (router.route(probes) == rule.partition_of(probes)).all()
 
 
 @settings(max_examples=25)
