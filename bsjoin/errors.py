@@ -14,7 +14,7 @@
         ├── OtherKeysError              the table was built for other keys or columns
         ├── DamagedTableError           a segment is not what was written
         ├── VersionGoneError            the version that is asked for was vacuumed
-        ├── StoreAccessError            no right to read or write the path
+        ├── StoreAccessError            the path cannot be created, read or written
         └── StoreFullError              no space left while a table was built
 
 Each message gives the value, the rule and what to do. An error raised inside a Spark
@@ -77,7 +77,10 @@ class StoreError(BSJoinError):
 
 
 class NotATableError(StoreError):
-    """The path does not hold a table that bsjoin has written."""
+    """The path does not hold a table that bsjoin has written, or somebody has changed it.
+
+    A manifest is checked before anything in it is used; the message names what is wrong.
+    """
 
 
 class OtherKeysError(StoreError):
@@ -93,7 +96,7 @@ class VersionGoneError(StoreError):
 
 
 class StoreAccessError(StoreError):
-    """The process may not read or write the path of the table."""
+    """The process cannot create, read or write the path of the table."""
 
 
 class StoreFullError(StoreError):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
+from bsjoin._secrets import described
 from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError, near
 
@@ -17,7 +18,7 @@ __all__ = ["Full", "Incremental"]
 _SMALLEST_SEGMENT, _LARGEST_SEGMENT = 1 << 20, (1 << 31) - (1 << 26)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Full:
     """Full cache: the whole table is indexed once and memory-mapped by every worker.
 
@@ -78,6 +79,8 @@ class Full:
                 "holds less than 2 GiB of text in one column"
             )
 
+    __repr__ = described
+
     @property
     def refresh_s(self) -> float:
         """The refresh interval in seconds; 0 for none."""
@@ -87,7 +90,7 @@ class Full:
 _Duration = timedelta | str | float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Incremental:
     """Incremental cache: the table stays in its source, asked only for the keys that occur.
 
@@ -182,6 +185,8 @@ class Incremental:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str | os.PathLike) and str(value)):
                 raise ArgumentError(f"{name}={value!r}: give a folder, or None")
+
+    __repr__ = described
 
     @property
     def ttl_s(self) -> float | None:

@@ -261,7 +261,7 @@ class BatchTable:
 
     @property
     def path(self) -> str:
-        """Where the table is stored."""
+        """Where the table is stored; secrets in the query of a URL are shown as ``***``."""
         return str(self._home)
 
     @property

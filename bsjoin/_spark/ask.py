@@ -21,7 +21,7 @@ from bsjoin._spark.observing import is_reported
 from bsjoin._spark.range_join import range_joined, search_of
 from bsjoin.conditions import AsOf, Condition
 from bsjoin.durations import seconds
-from bsjoin.errors import ColumnError
+from bsjoin.errors import ColumnError, StoreError
 from bsjoin.options import Incremental
 from bsjoin.shared import Bounds, remove_at_exit
 from bsjoin.sources.control import Control, key_table, register
@@ -135,8 +135,9 @@ def _asked(
     key_types = arrow_fields(T.StructType([schema[name] for name in names]))
     keys = pa.schema([pa.field(f.name, f.type) for f in key_types])
     row = answer_row([schema[name] for name in request.columns])
-    # Joins that ask the same for the same, in foreachBatch say, share one cache.
-    same = (source.token, keys, request.columns, shape, options, *extent)
+    # Joins that ask the same for the same, in foreachBatch say, share one cache. What is shown of
+    # the options hides the secrets of a URL.
+    same = (source.token, keys, request.columns, shape, options, str(options.control), *extent)
     token = hashlib.blake2b(repr(same).encode(), digest_size=16).hexdigest()
     warm_up = options.warm_up
     return {
@@ -162,8 +163,19 @@ def _asked(
         "warm_up": warm_up
         if warm_up is None or isinstance(warm_up, str)
         else key_table(warm_up, keys, "warm_up"),
-        "folder": None if options.folder is None else str(options.folder),
+        "folder": _folder(options),
     }
+
+
+def _folder(options: Incremental) -> str | None:
+    if options.folder is None:
+        return None
+    if not Home.of(options.folder).is_local:
+        raise StoreError(
+            f"{options!r}: caches lie in the memory and on the disks of hosts: give folder= a "
+            "local path, or leave it out"
+        )
+    return str(options.folder)
 
 
 def _control(token: str, source: Source, keys: pa.Schema, options: Incremental) -> Control:
@@ -171,6 +183,7 @@ def _control(token: str, source: Source, keys: pa.Schema, options: Incremental) 
     control = _controls.get(token)
     if control is None:
         home = temporary_home() if options.control is None else Home.of(options.control)
+        home.make()
         control = _controls[token] = Control(home, keys)
         register(source.token, control)
         remove_at_exit(token, None if options.folder is None else str(options.folder))

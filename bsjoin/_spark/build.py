@@ -323,8 +323,8 @@ def _worker_errors(home: Home) -> Iterator[None]:
         yield
     except PySparkException as error:
         text = str(error)
-        for kind in (StoreFullError, StoreAccessError):
-            if found := re.search(rf"{kind.__name__}: (.*)", text):
+        for kind in (StoreFullError, StoreAccessError, StoreError):
+            if found := re.search(rf"\b{kind.__name__}: (.*)", text):
                 raise kind(found[1]) from error
         if "No space left on device" in text:
             raise StoreFullError(

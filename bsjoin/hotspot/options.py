@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
+from bsjoin._secrets import described
 from bsjoin.errors import ArgumentError, near
 
 __all__ = ["Hash", "HotSpot"]
@@ -37,7 +38,7 @@ class Hash:
         _whole("partitions", self.partitions, 1, _MOST_PARTITIONS)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class HotSpot:
     """Partitions that follow the keys: even loads, however skewed the stream, and warm caches.
 
@@ -121,6 +122,8 @@ class HotSpot:
     def splits(self) -> bool:
         """Whether the rows of a heavy key may go to several partitions."""
         return self.rule == "balanced" if self.split_hot_keys is None else self.split_hot_keys
+
+    __repr__ = described
 
 
 def _is_number(value: object) -> bool:

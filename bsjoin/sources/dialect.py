@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from bsjoin._secrets import scrubbed
 from bsjoin.errors import BSJoinError, ColumnError, SourceError, near
 from bsjoin.sources.faults import Overdue, SourceFault
 from bsjoin.sources.protocol import Source
-from bsjoin.sources.secrets import scrubbed
 from bsjoin.sources.types import fitted, overridden, wanted_columns
 from bsjoin.sources.urls import Address
 

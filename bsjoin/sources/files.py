@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
+from bsjoin._secrets import hidden, scrubbed, secrets_of
 from bsjoin.errors import ArgumentError, BSJoinError, SourceError
 from bsjoin.sources.bounds import Bounds, bounds_of, sorted_keys, touched
 from bsjoin.sources.faults import SourceFault
 from bsjoin.sources.protocol import Source
-from bsjoin.sources.secrets import hidden, scrubbed, secrets_of
 from bsjoin.sources.types import as_schema, fitted, overridden, sparkable, wanted_columns
 
 __all__ = ["parquet"]

@@ -14,13 +14,13 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from bsjoin._secrets import scrubbed
 from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError, BSJoinError, ColumnError, SourceError, near
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.faults import SourceFault
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.rows import array_of
-from bsjoin.sources.secrets import scrubbed
 from bsjoin.sources.types import as_schema, wanted_columns
 from bsjoin.sources.urls import Address, address_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from bsjoin._secrets import hidden, secrets_of
 from bsjoin.errors import ArgumentError
-from bsjoin.sources.secrets import hidden, secrets_of
 
 __all__ = ["Address", "address_of"]
 

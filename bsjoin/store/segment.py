@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from bsjoin.errors import DamagedTableError
 from bsjoin.index import HashIndex
 from bsjoin.index.sorted_rows import Closed
-from bsjoin.store.home import Home
+from bsjoin.store.home import Home, Readable
 from bsjoin.store.ranged import (
     RANGE_CELLS,
     RangeIndex,
@@ -100,7 +100,7 @@ def _column_file(name: str, number: int) -> str:
     return f"{name}.{number}.arrow"
 
 
-def checksum(file: IO[bytes]) -> str:
+def checksum(file: Readable) -> str:
     """The xxh3-128 checksum of a file, in hexadecimal; reads at several GB/s."""
     digest = xxhash.xxh3_128()
     while piece := file.read(_CHUNK):

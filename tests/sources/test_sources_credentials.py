@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 from servers import PASSWORD, Server
 
+from bsjoin._secrets import hidden, scrubbed, secrets_of
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.sources import Source, parquet, redis, sql
 from bsjoin.sources.faults import SourceFault
-from bsjoin.sources.secrets import hidden, scrubbed, secrets_of
 
 WRONG = "wr0ng:/@ pass%41é"
 SPELLINGS = [

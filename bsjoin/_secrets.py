@@ -1,0 +1,134 @@
+"""Secrets in URLs: found in one place, and kept out of every text that leaves the package."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote, quote_plus, unquote, unquote_plus
+
+__all__ = ["described", "hidden", "scrubbed", "secrets_of"]
+
+_STARS = "***"
+_USERINFO = re.compile(r"(://[^/\s:@'\"]*):[^\s'\"]*@")
+_SECRET_NAME = re.compile(
+    r"pass|pwd|secret|token|credential|signature|sas|jwt|"
+    r"(?:api|access|account|auth|master|private|shared|storage|subscription)[-_]?key|"
+    # The parts of a signed URL of Azure, and what others call a key or a signature.
+    r"^(?:sig|se|sp|sv|key|auth|authorization|code)$",
+    re.IGNORECASE,
+)
+# A parameter in a URL: its name, and all up to the next one.
+_PARAMETER = re.compile(r"([?&;#]([^\s=&;#?'\"]+)=)([^&]*)")
+# The same in a text, where quotes and spaces end a URL.
+_PARAMETER_IN_TEXT = re.compile(r"([?&;#]([^\s=&;#?'\"]+)=)([^&\s'\"]*)")
+_PAIR = re.compile(
+    r"((?:password|passwd|sslpassword|secret|token)\s*=\s*)('[^']*'|\"[^\"]*\"|[^\s&;]+)",
+    re.IGNORECASE,
+)
+
+
+def secrets_of(url: str) -> tuple[str, ...]:
+    """Every spelling of the secrets in a URL, the longest first.
+
+    >>> secrets_of("postgresql://me:p%40ss@host/db")
+    ('p%40ss', 'p@ss')
+    """
+    raw: list[str] = []
+    userinfo, at, _ = url.partition("?")[0].partition("://")[2].rpartition("@")
+    for begun in {userinfo, userinfo.rpartition("://")[2]}:  # a chained URL has several
+        if at and ":" in begun:
+            raw.append(begun.partition(":")[2])
+    plain = [unquote(secret) for secret in raw]
+    for value in _secret_values(url):
+        for part in {value, value.partition("::")[0]}:  # without the rest of a chained URL
+            raw.append(part)
+            plain += [unquote(part), unquote_plus(part)]
+    spelt = {
+        spelling
+        for secret in plain
+        for spelling in (
+            secret, quote(secret), quote(secret, safe=""), quote_plus(secret),
+            repr(secret)[1:-1], secret.replace("\\", "\\\\").replace("'", "\\'"),
+        )
+    }  # fmt: skip
+    return tuple(sorted({s for s in {*spelt, *raw} if len(s) > 2}, key=lambda s: (-len(s), s)))
+
+
+def scrubbed(text: str, secrets: tuple[str, ...]) -> str:
+    """The text with three stars for every secret, and for what looks like one in a URL.
+
+    >>> scrubbed("cannot reach x://me:abc@host, abc!", ("abc",))
+    'cannot reach x://me:***@host, ***!'
+    """
+    for secret in secrets:
+        text = text.replace(secret, _STARS)
+    text = _USERINFO.sub(rf"\1:{_STARS}@", text)
+    return _PAIR.sub(rf"\1{_STARS}", _without_values(text, _PARAMETER_IN_TEXT))
+
+
+def hidden(url: str) -> str:
+    """The URL with its secrets starred out, to be shown.
+
+    >>> hidden("postgresql://me:secret@host:5432/db?sslmode=require&sslpassword=x")
+    'postgresql://me:***@host:5432/db?sslmode=require&sslpassword=***'
+    >>> hidden("abfss://data@account.dfs.core.windows.net/t?sv=2024-11-04&sig=a%2Fb")
+    'abfss://data@account.dfs.core.windows.net/t?sv=***&sig=***'
+    """
+    head, mark, query = url.partition("?")
+    scheme, colon, rest = head.partition("://")
+    userinfo, at, place = rest.rpartition("@")
+    if colon and at and ":" in userinfo:
+        userinfo = f"{userinfo.partition(':')[0]}:{_STARS}"
+    return _without_values(f"{scheme}{colon}{userinfo}{at}{place}{mark}{query}", _PARAMETER)
+
+
+def described(options: Any) -> str:
+    """The ``repr`` of a dataclass, secrets of the URLs in its fields starred out.
+
+    Example:
+        >>> @dataclasses.dataclass(repr=False)
+        ... class Options:
+        ...     store: str
+        ...     __repr__ = described
+        >>> Options("s3://bucket/table?token=abc")
+        Options(store='s3://bucket/table?token=***')
+    """
+    shown = [
+        f"{field.name}={_shown(getattr(options, field.name))}"
+        for field in dataclasses.fields(options)
+        if field.repr
+    ]
+    return f"{type(options).__qualname__}({', '.join(shown)})"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return repr(hidden(value))
+    if isinstance(value, os.PathLike):
+        return hidden(repr(value))
+    return repr(value)
+
+
+def _is_secret(name: str) -> bool:
+    return _SECRET_NAME.search(unquote_plus(name)) is not None
+
+
+def _secret_values(url: str) -> Iterator[str]:
+    """The values of the parameters that are secrets, as the URL spells them."""
+    for _, name, value in _PARAMETER.findall(url):
+        if _is_secret(name):
+            yield value
+        else:
+            yield from _secret_values(value)
+
+
+def _without_values(text: str, parameter: re.Pattern[str]) -> str:
+    def starred(match: re.Match[str]) -> str:
+        start, name, value = match.groups()
+        # What looks like the value of a harmless parameter may hold one that is not.
+        return start + (_STARS if _is_secret(name) else _without_values(value, parameter))
+
+    return parameter.sub(starred, text)

@@ -1,0 +1,90 @@
+"""A remote file system whose errors tell no secret of the URL that it was opened with."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import fsspec.core
+
+from bsjoin._secrets import hidden, scrubbed, secrets_of
+from bsjoin.errors import BSJoinError, StoreError
+
+__all__ = ["RemoteFile", "RemoteFiles"]
+
+T = TypeVar("T")
+
+_NUMBERS: dict[type[OSError], int] = {
+    FileNotFoundError: errno.ENOENT,
+    FileExistsError: errno.EEXIST,
+    PermissionError: errno.EACCES,
+    NotADirectoryError: errno.ENOTDIR,
+    IsADirectoryError: errno.EISDIR,
+}
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """An open file.
+
+    Args:
+        read: gives up to so many more bytes, none at the end.
+        close: ends the reading.
+    """
+
+    read: Callable[[int], bytes]
+    close: Callable[[], None]
+
+
+class RemoteFiles:
+    """An fsspec file system, its methods under their own names.
+
+    What a method raises is raised again as an ``OSError`` with a number where it had one, else
+    as a :class:`StoreError`: with its message scrubbed, and without the error it came from,
+    since a traceback prints that error, too.
+
+    Args:
+        url: where the files are.
+
+    Attributes:
+        root: the folder of the URL, as the file system calls it.
+    """
+
+    root: str
+
+    def __init__(self, url: str):
+        self._url = url
+        self._fs, self.root = self._quietly(lambda: fsspec.core.url_to_fs(url))
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        method = getattr(self._fs, name)
+        return lambda *args, **options: self._quietly(lambda: method(*args, **options))
+
+    def open(self, path: str) -> RemoteFile:
+        """A file, to be read piece by piece."""
+        file = self._quietly(lambda: self._fs.open(path, "rb"))
+        return RemoteFile(lambda size: self._quietly(lambda: file.read(size)), file.close)
+
+    def _quietly(self, work: Callable[[], T]) -> T:
+        try:
+            return work()
+        except Exception as error:
+            failure = self._translated(error)
+        raise failure
+
+    def _translated(self, error: Exception) -> Exception:
+        if isinstance(error, BSJoinError):
+            return error
+        number = getattr(error, "errno", None)
+        if number is None:
+            kinds = (kind for kind in _NUMBERS if isinstance(error, kind))
+            number = next((_NUMBERS[kind] for kind in kinds), None)
+        words = getattr(error, "strerror", None) or str(error)
+        told = scrubbed(" ".join(words.split()), secrets_of(self._url))
+        if isinstance(error, OSError) and isinstance(number, int):
+            return OSError(number, told)
+        return StoreError(f"{hidden(self._url)!r}: {type(error).__name__}: {told}")

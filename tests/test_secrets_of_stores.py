@@ -1,0 +1,313 @@
+"""A secret in the query of a store's URL is in no text that leaves the package."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import logging
+import pickle
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import fsspec
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from spark_samples import Feed
+
+import bsjoin
+from bsjoin import BatchTable, Full, HotSpot, Incremental, sources
+from bsjoin._plan import LookupPlan, RoutePlan
+from bsjoin.errors import (
+    BSJoinError,
+    DamagedTableError,
+    NotATableError,
+    OtherKeysError,
+    StoreAccessError,
+    StoreError,
+    StoreFullError,
+)
+from bsjoin.hotspot import Rule
+from bsjoin.hotspot.published import Rules
+from bsjoin.sources.control import Control
+from bsjoin.store import Home, versions
+
+SECRET = "s3cr3t%2Fvalue+x%3D"
+QUERY = f"?version=7&sas={SECRET}"
+SPELLINGS = {SECRET, unquote(SECRET), quote(unquote(SECRET)), quote(unquote(SECRET), safe="")}
+
+
+def nowhere(*texts: object) -> None:
+    for text in map(str, texts):
+        for spelling in (*SPELLINGS, "s3cr3t"):
+            assert spelling not in text, f"the secret is in: {text}"
+
+
+def raised(work: Callable[[], Any], kind: type[BSJoinError]) -> BSJoinError:
+    """The error that a call raises; neither it nor what a traceback prints has the secret."""
+    with pytest.raises(kind) as caught:
+        work()
+    error = caught.value
+    link: BaseException | None = error
+    while link is not None:  # whoever prints the whole chain
+        nowhere(link, repr(link), *traceback.format_exception(link))
+        link = link.__cause__ or link.__context__
+    nowhere(pickle.loads(pickle.dumps(error)))
+    return error
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A URL that works, on the driver and on the workers."""
+    return f"local://{tmp_path}/table{QUERY}"
+
+
+@pytest.fixture
+def people(spark: SparkSession) -> DataFrame:
+    return spark.range(10).selectExpr("id AS k", "concat('name ', id) AS name")
+
+
+@pytest.fixture
+def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+
+
+NAMES = [
+    "sas", "sig", "se", "sp", "sv", "password", "pwd", "secret", "token", "access_token", "api_key",
+    "apikey", "api-key", "key", "account_key", "X-Amz-Signature", "X-Amz-Security-Token",
+    "X-Amz-Credential", "AWSAccessKeyId", "Signature", "x-goog-signature", "auth", "jwt", "%73ig",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_options_sources_and_plans_show_no_secret(name: str) -> None:
+    for query in (f"?{name}={SECRET}", f"?a=1&{name}={SECRET}&b=2", f"?a=1;{name}={SECRET}"):
+        for url in (f"s3://bucket/table{query}", f"simplecache::https://host/t{query}"):
+            home = Home.of(url)
+            assert home.url == url
+            assert pickle.loads(pickle.dumps(home)) == home  # the workers need it
+            row = pa.struct([])
+            plan = LookupPlan(
+                label="1:k", columns=(), shape="exists", row_type=row, reports=False,
+                home=home, epoch=1, version=1,
+            )  # fmt: skip
+            route = RoutePlan(label="1:k", home=home, rule=Rule.even(2), capacity=1, seed=0)
+            for thing in (
+                home, plan, route, Control(home, pa.schema([])), Full(store=url),
+                Incremental(max_rows=1, control=url, folder=url), HotSpot(store=url),
+                BatchTable(home, may_change=False, options=Full(store=url)).path,
+                sources.parquet(url), sources.sql(f"postgresql://host/db{query}", table="t"),
+            ):  # fmt: skip
+                nowhere(thing, repr(thing), f"{thing}", ascii(thing))
+                assert "***" in repr(thing)
+
+
+def test_what_is_no_secret_is_still_shown() -> None:
+    url = f"abfss://data@account.dfs.core.windows.net/table?versionId=7&region=eu&sig={SECRET}"
+    shown = "abfss://data@account.dfs.core.windows.net/table?versionId=7&region=eu&sig=***"
+    assert str(Home.of(url)) == shown
+    assert repr(Home.of(url)) == f"Home({shown!r})"
+    assert repr(Full(store=url)) == (
+        f"Full(store={shown!r}, refresh=None, unique=False, fingerprint=None, "
+        f"segment_bytes={1 << 30})"
+    )
+    assert repr(Full(store="/a b/c")) == repr(Full()).replace("store=None", "store='/a b/c'")
+
+
+def test_options_are_told_apart_by_their_secrets() -> None:
+    one, other = (Incremental(max_rows=1, control=f"s3://b/c?token={i}") for i in "ab")
+    assert one != other
+    assert repr(one) == repr(other)
+
+
+@pytest.mark.usefixtures("copies")
+def test_a_url_with_a_secret_works_and_tells_nobody(
+    spark: SparkSession,
+    people: DataFrame,
+    tmp_path: Path,
+    url: str,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="bsjoin")
+    table = BatchTable.build(people, on="k", path=url)
+    nowhere(repr(table), table.path, table.stats(), table.versions())
+    assert BatchTable.open(url).join(people.select("k")).count() == 10
+    joined = bsjoin.join(people.select("k"), people, "k", cache=Full(store=url))
+    joined.explain(True)
+    assert joined.count() == 10
+
+    feed = Feed(spark, tmp_path / "feed")
+    feed.add(1, 2)
+    partition = HotSpot(partitions=2, store=f"local://{tmp_path}/rules{QUERY}")
+    stream = table.join(feed.stream, "k", partition=partition)
+    query = stream.writeStream.format("noop").option("checkpointLocation", str(feed.checkpoint))
+    running = query.start()
+    running.processAllAvailable()
+    nowhere(running.lastProgress, *map(repr, bsjoin.progress(running)))
+    running.explain(True)
+    running.stop()
+
+    for path in (path for path in tmp_path.rglob("*") if path.is_file()):
+        nowhere(path.read_bytes().decode("utf-8", "replace"))
+    nowhere(caplog.text, *capfd.readouterr())
+
+
+@pytest.mark.usefixtures("copies")
+def test_errors_show_no_secret(people: DataFrame, tmp_path: Path, url: str) -> None:
+    error = raised(lambda: BatchTable.open(url), NotATableError)
+    assert "?version=7&sas=***" in str(error)
+    table = BatchTable.build(people, on="k", path=url)
+    joined = table.join(people.select("k"))
+    other = people.withColumn("k", people["k"].cast("int"))
+    raised(lambda: table.refresh(other), OtherKeysError)
+    raised(lambda: BatchTable.build(people, on="name", path=url), OtherKeysError)
+    raised(lambda: versions.load(table._home, 9), StoreError)
+    (victim,) = (tmp_path / f"table{QUERY}").glob("data/*/*.index.arrow")
+    victim.unlink()
+    raised(table.verify, DamagedTableError)
+    with pytest.raises(Exception, match="is missing") as caught:
+        joined.collect()
+    nowhere(*traceback.format_exception(caught.value))
+    with pytest.raises(StoreError, match="neither a local path nor a URL") as refused:
+        Home.of(f"s3:/bucket{QUERY}")
+    nowhere(refused.value)
+    (tmp_path / f"below{QUERY}").write_text("")
+    for scheme in ("local", "file"):
+        below = f"{scheme}://{tmp_path}/below{QUERY}/table"
+        raised(lambda below=below: BatchTable.build(people, on="k", path=below), StoreAccessError)
+        missing = f"{scheme}:///proc/nowhere{QUERY}"
+        raised(lambda url=missing: BatchTable.build(people, on="k", path=url), StoreAccessError)
+
+
+class LoudFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
+    """A file system that tells its whole URL in every error, and in those that it comes from."""
+
+    protocol = "loud"
+    cachable = False
+    error: Callable[[str], Exception] = OSError
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return path
+
+    def _fail(self, *arguments: Any, **options: Any) -> Any:
+        try:
+            raise RuntimeError(f"GET {arguments} failed, signature {unquote(SECRET)}")
+        except RuntimeError as error:
+            raise type(self).error(f"loud://bucket/table{QUERY} says no") from error
+
+    ls = cat_file = pipe_file = put_file = get_file = makedirs = exists = size = rm = _open = _fail
+
+
+@pytest.fixture
+def loud() -> str:
+    fsspec.register_implementation("loud", LoudFileSystem, clobber=True)
+    return f"loud://bucket/table{QUERY}"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (lambda text: OSError(errno.ENOSPC, text), StoreFullError),
+        (lambda text: OSError(errno.EACCES, text), StoreAccessError),
+        (PermissionError, StoreAccessError),
+        (ValueError, StoreError),
+        (OSError, StoreError),
+        (KeyError, StoreError),
+        (lambda text: Exception({"url": text}), StoreError),
+    ],
+)
+def test_no_error_of_a_file_system_shows_the_secret(
+    loud: str,
+    people: DataFrame,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Callable[[str], Exception],
+    kind: type[StoreError],
+) -> None:
+    monkeypatch.setattr(LoudFileSystem, "error", staticmethod(error))
+    home = Home.of(loud)
+    for call in (
+        lambda: home.names("x"),
+        lambda: home.read("x"),
+        lambda: home.create("x", b""),
+        lambda: home.fetch("x"),
+        lambda: home.size("x"),
+        lambda: home.remove("x"),
+        home.make,
+        lambda: home.reading("x").__enter__(),
+        lambda: BatchTable.open(loud),
+        lambda: BatchTable.build(people, on="k", path=loud),
+        lambda: bsjoin.join(people.select("k"), people, "k", cache=Full(store=loud)),
+        lambda: Rules(home).at(1),
+    ):
+        found = raised(call, kind)
+        assert "***" in str(found)
+    nowhere(caplog.text)
+
+
+def test_what_is_missing_on_a_loud_file_system_is_missing(
+    loud: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LoudFileSystem, "error", FileNotFoundError)
+    home = Home.of(loud)
+    assert home.names("x") == []
+    assert home.size("x") is None
+    home.remove("x")
+    raised(lambda: BatchTable.open(loud), NotATableError)
+    raised(home.make, StoreAccessError)
+    with pytest.raises(FileNotFoundError) as caught:
+        home.read("x")
+    nowhere(*traceback.format_exception(caught.value))
+
+
+def test_a_kind_of_url_that_nobody_knows_is_an_error_of_the_store(people: DataFrame) -> None:
+    for url in (f"nosuchscheme://bucket/table{QUERY}", f"s3://bucket/table{QUERY}"):
+        if url.startswith("s3") and _has("s3fs"):
+            continue
+        error = raised(lambda url=url: BatchTable.build(people, on="k", path=url), StoreError)
+        assert "***" in str(error)
+
+
+def _has(module: str) -> bool:
+    import importlib.util
+
+    return importlib.util.find_spec(module) is not None
+
+
+@pytest.mark.usefixtures("copies")
+def test_a_refresh_that_fails_in_the_background_tells_no_secret(
+    spark: SparkSession,
+    people: DataFrame,
+    tmp_path: Path,
+    url: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    table = BatchTable.build(people, on="k", path=url)
+    feed = Feed(spark, tmp_path / "feed")
+    feed.add(1)
+    query = feed.stream.writeStream.format("noop")
+    running = query.option("checkpointLocation", str(feed.checkpoint)).start()
+    (manifest,) = (tmp_path / f"table{QUERY}" / "versions").iterdir()
+    manifest.write_text("{}")
+    table.start_refreshing(people, 0.1)
+    try:
+        names = [thread.name for thread in threading.enumerate()]
+        nowhere(*names)
+        assert any(name.startswith("bsjoin-refresh-local:") for name in names)
+        deadline = time.monotonic() + 60
+        while "refreshing the table" not in caplog.text and time.monotonic() < deadline:
+            time.sleep(0.05)
+    finally:
+        table.stop_refreshing()
+        running.stop()
+    assert "is not a manifest of a table" in caplog.text
+    nowhere(caplog.text)
+    gc.collect()
