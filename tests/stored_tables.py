@@ -1,4 +1,4 @@
-"""Small stored tables for the tests of the pure core; no Spark."""
+"""Small stored tables for the tests of the pure core; of Spark, only its names of types."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from bsjoin.store import Home, KeyColumn, Manifest, write_segment
+from bsjoin.store.manifest import compared_fields
 
 
 def store(
@@ -26,7 +28,7 @@ def store(
     Args:
         home: where to.
         hashes: the hash of each row's key, ascending.
-        rows: the compared keys, then the other columns.
+        rows: the compared keys, which are strings, then the other columns.
         compared: how many columns are compared keys.
         cuts: rows before which a new segment begins.
         unique: what the manifest says of the keys.
@@ -44,16 +46,18 @@ def store(
         for number, (start, end) in enumerate(itertools.pairwise(bounds))
         if end > start
     ]
+    columns = pa.schema(list(rows.schema)[compared:])
+    keys = [KeyColumn(f"key {i}", "string") for i in range(compared)]
     return Manifest(
         version=0,
         activates_at_us=0,
         created_at_us=0,
         build_s=0.25,
-        keys=(KeyColumn("k", "bigint"),),
+        keys=tuple(keys) or (KeyColumn("k", "long"),),
         compared=compared,
         unique=unique,
-        schema=rows.schema,
-        spark_schema="{}",
+        schema=pa.schema([*compared_fields(keys), *columns]),
+        spark_schema=from_arrow_schema(columns).json(),
         segments=tuple(segments),
     )
 

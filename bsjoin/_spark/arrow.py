@@ -15,6 +15,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_type
 
 from bsjoin.errors import ArgumentError, ColumnError
+from bsjoin.store.spark_schema import read_spark_schema
 
 __all__ = ["arrow_fields", "check_storable", "schema_of_ddl"]
 
@@ -44,26 +45,15 @@ def check_storable(schema: T.StructType) -> None:
                 raise TypeError("Spark does not exchange it with Python as a nested value")
             if _has(field.dataType, (T.NullType,)) and not isinstance(field.dataType, T.NullType):
                 raise TypeError("the void inside it has no values that Arrow could hold")
-            if _repeats_a_name(field.dataType):
-                raise TypeError("Spark refuses structs with a name twice in Arrow")
-            arrow_fields(T.StructType([field]))
+            alone = T.StructType([field])
+            arrow_fields(alone)
+            read_spark_schema(alone.json())  # as it is read when the table is opened
         except (PySparkException, TypeError, ValueError) as error:
             raise ColumnError(
                 f"the column {field.name!r} of the table has the type "
                 f"{field.dataType.simpleString()}, which cannot be cached: {error}. "
                 "Leave it out with select=[...], or cast it"
             ) from error
-
-
-def _repeats_a_name(dtype: T.DataType) -> bool:
-    if isinstance(dtype, T.ArrayType):
-        return _repeats_a_name(dtype.elementType)
-    if isinstance(dtype, T.MapType):
-        return _repeats_a_name(dtype.keyType) or _repeats_a_name(dtype.valueType)
-    if isinstance(dtype, T.StructType):
-        names = dtype.names
-        return len(set(names)) < len(names) or any(_repeats_a_name(f.dataType) for f in dtype)
-    return False
 
 
 def _has(dtype: T.DataType, kinds: tuple[type[T.DataType], ...]) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
@@ -18,6 +19,7 @@ from bsjoin._spark.keys import check_key_types, stream_key, type_of
 from bsjoin._spark.lookup import look_up, shape_of
 from bsjoin._spark.observing import current_cycle, is_reported
 from bsjoin._spark.session import is_case_sensitive
+from bsjoin.errors import NotATableError
 from bsjoin.store import Home, Manifest
 
 __all__ = [
@@ -68,8 +70,19 @@ def check_types(stream: DataFrame, pairs: Sequence[tuple[str, str]], table: T.St
 
 
 def schema_of(manifest: Manifest) -> T.StructType:
-    """The Spark schema of the columns that can be selected."""
-    return T.StructType.fromJson(json.loads(manifest.spark_schema))
+    """The Spark schema of the columns that can be selected.
+
+    Raises:
+        NotATableError: this version of Spark does not know a type that another one has stored.
+    """
+    try:
+        # Nothing else comes here than what the store has read strictly before.
+        return T.StructType.fromJson(json.loads(manifest.spark_schema))
+    except (AssertionError, KeyError, PySparkException, ValueError) as error:
+        raise NotATableError(
+            f"version {manifest.version} of the table has a type that this version of Spark does "
+            f"not know: {error}. Use the version that it was built with, or build it again"
+        ) from error
 
 
 def next_label(keys: Sequence[str]) -> str:

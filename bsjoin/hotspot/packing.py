@@ -14,6 +14,7 @@ Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
 
 _WIDTH = 8
+_MOST_BYTES = 64 << 20
 
 
 def pack(values: Int64s, *, ascending: bool = False) -> str:
@@ -48,9 +49,16 @@ def unpack(text: str, *, ascending: bool = False) -> Int64s:
         ValueError: the text is not one that :func:`pack` writes.
     """
     try:
-        raw = zlib.decompress(base64.b64decode(text, validate=True))
+        # A short text may well be written that would fill the memory.
+        reader = zlib.decompressobj()
+        raw = reader.decompress(base64.b64decode(text, validate=True), _MOST_BYTES)
     except zlib.error as error:
         raise ValueError(f"{_shown(text)} was not written by pack(): {error}") from error
+    if not reader.eof:
+        raise ValueError(
+            f"{_shown(text)} was not written by pack(): it is cut off, or holds more than "
+            f"{_MOST_BYTES} bytes"
+        )
     planes = np.frombuffer(raw, np.uint8).reshape(_WIDTH, -1)
     values = np.ascontiguousarray(planes.T).view("<i8").reshape(-1).astype(np.int64)
     return np.cumsum(values, dtype=np.int64) if ascending else values

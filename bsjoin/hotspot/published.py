@@ -7,7 +7,6 @@ row where it went before. A rule that comes late, or not at all, makes a cycle s
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import time
@@ -15,7 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bsjoin.hotspot.rule import Rule
+from bsjoin.store import fields
 from bsjoin.store.home import Home
+from bsjoin.store.names import numbers_in
 
 __all__ = ["PublishedRule", "Rules", "now_us"]
 
@@ -23,6 +24,7 @@ _log = logging.getLogger("bsjoin")
 
 _ENDING = ".rule"
 _KEPT, _TRIES = 50, 5
+_LARGEST, _MOST_SAMPLED = 16 << 20, 1_000_000
 _LOCAL_DELAY_US, _REMOTE_DELAY_US = 20_000, 1_000_000
 
 
@@ -61,8 +63,17 @@ class PublishedRule:
         Raises:
             ValueError: the content is no rule.
         """
-        read = json.loads(content)
-        return cls(Rule.from_json(read["rule"]), read["activates_at_us"], read["capacity"])
+        if len(content) > _LARGEST:
+            raise ValueError(f"it has more than {_LARGEST} bytes")
+        try:
+            read = json.loads(content)
+        except RecursionError:
+            raise ValueError("it is nested too deep") from None
+        return cls(
+            Rule.from_json(fields.text(read, "rule")),
+            fields.whole(read, "activates_at_us"),
+            fields.whole(read, "capacity", 1, _MOST_SAMPLED),
+        )
 
 
 class Rules:
@@ -130,16 +141,16 @@ class Rules:
     def _load(self, number: int) -> PublishedRule | None:
         """A rule; None for a file that is damaged or gone: the rows go by an older one."""
         try:
-            return PublishedRule.from_bytes(self._home.read(_name(number)))
-        except (ValueError, KeyError, TypeError, FileNotFoundError) as error:
+            found = PublishedRule.from_bytes(self._home.read(_name(number), _LARGEST))
+            if found.rule.version != number:
+                raise ValueError(f"it holds the rule {found.rule.version}")
+            return found
+        except (ValueError, FileNotFoundError) as error:
             _log.warning("bsjoin: no rule %d in %r: %s", number, str(self._home), error)
             return None
 
     def _numbers(self) -> list[int]:
-        with contextlib.suppress(FileNotFoundError):
-            stems = [n.removesuffix(_ENDING) for n in self._home.names("") if n.endswith(_ENDING)]
-            return sorted(int(stem) for stem in stems if stem.isdigit())
-        return []
+        return numbers_in(self._home.names(""), _ENDING)
 
 
 def _name(number: int) -> str:

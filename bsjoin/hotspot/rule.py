@@ -155,13 +155,16 @@ class Rule:
             )
             if wrong := rule._wrong():
                 raise ValueError(wrong)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
             shown = text if len(text) < 60 else text[:57] + "..."
             raise ValueError(f"{shown!r} is not a rule: {type(error).__name__} {error}") from error
         return rule
 
     def _wrong(self) -> str | None:
         """What is wrong with the rule; None for a rule that can be used."""
+        whole = (x for key in self.hot for x in (key.code, key.first))
+        if any(type(number) is not int for number in whole):
+            return "a code or partition of a hot key is not a whole number"
         if self.version < 0 or self.partitions < 1:
             return f"version {self.version} over {self.partitions} partitions"
         if len(self.boundaries) != self.partitions - 1:
@@ -176,7 +179,7 @@ class Rule:
         for key in self.hot:
             if not 0 <= key.first <= self.partitions - len(key.shares):
                 return f"the key {key.code} has partitions that are not there"
-            if min(key.shares, default=-1.0) < 0:
+            if not all(0 <= share <= 2 for share in key.shares):
                 return f"the shares of the key {key.code} are {key.shares}"
             if abs(math.fsum(key.shares) - 1) > _SHARES_ADD_UP:
                 return f"the shares of the key {key.code} do not add up to 1"

@@ -6,6 +6,7 @@ once for every host what to do; each host notes the last number it has carried o
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +15,13 @@ import pyarrow as pa
 
 from bsjoin.errors import ArgumentError
 from bsjoin.store.home import Home
+from bsjoin.store.names import numbers_in
 
 __all__ = ["Control", "controls", "key_table", "register"]
+
+_log = logging.getLogger("bsjoin")
+
+_ENDING = ".forget"
 
 # The joins of this application, by the token of their source.
 _controls: dict[str, list[Control]] = {}
@@ -37,10 +43,10 @@ class Control:
         """Give the command to forget some keys, or all; the number of the command."""
         content = b""
         if keys is not None:
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, keys.schema) as writer:
-                writer.write_table(keys)
-            content = sink.getvalue().to_pybytes()
+            # Without a schema: readers take theirs, and nothing of what the file says of types.
+            columns = [keys.column(name).combine_chunks() for name in keys.column_names]
+            batch = pa.RecordBatch.from_arrays(columns, schema=keys.schema)
+            content = batch.serialize().to_pybytes()
         number = self.last() + 1
         while not self.home.create(_name(number), content):
             number += 1
@@ -51,20 +57,30 @@ class Control:
         return max(self._numbers(), default=0)
 
     def since(self, number: int) -> list[tuple[int, pa.Table | None]]:
-        """The commands after some number, in order."""
-        found = []
-        for later in sorted(n for n in self._numbers() if n > number):
-            content = self.home.read(_name(later))
-            found.append((later, pa.ipc.open_stream(content).read_all() if content else None))
-        return found
+        """The commands after some number, in order; one that cannot be read forgets all keys."""
+        return [(later, self._read(later)) for later in self._numbers() if later > number]
+
+    def _read(self, number: int) -> pa.Table | None:
+        content = self.home.read(_name(number))
+        if not content:
+            return None
+        try:
+            batch = pa.ipc.read_record_batch(pa.py_buffer(content), self.keys)
+            batch.validate(full=True)
+        except (pa.ArrowException, EOFError, OSError, ValueError) as error:
+            _log.warning(
+                "bsjoin: %r in %r is not a list of keys: %s; all keys are forgotten",
+                _name(number), str(self.home), error,
+            )  # fmt: skip
+            return None
+        return pa.Table.from_batches([batch])
 
     def _numbers(self) -> list[int]:
-        stems = (name.removesuffix(".forget") for name in self.home.names(""))
-        return [int(stem) for stem in stems if stem.isdigit()]
+        return numbers_in(self.home.names(""), _ENDING)
 
 
 def _name(number: int) -> str:
-    return f"{number:08d}.forget"
+    return f"{number:08d}{_ENDING}"
 
 
 def register(token: str, control: Control) -> None:

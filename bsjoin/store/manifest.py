@@ -1,22 +1,38 @@
-"""The manifest: everything that one immutable version of a table says of itself, as JSON."""
+"""The manifest: everything that one immutable version of a table says of itself, as JSON.
+
+Whoever can write to the table's folder can write a manifest, so nothing in one is trusted before
+it is checked: :meth:`Manifest.from_bytes` reads all of it strictly, and nothing else reads any.
+"""
 
 from __future__ import annotations
 
-import base64
 import json
+import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 
-from bsjoin.errors import NotATableError
-from bsjoin.index.sorted_rows import Closed
+from bsjoin.errors import NotATableError, StoreError
+from bsjoin.index.sorted_rows import CLOSED, Closed
+from bsjoin.store import fields
 from bsjoin.store.home import Home
+from bsjoin.store.names import is_plain
 from bsjoin.store.segment import SegmentInfo
+from bsjoin.store.spark_schema import arrow_type, read_spark_schema
 
-__all__ = ["FORMAT", "KeyColumn", "Manifest", "RangeColumns", "Stats"]
+__all__ = ["FORMAT", "LARGEST", "KeyColumn", "Manifest", "RangeColumns", "Stats", "compared_fields"]
 
 FORMAT = 1
+LARGEST = 32 << 20
+"""The most bytes of a manifest: enough for some 600,000 files."""
+
+_MOST_ROWS = (1 << 31) - 1
+_LATEST_US = 253_402_300_799_000_000  # the end of the year 9999
+_CHECKSUM = re.compile(r"[0-9a-f]{32}")
+_LONG_DIGITS = 18
 
 
 @dataclass(frozen=True)
@@ -170,42 +186,166 @@ class Manifest:
             "keys": [[key.name, key.type] for key in self.keys],
             "compared": self.compared,
             "unique": self.unique,
-            "schema": base64.b64encode(self.schema.serialize()).decode(),
             "spark_schema": self.spark_schema,
             "segments": [segment.to_json() for segment in self.segments],
         }
         if self.ranged is not None:
             data["ranged"] = asdict(self.ranged)
-        return json.dumps(data, indent=1).encode()
+        content = json.dumps(data, indent=1).encode()
+        if len(content) > LARGEST:
+            raise StoreError(
+                f"a table of {len(self.segments)} segments and {len(self.schema)} columns needs a "
+                f"manifest of {len(content)} bytes, and {LARGEST} are the most: build it with a "
+                "larger segment_bytes, or with fewer columns"
+            )
+        return content
 
     @classmethod
-    def from_bytes(cls, content: bytes, where: str) -> Manifest:
-        """Read the JSON document; ``where`` names it in an error."""
+    def from_bytes(cls, content: bytes, where: str, version: int | None = None) -> Manifest:
+        """Read the JSON document.
+
+        Args:
+            content: what the file holds.
+            where: names it in an error.
+            version: the number that the file's name says; None for any.
+
+        Raises:
+            NotATableError: it is not a manifest that this bsjoin writes; the error names what is
+                wrong. Nothing in it was imported, called or followed.
+        """
         try:
+            if len(content) > LARGEST:
+                raise ValueError(f"it has more than {LARGEST} bytes")
             data = json.loads(content)
-            if data["format"] != FORMAT:
+            found = fields.value(data, "format")
+            if type(found) is not int or found != FORMAT:
                 raise NotATableError(
-                    f"{where} has format {data['format']}, this bsjoin reads format {FORMAT}: "
+                    f"{where} has format {str(found)[:40]}, this bsjoin reads format {FORMAT}: "
                     "build the table again, or use the bsjoin that wrote it"
                 )
-            return cls(
-                version=data["version"],
-                activates_at_us=data["activates_at_us"],
-                created_at_us=data["created_at_us"],
-                build_s=data["build_s"],
-                keys=tuple(KeyColumn(*key) for key in data["keys"]),
-                compared=data["compared"],
-                unique=data["unique"],
-                schema=pa.ipc.read_schema(pa.py_buffer(base64.b64decode(data["schema"]))),
-                spark_schema=data["spark_schema"],
-                segments=tuple(SegmentInfo.from_json(s) for s in data["segments"]),
-                ranged=_ranged(data.get("ranged")),
-            )
-        except (KeyError, TypeError, ValueError, OSError, pa.ArrowException) as error:
-            raise NotATableError(f"{where} is not a manifest of a table: {error!r}") from error
+            return _manifest(data, version)
+        except RecursionError:
+            reason = "it is nested too deep"
+        except (TypeError, ValueError) as error:
+            reason = str(error)
+        raise NotATableError(f"{where} is not a manifest of a table: {reason}")
 
 
-def _ranged(data: dict[str, Any] | None) -> RangeColumns | None:
-    if data is None:
-        return None
-    return RangeColumns(tuple(data["names"]), tuple(data["types"]), data["closed"])
+def compared_fields(keys: Sequence[KeyColumn]) -> list[pa.Field]:
+    """The columns that are stored to tell keys apart: none where equal hashes mean equal keys.
+
+    Raises:
+        ValueError: a column has a type that no key has.
+    """
+    types = [_key_type(key) for key in keys]
+    if not types or (len(types) == 1 and _fits_8_bytes(types[0])):
+        return []
+    return [
+        pa.field(f"k{i}", pa.int64() if _fits_8_bytes(dtype) else dtype, nullable=False)
+        for i, dtype in enumerate(types)
+    ]
+
+
+def _fits_8_bytes(dtype: pa.DataType) -> bool:
+    if pa.types.is_decimal(dtype):
+        return bool(dtype.precision <= _LONG_DIGITS)
+    return bool(pa.types.is_primitive(dtype))
+
+
+def _key_type(key: KeyColumn) -> pa.DataType:
+    dtype = arrow_type(key.type)
+    others = (pa.types.is_null, pa.types.is_duration, pa.types.is_time, pa.types.is_nested)
+    if any(kind(dtype) for kind in others):
+        raise ValueError(f"the key {fields.shown(key.name)} has the type {key.type}")
+    return dtype
+
+
+def _manifest(data: Any, version: int | None) -> Manifest:
+    keys = tuple(_key(item) for item in fields.items(data, "keys"))
+    try:
+        columns = read_spark_schema(fields.text(data, "spark_schema"))
+    except ValueError as error:
+        raise ValueError(f"spark_schema: {error}") from None
+    for key in keys:
+        if key.name in columns.names and columns.field(key.name).type != _key_type(key):
+            raise ValueError(f"the key {fields.shown(key.name)} has another type in spark_schema")
+    if len({key.name for key in keys}) < len(keys):
+        raise ValueError("keys names a column twice")
+    ranged = _ranged(data["ranged"]) if data.get("ranged") is not None else None
+    if not keys and ranged is None:
+        raise ValueError("keys is empty, and there are no range columns")
+    schema = pa.schema([*compared_fields(keys), *columns])
+    compared = len(schema) - len(columns)
+    if fields.whole(data, "compared") != compared:
+        raise ValueError(f"compared is {data['compared']}, and its keys need {compared}")
+    number = fields.whole(data, "version")
+    if version is not None and number != version:
+        raise ValueError(f"version is {number}, and the file is that of version {version}")
+    segments = [_segment(item, len(schema)) for item in fields.items(data, "segments")]
+    for before, after in pairwise(segments):
+        if before.first_hash >= after.first_hash:
+            raise ValueError(f"the segment {after.name!r} begins before the one that it follows")
+    if len({segment.name for segment in segments}) < len(segments):
+        raise ValueError("segments names one twice")
+    return Manifest(
+        version=number,
+        activates_at_us=fields.whole(data, "activates_at_us", 0, _LATEST_US),
+        created_at_us=fields.whole(data, "created_at_us", 0, _LATEST_US),
+        build_s=fields.number(data, "build_s"),
+        keys=keys,
+        compared=compared,
+        unique=fields.flag(data, "unique"),
+        schema=schema,
+        spark_schema=data["spark_schema"],
+        segments=tuple(segments),
+        ranged=ranged,
+    )
+
+
+def _key(item: Any) -> KeyColumn:
+    if not (isinstance(item, list) and len(item) == 2 and isinstance(item[0], str)):
+        raise ValueError(f"keys has {fields.shown(item)}, which is not a name and a type")
+    key = KeyColumn(*item)
+    _key_type(key)
+    return key
+
+
+def _segment(item: Any, columns: int) -> SegmentInfo:
+    name = fields.text(item, "name")
+    if not (is_plain(name) and name.count("/") == 2 and name.startswith("data/")):
+        raise ValueError(
+            f"the segment name {fields.shown(name)} does not lie in a folder below 'data/'"
+        )
+    sizes = fields.items(item, "sizes")
+    checksums = fields.texts(item, "checksums")
+    if not len(sizes) == len(checksums) == columns + 1:
+        raise ValueError(
+            f"the segment {name!r} has {len(sizes)} sizes and {len(checksums)} checksums for its "
+            f"index and {columns} columns"
+        )
+    if not all(type(size) is int and 0 < size < 1 << 63 for size in sizes):
+        raise ValueError(f"the segment {name!r} has a size that is not a number of bytes")
+    if not all(map(_CHECKSUM.fullmatch, checksums)):
+        raise ValueError(f"the segment {name!r} has a checksum that is not one of xxh3-128")
+    rows = fields.whole(item, "rows", 1, _MOST_ROWS)
+    keys = fields.whole(item, "keys", 1, rows)
+    return SegmentInfo(
+        name=name,
+        rows=rows,
+        keys=keys,
+        longest_run=fields.whole(item, "longest_run", 1, rows - keys + 1),
+        first_hash=fields.whole(item, "first_hash", -(1 << 63)),
+        sizes=tuple(sizes),
+        checksums=checksums,
+    )
+
+
+def _ranged(data: Any) -> RangeColumns:
+    names, types = fields.texts(data, "names"), fields.texts(data, "types")
+    closed: Closed | None = fields.value(data, "closed")
+    if closed not in (*CLOSED, None):
+        raise ValueError(f"closed is {fields.shown(closed)}, none of {', '.join(CLOSED)} and null")
+    if not len(names) == len(types) == (1 if closed is None else 2) or len(set(types)) > 1:
+        raise ValueError("ranged is neither one column of points nor two of starts and ends")
+    _key_type(KeyColumn(names[0], types[0]))
+    return RangeColumns(names, types, closed)

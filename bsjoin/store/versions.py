@@ -17,7 +17,8 @@ from itertools import pairwise
 
 from bsjoin.errors import DamagedTableError, NotATableError, StoreError, VersionGoneError
 from bsjoin.store.home import Home
-from bsjoin.store.manifest import Manifest
+from bsjoin.store.manifest import LARGEST, Manifest
+from bsjoin.store.names import numbers_in
 from bsjoin.store.segment import checksum
 
 __all__ = [
@@ -53,18 +54,15 @@ def _name(version: int) -> str:
 
 def numbers(home: Home) -> list[int]:
     """The numbers of the versions that are there, ascending."""
-    return [
-        int(name.removesuffix(".json"))
-        for name in home.names(_FOLDER)
-        if name.endswith(".json") and name.removesuffix(".json").isdigit()
-    ]
+    return numbers_in(home.names(_FOLDER), ".json")
 
 
 def load(home: Home, version: int) -> Manifest:
     """The manifest of one version."""
     name = _name(version)
     try:
-        return Manifest.from_bytes(home.read(name), f"{name!r} in {str(home)!r}")
+        where = f"{name!r} in {str(home)!r}"
+        return Manifest.from_bytes(home.read(name, LARGEST), where, version)
     except FileNotFoundError:
         there = numbers(home)
         raise VersionGoneError(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
+import json
+import zlib
 from pathlib import Path
 
 import pytest
 
 from bsjoin.hotspot import Rule
-from bsjoin.hotspot.published import Rules, now_us
+from bsjoin.hotspot.published import PublishedRule, Rules, now_us
+from bsjoin.hotspot.rule import HotKey
 from bsjoin.store import Home
 
 
@@ -55,8 +59,9 @@ def test_a_folder_that_writes_too_slowly_gets_no_rule(home: Home) -> None:
 def test_two_drivers_do_not_overwrite_each_other(home: Home) -> None:
     home.make()
     first, second = Rules(home), Rules(home)
-    assert first.publish(Rule(1, 2, (5,)), 100) == Rule(1, 2, (5,))
-    assert second.publish(Rule(1, 2, (9,)), 100) == Rule(2, 2, (9,))
+    clock = itertools.repeat(0).__next__  # writing takes no time, however busy the machine is
+    assert first.publish(Rule(1, 2, (5,)), 100, clock) == Rule(1, 2, (5,))
+    assert second.publish(Rule(1, 2, (9,)), 100, clock) == Rule(2, 2, (9,))
     assert list(home.names("")) == ["00000001.rule", "00000002.rule"]
 
 
@@ -84,3 +89,53 @@ def test_damaged_rules_are_passed_over_and_old_ones_removed(home: Home, tmp_path
     found = Rules(home).at(now_us() + 10**9)
     assert found is not None
     assert found.rule.boundaries == (58,)
+
+
+def document(**changes: object) -> bytes:
+    """The file of a rule with other values, those of the rule itself among them."""
+    read = json.loads(PublishedRule(Rule(1, 2, (5,), (HotKey(7, 0, (0.5, 0.5)),)), 9, 1).to_bytes())
+    rule = json.loads(read["rule"])
+    for name, value in changes.items():
+        (rule if name in rule else read)[name] = value
+    return json.dumps({**read, "rule": json.dumps(rule)}).encode()
+
+
+# A text of 90 kB that takes 90 MB to read.
+BOMB = base64.b64encode(zlib.compress(bytes(90 << 20))).decode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"null",
+        b"[" * 10**6,
+        b'{"rule": 5, "activates_at_us": 0, "capacity": 1}',
+        document(activates_at_us="0"),
+        document(activates_at_us=-1),
+        document(capacity=10**12),
+        document(capacity=True),
+        document(version=2),
+        document(version=float("inf")),
+        document(partitions=10**12),
+        document(boundaries=BOMB),
+        document(hot=[[7, 0, [float("nan"), 1.0]]]),
+        document(hot=[[7, 0, []]]),
+        document(hot=[[7, 0.0, [0.5, 0.5]]]),
+        document(hot=[["7", 0, [0.5, 0.5]]]),
+        document(hot=[[7, 0, ["0.5", 0.5]]]),
+        document(hot=[[7, 1, [0.5, 0.5]]]),
+    ],
+    ids=lambda content: content[:20].decode() + str(len(content)),
+)
+def test_a_rule_that_others_wrote_is_checked(
+    home: Home, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    home.create("00000001.rule", content)
+    assert Rules(home).at(now_us()) is None
+    assert "no rule 1 in" in caplog.text
+
+
+def test_the_attack_on_rules_begins_with_one_that_works(home: Home) -> None:
+    home.create("00000001.rule", document())
+    assert Rules(home).at(now_us()) is not None

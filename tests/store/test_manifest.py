@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,21 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql.pandas.types import from_arrow_schema
 from stored_tables import store
 
-from bsjoin.errors import NotATableError
-from bsjoin.store import Home, KeyColumn, Manifest, SegmentInfo
+from bsjoin.errors import NotATableError, StoreError
+from bsjoin.store import Home, KeyColumn, Manifest, SegmentInfo, versions
+from bsjoin.store.manifest import LARGEST, compared_fields
 
-KEY = pa.field("k0", pa.string(), nullable=False)
-NESTED = pa.field(
-    "n", pa.struct([pa.field("l", pa.list_(pa.int64())), pa.field("t", pa.timestamp("us", "UTC"))])
+KEYS = (KeyColumn("größe", "decimal(10,2)"), KeyColumn("a`b", "string"))
+NESTED = pa.struct(
+    [
+        pa.field("l", pa.list_(pa.field("element", pa.int64())), nullable=False),
+        pa.field("t", pa.timestamp("us", "UTC")),
+    ]
 )
+COLUMNS = pa.schema([pa.field("n", NESTED), pa.field("d", pa.decimal128(38, 10))])
 
 
 def full_manifest() -> Manifest:
@@ -31,8 +38,8 @@ def full_manifest() -> Manifest:
             keys=7,
             longest_run=3 - i,
             first_hash=-(1 << 63) + i,
-            sizes=(20 + i, 100),
-            checksums=(f"b{i}", "aa"),
+            sizes=(20 + i, 100, 110, 120, 130),
+            checksums=(f"{i:032x}", *["a" * 32] * 4),
         )
         for i in range(2)
     )
@@ -41,11 +48,11 @@ def full_manifest() -> Manifest:
         activates_at_us=1_700_000_000_123_456,
         created_at_us=1_700_000_000_000_000,
         build_s=1.25,
-        keys=(KeyColumn("größe", "decimal(38,10)"), KeyColumn("a`b", "string")),
-        compared=1,
+        keys=KEYS,
+        compared=2,
         unique=True,
-        schema=pa.schema([KEY, NESTED, pa.field("d", pa.decimal128(38, 10))]),
-        spark_schema='{"type":"struct","fields":[]}',
+        schema=pa.schema([*compared_fields(KEYS), *COLUMNS]),
+        spark_schema=from_arrow_schema(COLUMNS).json(),
         segments=segments,
     )
 
@@ -55,7 +62,7 @@ def test_a_manifest_comes_back_from_json() -> None:
     again = Manifest.from_bytes(manifest.to_bytes(), "there")
     assert again == manifest
     assert again.schema.equals(manifest.schema, check_metadata=True)
-    assert [field.nullable for field in again.schema] == [False, True, True]
+    assert [field.nullable for field in again.schema] == [False, False, True, True]
     empty = replace(manifest, segments=())
     assert Manifest.from_bytes(empty.to_bytes(), "there") == empty
 
@@ -64,29 +71,30 @@ def test_the_document_is_readable_json() -> None:
     data = json.loads(full_manifest().to_bytes())
     assert data["format"] == 1
     assert data["version"] == 12
-    assert data["keys"] == [["größe", "decimal(38,10)"], ["a`b", "string"]]
+    assert data["keys"] == [["größe", "decimal(10,2)"], ["a`b", "string"]]
 
 
 def test_columns_leave_the_compared_keys_out() -> None:
     assert full_manifest().columns == ["n", "d"]
-    assert replace(full_manifest(), compared=0).columns == ["k0", "n", "d"]
+    assert replace(full_manifest(), compared=1).columns == ["k1", "n", "d"]
 
 
 def test_stats_add_the_segments_up() -> None:
     stats = full_manifest().stats
-    assert (stats.rows, stats.keys, stats.bytes, stats.segments) == (21, 14, 241, 2)
+    assert (stats.rows, stats.keys, stats.bytes, stats.segments) == (21, 14, 961, 2)
     assert (stats.version, stats.longest_run, stats.build_s) == (12, 3, 1.25)
     empty = replace(full_manifest(), segments=()).stats
     assert (empty.rows, empty.keys, empty.bytes, empty.segments, empty.longest_run) == (0,) * 5
 
 
 def test_files_come_with_size_and_checksum() -> None:
-    assert full_manifest().files == [
-        ("data/abc/0000-000.index.arrow", 20, "b0"),
-        ("data/abc/0000-000.0.arrow", 100, "aa"),
-        ("data/abc/0001-000.index.arrow", 21, "b1"),
-        ("data/abc/0001-000.0.arrow", 100, "aa"),
+    files = full_manifest().files
+    assert files[:2] == [
+        ("data/abc/0000-000.index.arrow", 20, "0" * 32),
+        ("data/abc/0000-000.0.arrow", 100, "a" * 32),
     ]
+    assert files[5] == ("data/abc/0001-000.index.arrow", 21, f"{1:032x}")
+    assert len(files) == 10
 
 
 @pytest.mark.parametrize(
@@ -124,26 +132,150 @@ def test_a_manifest_without_one_of_its_fields_is_refused(field: str) -> None:
         Manifest.from_bytes(json.dumps(data).encode(), "it")
 
 
+def altered(changes: dict[str, Any]) -> bytes:
+    """The manifest's document with other values; ``a.0.b`` is a place inside of lists."""
+    data = json.loads(full_manifest().to_bytes())
+    for place, value in changes.items():
+        *path, last = [int(part) if part.isdigit() else part for part in place.split(".")]
+        inside = data
+        for part in path:
+            inside = inside[part]
+        inside[last] = value
+    return json.dumps(data).encode()
+
+
+def points(**changes: Any) -> dict[str, Any]:
+    return {"names": ["p"], "types": ["long"], "closed": None, **changes}
+
+
 @pytest.mark.parametrize(
-    ("field", "value"),
+    ("place", "value", "says"),
     [
-        ("schema", "!"),
-        ("schema", ""),
-        ("schema", "AAAA"),
-        ("schema", 5),
-        ("keys", 5),
-        ("keys", [["a"]]),
-        ("keys", [["a", "b", "c"]]),
-        ("segments", None),
-        ("segments", [{}]),
-        ("segments", ["x"]),
-        ("segments", [{"name": "x", "sizes": None}]),
+        *((name, value, f"{name} is ") for name in ("version", "activates_at_us")
+          for value in (-1, True, 1.0, "1", None, 1 << 63)),
+        ("created_at_us", 253_402_300_800_000_000, "created_at_us is"),
+        ("build_s", -0.5, "build_s is -0.5"),
+        ("build_s", float("nan"), "build_s is nan"),
+        ("build_s", "1", "build_s is '1'"),
+        ("unique", "yes", "unique is 'yes', not true or false"),
+        ("unique", 1, "unique is 1"),
+        ("compared", 0, "compared is 0, and its keys need 2"),
+        ("compared", 10**9, "its keys need 2"),
+        ("keys", 5, "keys is 5, not a list"),
+        ("keys", [], "keys is empty"),
+        ("keys", [["a"]], "not a name and a type"),
+        ("keys", [["a", "b", "c"]], "not a name and a type"),
+        ("keys", [[1, "long"]], "not a name and a type"),
+        ("keys", [["a", "long"], ["a", "string"]], "keys names a column twice"),
+        ("keys.0.1", "geometry", "the key 'größe' has the type geometry"),
+        ("keys.0.1", "void", "has the type void"),
+        ("keys.0", ["d", "string"], "the key 'd' has another type in spark_schema"),
+        ("spark_schema", 5, "spark_schema is 5, not a text"),
+        ("spark_schema", "{}", "spark_schema: "),
+        ("segments", None, "segments is None, not a list"),
+        ("segments", [{}], "it lacks 'name'"),
+        ("segments", ["x"], "'x' stands where a JSON object should be"),
+        ("segments", [[]], "a list stands where"),
+        ("segments.1.rows", 0, "rows is 0, not a whole number from 1"),
+        ("segments.1.rows", 1 << 31, "rows is"),
+        ("segments.1.keys", 12, "keys is 12, not a whole number from 1 to 11"),
+        ("segments.1.longest_run", 6, "longest_run is 6, not a whole number from 1 to 5"),
+        ("segments.1.longest_run", -1, "longest_run is -1"),
+        ("segments.1.first_hash", 1 << 63, "first_hash is"),
+        ("segments.1.first_hash", -(1 << 63), "begins before the one that it follows"),
+        ("segments.1.name", "data/abc/0000-000", "segments names one twice"),
+        ("segments.1.sizes", [1], "1 sizes and 5 checksums"),
+        ("segments.1.sizes", [1] * 10**5, "100000 sizes"),
+        ("segments.1.sizes", None, "sizes is None"),
+        ("segments.1.sizes.0", -1, "not a number of bytes"),
+        ("segments.1.sizes.0", True, "not a number of bytes"),
+        ("segments.1.sizes.0", 1 << 63, "not a number of bytes"),
+        ("segments.1.checksums.0", 5, "checksums has 5"),
+        ("segments.1.checksums.0", "xyz", "not one of xxh3-128"),
+        ("ranged", 7, "7 stands where"),
+        ("ranged", points(names=[]), "neither one column of points nor two"),
+        ("ranged", points(names=["p", "q"]), "neither one column of points nor two"),
+        ("ranged", points(closed="both"), "neither one column of points nor two"),
+        ("ranged", points(closed="all"), "closed is 'all', none of both"),
+        ("ranged", points(closed=[]), "closed is a list"),
+        ("ranged", points(types=["time(6)"]), "has the type time(6)"),
+        ("ranged", points(names=["p", "q"], types=["long", "date"], closed="left"), "neither"),
+    ],
+)  # fmt: skip
+def test_a_field_that_is_not_what_it_should_be_is_named(place: str, value: Any, says: str) -> None:
+    with pytest.raises(NotATableError, match=re.escape(says)) as caught:
+        Manifest.from_bytes(altered({place: value}), "'versions/00000012.json' in '/t'")
+    assert str(caught.value).startswith("'versions/00000012.json' in '/t' is not a manifest")
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "/etc/passwd",
+        "../../other/data/abc/0000",
+        "data/../../etc/passwd",
+        "data/abc/..",
+        "data/./0000",
+        "data/abc//0000",
+        "data//abc/0000",
+        "data/abc",
+        "data/abc/0000/more",
+        "versions/abc/0000",
+        "data\\abc\\0000",
+        "data/abc/C:\\0000",
+        "data/abc/0000\0",
+        "data/abc/0000\n",
+        "data/abc/~",
+        "~/abc/0000",
+        "data/a c/0000",
+        "file:///etc/passwd",
+        "data/s3://bucket/0000",
+        "data/simplecache::file:/0000",
+        "data/abc/0000?x=1",
+        "data/abc/٣",
+        "",
+        "/",
+        5,
+        None,
     ],
 )
-def test_a_field_of_the_wrong_kind_is_refused(field: str, value: Any) -> None:
-    data = {**json.loads(full_manifest().to_bytes()), field: value}
-    with pytest.raises(NotATableError):
-        Manifest.from_bytes(json.dumps(data).encode(), "it")
+def test_a_segment_lies_below_the_data_of_its_table(name: Any) -> None:
+    with pytest.raises(NotATableError, match="name"):
+        Manifest.from_bytes(altered({"segments.1.name": name}), "it")
+
+
+def test_the_version_is_that_of_the_files_name() -> None:
+    content = full_manifest().to_bytes()
+    assert Manifest.from_bytes(content, "it", 12).version == 12
+    with pytest.raises(NotATableError, match="version is 12, and the file is that of version 3"):
+        Manifest.from_bytes(content, "it", 3)
+
+
+@pytest.mark.parametrize("bomb", [b"[" * 10**6, b'{"a":' * 10**6, b"9" * 10**6])
+def test_a_bomb_is_an_error(bomb: bytes) -> None:
+    deep = altered({"spark_schema": bomb.decode()})
+    for content in (bomb, deep, altered({"version": "@"}).replace(b'"@"', bomb)):
+        with pytest.raises(NotATableError, match="it is not a manifest"):
+            Manifest.from_bytes(content, "it")
+
+
+def test_a_manifest_has_a_size_limit_for_readers_and_writers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = full_manifest()
+    size = len(manifest.to_bytes())
+    monkeypatch.setattr("bsjoin.store.manifest.LARGEST", size)
+    assert Manifest.from_bytes(manifest.to_bytes(), "it") == manifest
+    monkeypatch.setattr("bsjoin.store.manifest.LARGEST", size - 1)
+    with pytest.raises(StoreError, match="larger segment_bytes, or with fewer columns"):
+        manifest.to_bytes()
+    monkeypatch.undo()
+    (tmp_path / "versions").mkdir()
+    with (tmp_path / "versions/00000001.json").open("wb") as file:
+        file.truncate(1 << 40)  # a sparse file: a terabyte that takes no space
+    with pytest.raises(NotATableError, match=f"more than {LARGEST} bytes"):
+        versions.latest(Home.of(tmp_path))
 
 
 @settings(max_examples=100, deadline=None)

@@ -1,0 +1,289 @@
+"""What others wrote into the folder of a table is data: none of it runs, none of it leads outside.
+
+The attacks are made as an attacker would: on a real table, with a text editor.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from spark_samples import files
+
+import bsjoin
+from bsjoin import AsOf, BatchTable, Full
+from bsjoin.cache import full
+from bsjoin.errors import NotATableError, StoreError
+from bsjoin.store import Home
+
+UDT = {
+    "type": "udt",
+    "pyClass": "bsjoin_hostile_module.Type",
+    "serializedClass": "gASVAAAAAAAAAAA=",
+    "sqlType": "long",
+}
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two stored tables, "points" and "plain"; the tests only read them."""
+    folder = tmp_path_factory.mktemp("stores")
+    rows = spark.range(10).selectExpr("concat('k', id) AS k", "id AS p", "id * 2 AS v")
+    BatchTable.build(rows, on="k", path=folder / "plain", fingerprint="one")
+    BatchTable.build(rows, on="k", when=AsOf("p", "p"), path=folder / "points", fingerprint="one")
+    return folder
+
+
+@pytest.fixture
+def plain(tables: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tables / "plain", tmp_path / "plain"))
+
+
+@pytest.fixture
+def points(tables: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tables / "points", tmp_path / "points"))
+
+
+@pytest.fixture
+def rows(spark: SparkSession) -> DataFrame:
+    return spark.range(3).selectExpr("concat('k', id) AS k", "id AS p", "id * 2 AS v")
+
+
+@pytest.fixture
+def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A file that is written as soon as anybody imports the hostile module."""
+    marker = tmp_path / "the code ran"
+    folder = tmp_path / "on the path"
+    folder.mkdir()
+    (folder / "bsjoin_hostile_module.py").write_text(
+        f"open({str(marker)!r}, 'w').close()\n"
+        "from pyspark.sql.types import LongType, UserDefinedType\n"
+        "class Type(UserDefinedType):\n"
+        "    @classmethod\n"
+        "    def sqlType(cls): return LongType()\n"
+    )
+    monkeypatch.syspath_prepend(str(folder))
+    yield marker
+    sys.modules.pop("bsjoin_hostile_module", None)
+
+
+def change(table: Path, edit: Callable[[dict[str, Any]], None]) -> None:
+    """Edit the manifest of a table."""
+    file = table / "versions" / "00000001.json"
+    data = json.loads(file.read_text())
+    edit(data)
+    file.write_text(json.dumps(data))
+
+
+def with_type(dtype: Any) -> Callable[[dict[str, Any]], None]:
+    """Give the column ``v`` another type."""
+
+    def edit(data: dict[str, Any]) -> None:
+        schema = json.loads(data["spark_schema"])
+        next(f for f in schema["fields"] if f["name"] == "v")["type"] = dtype
+        data["spark_schema"] = json.dumps(schema)
+
+    return edit
+
+
+def with_key_type(data: dict[str, Any]) -> None:
+    data["keys"][0][1] = UDT
+
+
+def with_range_type(data: dict[str, Any]) -> None:
+    data["ranged"]["types"][0] = UDT
+
+
+ARRAY = {"type": "array", "elementType": UDT, "containsNull": True}
+MAP = {"type": "map", "keyType": "string", "valueType": ARRAY, "valueContainsNull": True}
+FIELD = {"name": "f", "type": MAP, "nullable": True, "metadata": {}}
+
+
+def test_the_marker_of_the_attack_works(marker: Path) -> None:
+    from pyspark.sql.types import StructType
+
+    schema = {"fields": [{"name": "f", "type": UDT, "nullable": True, "metadata": {}}]}
+    StructType.fromJson(schema)
+    assert marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "edit", "says"),
+    [
+        ("plain", with_type(UDT), "the column 'v': user-defined types are refused"),
+        ("plain", with_type(ARRAY), "user-defined types are refused"),
+        ("plain", with_type({"type": "struct", "fields": [FIELD]}), "user-defined types are ref"),
+        ("plain", with_key_type, "a dict is not a type"),
+        ("points", with_range_type, "types has a dict"),
+    ],
+    ids=["column", "array", "struct", "key", "range"],
+)
+def test_no_type_in_a_manifest_runs_code(
+    spark: SparkSession,
+    rows: DataFrame,
+    tables: Path,
+    tmp_path: Path,
+    marker: Path,
+    name: str,
+    edit: Callable[[dict[str, Any]], None],
+    says: str,
+) -> None:
+    path = Path(shutil.copytree(tables / name, tmp_path / name))
+    before = BatchTable.open(path)
+    when = AsOf("p", "p") if name == "points" else None
+    streamed = rows.select("k", "p")
+    change(path, edit)
+    for call in (
+        lambda: BatchTable.open(path),
+        lambda: BatchTable.open(path, verify=False),
+        lambda: before.join(streamed, "k", when=when),
+        lambda: before.refresh(rows),
+        before.versions,
+        before.verify,
+        before.stats,
+        lambda: before.vacuum(older_than=0),
+        lambda: BatchTable.build(rows, on="k", when=when, path=path),
+        lambda: bsjoin.join(streamed, rows, "k", when=when, cache=Full(store=path)),
+    ):
+        with pytest.raises(NotATableError, match=says) as caught:
+            call()
+        assert str(path) in str(caught.value)
+    assert str(path) in repr(before)
+    assert not marker.exists()
+    assert "bsjoin_hostile_module" not in sys.modules
+
+
+def test_a_worker_does_not_run_the_code_of_a_version_that_comes_later(
+    spark: SparkSession, plain: Path, marker: Path
+) -> None:
+    home = Home.of(plain)
+    change(plain, with_type(UDT))
+    with pytest.raises(NotATableError, match="user-defined"):
+        full._version(home, full._Table(), 1)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("name", ["/etc/hostname", "../../etc/x", "data/../../x", "file:///etc/x"])
+def test_no_name_in_a_manifest_leads_outside(plain: Path, rows: DataFrame, name: str) -> None:
+    table = BatchTable.open(plain)
+    joined = table.join(rows.select("k"))
+
+    def edit(data: dict[str, Any]) -> None:
+        data["segments"][0]["name"] = name
+
+    change(plain, edit)
+    for call in (lambda: BatchTable.open(plain), lambda: table.refresh(rows)):
+        with pytest.raises(NotATableError, match="does not lie in a folder below 'data/'"):
+            call()
+    with pytest.raises(Exception, match="does not lie in a folder below 'data/'"):
+        joined.collect()
+
+
+def test_a_name_in_a_manifest_reads_no_local_file_of_a_table_behind_a_url(
+    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    (folder,) = (plain / "data").iterdir()
+
+    def edit(data: dict[str, Any]) -> None:
+        data["segments"][0]["name"] = str(folder / Path(data["segments"][0]["name"]).name)
+
+    change(plain, edit)
+    for url in (f"local://{plain}", f"simplecache::file://{plain}"):
+        with pytest.raises(NotATableError, match="does not lie in a folder below 'data/'"):
+            BatchTable.open(url)
+        for name in (str(folder / "x"), "../x", "file:///x"):
+            for call in (
+                lambda name=name, url=url: Home.of(url).fetch(name),
+                lambda name=name, url=url: Home.of(url).read(name),
+                lambda name=name, url=url: Home.of(url).create(name, b""),
+                lambda name=name, url=url: Home.of(url).remove(name),
+                lambda name=name, url=url: Home.of(url).size(name),
+            ):
+                with pytest.raises(StoreError, match="is not the name of a file below"):
+                    call()
+
+
+def test_a_link_out_of_the_folder_is_not_followed(
+    plain: Path, rows: DataFrame, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "mine").mkdir()
+    (outside / "mine" / "diary").write_text("dear diary")
+    os.utime(outside / "mine", (0, 0))  # as old as what a vacuum takes for an orphan
+    table = BatchTable.open(plain)
+    (victim,) = plain.glob("data/*/*.index.arrow")
+    shutil.move(victim, outside / victim.name)
+    victim.symlink_to(outside / victim.name)
+    for call in (lambda: BatchTable.open(plain), table.verify):
+        with pytest.raises(StoreError, match=r"is a link to .* which lies outside of"):
+            call()
+    with pytest.raises(Exception, match="which lies outside of"):
+        table.join(rows.select("k")).collect()
+
+    shutil.rmtree(plain / "data")
+    (plain / "data").symlink_to(outside)
+    for call in (lambda: table.vacuum(older_than=0), lambda: table.refresh(rows)):
+        with pytest.raises(StoreError, match="which lies outside of"):
+            call()
+    assert files(outside) == sorted([outside / "mine" / "diary", outside / victim.name])
+
+
+def test_a_link_itself_can_be_removed_and_the_whole_folder_may_be_one(
+    plain: Path, rows: DataFrame, tmp_path: Path
+) -> None:
+    (tmp_path / "kept").mkdir()
+    link = plain / "data" / "link"
+    link.symlink_to(tmp_path / "kept")
+    os.utime(link, (0, 0), follow_symlinks=False)
+    inside = plain / "data" / "again"
+    (folder,) = (path for path in (plain / "data").iterdir() if path != link)
+    inside.symlink_to(folder)
+    (tmp_path / "elsewhere").symlink_to(plain)
+    table = BatchTable.open(tmp_path / "elsewhere")
+    table.vacuum(older_than=0)
+    assert not link.is_symlink()
+    assert (tmp_path / "kept").is_dir()
+    assert Home.of(plain).names(f"data/{inside.name}") == sorted(p.name for p in folder.iterdir())
+    assert table.join(rows.select("k")).count() == 3
+
+
+def test_a_pipe_does_not_hang_who_reads_it(plain: Path, rows: DataFrame) -> None:
+    table = BatchTable.open(plain)
+    (victim,) = plain.glob("data/*/*.index.arrow")
+    victim.unlink()
+    os.mkfifo(victim)
+    with pytest.raises(StoreError, match="neither a file nor a folder"):
+        table.verify()
+    with pytest.raises(Exception, match="neither a file nor a folder"):
+        table.join(rows.select("k")).collect()
+    (plain / "versions" / "00000001.json").unlink()
+    os.mkfifo(plain / "versions" / "00000001.json")
+    with pytest.raises(StoreError, match="neither a file nor a folder"):
+        BatchTable.open(plain)
+
+
+def test_files_that_are_not_of_the_table_are_passed_over(plain: Path, rows: DataFrame) -> None:
+    for name in ("notes.json", "²2222222.json", "00000003.json~", "9.json"):
+        (plain / "versions" / name).write_text("mine")
+    (plain / "data" / "my files").mkdir()
+    table = BatchTable.open(plain)
+    assert [version.number for version in table.versions()] == [1]
+    assert table.refresh(rows) == 2
+    table.vacuum(older_than=0)
+    assert (plain / "data" / "my files").is_dir()
+
+
+def test_a_manifest_under_another_number_is_refused(plain: Path) -> None:
+    shutil.copy(plain / "versions" / "00000001.json", plain / "versions" / "00000007.json")
+    with pytest.raises(NotATableError, match="version is 1, and the file is that of version 7"):
+        BatchTable.open(plain)
