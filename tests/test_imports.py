@@ -175,6 +175,12 @@ def test_the_index_imports_numpy_and_itself_only() -> None:
         assert [module for module in imports(SOURCES[path]) if not is_in(module, allowed)] == []
 
 
+def test_host_folders_import_the_standard_library_and_errors_only() -> None:
+    allowed = ("bsjoin.host", "bsjoin.errors", *sys.stdlib_module_names)
+    for path in under("bsjoin/host"):
+        assert [module for module in imports(SOURCES[path]) if not is_in(module, allowed)] == []
+
+
 @pytest.mark.parametrize("path", sorted(SOURCES))
 def test_pages_and_modules_that_are_named_exist(path: str) -> None:
     for node in ast.walk(SOURCES[path]):

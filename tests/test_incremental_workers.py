@@ -96,8 +96,8 @@ def application(folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]
 def there(folder: Path, tokens: list[str]) -> list[Path]:
     """The folders of caches, in a folder that was given and where they are by default."""
     places = (folder / "cache", Path("/dev/shm"), Path("/tmp"))
-    found = [place / f"bsjoin-cache-{token}" for place in places for token in tokens]
-    return [path for path in found if path.exists()]
+    names = [f"bsjoin-*/cache-{token}" for token in tokens]
+    return [path for place in places for name in names for path in place.glob(name)]
 
 
 def test_the_caches_of_an_application_go_when_it_ends(tmp_path: Path) -> None:

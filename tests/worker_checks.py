@@ -133,7 +133,7 @@ def taken(folder: Path) -> int:
 
 def opened(folder: Path, value: pa.DataType, bounds: Bounds) -> HostCache:
     """The only cache in a folder, as one more process."""
-    (path,) = folder.glob("bsjoin-cache-*")
+    (path,) = folder.glob("bsjoin-*/cache-*")
     return HostCache(path, [pa.int64()], [value], bounds, exact=True)
 
 
@@ -164,7 +164,7 @@ def workers_that_want_the_same_keys_ask_once(spark: SparkSession, folder: Path) 
     with source.held():
         action = Background(joined.collect)
         until(lambda: source.begun, "a look-up")
-        until(lambda: len(list(folder.glob("cache/*/members/*"))) == WORKERS, "the workers")
+        until(lambda: len(list(folder.glob("cache/*/*/members/*"))) == WORKERS, "the workers")
     found = sorted(tuple(row) for row in action.result())
     assert found == sorted((k, "v1" if k < 20 else None) for k in range(30) for _ in range(4))
     assert len(source.asked) == 1
@@ -258,7 +258,7 @@ def a_worker_killed_while_it_asks_lets_another_ask(spark: SparkSession, folder: 
     with source.held():
         action = Background(joined.collect)
         (asking,) = until(lambda: source.begun, "a look-up")
-        until(lambda: len(list(folder.glob("cache/*/members/*"))) == WORKERS, "the workers")
+        until(lambda: len(list(folder.glob("cache/*/*/members/*"))) == WORKERS, "the workers")
         os.kill(asking, signal.SIGKILL)
         until(lambda: len(source.begun) > 1, "another worker")
     found = sorted(tuple(row) for row in action.result())

@@ -7,6 +7,7 @@ read of each table's versions.
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass, field
 
@@ -19,12 +20,14 @@ from bsjoin._plan import LookupPlan
 from bsjoin.cache import notes
 from bsjoin.cache.answers import RUN_TYPE, Rows, answer_type, lists, structs
 from bsjoin.cache.table import OpenTable
-from bsjoin.errors import DuplicateKeyError, OtherKeysError
+from bsjoin.errors import DuplicateKeyError, OtherKeysError, StoreError
 from bsjoin.store import Home, Manifest, versions
 
 __all__ = ["answer", "gather", "open_table"]
 
 Int64s = NDArray[np.int64]
+
+_log = logging.getLogger("bsjoin")
 
 
 @dataclass
@@ -34,7 +37,7 @@ class _Table:
     Args:
         known: the versions it has read.
         read_for_us: the latest batch time that these versions are known to be complete for.
-        open: the versions it has open, the newest ones: an open file keeps its disk space.
+        open: the versions it has open, of the newest ones: an open file keeps its disk space.
         checked: the joins and versions that were found to fit each other.
     """
 
@@ -133,13 +136,29 @@ def open_table(plan: LookupPlan, batch_time: pa.Array | None) -> OpenTable:
     if opened is None:
         manifest = table.known.get(version) or versions.load(plan.home, version)
         opened = table.open[version] = OpenTable(plan.home, manifest)
-        for old in sorted(table.open)[:-_OPEN_VERSIONS]:
-            if old != version:
-                del table.open[old]
+        _let_go_of_old_versions(plan.home, opened)
     if (plan.label, version) not in table.checked:
         _check(plan, opened.manifest)
         table.checked.add((plan.label, version))
     return opened
+
+
+def _let_go_of_old_versions(home: Home, opened: OpenTable) -> None:
+    """Close all versions of a table but the newest, whatever plan they are of; remove copies."""
+    tables = [_tables[key] for key in list(_tables) if key[0] == home.url]
+    newest = sorted({_published(one) for table in tables for one in table.open.values()})
+    kept = {*newest[-_OPEN_VERSIONS:], _published(opened)}
+    for table in tables:
+        table.open = {n: one for n, one in table.open.items() if _published(one) in kept}
+    left = [one.manifest for table in tables for one in table.open.values()]
+    try:
+        versions.remove_copies(home, left)
+    except (OSError, StoreError) as error:
+        _log.warning("bsjoin: old copies of the table in %r stay: %s", str(home), error)
+
+
+def _published(table: OpenTable) -> tuple[int, int]:
+    return table.manifest.created_at_us, table.manifest.version
 
 
 def _check(plan: LookupPlan, manifest: Manifest) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from bsjoin.cache.batch import Batch, Tally, now_us
 from bsjoin.cache.grouping import CachePlace
 from bsjoin.cache.loading import Loader
 from bsjoin.cache.upkeep import Upkeep
-from bsjoin.errors import StoreAccessError
 from bsjoin.shared import HostCache, Slots, State, cache_folder
 
 __all__ = ["answers", "looked_up"]
@@ -118,23 +116,13 @@ def _array(plan: SourcePlan, rows: Rows[CachePlace], begin: int, end: int) -> pa
     return (structs if plan.shape == "row" else lists)(plan.row_type, part)
 
 
-def _folder(plan: SourcePlan) -> Path:
-    try:
-        return cache_folder(plan.token, plan.folder)
-    except OSError as error:
-        raise StoreAccessError(
-            f"the folder of the cache, {plan.folder!r}, cannot be created on this host: "
-            f"{error.strerror}. Give Incremental(folder=...) a folder in which the workers of "
-            "every host may write, or leave it out"
-        ) from error
-
-
 class _Worker:
     """What this process keeps of one cache: its files, the source, the connection."""
 
     def __init__(self, plan: SourcePlan):
         self.plan = plan
-        folder = _folder(plan)
+        self._folder = cache_folder(plan.token, plan.folder)  # in use for as long as this lives
+        folder = self._folder.path
         self.cache = HostCache(
             folder, plan.keys.types, plan.stored_types, plan.bounds, exact=plan.exact
         )

@@ -9,25 +9,28 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import re
 import shutil
-import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
+
+import pyarrow as pa
 
 from bsjoin._secrets import hidden
-from bsjoin.errors import StoreAccessError, StoreError, StoreFullError
+from bsjoin.errors import DamagedTableError, StoreAccessError, StoreError, StoreFullError
+from bsjoin.host import temporary_folder
+from bsjoin.store.checksums import Readable
+from bsjoin.store.copies import HostCopies
 from bsjoin.store.names import check_inside, is_plain
 from bsjoin.store.remote import RemoteFiles
 
-__all__ = ["Home", "Readable"]
+__all__ = ["Home"]
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _DENIED = {
@@ -35,14 +38,6 @@ _DENIED = {
     errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.ENOTSUP,
 }  # fmt: skip
 _LARGEST = 1 << 30
-
-
-class Readable(Protocol):
-    """What a file is read from, piece by piece."""
-
-    def read(self, size: int, /) -> bytes:
-        """Up to so many more bytes; none at the end."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -200,8 +195,8 @@ class Home:
             path.parent.mkdir(parents=True, exist_ok=True)
             yield path
             return
-        with tempfile.TemporaryDirectory(prefix="bsjoin-upload-") as folder:
-            path = Path(folder, "file")
+        with temporary_folder("upload") as folder:
+            path = folder / "file"
             yield path
             fs, _ = self._remote
             self._make_parents(name)
@@ -221,34 +216,49 @@ class Home:
             with contextlib.closing(file):
                 yield file
 
-    def fetch(self, name: str) -> Path:
-        """A local file with the content: the file itself, or this host's copy of it.
+    def map(self, name: str, size: int, expected: str) -> pa.MemoryMappedFile:
+        """Map a file: the file itself, or of a remote table this host's copy of it.
 
-        Copies are shared by all processes of the host; they lie in the temporary folder under
-        a name made of the URL, and are complete as soon as they are visible.
+        Args:
+            name: the file.
+            size: its size in bytes; compared, as the checksum is, when a copy is made.
+            expected: its checksum.
+
+        Raises:
+            FileNotFoundError: the file is missing.
+            DamagedTableError: the file, fetched twice, is not what was written.
         """
         if self.is_local:
-            return self._path(name)
+            return pa.memory_map(str(self._path(name)))
         self._check_plain(name)
-        copy = self.host_copies / name
-        if not copy.exists():
-            with self._errors(f"fetch {name!r}"):
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                partial = copy.with_name(f".{copy.name}.{uuid.uuid4().hex}")
-                fs, _ = self._remote
-                try:
-                    fs.get_file(self._url_of(name), str(partial))
-                    partial.replace(copy)
-                finally:
-                    partial.unlink(missing_ok=True)
+
+        def download(path: str) -> None:
+            fs, _ = self._remote
+            fs.get_file(self._url_of(name), path)
+
+        with self._errors(f"fetch {name!r}"):
+            copy = self._copies.map(name, size, expected, download)
+        if copy is None:
+            raise DamagedTableError(
+                f"the file {name!r} of the table in {str(self)!r} was fetched twice, and its size "
+                "or checksum is another one than when it was written. Build the table again: "
+                "BatchTable.build(..., path=...)"
+            )
         return copy
 
+    def remove_copy(self, name: str) -> None:
+        """Remove this host's copy of a file or folder; fine where there is none."""
+        if not self.is_local:
+            self._copies.remove(name)
+
+    def keep_copies(self, names: Collection[str]) -> None:
+        """Remove this host's copies of all files but these."""
+        if not self.is_local:
+            self._copies.keep(names)
+
     @property
-    def host_copies(self) -> Path:
-        """Where this host keeps its copies of a remote table's files."""
-        name = hashlib.sha256(self.url.encode()).hexdigest()[:16]
-        user = os.getuid() if hasattr(os, "getuid") else "user"
-        return Path(tempfile.gettempdir(), f"bsjoin-copies-{user}", name)
+    def _copies(self) -> HostCopies:
+        return HostCopies(self.url)
 
     def size(self, name: str) -> int | None:
         """The size of a file in bytes, or None where it is missing."""
@@ -280,10 +290,7 @@ class Home:
                     path.unlink(missing_ok=True)
                 return
             self._check_plain(name)
-            copy = self.host_copies / name
-            if copy.is_file():
-                copy.unlink(missing_ok=True)
-            shutil.rmtree(copy, ignore_errors=True)
+            self.remove_copy(name)
             fs, _ = self._remote
             with contextlib.suppress(FileNotFoundError):
                 fs.rm(self._url_of(name), recursive=True)

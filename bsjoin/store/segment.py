@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import xxhash
 from numpy.typing import NDArray
 
 from bsjoin.errors import DamagedTableError
 from bsjoin.index import HashIndex
 from bsjoin.index.sorted_rows import Closed
-from bsjoin.store.home import Home, Readable
+from bsjoin.store.checksums import checksum
+from bsjoin.store.home import Home
 from bsjoin.store.ranged import (
     RANGE_CELLS,
     RangeIndex,
@@ -36,12 +36,10 @@ from bsjoin.store.ranged import (
     run_starts,
 )
 
-__all__ = ["Segment", "SegmentInfo", "checksum", "merge_segments", "write_segment"]
+__all__ = ["Segment", "SegmentInfo", "merge_segments", "write_segment"]
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-_CHUNK = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -98,14 +96,6 @@ def _index_file(name: str) -> str:
 
 def _column_file(name: str, number: int) -> str:
     return f"{name}.{number}.arrow"
-
-
-def checksum(file: Readable) -> str:
-    """The xxh3-128 checksum of a file, in hexadecimal; reads at several GB/s."""
-    digest = xxhash.xxh3_128()
-    while piece := file.read(_CHUNK):
-        digest.update(piece)
-    return digest.hexdigest()
 
 
 def write_segment(
@@ -166,7 +156,10 @@ def merge_segments(home: Home, name: str, parts: Sequence[SegmentInfo]) -> Segme
         _one_array([segment.column(number) for segment in opened], None)
         for number in range(len(parts[0].sizes) - 1)
     )
-    return _write(home, name, index, ranges, columns)
+    merged = _write(home, name, index, ranges, columns)
+    for file in (file for part in parts for file in part.files):
+        home.remove_copy(file)
+    return merged
 
 
 def _write(
@@ -247,7 +240,7 @@ class Segment:
         self._home = home
         self._columns: dict[int, pa.Array] = {}
         self._keys = [self.column(number) for number in range(compared)]
-        arrays = _map_batch(home, _index_file(info.name))
+        arrays = _map_batch(home, info, 0)
         runs = _cell(arrays, "runs")
         self.index = HashIndex(
             hashes=_cell(arrays, "hashes"),
@@ -267,7 +260,7 @@ class Segment:
         """A column by its position, memory-mapped."""
         column = self._columns.get(number)
         if column is None:
-            batch = _map_batch(self._home, _column_file(self.info.name, number))
+            batch = _map_batch(self._home, self.info, 1 + number)
             column = self._columns[number] = batch.column(0)
         return column
 
@@ -339,9 +332,12 @@ def _cell(batch: pa.RecordBatch, name: str) -> NDArray[Any]:
     return np.asarray(batch.column(name)[0].values.to_numpy())
 
 
-def _map_batch(home: Home, name: str) -> pa.RecordBatch:
+def _map_batch(home: Home, info: SegmentInfo, number: int) -> pa.RecordBatch:
+    """Map a file of a segment, by its place among the segment's files."""
+    name = info.files[number]
     try:
-        return pa.ipc.open_file(pa.memory_map(str(home.fetch(name)))).get_batch(0)
+        mapped = home.map(name, info.sizes[number], info.checksums[number])
+        return pa.ipc.open_file(mapped).get_batch(0)
     except FileNotFoundError:
         raise DamagedTableError(
             f"the file {name!r} of the table in {str(home)!r} is missing; "

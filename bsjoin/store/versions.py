@@ -10,16 +10,17 @@ locks, no per-query state (docs/decisions/0002-versions.md).
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 from bsjoin.errors import DamagedTableError, NotATableError, StoreError, VersionGoneError
+from bsjoin.store.checksums import checksum
 from bsjoin.store.home import Home
 from bsjoin.store.manifest import LARGEST, Manifest
 from bsjoin.store.names import numbers_in
-from bsjoin.store.segment import checksum
 
 __all__ = [
     "is_marked",
@@ -28,6 +29,7 @@ __all__ = [
     "mark",
     "numbers",
     "publish",
+    "remove_copies",
     "vacuum",
     "verify",
     "version_at",
@@ -219,6 +221,21 @@ def vacuum(home: Home, keep_from_us: int, keep: int) -> list[int]:
         if folder not in kept and (folder in expendable or orphan):
             home.remove(folder)
     return [manifest.version for manifest in gone]
+
+
+def remove_copies(home: Home, in_use: Iterable[Manifest]) -> None:
+    """Remove this host's copies of a remote table, but for versions that may be opened again.
+
+    Args:
+        home: the table's home.
+        in_use: versions whose copies stay; those of the two newest do in any case.
+    """
+    if home.is_local:
+        return
+    kept = [*in_use]
+    with contextlib.suppress(VersionGoneError):  # vacuumed at this moment
+        kept += [load(home, number) for number in numbers(home)[-2:]]
+        home.keep_copies({name for manifest in kept for name, _, _ in manifest.files})
 
 
 def _folder(file: str) -> str:

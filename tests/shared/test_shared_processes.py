@@ -16,9 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bsjoin.shared import Bounds, HostCache, Slots, State, cache_folder
+from bsjoin.shared import Bounds, HostCache, Slots, State
 from bsjoin.shared.locks import Membership
-from bsjoin.shared.places import sweep
 from bsjoin.shared.recency import living
 
 KEYS, ROWS = [pa.int64()], [pa.int64(), pa.string()]
@@ -299,20 +298,3 @@ def test_permits_are_handed_over(tmp_path: Path) -> None:
     del other
     one.acquire()
     assert one.is_held
-
-
-def test_caches_of_dead_applications_are_swept(tmp_path: Path) -> None:
-    folder = cache_folder("mine", str(tmp_path))
-    assert folder.is_dir()
-    dead = cache_folder("dead", str(tmp_path))
-    (owner,) = (dead / "owners").iterdir()
-    pid, _, space = owner.name.split(".")
-    # The number of a living process, but of an earlier one that had it.
-    owner.rename(dead / "owners" / f"{pid}.1.{space}")
-    foreign = cache_folder("foreign", str(tmp_path))
-    (owner,) = (foreign / "owners").iterdir()
-    owner.rename(foreign / "owners" / "1.1.999")
-    sweep(tmp_path)
-    assert folder.is_dir()
-    assert foreign.is_dir()  # of another container, that cannot be seen from here
-    assert not dead.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import errno
+import io
 import os
 import pickle
 import uuid
@@ -19,6 +20,7 @@ from stored_tables import numbered, store
 from bsjoin.cache.table import OpenTable
 from bsjoin.errors import DamagedTableError, StoreAccessError, StoreError, StoreFullError
 from bsjoin.store import Home, versions
+from bsjoin.store.checksums import checksum
 
 
 @pytest.fixture(params=["local", "file URL", "memory", "local URL"])
@@ -36,6 +38,15 @@ def home(
     }
     yield Home.of(urls[request.param])
     fsspec.filesystem("memory").store.clear()
+
+
+def mapped(home: Home, content: bytes) -> bytes:
+    found = home.map("data/x/rows", len(content), checksum(io.BytesIO(content)))
+    return bytes(found.read())
+
+
+def copies_in(folder: Path) -> list[Path]:
+    return list(folder.glob("bsjoin-*/copies-*/copy-*"))
 
 
 def test_which_homes_are_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,38 +93,38 @@ def test_names_see_what_another_process_has_added_since(home: Home) -> None:
     assert home.names("versions") == ["1", "2"]
 
 
-def test_a_large_file_is_written_locally_and_fetched_as_a_local_file(home: Home) -> None:
+def test_a_large_file_is_written_locally_and_mapped_as_a_local_file(home: Home) -> None:
     with home.writing("data/x/rows") as path:
         path.write_bytes(b"abc")
-    assert home.fetch("data/x/rows").read_bytes() == b"abc"
-    assert home.fetch("data/x/rows") == home.fetch("data/x/rows")
+    assert mapped(home, b"abc") == b"abc"
+    assert mapped(home, b"abc") == b"abc"
     assert home.size("data/x/rows") == 3
 
 
-def test_fetching_what_is_missing_does_not_leave_a_file(home: Home) -> None:
+def test_fetching_what_is_missing_does_not_leave_a_file(home: Home, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        home.fetch("data/x/rows").read_bytes()
-    if not home.is_local:
-        assert [p for p in home.host_copies.rglob("*") if p.is_file()] == []
+        mapped(home, b"abc")
+    assert copies_in(tmp_path) == []
 
 
-def test_removing_a_folder_removes_this_hosts_copies_too(home: Home) -> None:
+def test_removing_a_folder_removes_this_hosts_copies_too(home: Home, tmp_path: Path) -> None:
     with home.writing("data/x/rows") as path:
         path.write_bytes(b"abc")
-    copy = home.fetch("data/x/rows")
+    assert mapped(home, b"abc") == b"abc"
+    assert home.is_local or len(copies_in(tmp_path)) == 1
     home.remove("data/x")
     assert home.size("data/x/rows") is None
-    assert not copy.exists()
+    assert copies_in(tmp_path) == []
     assert home.names("data/x") == []
 
 
-def test_removing_a_file_removes_this_hosts_copy_of_it(home: Home) -> None:
+def test_removing_a_file_removes_this_hosts_copy_of_it(home: Home, tmp_path: Path) -> None:
     with home.writing("data/x/rows") as path:
         path.write_bytes(b"abc")
-    copy = home.fetch("data/x/rows")
+    assert mapped(home, b"abc") == b"abc"
     home.remove("data/x/rows")
     assert home.size("data/x/rows") is None
-    assert not copy.exists()
+    assert copies_in(tmp_path) == []
 
 
 def test_making_a_home_leaves_nothing_in_it(home: Home) -> None:
@@ -180,9 +191,10 @@ def test_a_second_version_of_a_remote_table_activates_later_and_can_be_vacuumed(
     # Other hosts list an object store later than this one writes to it.
     assert second.activates_at_us - second.created_at_us >= 1_000_000
     OpenTable(home, first)
+    assert copies_in(tmp_path) != []
     assert versions.vacuum(home, 1 << 62, keep=1) == [1]
     assert {home.size(name) for name, _, _ in first.files} == {None}
-    assert not (home.host_copies / first.segments[0].files[0]).exists()
+    assert copies_in(tmp_path) == []
     versions.verify(home, second)
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from bsjoin.errors import DamagedTableError
 from bsjoin.store import Home, Segment, SegmentInfo, merge_segments, write_segment
-from bsjoin.store.segment import checksum
+from bsjoin.store.checksums import checksum
 
 UTC = datetime.UTC
 MOMENT = datetime.datetime(2024, 2, 29, 12, 30, 0, 123456)
@@ -129,7 +129,7 @@ def test_the_info_counts_rows_keys_and_the_longest_run(home: Home) -> None:
     info, _ = one_segment(home, [-3, 1, 1, 1, 2, 2], pa.table({"v": pa.array(range(6))}))
     assert (info.rows, info.keys, info.longest_run, info.first_hash) == (6, 3, 3, -3)
     for name, size, expected in zip(info.files, info.sizes, info.checksums, strict=True):
-        path = home.fetch(name)
+        path = Path(home.url, name)
         assert path.stat().st_size == size
         with path.open("rb") as file:
             assert checksum(file) == expected
@@ -254,7 +254,7 @@ def test_values_of_every_type_are_merged(home: Home, kind: str) -> None:
 def test_opening_a_missing_or_cut_file_names_it(home: Home, file: int, left: int | None) -> None:
     info, _ = one_segment(home, [1, 2], pa.table({"v": pa.array(["a", "b"])}))
     name = info.files[file]
-    path = home.fetch(name)
+    path = Path(home.url, name)
     if left is None:
         path.unlink()
     else:

@@ -238,7 +238,7 @@ def test_verify_names_the_damaged_file(home: Home, file: int, damage: str, says:
     letters = pa.table({"v": ["a", "b", "c", "d"]})
     manifest = put(home, store(home, range(4), letters, cuts=[2]), 1, 1)
     name = manifest.files[file][0]
-    path = home.fetch(name)
+    path = Path(home.url, name)
     content = path.read_bytes()
     if damage == "flip":
         path.write_bytes(content[:-20] + bytes([content[-20] ^ 1]) + content[-19:])
