@@ -96,7 +96,7 @@ class VersionGoneError(StoreError):
 
 
 class StoreAccessError(StoreError):
-    """The process cannot create, read or write the path of the table."""
+    """The process cannot create, read or write a path; or others may write to a private one."""
 
 
 class StoreFullError(StoreError):

@@ -126,7 +126,7 @@ class Incremental:
         rest: unless ``on_error="fail"``, for how long the source is left alone after a failure.
         max_connections: how many workers of a host may be connected to the source at once.
         folder: where the cache lies on every host; ``None``: in ``/dev/shm`` where there is
-            room, else in the folder for temporary files.
+            room when the first worker begins, else in the folder for temporary files.
         control: a folder or URL that the driver and all workers reach, for
             ``source.invalidate``; ``None``: a temporary folder of this machine.
 

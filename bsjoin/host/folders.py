@@ -71,14 +71,11 @@ class HostRoot:
 
     Args:
         parent: the place, as ``/tmp``.
-
-    Raises:
-        StoreAccessError: the folder cannot be trusted; see :func:`private_folder`.
     """
 
     def __init__(self, parent: Path):
         user = os.geteuid() if hasattr(os, "geteuid") else "user"
-        self.path = private_folder(parent / f"bsjoin-{user}")
+        self.path = parent / f"bsjoin-{user}"
 
     def use(
         self,
@@ -97,6 +94,9 @@ class HostRoot:
                 application's process on this host.
             place: says under which root it is to lie. Only the first process is asked; the
                 others find the answer here, whatever theirs would be.
+
+        Raises:
+            StoreAccessError: what lies there cannot be trusted; see :func:`private_folder`.
         """
         keeper = application() if keeper is None else keeper
         with _locked(self.path):
@@ -112,6 +112,8 @@ class HostRoot:
 
     def remove(self, name: str) -> None:
         """Remove a folder, wherever it lies and whoever uses it; fine where it is missing."""
+        if not os.path.lexists(self.path):
+            return
         with _locked(self.path):
             entry = self.path / name
             if entry.is_symlink():
@@ -194,7 +196,7 @@ def _may_come_back(owner: Path, *, has_locks: bool) -> bool:
 @contextlib.contextmanager
 def _locked(root: Path) -> Iterator[None]:
     """Alone among the processes that look for folders under a root."""
-    lock = FolderLock(root)
+    lock = FolderLock(private_folder(root))
     lock.take()
     try:
         yield

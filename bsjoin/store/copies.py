@@ -6,7 +6,7 @@ the folder has mode 0700 and is refused if it is not this user's own
 (:func:`bsjoin.host.private_folder`), and it goes with the last process that it is kept for, so
 that nothing is taken over from an earlier start of the machine. What a program of this user does to
 a copy all the same shows in its size, or in the time of its last change, which is set to a number
-made of the checksum. Reading every byte again in every worker would cost 0.1 to 0.5 s for a GB.
+made of the checksum. Reading every byte again would cost each worker a few tenths of a second a GB.
 """
 
 from __future__ import annotations

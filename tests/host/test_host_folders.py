@@ -100,7 +100,7 @@ def test_a_folder_that_others_can_write_to_is_refused(
 ) -> None:
     plant(tmp_path / f"bsjoin-{os.geteuid()}", what)
     with pytest.raises(StoreAccessError, match=message) as caught:
-        HostRoot(tmp_path)
+        HostRoot(tmp_path).use("store-x")
     assert str(tmp_path) in str(caught.value)
     assert "TMPDIR" in str(caught.value)
 
@@ -108,6 +108,7 @@ def test_a_folder_that_others_can_write_to_is_refused(
 @pytest.mark.parametrize(("what", "message"), PLANTED)
 def test_so_is_one_inside_of_it(tmp_path: Path, what: str, message: str) -> None:
     root = HostRoot(tmp_path)
+    root.use("store-x")
     plant(root.path / "copies-x", what)
     with pytest.raises(StoreAccessError, match=message):
         root.use("copies-x")
@@ -275,6 +276,11 @@ def test_the_first_process_says_where_a_folder_lies_and_the_others_find_it(tmp_p
     root.remove("cache-x")
     assert not first.path.exists()
     assert root.use("cache-x", place=lambda: far).path.parent == far.path
+
+
+def test_removing_makes_nothing(tmp_path: Path) -> None:
+    HostRoot(tmp_path / "cache").remove("cache-x")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_whose_place_has_gone_is_made_in_another(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 
@@ -43,7 +45,7 @@ def test_the_room_in_memory_decides_once(tmp_path: Path, scenario: str) -> None:
     done = subprocess.run(
         [
             *(*MOUNTS, "sh", "-ec"),
-            'mount -t tmpfs -o size=1030m,mode=1777 bsjoin /dev/shm; exec "$@"',
+            'mount -t tmpfs -o size=1026m,mode=1777 bsjoin /dev/shm; exec "$@"',
             *("sh", sys.executable, "-c", f"{OWN}.{scenario}(t.Path(sys.argv[1]))", str(tmp_path)),
         ],
         env=environment(tmp_path),
@@ -57,7 +59,7 @@ def test_the_room_in_memory_decides_once(tmp_path: Path, scenario: str) -> None:
 def fill() -> None:
     """Leave a little less room than 1 GiB."""
     descriptor = os.open(FILL, os.O_CREAT | os.O_WRONLY)
-    os.posix_fallocate(descriptor, 0, 10 << 20)
+    os.posix_fallocate(descriptor, 0, 3 << 20)
     os.close(descriptor)
 
 
@@ -132,9 +134,14 @@ def room_comes_back(folder: Path) -> None:
 
 
 def room_changes_while_many_begin(folder: Path) -> None:
-    workers = [Worker(folder, number) for number in range(5)]
-    fill()
+    workers = [Worker(folder, number) for number in range(4)]
     for worker in workers:
         worker.begin()
-        FILL.unlink() if FILL.exists() else fill()
+    with ThreadPoolExecutor() as pool:
+        told = [pool.submit(lambda worker: worker.told, worker) for worker in workers]
+        while not all(one.done() for one in told):
+            fill()
+            time.sleep(0.001)
+            FILL.unlink()
+            time.sleep(0.001)
     check_together(workers)

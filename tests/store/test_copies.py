@@ -244,7 +244,7 @@ def test_workers_that_remove_each_others_copies_still_answer(tmp_path: Path) -> 
     home = Home.of(f"local://{tmp_path}/table")
     for number in range(1, 7):
         put(home, numbered(home, number), number, number * 100)
-    for process in [start(home, tmp_path, 60) for _ in range(3)]:
+    for process in [start(home, tmp_path, 40) for _ in range(2)]:
         finish(process)
     # Of the two newest nobody had one; the last process had one more open.
     assert len(copies(tmp_path)) <= 2 * 3
