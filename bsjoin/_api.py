@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
+    from bsjoin._checks import JoinType
     from bsjoin._spark.columns import On
 
 __all__ = ["join"]
@@ -47,7 +48,7 @@ def join(
     on: On = None,
     *,
     when: Condition | None = None,
-    how: Literal["inner", "left", "semi", "anti"] = "inner",
+    how: JoinType = "inner",
     cache: Literal["auto"] | Full | Incremental = "auto",
     partition: Hash | HotSpot | None = None,
     select: Sequence[str] | None = None,
@@ -71,7 +72,8 @@ def join(
         when: the range part of the condition: :class:`Band`, :class:`Within`,
             :class:`Overlaps` or :class:`AsOf`. With an incremental cache it needs equality keys.
         how: ``"inner"``, ``"left"`` (the stream's rows are kept), ``"semi"`` or ``"anti"``
-            (the stream's rows with or without a match, and no column of the table).
+            (the stream's rows with or without a match, and no column of the table). Spark's
+            other spellings mean the same: ``"left_outer"``, ``"leftsemi"``, ``"LEFT_ANTI"``.
         cache: how the table is kept near the workers: :class:`Full` or, for a source,
             :class:`Incremental`. ``"auto"``: full for DataFrames and for sources of up to a
             million rows that can be read whole; else incremental, up to 1 GiB per host. The
@@ -104,7 +106,7 @@ def join(
         ... # doctest: +SKIP
     """
     _checks.probe_side(stream)
-    _checks.join_type(how)
+    join_type = _checks.join_type(how)
     if not (cache == "auto" or isinstance(cache, Full | Incremental)):
         raise ArgumentError(
             f"cache={cache!r}: give 'auto', bsjoin.Full(...) or bsjoin.Incremental(...)"
@@ -115,7 +117,7 @@ def join(
         )
     check_partition(partition)
     if isinstance(batch, Source):
-        return _join_source(stream, batch, on, when, how, cache, partition, select, suffix)
+        return _join_source(stream, batch, on, when, join_type, cache, partition, select, suffix)
     if isinstance(cache, Incremental):
         raise ArgumentError(
             f"cache=Incremental(...) needs a source that can be asked for single keys, and the "
@@ -128,7 +130,7 @@ def join(
                 "cache= has no meaning with a BatchTable, which is already built; leave it out"
             )
         return batch.join(
-            stream, on, when=when, how=how, partition=partition, select=select, suffix=suffix
+            stream, on, when=when, how=join_type, partition=partition, select=select, suffix=suffix
         )
     _checks.table_side(batch)
     _checks.distinct(batch, "the table")
@@ -138,12 +140,12 @@ def join(
     check_types(stream, pairs, batch.schema)
     _check_condition(stream, names, when, table_names, batch.schema)
     keys = [table for _, table in pairs]
-    columns = selected(select, how, table_names, keys)
+    columns = selected(select, join_type, table_names, keys)
     result_names(columns, names, suffix)
     options = Full() if cache == "auto" else cache
     # A table that stays serves other selections later; a temporary one holds what is asked for.
     stored = columns if options.store is None else table_names.columns
-    rest = when, how, partition, suffix
+    rest = when, join_type, partition, suffix
     return _join_whole(stream, lambda: batch, pairs, stored, columns, options, *rest)
 
 

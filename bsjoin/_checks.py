@@ -3,23 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from bsjoin._spark.join import names_of
 from bsjoin._spark.session import is_dataframe
 from bsjoin.errors import ArgumentError, near
 
-__all__ = ["distinct", "join_type", "key_list", "probe_side", "table_side"]
+__all__ = ["JoinType", "distinct", "join_type", "key_list", "probe_side", "table_side"]
+
+JoinType = Literal[
+    "inner",
+    "left", "leftouter", "left_outer",
+    "semi", "leftsemi", "left_semi",
+    "anti", "leftanti", "left_anti",
+]  # fmt: skip
+"""Join types, as Spark spells them."""
 
 _JOIN_TYPES = ("inner", "left", "semi", "anti")
+_SPELLINGS = {
+    **{how: how for how in _JOIN_TYPES},
+    "leftouter": "left",
+    "leftsemi": "semi",
+    "leftanti": "anti",
+}
+_KEEPS_THE_TABLE = (
+    "it returns the table's rows without a match, and a stream has no end: a match may still come "
+    "with a later micro-batch. Use how='left' to keep the stream's rows; to keep the table's, "
+    "swap the sides, or join two batch DataFrames with Spark's own join"
+)
+_REFUSED = {
+    **dict.fromkeys(("outer", "full", "fullouter", "right", "rightouter"), _KEEPS_THE_TABLE),
+    "cross": (
+        "it has no key, and pairs every row of the stream with the whole table: use Spark's own "
+        "stream.crossJoin(table)"
+    ),
+}
 
 
-def join_type(how: object) -> None:
-    """Refuse an unknown join type."""
-    if how not in _JOIN_TYPES:
-        hint = near(str(how), _JOIN_TYPES)
-        known = "" if hint.startswith("There") else f" They are {', '.join(map(repr, _JOIN_TYPES))}"
-        raise ArgumentError(f"how={how!r} is not a join type of bsjoin. {hint}{known}")
+def join_type(how: object) -> str:
+    """The join type: "inner", "left", "semi" or "anti".
+
+    Args:
+        how: any spelling that Spark accepts; upper case and underscores make no difference.
+
+    Raises:
+        ArgumentError: a join type that is unknown, or that a stream cannot have.
+    """
+    plain = how.lower().replace("_", "") if isinstance(how, str) else ""
+    if plain in _SPELLINGS:
+        return _SPELLINGS[plain]
+    if plain in _REFUSED:
+        raise ArgumentError(f"how={how!r} is not supported: {_REFUSED[plain]}")
+    hint = near(str(how), _JOIN_TYPES)
+    known = "" if hint.startswith("There") else f" They are {', '.join(map(repr, _JOIN_TYPES))}"
+    raise ArgumentError(f"how={how!r} is not a join type of bsjoin. {hint}{known}")
 
 
 def probe_side(stream: object) -> None:

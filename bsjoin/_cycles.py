@@ -27,6 +27,7 @@ from bsjoin.table import BatchTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from bsjoin._checks import JoinType
     from bsjoin._spark.columns import On
     from bsjoin._spark.placing import Placing
     from scheduling import Policy, Scaler
@@ -147,7 +148,7 @@ def cycles(
     *,
     sink: Sink,
     when: Condition | None = None,
-    how: Literal["inner", "left", "semi", "anti"] = "inner",
+    how: JoinType = "inner",
     cache: Literal["auto"] | Full | Incremental = "auto",
     partition: Hash | HotSpot | None = None,
     placement: Policy | Placement | None = None,

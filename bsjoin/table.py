@@ -298,13 +298,13 @@ class BatchTable:
                 have under the same names.
             when: as in :func:`bsjoin.join`; needed if the table was built for one. Widths may
                 differ from those it was built for, columns and ``closed`` of intervals may not.
-            how: "inner", "left", "semi" or "anti".
+            how: as in :func:`bsjoin.join`.
             partition: as in :func:`bsjoin.join`.
             select: the table's columns to bring.
             suffix: given to those whose name the stream already has.
         """
         _checks.probe_side(stream)
-        _checks.join_type(how)
+        how = _checks.join_type(how)
         check_partition(partition)
         manifest = versions.latest(self._home)
         table_keys = [key.name for key in manifest.keys]

@@ -213,10 +213,11 @@ def test_a_streaming_table_side_points_to_sparks_own_join(
     ("how", "hint"),
     [
         ("iner", "Did you mean 'inner'?"),
-        ("left_semi", "semi"),
-        ("outer", "'inner', 'left', 'semi', 'anti'"),
-        ("full", "'inner', 'left', 'semi', 'anti'"),
-        ("INNER", "'inner', 'left', 'semi', 'anti'"),
+        ("left semi", "'inner', 'left', 'semi', 'anti'"),
+        ("outer", "the table's rows without a match"),
+        ("Full_Outer", "the table's rows without a match"),
+        ("right", "swap the sides"),
+        ("cross", "crossJoin"),
         (None, "'inner', 'left', 'semi', 'anti'"),
         (["left"], "'inner', 'left', 'semi', 'anti'"),
     ],
@@ -226,6 +227,9 @@ def test_an_unknown_join_type_is_answered_with_the_known_ones(
 ) -> None:
     with pytest.raises(ArgumentError) as error:
         bsjoin.join(flights, airlines, on="carrier", how=how)
+    says(error, f"how={how!r}", hint)
+    with pytest.raises(ArgumentError) as error:
+        bsjoin.cycles(airlines, "carrier", sink=print, how=how)
     says(error, f"how={how!r}", hint)
 
 
