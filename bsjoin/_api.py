@@ -39,7 +39,8 @@ __all__ = ["join"]
 _log = logging.getLogger("bsjoin")
 
 _FULL_UP_TO_ROWS = 1_000_000
-_AUTOMATIC = Incremental(max_bytes="1 GiB")
+_AUTOMATIC_FULL = Full(refresh="10 minutes")
+_AUTOMATIC_INCREMENTAL = Incremental(max_bytes="1 GiB")
 
 
 def join(
@@ -75,9 +76,10 @@ def join(
             (the stream's rows with or without a match, and no column of the table). Spark's
             other spellings mean the same: ``"left_outer"``, ``"leftsemi"``, ``"LEFT_ANTI"``.
         cache: how the table is kept near the workers: :class:`Full` or, for a source,
-            :class:`Incremental`. ``"auto"``: full for DataFrames and for sources of up to a
-            million rows that can be read whole; else incremental, up to 1 GiB per host. The
-            choice is logged, and ``progress`` tells it as ``mode``.
+            :class:`Incremental`. ``"auto"``: ``Full()`` for a DataFrame. A source may change, and
+            one of up to a million rows that can be read whole gets ``Full(refresh="10 minutes")``;
+            any other ``Incremental(max_bytes="1 GiB")``. The choice is logged, and ``progress``
+            reports it as ``mode``. A batch result is read once, without a refresh.
         partition: how the stream's rows are sent to partitions before they are joined:
             :class:`HotSpot`, :class:`Hash`, or ``None``: not at all, which is the fastest
             where every worker reaches the whole table or its host's cache. The result is the
@@ -204,7 +206,7 @@ def _join_source(
     columns = selected(select, how, source_names, [table for _, table in pairs])
     results = result_names(columns, names, suffix)
     if cache == "auto":
-        cache = _chosen(source) if when is None or pairs else Full()
+        cache = _automatic(stream, source, needs_whole=when is not None and not pairs)
     ranged = [] if when is None else [source_names.find(n, "when") for n in table_columns(when)]
     if isinstance(cache, Incremental):
         request = Request(
@@ -278,13 +280,28 @@ def _check_condition(
     check_range_types(when, types, range_columns(when, schema, found))
 
 
-def _chosen(source: Source) -> Full | Incremental:
-    rows = source.size() if source.can_scan else None
-    if rows is not None and rows <= _FULL_UP_TO_ROWS:
-        _log.info("bsjoin: full cache for %r, which has about %d rows", source, rows)
-        return Full()
+def _automatic(stream: DataFrame, source: Source, *, needs_whole: bool) -> Full | Incremental:
+    """What ``cache="auto"`` means for a source; the cycles of one join keep the first choice."""
+    cycle = current_cycle()
+    if cycle is None:
+        return _chosen(source, needs_whole, follows=stream.isStreaming)
+    if "cache" not in cycle.kept:
+        cycle.kept["cache"] = _chosen(source, needs_whole, follows=True)
+    chosen: Full | Incremental = cycle.kept["cache"]
+    return chosen
+
+
+def _chosen(source: Source, needs_whole: bool, follows: bool) -> Full | Incremental:
+    """Choose by size and log it; ``follows``: whether the join goes on while the source changes."""
+    rows = source.size() if source.can_scan and not needs_whole else None
+    if needs_whole or (rows is not None and rows <= _FULL_UP_TO_ROWS):
+        why = "is joined without a key" if rows is None else f"has about {rows} rows"
+        chosen = _AUTOMATIC_FULL if follows else Full()
+        times = f"now and again every {chosen.refresh}" if follows else "once"
+        _log.info("bsjoin: full cache for %r, which %s: it is read %s", source, why, times)
+        return chosen
     why = "cannot be read whole" if not source.can_scan else f"has about {rows} rows"
     if rows is None and source.can_scan:
         why = "does not tell its size"
     _log.info("bsjoin: incremental cache of up to 1 GiB for %r, which %s", source, why)
-    return _AUTOMATIC
+    return _AUTOMATIC_INCREMENTAL

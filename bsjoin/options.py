@@ -29,7 +29,9 @@ class Full:
             machine, removed when the application ends.
         refresh: read the source again at this interval while streams run: a ``timedelta``,
             a text such as ``"10 minutes"`` or a number of seconds. A changed table becomes a
-            new version and reaches every stream at a micro-batch boundary.
+            new version and reaches every stream at a micro-batch boundary. ``None``: the
+            source is read once. ``cache="auto"`` sets 10 minutes for a source of
+            :mod:`bsjoin.sources`.
         unique: declare that no key occurs twice in the table. Building or refreshing then
             fails on a duplicate key, and the plan is the fastest one. A table that cannot
             change during the query gets that plan by itself when its keys are unique.

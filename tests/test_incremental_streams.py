@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from cache_runs import COUNTS, ROOMY, Run, database_of_planes, figures, joined, planes
+from cache_runs import COUNTS, ROOMY, Run, database_of_planes, figures, joined, planes, turns
 from cache_samples import Model, Readable
 from oracle import HOWS, expected
 from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +21,8 @@ from pyspark.sql.streaming import StreamingQuery
 from spark_samples import Feed, cycles, rows
 
 import bsjoin
-from bsjoin import Incremental, sources
+import bsjoin._api
+from bsjoin import BatchTable, Full, Incremental, sources
 
 
 @pytest.fixture
@@ -216,6 +220,8 @@ def test_auto_reads_a_small_table_whole_and_asks_a_large_one(
     ]
     modes = [message.split()[1] for message in chosen]
     assert modes == ["full", "incremental", "incremental", "full"]
+    assert "again every 10 minutes" in chosen[0]
+    assert "again every 10 minutes" in chosen[3]
     assert "about 1000001 rows" in chosen[1]
     assert "cannot be read whole" in chosen[2]
     run = Run(feed, df)
@@ -225,3 +231,70 @@ def test_auto_reads_a_small_table_whole_and_asks_a_large_one(
     assert found == [full, incremental, incremental, full]
     assert not small.asked
     assert len(large.asked) == len(closed.asked) == 1
+
+
+@pytest.fixture
+def refreshed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BatchTable]]:
+    """The tables that are refreshed, until the test ends."""
+    tables: list[BatchTable] = []
+    start = BatchTable.start_refreshing
+
+    def started(table: BatchTable, *arguments: Any) -> None:
+        tables.append(table)
+        start(table, *arguments)
+
+    monkeypatch.setattr(BatchTable, "start_refreshing", started)
+    yield tables
+    for table in tables:
+        table.stop_refreshing()
+
+
+def test_auto_follows_a_source_that_changes(
+    feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refreshed: list[BatchTable]
+) -> None:
+    automatic = bsjoin._api._AUTOMATIC_FULL
+    assert automatic == Full(refresh="10 minutes")
+    monkeypatch.setattr("bsjoin._api._AUTOMATIC_FULL", replace(automatic, refresh="100 ms"))
+    source, fixed = (Readable(tmp_path / name, planes([1])) for name in ("source", "fixed"))
+    df = bsjoin.join(feed.stream, source, "k")
+    run = Run(feed, bsjoin.join(df, fixed, "k", cache=Full(), suffix="_fixed"))
+    assert run.turn(1).rows == [(1, "v1", "v1")]
+    source.put(planes([1], 2))
+    fixed.put(planes([1], 2))
+    turns(run, 1, last=[(1, "v2", "v1")])
+    assert len(refreshed) == 1
+
+
+def test_auto_reads_a_source_once_for_a_batch_result(
+    spark: SparkSession,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    refreshed: list[BatchTable],
+) -> None:
+    source = Readable(tmp_path / "source", planes([1]))
+    stream = spark.createDataFrame([(1,)], "k long")
+    with caplog.at_level(logging.INFO, "bsjoin"):
+        joined = bsjoin.join(stream, source, "k")
+    assert rows(joined) == [(1, "v1")]
+    assert "read once" in caplog.text
+    assert not refreshed
+
+
+def test_the_cycles_of_a_join_choose_their_cache_once(
+    spark: SparkSession,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    refreshed: list[BatchTable],
+) -> None:
+    source = Readable(tmp_path / "source", planes([1]))
+    found: list[list[tuple[object, ...]]] = []
+    steered = bsjoin.cycles(source, "k", sink=lambda batch, _: found.append(rows(batch)))
+    stream = spark.createDataFrame([(1,)], "k long")
+    with caplog.at_level(logging.INFO, "bsjoin"):
+        for number in range(3):
+            steered(stream, number)
+            (source.folder / "size").write_text("1000001")
+    assert found == [[(1, "v1")]] * 3
+    assert caplog.text.count("bsjoin: full cache for") == 1
+    assert {cycle.mode for cycle in bsjoin.progress(steered)} == {"full"}
+    assert len(refreshed) == 1
