@@ -84,7 +84,7 @@ def table_side(batch: Any) -> None:
 
 def key_list(on: object) -> list[str]:
     """The key columns as a list of names."""
-    if isinstance(on, str) and on:
+    if isinstance(on, str):
         return [on]
     if isinstance(on, Sequence) and on and all(isinstance(name, str) for name in on):
         return list(on)

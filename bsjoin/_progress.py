@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 _CHANCE = 3  # a key seen so often in the samples may be there by chance
-_NAME = re.compile(rf"{FIGURES}(\d+):(.*):(\w+)-(\w+):(\w+)", re.DOTALL)
+_NAME = re.compile(rf"{FIGURES}(\d+):(\[.*\]):(\w+)-(\w+):(\w+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,8 +195,8 @@ def progress(query: Any) -> list[CycleProgress]:
     cycles = [
         _cycle(one, name, _figures(metrics))
         for one in recent
-        for name, metrics in one.observedMetrics.items()
-        if name.startswith(FIGURES)
+        for metric, metrics in one.observedMetrics.items()
+        if (name := _NAME.fullmatch(metric))
     ]
     return sorted(cycles, key=lambda cycle: (cycle.batch_id, cycle.join))
 
@@ -210,8 +210,8 @@ def _figures(metrics: Any) -> dict[str, Any]:
     return figures
 
 
-def _cycle(one: Any, name: str, figures: dict[str, Any]) -> CycleProgress:
-    number, columns, mode, partitioned, how = _NAME.fullmatch(name).groups()  # type: ignore[union-attr]
+def _cycle(one: Any, name: re.Match[str], figures: dict[str, Any]) -> CycleProgress:
+    number, columns, mode, partitioned, how = name.groups()
     notes = json.loads(f"[{figures['notes'] or ''}]")
     if "rows_out" in figures:
         figures = _of_range_join(one, f"{number}:{columns}", how, figures, notes)
@@ -221,7 +221,7 @@ def _cycle(one: Any, name: str, figures: dict[str, Any]) -> CycleProgress:
     rows_out = {"inner": matches, "left": matches + misses, "semi": hits, "anti": misses}[how]
     return CycleProgress(
         join=int(number),
-        on=tuple(columns.split(",")),
+        on=tuple(json.loads(columns)),
         batch_id=one.batchId,
         timestamp=one.timestamp,
         rows_in=rows_in,

@@ -179,7 +179,7 @@ Condition = Band | Within | Overlaps | AsOf
 
 
 def _column(name: object, argument: str) -> None:
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str):
         raise ArgumentError(f"{argument}={name!r}: give the name of a column")
 
 

@@ -75,7 +75,7 @@ def test_what_is_no_width_is_refused(width: Any) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Band("", "b", 1, 1),
+        lambda: Band(5, "b", 1, 1),  # type: ignore[arg-type]
         lambda: Band("a", 3, 1, 1),  # type: ignore[arg-type]
         lambda: Within("a", "b", None),  # type: ignore[arg-type]
         lambda: AsOf(None, "b"),  # type: ignore[arg-type]

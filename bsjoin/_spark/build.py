@@ -296,9 +296,12 @@ def _merger(home: Home) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
 def _check_unique(df: DataFrame, layout: Layout, pieces: Sequence[SegmentInfo]) -> None:
     if not layout.unique or all(piece.longest_run == 1 for piece in pieces):
         return
-    keys = [df[quoted(name)].alias(name) for name in layout.on]
-    counts = df.select(*keys).dropna().groupBy(*map(quoted, layout.on)).count()
-    found = counts.where("count > 1").limit(1).toArrow().to_pylist()
+    names = [_COMPARED.format(i) for i in range(len(layout.on))]
+    keys = df.select(*(df[quoted(c)].alias(n) for c, n in zip(layout.on, names, strict=True)))
+    for name in names:  # `dropna` would drop NaN, too
+        keys = keys.where(F.col(name).isNotNull())
+    counts = keys.groupBy(*names).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
+    found = counts.limit(1).toArrow().to_pylist()
     *key, count = found[0].values() if found else ("?", "several")
     example = ", ".join(f"{name}={value!r}" for name, value in zip(layout.on, key, strict=False))
     raise DuplicateKeyError(

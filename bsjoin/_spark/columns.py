@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from bsjoin.errors import ArgumentError, ColumnError, near
 
-__all__ = ["Names", "On", "join_keys", "quoted", "result_names", "selected"]
+__all__ = ["Names", "On", "join_keys", "quoted", "result_names", "selected", "unused"]
 
 On = str | Sequence[str] | Mapping[str, str] | None
 
@@ -15,6 +15,23 @@ On = str | Sequence[str] | Mapping[str, str] | None
 def quoted(name: str) -> str:
     """A column name as Spark reads it literally, dots and backticks included."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def unused(columns: Iterable[str], *names: str) -> list[str]:
+    """Names for columns of ours that no column of a DataFrame has, in upper or lower case.
+
+    They end with more underscores than any of its columns does.
+
+    Args:
+        columns: the columns of the DataFrame, and those it is going to have.
+        names: what to call ours; they do not end with an underscore.
+
+    Example:
+        >>> unused(["id", "note_"], "note", "answer")
+        ['note__', 'answer__']
+    """
+    most = max((len(column) - len(column.rstrip("_")) for column in columns), default=0)
+    return [name + "_" * (most + 1) for name in names]
 
 
 class Names:

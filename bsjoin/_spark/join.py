@@ -86,11 +86,14 @@ def schema_of(manifest: Manifest) -> T.StructType:
 
 
 def next_label(keys: Sequence[str]) -> str:
-    """A name for one more join of this application: its number and the stream's keys."""
+    """A name for one more join of this application: its number and the stream's keys.
+
+    The keys are JSON, in ASCII: a name may hold anything, and Spark carries the label.
+    """
     cycle = current_cycle()
     if cycle is not None and "label" in cycle.kept:
         return str(cycle.kept["label"])
-    label = f"{next(_numbers)}:{','.join(keys)}"
+    label = f"{next(_numbers)}:{json.dumps(list(keys))}"
     if cycle is not None:
         cycle.kept["label"] = label
     return label

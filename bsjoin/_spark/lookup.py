@@ -10,7 +10,8 @@ below the look-up together with a second copy of it, and look everything up twic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
 from bsjoin._plan import LookupPlan, Shape, SourcePlan
+from bsjoin._spark.columns import unused
 from bsjoin._spark.keys import KeySide
 from bsjoin._spark.metrics import observed
 from bsjoin._spark.nullability import declared
@@ -27,8 +29,6 @@ from bsjoin.cache import full, incremental, notes
 
 __all__ = ["clock_of", "look_up", "shape_of"]
 
-_ANSWER, _NOTE, _PIECE = "__bsjoin_answer", "__bsjoin_note", "__bsjoin_piece"
-_BOTH = "__bsjoin_both"
 _PIECE_ROWS = 64
 _RUN = T.StructType([T.StructField("first", T.LongType()), T.StructField("count", T.LongType())])
 
@@ -49,6 +49,34 @@ def shape_of(how: str, columns: Sequence[str], unique: bool, longest_run: int) -
     # A list per key is the cheaper way; it is all in memory for a whole Arrow batch, so keys
     # with many rows are answered by where the rows lie, and these are fetched in pieces.
     return "rows" if longest_run <= _PIECE_ROWS else "runs"
+
+
+@dataclass(frozen=True)
+class _Scratch:
+    """What the columns are called that a look-up adds and drops again.
+
+    Args:
+        answer: what a worker has answered.
+        note: its note.
+        both: the two in one column.
+        piece: where a piece of a run begins.
+        row: before the names of a row's fields.
+    """
+
+    answer: str
+    note: str
+    both: str
+    piece: str
+    row: str
+
+    @classmethod
+    def beside(cls, columns: Iterable[str]) -> _Scratch:
+        """Names that no other column has."""
+        return cls(*unused(columns, *(f"bsjoin_{field.name}" for field in fields(cls))))
+
+    def field(self, name: str) -> str:
+        """The column of one field of a row."""
+        return f"{name}_{self.row}"
 
 
 def look_up(
@@ -73,17 +101,18 @@ def look_up(
         The stream's columns, then (inner, left) the table's.
     """
     clock = [] if isinstance(plan, SourcePlan) else clock_of(plan)
+    ours = _Scratch.beside([*stream.columns, *(name for name, _ in names)])
     if isinstance(plan, SourcePlan):
-        answers = _asked(stream, key, plan, row)
+        answers = _asked(stream, key, plan, row, ours)
     else:
-        added = [_answer(plan, row)(key.hash, *clock, *key.compared).alias(_ANSWER)]
+        added = [_answer(plan, row)(key.hash, *clock, *key.compared).alias(ours.answer)]
         if plan.reports:
-            added.append(_note(plan)(key.hash).alias(_NOTE))
+            added.append(_note(plan)(key.hash).alias(ours.note))
         answers = stream.select("*", *added)
     if plan.reports:
-        answers = observed(answers, plan, how, F.col(_ANSWER), F.col(_NOTE))
-    answer = F.col(_ANSWER)
-    scratch = [_ANSWER, _NOTE, _PIECE]
+        answers = observed(answers, plan, how, F.col(ours.answer), F.col(ours.note))
+    answer = F.col(ours.answer)
+    scratch = [ours.answer, ours.note, ours.piece]
     if plan.shape == "exists":
         if how != "left":
             answers = answers.where(~answer if how == "anti" else answer)
@@ -101,38 +130,47 @@ def look_up(
         return answers.select("*", *columns).drop(*scratch)
     if plan.shape == "runs":
         assert isinstance(plan, LookupPlan)
-        answers = _in_pieces(answers, plan, row, how, clock)
-    return _unrolled(answers, row, how, names).drop(*scratch)
+        answers = _in_pieces(answers, plan, row, how, clock, ours)
+    return _unrolled(answers, row, how, names, ours).drop(*scratch)
 
 
 def _in_pieces(
-    answers: DataFrame, plan: LookupPlan, row: T.StructType, how: str, clock: list[Column]
+    answers: DataFrame,
+    plan: LookupPlan,
+    row: T.StructType,
+    how: str,
+    clock: list[Column],
+    ours: _Scratch,
 ) -> DataFrame:
     """Replace each run by lists of at most 64 rows, one beside each copy of the stream's row."""
-    answer, piece = F.col(_ANSWER), F.col(_PIECE)
+    answer, piece = F.col(ours.answer), F.col(ours.piece)
     last = answer.getField("count") - 1
     starts = F.when(answer.isNotNull(), F.sequence(F.lit(0).cast("long"), last, F.lit(_PIECE_ROWS)))
     explode = F.explode_outer if how == "left" else F.explode
-    cut = answers.select("*", explode(starts).alias(_PIECE))
+    cut = answers.select("*", explode(starts).alias(ours.piece))
     first = F.coalesce(answer.getField("first") + piece, F.lit(0))
     # `least` skips nulls: a miss must be told apart first.
     size = F.least(answer.getField("count") - piece, F.lit(_PIECE_ROWS))
     count = F.when(answer.isNotNull(), size).otherwise(F.lit(0))
     rows = _gather(plan, row)(first, count, *clock)
-    return cut.withColumn(_ANSWER, rows)
+    return cut.withColumn(ours.answer, rows)
 
 
 def _unrolled(
-    answers: DataFrame, row: T.StructType, how: str, names: Sequence[tuple[str, dict[str, Any]]]
+    answers: DataFrame,
+    row: T.StructType,
+    how: str,
+    names: Sequence[tuple[str, dict[str, Any]]],
+    ours: _Scratch,
 ) -> DataFrame:
     """One output row per row in the list; a left join keeps the stream's row without one."""
     unroll = F.inline_outer if how == "left" else F.inline
-    inner = [f"__bsjoin_{field.name}" for field in row.fields]
+    inner = [ours.field(field.name) for field in row.fields]
     columns = [
         F.col(hidden).alias(name, metadata=metadata)
         for hidden, (name, metadata) in zip(inner, names, strict=False)
     ]
-    unrolled = answers.select("*", unroll(F.col(_ANSWER)).alias(*inner))
+    unrolled = answers.select("*", unroll(F.col(ours.answer)).alias(*inner))
     return unrolled.select("*", *columns).drop(*inner)
 
 
@@ -142,7 +180,9 @@ def clock_of(plan: LookupPlan) -> list[Column]:
     return [] if plan.version is not None else [F.current_timestamp()]
 
 
-def _asked(stream: DataFrame, key: KeySide, plan: SourcePlan, row: T.StructType) -> DataFrame:
+def _asked(
+    stream: DataFrame, key: KeySide, plan: SourcePlan, row: T.StructType, ours: _Scratch
+) -> DataFrame:
     """The stream with the source's answers beside it, and the notes if the plan reports.
 
     The function takes batch after batch, so that the worker may ask for several at once.
@@ -154,13 +194,13 @@ def _asked(stream: DataFrame, key: KeySide, plan: SourcePlan, row: T.StructType)
     returned = _answered(plan.shape, row)
     if not plan.reports:
         answer = _function(bsjoin_lookup, returned)(key.hash, *key.compared)
-        return stream.select("*", answer.alias(_ANSWER))
+        return stream.select("*", answer.alias(ours.answer))
     both = T.StructType([T.StructField("answer", returned), T.StructField("note", T.StringType())])
     answers = stream.select(
-        "*", _function(bsjoin_lookup, both)(key.hash, *key.compared).alias(_BOTH)
+        "*", _function(bsjoin_lookup, both)(key.hash, *key.compared).alias(ours.both)
     )
-    fields = [F.col(_BOTH).getField(name) for name in ("answer", "note")]
-    return answers.select("*", fields[0].alias(_ANSWER), fields[1].alias(_NOTE)).drop(_BOTH)
+    answer, note = (F.col(ours.both).getField(name) for name in ("answer", "note"))
+    return answers.select("*", answer.alias(ours.answer), note.alias(ours.note)).drop(ours.both)
 
 
 def _answered(shape: Shape, row: T.StructType) -> T.DataType:

@@ -19,7 +19,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
 from bsjoin._plan import RoutePlan
-from bsjoin._spark.columns import quoted
+from bsjoin._spark.columns import quoted, unused
 from bsjoin._spark.metrics import observed_route
 from bsjoin.hotspot import Rule
 from bsjoin.hotspot.published import Rules
@@ -29,7 +29,6 @@ from bsjoin.store import Home
 
 __all__ = ["by_hash", "by_rule", "hashable"]
 
-_BOTH, _PARTITION, _NOTE = "__bsjoin_route", "__bsjoin_partition", "__bsjoin_route_note"
 _ANSWER = T.StructType(
     [T.StructField("partition", T.IntegerType()), T.StructField("note", T.StringType())]
 )
@@ -71,14 +70,16 @@ def by_rule(stream: DataFrame, key: Column, names: Sequence[str], plan: RoutePla
     clock = F.current_timestamp()
     route = arrow_udf(bsjoin_route, _ANSWER).asNondeterministic()
     keys = [stream[quoted(name)] for name in names]
-    answered = stream.select("*", route(clock, key, _content(stream), *keys).alias(_BOTH))
-    answer = F.col(_BOTH)
+    both, *ours = unused(stream.columns, "bsjoin_route", "bsjoin_partition", "bsjoin_note")
+    partition, note = ours
+    answered = stream.select("*", route(clock, key, _content(stream), *keys).alias(both))
+    answer = F.col(both)
     told = answered.select(
-        "*", answer.getField("partition").alias(_PARTITION), answer.getField("note").alias(_NOTE)
-    ).drop(_BOTH)
-    told = observed_route(told, plan.label, F.col(_NOTE))
-    sent = told.repartitionById(plan.rule.partitions, F.col(_PARTITION))
-    return sent.drop(_PARTITION, _NOTE)
+        "*", answer.getField("partition").alias(partition), answer.getField("note").alias(note)
+    ).drop(both)
+    told = observed_route(told, plan.label, F.col(note))
+    sent = told.repartitionById(plan.rule.partitions, F.col(partition))
+    return sent.drop(*ours)
 
 
 def hashable(schema: T.StructType) -> list[str]:
