@@ -7,16 +7,27 @@ checked when it is joined.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from decimal import Decimal
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError, near
 
-__all__ = ["AsOf", "Band", "Closed", "Condition", "Direction", "Overlaps", "Width", "Within"]
+__all__ = [
+    "AsOf",
+    "Band",
+    "Closed",
+    "Condition",
+    "Direction",
+    "Overlaps",
+    "Width",
+    "Within",
+    "condition_from_json",
+    "condition_to_json",
+]
 
 Closed = Literal["both", "left", "right", "neither"]
 Direction = Literal["backward", "forward", "nearest"]
@@ -177,6 +188,71 @@ class AsOf:
 
 Condition = Band | Within | Overlaps | AsOf
 
+_MICROSECOND = timedelta(microseconds=1)
+_MOST_DIGITS = 1000
+_KINDS: dict[str, type[Condition]] = {
+    kind.__name__: kind for kind in (Band, Within, Overlaps, AsOf)
+}
+_WIDTHS: dict[str, tuple[type[Any], Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "int": (int, lambda width: str(int(width)), int),
+    "float": (float, lambda width: repr(float(width)), float),
+    "decimal": (Decimal, str, Decimal),
+    "microseconds": (
+        timedelta,
+        lambda t: int(t // _MICROSECOND),
+        lambda n: timedelta(microseconds=n),
+    ),
+    "text": (str, str, str),
+}
+_IN_WIDTHS = ("before", "after", "tolerance")
+
+
+def condition_to_json(when: Condition) -> dict[str, Any]:
+    """The condition as plain JSON: its name and its arguments, widths with their type."""
+    arguments = {field.name: getattr(when, field.name) for field in fields(when)}
+    for name in _IN_WIDTHS:
+        width = arguments.get(name)
+        if width is not None:
+            kind, write = next((k, w) for k, (t, w, _) in _WIDTHS.items() if isinstance(width, t))
+            arguments[name] = {kind: write(width)}
+    return {type(when).__name__: arguments}
+
+
+def condition_from_json(data: object) -> Condition:
+    """The inverse of :func:`condition_to_json`, for data that anybody may have written.
+
+    Raises:
+        ValueError: it is not a condition.
+    """
+    name, arguments = _only(data)
+    if name not in _KINDS or not isinstance(arguments, dict):
+        raise ValueError(f"{name!r} is not a range condition. {near(str(name), _KINDS)}")
+    kind = _KINDS[name]
+    if arguments.keys() != {field.name for field in fields(kind)}:
+        raise ValueError(f"{name} does not have the arguments {sorted(map(str, arguments))}")
+    given = dict(arguments)
+    for width in _IN_WIDTHS:
+        if given.get(width) is not None:
+            given[width] = _width_from_json(given[width])
+    return kind(**given)
+
+
+def _width_from_json(data: object) -> Width:
+    kind, value = _only(data)
+    if kind not in _WIDTHS or type(value) is not (int if kind == "microseconds" else str):
+        raise ValueError(f"{data!r} is not a width. {near(str(kind), _WIDTHS)}")
+    try:
+        width: Width = _WIDTHS[kind][2](value)
+    except (ArithmeticError, ValueError) as error:
+        raise ValueError(f"{data!r} is not a width: {error!r}") from error
+    return width
+
+
+def _only(data: object) -> tuple[Any, Any]:
+    if not isinstance(data, Mapping) or len(data) != 1:
+        raise ValueError(f"{data!r} is not an object with one name")
+    return next(iter(data.items()))
+
 
 def _column(name: object, argument: str) -> None:
     if not isinstance(name, str):
@@ -193,7 +269,11 @@ def _size(width: object, argument: str) -> Decimal:
     if isinstance(width, bool):
         raise ArgumentError(f"{argument}={width!r}: give a width, not a truth value")
     if isinstance(width, int | float | Decimal):
-        if Decimal(width).is_nan():
+        size = Decimal(width)
+        if size.is_nan():
             raise ArgumentError(f"{argument}={width!r}: give a number")
-        return Decimal(width)
+        # An exponent of nine digits would be a number of a gigabyte.
+        if size.is_finite() and size and abs(size.adjusted()) > _MOST_DIGITS:
+            raise ArgumentError(f"{argument}: a width has at most {_MOST_DIGITS} digits")
+        return size
     return Decimal(seconds(width, argument))  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -32,10 +32,12 @@ from bsjoin.conditions import Condition
 from bsjoin.durations import seconds
 from bsjoin.errors import (
     ArgumentError,
+    ColumnError,
     DamagedTableError,
     NotATableError,
     OtherKeysError,
     StoreError,
+    near,
 )
 from bsjoin.options import Full
 from bsjoin.store import Home, Manifest, RangeColumns, Stats, versions
@@ -113,7 +115,8 @@ class BatchTable:
             df: the table; not streaming.
             on: its key column or columns; ``[]`` for a pure range join.
             when: the range condition that it is to answer; see :func:`bsjoin.join`. The rows of
-                each key are then sorted and indexed by its range columns.
+                each key are then sorted and indexed by its range columns. The condition is
+                stored with the table, and :meth:`join` uses it.
             path: where to keep it; None for a temporary folder of this application. A path
                 that holds a table of the same keys gets a new version, unless the source is
                 the same as when it was built (see ``Full.fingerprint``).
@@ -192,10 +195,13 @@ class BatchTable:
         if before is not None:
             table._check_same_keys(before, key_types)
             table._check_same_ranges(before, ranged)
+            if private:  # what one join asks for is not what the table was built with
+                when = before.condition or when
             known = mark is not None and versions.is_marked(home, before, mark)
             if known and _serves(before, columns, options) and table._is_intact(before):
+                table._remember(before, when, mark)
                 return table
-        table._build(df, keys, columns, mark, before, ranged)
+        table._build(df, keys, columns, mark, before, ranged, when)
         return table
 
     def _newest_or_none(self) -> Manifest | None:
@@ -214,25 +220,39 @@ class BatchTable:
         mark: str | None,
         before: Manifest | None,
         ranged: RangeColumns | None,
+        when: Condition | None,
     ) -> Manifest:
         """Build a version and publish it, unless it turns out to be what is there already."""
         stored = df.select(*(quoted(name) for name in columns)).schema
         check_storable(stored)
         options = self._options
-        layout = Layout(tuple(keys), tuple(columns), options.unique, options.segment_bytes, ranged)
+        layout = Layout(
+            tuple(keys), tuple(columns), options.unique, options.segment_bytes, ranged, when
+        )
         draft = build(df, self._home, layout)
         try:
             if before is not None and before.same_as(draft) and self._is_intact(before):
                 draft.discard(self._home)
-                published = before
-            else:
-                published = versions.publish(self._home, draft)
+                return self._remember(before, when, mark)
+            published = versions.publish(self._home, draft)
             if mark is not None:
                 versions.mark(self._home, published, mark)
             return published
         except BaseException:
             draft.discard(self._home)
             raise
+
+    def _remember(self, before: Manifest, when: Condition | None, mark: str | None) -> Manifest:
+        """Keep a version that holds the right rows; with another condition it is published again.
+
+        The files stay the same: the condition says how they are searched.
+        """
+        published = before
+        if when is not None and before.condition != when:
+            published = versions.publish(self._home, replace(before, condition=when))
+        if mark is not None:
+            versions.mark(self._home, published, mark)
+        return published
 
     def _is_intact(self, manifest: Manifest) -> bool:
         try:
@@ -296,8 +316,9 @@ class BatchTable:
             stream: the probe side.
             on: as in :func:`bsjoin.join`; by default the table's keys, which the stream must
                 have under the same names.
-            when: as in :func:`bsjoin.join`; needed if the table was built for one. Widths may
-                differ from those it was built for, columns and ``closed`` of intervals may not.
+            when: as in :func:`bsjoin.join`; by default the condition that the table was built
+                with. Widths, and the stream's columns, may differ from those; the table's
+                columns and ``closed`` of intervals may not.
             how: as in :func:`bsjoin.join`.
             partition: as in :func:`bsjoin.join`.
             select: the table's columns to bring.
@@ -309,6 +330,7 @@ class BatchTable:
         manifest = versions.latest(self._home)
         table_keys = [key.name for key in manifest.keys]
         names = names_of(stream, "the stream")
+        when = self._condition(manifest, names) if when is None else when
         known = [*table_keys, *(name for name in manifest.columns if name not in table_keys)]
         table_names = Names(known, "the table", names.case_sensitive)
         pure = when is not None and not table_keys and on in (None, [])
@@ -338,6 +360,26 @@ class BatchTable:
             return plan_join(stream, self._home, manifest, request, may_change=self._may_change)
         return self._join_ranges(stream, manifest, request, when)
 
+    def _condition(self, manifest: Manifest, stream: Names) -> Condition | None:
+        """The condition that the table was built with, for a stream that has its columns."""
+        when = manifest.condition
+        if manifest.ranged is None:
+            return None
+        if when is None:
+            raise OtherKeysError(
+                f"the table in {self.path!r} was built {_shown_ranges(manifest.ranged)}, and its "
+                "manifest does not hold the whole condition, since an earlier bsjoin wrote it: "
+                "give when=..., or build the table again"
+            )
+        for name in stream_columns(when):
+            if name not in stream:
+                raise ColumnError(
+                    f"the table in {self.path!r} was built with {when!r}, and the stream has no "
+                    f"column {name!r}. {near(name, stream.columns)} Give when=... with the "
+                    "stream's columns"
+                )
+        return when
+
     def _join_ranges(
         self, stream: DataFrame, manifest: Manifest, request: Request, when: Condition | None
     ) -> DataFrame:
@@ -345,8 +387,8 @@ class BatchTable:
         built = manifest.ranged
         if when is None or built is None:
             raise OtherKeysError(
-                f"the table in {self.path!r} was built {_shown_ranges(built)}: "
-                + ("give when=..." if when is None else "build one with when=... for this join")
+                f"the table in {self.path!r} was built {_shown_ranges(built)}: build one with "
+                "when=... for this join"
             )
         names = names_of(stream, "the stream")
         names.check_distinct()
@@ -399,7 +441,8 @@ class BatchTable:
                     f"in the new table and {field.dataType.simpleString()} in the table in "
                     f"{self.path!r}. Running streams rely on it: cast it, or build another table"
                 )
-        return self._build(df, keys, before.columns, None, before, before.ranged).version
+        rest = before.ranged, before.condition
+        return self._build(df, keys, before.columns, None, before, *rest).version
 
     def start_refreshing(self, df: DataFrame, interval: timedelta | str | float) -> None:
         """Read ``df`` again at an interval, while streams run, and publish what has changed.

@@ -30,6 +30,7 @@ from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import hash_is_exact, table_key, type_name
 from bsjoin._spark.ranges import range_side
 from bsjoin._spark.session import default_parallelism
+from bsjoin.conditions import Condition
 from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
 from bsjoin.store import (
     Home,
@@ -62,6 +63,7 @@ class Layout:
         unique: whether a duplicate key is an error.
         segment_bytes: how large a segment may grow.
         ranged: the range columns of a table for range joins.
+        condition: the condition that they are for.
     """
 
     on: tuple[str, ...]
@@ -69,6 +71,7 @@ class Layout:
     unique: bool
     segment_bytes: int
     ranged: RangeColumns | None = None
+    condition: Condition | None = None
 
 
 def build(df: DataFrame, home: Home, layout: Layout) -> Manifest:
@@ -142,6 +145,7 @@ def build(df: DataFrame, home: Home, layout: Layout) -> Manifest:
             spark_schema=stored.json(),
             segments=segments,
             ranged=layout.ranged,
+            condition=layout.condition,
         )
         _check_visible(home, manifest)
     except BaseException:

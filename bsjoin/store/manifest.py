@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from bsjoin.conditions import Condition, condition_from_json, condition_to_json
 from bsjoin.errors import NotATableError, StoreError
 from bsjoin.index.sorted_rows import CLOSED, Closed
 from bsjoin.store import fields
@@ -104,6 +105,8 @@ class Manifest:
         spark_schema: the Spark schema (JSON) of the columns that can be selected.
         segments: the segments in the order of their hashes.
         ranged: the range columns of a table for range joins.
+        condition: the range condition that the table was built with; None without one, and
+            where an earlier bsjoin has written the manifest.
     """
 
     version: int
@@ -117,6 +120,7 @@ class Manifest:
     spark_schema: str
     segments: tuple[SegmentInfo, ...]
     ranged: RangeColumns | None = None
+    condition: Condition | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -191,6 +195,8 @@ class Manifest:
         }
         if self.ranged is not None:
             data["ranged"] = asdict(self.ranged)
+        if self.condition is not None:
+            data["condition"] = condition_to_json(self.condition)
         content = json.dumps(data, indent=1).encode()
         if len(content) > LARGEST:
             raise StoreError(
@@ -299,6 +305,7 @@ def _manifest(data: Any, version: int | None) -> Manifest:
         spark_schema=data["spark_schema"],
         segments=tuple(segments),
         ranged=ranged,
+        condition=condition_from_json(data["condition"]) if data.get("condition") else None,
     )
 
 

@@ -1,0 +1,170 @@
+"""A table for range joins knows the condition that it was built with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from spark_samples import rows
+
+import bsjoin
+from bsjoin import AsOf, Band, BatchTable, Full, Overlaps, Within
+from bsjoin.conditions import condition_from_json, condition_to_json
+from bsjoin.errors import ArgumentError, ColumnError, NotATableError, OtherKeysError
+
+CONDITIONS = [
+    Band("p", "q", 1, 2.5, "left"),
+    Band("p", "q", Decimal("-1.50"), 10**30),
+    Band("p", "q", float("inf"), np.float64(0.1)),
+    Band("p", "q", "1 hour", timedelta(days=-1, hours=24, microseconds=1)),
+    Within("a,b", "`q`", "y\n", "both"),
+    Overlaps(("p", "x"), ("q", "y"), "neither"),
+    AsOf("p", "q"),
+    AsOf("p", "q", "nearest", "5 minutes", False),
+]
+
+
+@pytest.mark.parametrize("when", CONDITIONS)
+def test_a_condition_is_read_as_it_was_written(when: Any) -> None:
+    found = condition_from_json(json.loads(json.dumps(condition_to_json(when))))
+    assert found == when
+    assert type(found) is type(when)
+    widths = ("before", "after", "tolerance")
+    for name in widths:
+        width = getattr(when, name, None)
+        assert isinstance(width, type(getattr(found, name, None)))
+
+
+BAND = condition_to_json(Band("p", "q", 1, 2))["Band"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        [],
+        "Band",
+        {},
+        {"Band": BAND, "AsOf": {}},
+        {"__class__": BAND},
+        {"Band": [1]},
+        {"Band": {}},
+        {"Band": BAND | {"more": 1}},
+        {"Band": BAND | {"stream_col": 5}},
+        {"Band": BAND | {"closed": "open"}},
+        {"Band": BAND | {"closed": ["both"]}},
+        {"Band": BAND | {"before": 1}},
+        {"Band": BAND | {"before": {"int": 1}}},
+        {"Band": BAND | {"before": {"int": "one"}}},
+        {"Band": BAND | {"before": {"int": "9" * 5000}}},
+        {"Band": BAND | {"before": {"float": "nan"}}},
+        {"Band": BAND | {"before": {"decimal": "1e999999999"}}},
+        {"Band": BAND | {"before": {"decimal": "x"}}},
+        {"Band": BAND | {"before": {"microseconds": True}}},
+        {"Band": BAND | {"before": {"microseconds": 10**30}}},
+        {"Band": BAND | {"before": {"text": "soon"}}},
+        {"Band": BAND | {"before": {"eval": "1"}}},
+        {"Band": BAND | {"before": None}},
+        {"Overlaps": {"stream": "pq", "batch": ["q", "y"], "closed": "left"}},
+        {"AsOf": condition_to_json(AsOf("p", "q"))["AsOf"] | {"exact": 1}},
+    ],
+)
+def test_what_is_no_condition_is_refused(data: Any) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        condition_from_json(data)
+
+
+@pytest.fixture(scope="module")
+def batch(spark: SparkSession) -> DataFrame:
+    return spark.range(10).selectExpr("id % 2 AS k", "id AS q", "id + 3 AS y", "id AS v")
+
+
+@pytest.fixture(scope="module")
+def stream(spark: SparkSession) -> DataFrame:
+    return spark.sql("SELECT * FROM VALUES (0L, 4L, 5L), (1L, 9L, null) AS t(k, p, x)")
+
+
+@pytest.mark.parametrize("on", ["k", []])
+def test_a_table_is_joined_as_it_was_built(
+    stream: DataFrame, batch: DataFrame, tmp_path: Path, on: Any
+) -> None:
+    when = Band("p", "q", 2, 1)
+    wanted = rows(bsjoin.join(stream, batch, on, when=when))
+    built = BatchTable.build(batch, on=on, when=when, path=tmp_path / "t")
+    opened = BatchTable.open(tmp_path / "t")
+    for table in (built, opened):
+        assert rows(table.join(stream)) == wanted
+        assert rows(bsjoin.join(stream, table)) == wanted
+    assert rows(opened.join(stream, how="anti")) == []
+    # Other widths, and other names of the stream's columns, may still be given.
+    renamed = stream.withColumnRenamed("p", "other")
+    narrow = opened.join(renamed, on, when=Band("other", "q", 0, 0), select=["v"])
+    assert sorted(row["v"] for row in narrow.collect()) == [4, 9]
+    with pytest.raises(ColumnError) as error:
+        opened.join(renamed)
+    for part in ("has no column 'p'", repr(when), "Give when=..."):
+        assert part in str(error.value)
+
+
+def test_the_condition_follows_the_last_build(
+    stream: DataFrame, batch: DataFrame, tmp_path: Path
+) -> None:
+    def told(table: BatchTable) -> list[int]:
+        return sorted(row["v"] for row in table.join(stream, select=["v"]).collect())
+
+    path = tmp_path / "t"
+    table = BatchTable.build(batch, on=[], when=AsOf("p", "q"), path=path, fingerprint="1")
+    assert told(table) == [4, 9]
+    before = sorted((path / "data").rglob("*"))
+    wider = Band("p", "q", 1, 0)
+    for fingerprint in ("1", "2"):  # the rows are known, or turn out, to be the same
+        table = BatchTable.build(batch, on=[], when=wider, path=path, fingerprint=fingerprint)
+        assert told(table) == [3, 4, 8, 9]
+        assert table.version == 2
+    assert sorted((path / "data").rglob("*")) == before
+    # One join's widths are its own.
+    asked = bsjoin.join(
+        stream, batch, [], when=AsOf("p", "q"), cache=Full(store=path, fingerprint="3")
+    )
+    assert asked.count() == 2
+    assert BatchTable.open(path).version == 2
+    assert table.refresh(batch.where("q < 9")) == 3
+    assert told(BatchTable.open(path)) == [3, 4, 8]
+    assert table.vacuum(older_than=0) == [1, 2]
+    assert told(table) == [3, 4, 8]
+
+
+def test_a_table_that_does_not_know_its_condition(
+    stream: DataFrame, batch: DataFrame, tmp_path: Path
+) -> None:
+    when = Within("p", "q", "y")
+    table = BatchTable.build(batch, on="k", when=when, path=tmp_path)
+    manifest = tmp_path / "versions" / "00000001.json"
+    content = json.loads(manifest.read_text())
+    known = content.pop("condition")
+    manifest.write_text(json.dumps(content))
+    with pytest.raises(OtherKeysError, match="an earlier bsjoin wrote it: give when"):
+        table.join(stream)
+    assert table.join(stream, when=when).count() == 4
+    content["condition"] = {"Within": known["Within"] | {"closed": "ajar"}}
+    manifest.write_text(json.dumps(content))
+    with pytest.raises(NotATableError, match="'ajar'"):
+        table.join(stream)
+    # A condition of other columns than the table is sorted by is not used.
+    content["condition"] = condition_to_json(replace(when, end_col="v"))
+    manifest.write_text(json.dumps(content))
+    with pytest.raises(OtherKeysError, match="cannot be joined"):
+        table.join(stream)
+
+
+def test_a_width_has_a_thousand_digits_at_most() -> None:
+    for width in (Decimal("1e999999999"), Decimal("1e-999999999"), 10**2000):
+        with pytest.raises(ArgumentError, match="before: a width has at most 1000 digits"):
+            Band("p", "q", width, 1)
