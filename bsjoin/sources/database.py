@@ -43,9 +43,13 @@ def sql(
 
     Nothing is asked before the schema is first needed. Every look-up is one query with bound
     values that reads the key's index and sees what is committed at that moment; a connection
-    is opened on each worker, and anew after it broke. Columns of types that Spark has not (a
-    time of day, an interval, UUID, JSON, enumerations) come as the database's own text of
-    them, but for PostgreSQL's char(n): its padding is left out.
+    is opened on each worker, and anew after it broke. Sessions are read-only: a query that
+    writes, locks rows or takes numbers of a sequence fails, and a read replica serves as well.
+    They hold settings, so a pooler must pool sessions, not transactions.
+
+    Columns of types that Spark has not (a time of day, an interval, UUID, JSON, enumerations)
+    come as the database's own text of them, but for PostgreSQL's char(n): its padding is left
+    out.
 
     Args:
         url: ``sqlite:///relative.db``, ``sqlite:////absolute.db``, ``duckdb:///path``,
@@ -53,9 +57,10 @@ def sql(
             follows the question mark is libpq's), ``mysql://...`` or ``mariadb://...``. Special
             characters of a password must be percent-encoded. It appears in no message.
         table: its name, ``"schema.name"``, or the name's parts where they hold dots.
-        query: a SELECT in the table's place; it must keep the key's index usable. Numbers of
-            PostgreSQL without declared digits are decimal(38, 18); before version 1.13 of the
-            ADBC driver, all decimals of a query are.
+        query: a SELECT in the table's place, run as it is given: never put a text of somebody
+            else into it. It must keep the key's index usable.
+            Numbers of PostgreSQL without declared digits are decimal(38, 18); before version
+            1.13 of the ADBC driver, all decimals of a query are.
         schema: Arrow types for some columns or all, in place of the declared ones. SQLite
             needs it for columns without a declared type.
         unique: True or False: whether the key occurs once at most. None: what the database

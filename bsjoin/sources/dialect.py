@@ -82,7 +82,7 @@ class Database(Source):
 
     @abstractmethod
     def _open(self) -> Any:
-        """A new connection that commits by itself."""
+        """A new connection that commits by itself and cannot write."""
 
     @abstractmethod
     def _shut(self, connection: Any) -> None:
@@ -117,6 +117,10 @@ class Database(Source):
     @abstractmethod
     def _may_pass(self, error: Exception) -> bool:
         """Whether the driver's error can be gone at the next attempt."""
+
+    def _refused_to_write(self, error: Exception) -> bool:
+        """Whether the driver's error says that a statement writes in a read-only session."""
+        return False
 
     # What follows from it.
 
@@ -311,6 +315,11 @@ class Database(Source):
         if isinstance(error, BSJoinError | SourceFault):
             return error
         text = scrubbed(f"{self!r}: {self._told(error)}", self.target.address.secrets)
+        if self._refused_to_write(error):
+            return SourceError(
+                f"{text}: bsjoin reads in read-only sessions: remove from query= (or from the "
+                "view) what writes, locks rows or takes numbers of a sequence"
+            )
         return SourceFault(text) if self._may_pass(error) else SourceError(text)
 
     def _told(self, error: Exception) -> str:

@@ -47,17 +47,19 @@ class DuckDB(Database):
 
     def _open(self) -> Any:
         duckdb = driver("duckdb", "duckdb")
-        memory = self.path == ":memory:"
+        memory, shared = self.path == ":memory:", False
         if not memory and not os.path.exists(self.path):
             raise SourceError(f"{self!r}: there is no file {self.path!r} on this machine")
         try:
             connection = duckdb.connect(self.path, read_only=not memory)
         except duckdb.ConnectionException:
             # This process has it open for writing; then only the same way is allowed.
-            connection = duckdb.connect(self.path)
+            connection, shared = duckdb.connect(self.path), True
         # A table's name must not find a variable of this program.
         connection.execute("SET python_enable_replacements = false")
         connection.execute("SET TimeZone = 'UTC'")
+        if shared:
+            connection.execute("BEGIN TRANSACTION READ ONLY")
         return connection
 
     def _shut(self, connection: Any) -> None:
@@ -148,7 +150,8 @@ class DuckDB(Database):
         return found
 
     def _tables(self, connection: Any) -> list[str]:
-        rows = connection.execute(
+        # Not in the transaction of the statement that has failed.
+        rows = connection.cursor().execute(
             "SELECT CASE WHEN table_schema = current_schema() THEN table_name "
             "ELSE table_schema || '.' || table_name END FROM information_schema.tables"
         )
@@ -156,6 +159,9 @@ class DuckDB(Database):
 
     def _may_pass(self, error: Exception) -> bool:
         return type(error).__name__ not in _FOR_GOOD
+
+    def _refused_to_write(self, error: Exception) -> bool:
+        return "read-only mode" in str(error)
 
     def _told(self, error: Exception) -> str:
         if type(error).__name__ == "InterruptException":

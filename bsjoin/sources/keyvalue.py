@@ -42,7 +42,8 @@ def redis(
     """Rows of Redis: a hash each, or a text of JSON each.
 
     A look-up is one round trip: a pipeline of HMGET for hashes, one MGET for JSON. A key that
-    is not there has no row; a field that is not there is null.
+    is not there has no row; a field that is not there is null. Redis has no read-only sessions:
+    give an account that may run nothing but HMGET, EXISTS and MGET, or the address of a replica.
 
     Args:
         url: ``redis://user:password@host:6379/0``, ``rediss://...`` for TLS, or

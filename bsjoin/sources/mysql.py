@@ -43,6 +43,7 @@ _FOR_GOOD = {
     1698, 2049, 2054, 2059,
 }  # fmt: skip
 _NO_TABLE = 1146
+_READ_ONLY = 1792
 
 
 class MySQL(Database):
@@ -90,6 +91,7 @@ class MySQL(Database):
         try:
             with connection.cursor() as cursor:
                 cursor.execute("SET time_zone = '+00:00'")
+                cursor.execute("SET SESSION TRANSACTION READ ONLY")
             self._limit(connection, target.timeout_s)
         except BaseException:
             connection.close()
@@ -228,6 +230,9 @@ class MySQL(Database):
         if kind in ("OperationalError", "InternalError", "InterfaceError"):
             return True
         return isinstance(error, OSError)
+
+    def _refused_to_write(self, error: Exception) -> bool:
+        return bool(error.args) and error.args[0] == _READ_ONLY
 
     def _told(self, error: Exception) -> str:
         return " ".join(" ".join(map(str, error.args)).split())

@@ -43,6 +43,7 @@ _PARAMETERS: dict[pa.DataType, str] = {
 _DAYS = (-2_440_588, 2_145_031_948)
 _MICROSECONDS = (-210_866_803_200_000_000, 9_223_371_331_199_999_999 - 946_684_800_000_000)
 # Classes of SQLSTATE that tell of the server's state rather than of the statement.
+_READ_ONLY = "25006"
 _PASSING = {"08", "25", "40", "53", "55", "57", "58", "XX"}
 _STAYING_WORDS = (
     "authentication failed", "no password supplied", "does not exist", "pg_hba.conf",
@@ -65,6 +66,7 @@ class PostgreSQL(Database):
             # Not as options of the connection, which poolers refuse.
             _run(connection, f"SET statement_timeout = {int(self.target.timeout_s * 1000) or 1}")
             _run(connection, "SET TimeZone = 'UTC'")
+            _run(connection, "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
         except BaseException:
             connection.close()
             raise
@@ -284,6 +286,11 @@ class PostgreSQL(Database):
         return type(error).__module__.startswith("adbc") and not any(
             word in text for word in _STAYING_WORDS
         )
+
+    def _refused_to_write(self, error: Exception) -> bool:
+        # The reader of a scan does not pass on the state.
+        state = getattr(error, "sqlstate", None)
+        return state == _READ_ONLY or (not state and "read-only transaction" in str(error))
 
     def _told(self, error: Exception) -> str:
         # The statement itself follows, which helps nobody.

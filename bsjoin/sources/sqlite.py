@@ -222,8 +222,15 @@ class SQLite(Database):
         return code is not None and code & 0xFF in _MAY_PASS
 
     def _told(self, error: Exception) -> str:
-        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+        code = getattr(error, "sqlite_errorcode", None)
+        if code == sqlite3.SQLITE_INTERRUPT:
             return f"no answer within timeout={self.target.timeout_s:g} seconds"
+        if code == sqlite3.SQLITE_CANTOPEN:
+            return (
+                f"{super()._told(error)}. This account needs the right to read the file and, if "
+                "the database is in WAL mode, to write in its folder. Give it that right, or "
+                "let the owner run PRAGMA journal_mode = DELETE"
+            )
         return super()._told(error)
 
 
