@@ -202,7 +202,7 @@ def test_a_name_in_a_manifest_reads_no_local_file_of_a_table_behind_a_url(
             BatchTable.open(url)
         for name in (str(folder / "x"), "../x", "file:///x"):
             for call in (
-                lambda name=name, url=url: Home.of(url).fetch(name),
+                lambda name=name, url=url: Home.of(url).map(name, 1, ""),
                 lambda name=name, url=url: Home.of(url).read(name),
                 lambda name=name, url=url: Home.of(url).create(name, b""),
                 lambda name=name, url=url: Home.of(url).remove(name),

@@ -238,7 +238,7 @@ def test_no_error_of_a_file_system_shows_the_secret(
         lambda: home.names("x"),
         lambda: home.read("x"),
         lambda: home.create("x", b""),
-        lambda: home.fetch("x"),
+        lambda: home.map("x", 1, ""),
         lambda: home.size("x"),
         lambda: home.remove("x"),
         home.make,
