@@ -2,11 +2,9 @@
 
 ::
 
-    <parent>/bsjoin-<uid>/          of this user, mode 0700; refused unless it is
-        lock                        held while a folder is made, found or swept
-        cache-<token>/              a folder; or a link to it, where it had to lie elsewhere
-            owners/lock             locked by every process that uses the folder
-            owners/process-<id>     who it is kept for
+    <parent>/bsjoin-<uid>/      of this user, mode 0700; locked while a folder is found or swept
+        cache-<token>/          locked, shared, by every process that uses it; or a link to it
+            owners/parent-<id>  the process that it is kept for while no process uses it
 
 Knows nothing of tables, caches or Spark's classes (docs/decisions/0011-host-folders.md).
 """
