@@ -15,7 +15,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ class Home:
             the environment or fsspec's configuration, never into the URL.
     """
 
-    url: str = field(repr=False)
+    url: str
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> Home:
