@@ -9,6 +9,7 @@
     ├── DuplicateKeyError               a table declared unique holds a key twice
     ├── SourceError                     a source cannot be reached, or is not what it should be
     │   └── LookupFailedError           a look-up failed, its repetitions too
+    ├── WorkerEnvironmentError          the workers' Python cannot run bsjoin
     └── StoreError                      the stored table cannot be used
         ├── NotATableError              the path holds no table
         ├── OtherKeysError              the table was built for other keys or columns
@@ -41,6 +42,7 @@ __all__ = [
     "StoreError",
     "StoreFullError",
     "VersionGoneError",
+    "WorkerEnvironmentError",
 ]
 
 
@@ -70,6 +72,10 @@ class SourceError(BSJoinError):
 
 class LookupFailedError(SourceError):
     """A look-up in a source failed, and so did its repetitions."""
+
+
+class WorkerEnvironmentError(BSJoinError):
+    """The Python of Spark's workers does not start, or lacks bsjoin in the driver's version."""
 
 
 class StoreError(BSJoinError):

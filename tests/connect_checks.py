@@ -28,6 +28,7 @@ import bsjoin
 import bsjoin.table
 from bsjoin import BatchTable, Full, Incremental, sources
 from bsjoin._spark import session as session_module
+from bsjoin._spark import workers
 from bsjoin.errors import ArgumentError
 
 HOWS = ("inner", "left", "semi", "anti")
@@ -279,6 +280,23 @@ def errors_come_at_the_call(spark: SparkSession, folder: Path) -> None:
         waiting.collect()
 
 
+def workers_of_another_python_are_refused(spark: SparkSession, folder: Path) -> None:
+    absent = str(folder / "python")
+    stream, batch = table_of(spark, 1), table_of(spark, 2)
+    checked = workers._checked.copy()
+    workers._checked.clear()
+    spark.conf.set("spark.sql.execution.pyspark.python", absent)
+    try:
+        with pytest.raises(bsjoin.errors.WorkerEnvironmentError, match=absent) as raised:
+            bsjoin.join(stream, batch, on="k")
+    finally:
+        spark.conf.unset("spark.sql.execution.pyspark.python")
+        workers._checked |= checked
+    assert "environment in which the Connect server is started" in str(raised.value)
+    assert bsjoin.join(stream, batch, on="k").count() == 4
+    assert spark in workers._checked
+
+
 CHECKS: dict[str, Check] = {
     check.__name__: check
     for check in (
@@ -294,6 +312,7 @@ CHECKS: dict[str, Check] = {
         a_small_database_is_read_whole,
         a_source_that_fails_says_so,
         errors_come_at_the_call,
+        workers_of_another_python_are_refused,
     )
 }
 

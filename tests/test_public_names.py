@@ -49,6 +49,7 @@ ERRORS = [
     "StoreError",
     "StoreFullError",
     "VersionGoneError",
+    "WorkerEnvironmentError",
 ]
 
 

@@ -30,6 +30,7 @@ from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import hash_is_exact, table_key, type_name
 from bsjoin._spark.ranges import range_side
 from bsjoin._spark.session import default_parallelism
+from bsjoin._spark.workers import check_workers
 from bsjoin.conditions import Condition
 from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
 from bsjoin.store import (
@@ -87,9 +88,11 @@ def build(df: DataFrame, home: Home, layout: Layout) -> Manifest:
 
     Raises:
         DuplicateKeyError: a key occurs twice, and the layout says unique.
+        WorkerEnvironmentError: the workers cannot run it.
         StoreFullError, StoreAccessError: the home cannot be written to. What was written of
             the build is removed again.
     """
+    check_workers(df.sparkSession)
     started = time.monotonic()
     home.make()
     folder = f"data/{uuid.uuid4().hex}"

@@ -25,6 +25,7 @@ from bsjoin._spark.columns import unused
 from bsjoin._spark.keys import KeySide
 from bsjoin._spark.metrics import observed
 from bsjoin._spark.nullability import declared
+from bsjoin._spark.workers import check_workers
 from bsjoin.cache import full, incremental, notes
 
 __all__ = ["clock_of", "look_up", "shape_of"]
@@ -99,7 +100,11 @@ def look_up(
 
     Returns:
         The stream's columns, then (inner, left) the table's.
+
+    Raises:
+        WorkerEnvironmentError: the workers cannot run it.
     """
+    check_workers(stream.sparkSession)
     clock = [] if isinstance(plan, SourcePlan) else clock_of(plan)
     ours = _Scratch.beside([*stream.columns, *(name for name, _ in names)])
     if isinstance(plan, SourcePlan):

@@ -29,6 +29,7 @@ from bsjoin._spark.ranges import (
     stream_columns,
     width_in_units,
 )
+from bsjoin._spark.workers import check_workers
 from bsjoin.cache import ranged
 from bsjoin.conditions import AsOf, Band, Condition, Within
 from bsjoin.errors import ColumnError
@@ -113,12 +114,14 @@ def range_joined(
     Raises:
         KeyTypeError, ArgumentError: types or widths that do not suit the condition.
         ColumnError: a column of the stream that cannot travel to a worker.
+        WorkerEnvironmentError: the workers cannot run it.
     """
     schema = stream.schema
     _check_carried(schema)
     probes = stream_columns(when)
     given = [schema[name].dataType for name in probes]
     check_range_types(when, list(zip(probes, given, strict=True)), table)
+    check_workers(stream.sparkSession)
     probed = probe_type(type_of(table.types[0]), given)
     clock = clock_of(plan) if isinstance(plan, RangePlan) else []
     asked = [stream[quoted(name)].cast(probed) for name in probes]

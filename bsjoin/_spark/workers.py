@@ -1,0 +1,171 @@
+"""The Python of Spark's workers must be able to run bsjoin: checked once per application."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+import bsjoin
+from bsjoin._spark.session import is_connect
+from bsjoin.errors import WorkerEnvironmentError
+
+__all__ = ["check_workers"]
+
+_NEEDED = {
+    "pyarrow": "18",
+    "numpy": "2.0",
+    "xxhash": "3.4",
+    "cachetools": "5.5",
+    "fsspec": "2024.6",
+}
+_TASKS = 16
+_SETTING = "spark.sql.execution.pyspark.python"  # read by every query, unlike PYSPARK_PYTHON
+# What Spark says when the workers' Python does not get as far as the report.
+_FAILURES = (
+    re.compile(r"(Python in worker has different version: [\d.]+)"),
+    re.compile(r'(Cannot run program "[^"\n]*").*?: error=\d+(, [^\n]*)'),
+    re.compile(r"Error from python worker:\n(?:[ \t]+.*\n)*[ \t]+(\S.*)\n(?![ \t])"),
+    re.compile(
+        r"An exception was thrown from the Python worker[\s\S]*\n(\w[\w.]*(?:Error|Exception)\b.*)"
+    ),
+    re.compile(r"((?:EOFException|Bad data)[^\n]*pyspark\.daemon[^\n]*)"),
+    re.compile(r"(Python worker (?:failed|exited)[^\n]*)"),
+)
+
+_checked: WeakSet[Any] = WeakSet()
+
+
+def check_workers(spark: SparkSession) -> None:
+    """Refuse a session whose workers cannot run bsjoin.
+
+    The first call of an application (on Connect: of a session) runs a job of up to 16 small
+    tasks that report their Python and its packages. On a cluster it sees the executors that
+    Spark gives these tasks to, which need not be all of them.
+
+    Raises:
+        WorkerEnvironmentError: the workers' Python does not start, or lacks bsjoin in this
+            version or a package that it needs.
+    """
+    application = spark if is_connect(spark) else spark.sparkContext
+    if application in _checked:
+        return
+    for report in _reports(spark):
+        problem = _problem(report)
+        if problem:
+            python = report["executable"]
+            raise _error(spark, f"{python} (Python {report['python']}) {problem}", python)
+    _checked.add(application)
+
+
+def _reports(spark: SparkSession) -> list[dict[str, Any]]:
+    """What the tasks report; no package but Python's own is needed there."""
+    report = F.udf(_reporter(("bsjoin", *_NEEDED)), "string", useArrow=False)
+    tasks = spark.range(_TASKS).coalesce(_TASKS)
+    try:
+        found = {row[0] for row in tasks.select(report("id")).collect()}
+    except Exception as error:
+        reason = _reason(str(error))
+        if reason is None:
+            raise
+    else:
+        return [json.loads(text) for text in sorted(found)]
+    # Outside the handler: Spark's own message is a page long, and its point is in the reason.
+    python = spark.conf.get(_SETTING, None)
+    if not python and not is_connect(spark):
+        python = spark.sparkContext.pythonExec
+    raise _error(spark, f"{python or 'the Python of the server'} cannot be used: {reason}", python)
+
+
+def _reporter(modules: tuple[str, ...]) -> Callable[[int], str]:
+    def bsjoin_check(_: int) -> str:
+        # It is pickled by value, and refers to nothing outside: a worker may have no bsjoin.
+        import importlib
+        import json
+        import platform
+        import sys
+
+        versions, failures = {}, {}
+        for name in modules:
+            try:
+                module = importlib.import_module(name)
+                versions[name] = str(getattr(module, "__version__", ""))
+            except Exception as error:
+                failures[name] = f"{type(error).__name__}: {error}"
+        found = {"executable": sys.executable, "python": platform.python_version()}
+        return json.dumps({**found, "versions": versions, "failures": failures})
+
+    return bsjoin_check
+
+
+def _problem(report: dict[str, Any]) -> str:
+    """What a worker lacks; an empty text if nothing."""
+    failures, versions = report["failures"], report["versions"]
+    absent = [name for name, why in failures.items() if why.endswith(f"No module named {name!r}")]
+    parts = [f"has no {', '.join(absent)}"] if absent else []
+    parts += [
+        f"cannot import {name} ({why})" for name, why in failures.items() if name not in absent
+    ]
+    if versions.get("bsjoin", bsjoin.__version__) != bsjoin.__version__:
+        parts.append(f"has bsjoin {versions['bsjoin']}")
+    parts += [
+        f"has {name} {versions[name]}, older than {least}"
+        for name, least in _NEEDED.items()
+        if versions.get(name) and _number(versions[name]) < _number(least)
+    ]
+    return " and ".join(parts)
+
+
+def _number(version: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", version)[:2]]
+
+
+def _reason(text: str) -> str | None:
+    """The point of Spark's message about a worker that does not start; None for another one."""
+    for pattern in _FAILURES:
+        if found := pattern.search(text):
+            return "".join(found.groups()).strip()
+    return None
+
+
+def _error(spark: SparkSession, what: str, python: str | None) -> WorkerEnvironmentError:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return WorkerEnvironmentError(
+        f"Spark's workers cannot run bsjoin: {what}. The driver is {sys.executable} (Python "
+        f"{version}) with bsjoin {bsjoin.__version__}, and the workers need the same minor "
+        f"version of Python and the same bsjoin. {_remedy(spark, python)}"
+    )
+
+
+def _remedy(spark: SparkSession, python: str | None) -> str:
+    install = f'pip install "bsjoin=={bsjoin.__version__}"'
+    if is_connect(spark):
+        return (
+            f"Run {install} in a Python that the server's executors have (or ship one with "
+            "spark.addArtifact(..., archive=True)), and name it: in this session by "
+            f"spark.conf.set({_SETTING!r}, path), or for all by PYSPARK_PYTHON in the "
+            "environment in which the Connect server is started"
+        )
+    if not str(spark.sparkContext.master).startswith("local"):
+        return (
+            f"Run {install} in a Python that all executors have (or ship one with "
+            "spark.archives), and name it before the session starts: by PYSPARK_PYTHON, or "
+            "spark-submit --conf spark.pyspark.python=..."
+        )
+    if python == sys.executable:
+        return (
+            f"The driver finds its bsjoin in {str(Path(bsjoin.__file__).parent.parent)!r}, where "
+            f"the workers do not look: run {install} in that Python, or add the folder to "
+            "PYTHONPATH before the session starts"
+        )
+    return (
+        f"Set PYSPARK_PYTHON={sys.executable} before the session starts, in the shell or in "
+        "os.environ"
+    )

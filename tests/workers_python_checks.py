@@ -1,0 +1,226 @@
+"""What :mod:`test_workers_python` runs in a process of its own: workers with another Python.
+
+This program is started as by a user who forgets ``PYSPARK_PYTHON``: Spark's workers run a Python
+that has nothing of bsjoin's. It prints one JSON line for each check, with the traceback where it
+failed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+import time
+import traceback
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow
+import pytest
+from pyspark.sql import SparkSession
+from spark_samples import rows
+
+import bsjoin
+from bsjoin import BatchTable
+from bsjoin._spark import workers
+from bsjoin.errors import ColumnError, WorkerEnvironmentError
+
+Check = Callable[[SparkSession, Path], None]
+
+SETTING = "spark.sql.execution.pyspark.python"
+ROOT = Path(bsjoin.__file__).resolve().parent.parent
+PACKAGES = Path(pyarrow.__file__).parent.parent
+OURS = re.compile(r"(bsjoin|_editable_impl_bsjoin)\b.*|__pycache__")
+
+
+def python_of(folder: Path) -> str:
+    """A virtual environment without any package."""
+    venv.EnvBuilder(symlinks=True).create(folder)
+    return str(folder / "bin" / "python")
+
+
+def site_packages(python: str) -> Path:
+    return next(Path(python).parent.parent.glob("lib/python*/site-packages"))
+
+
+def python_with_our_packages(folder: Path, without: str = "bsjoin") -> str:
+    """A virtual environment with all packages of this one but bsjoin, and one more."""
+    python = python_of(folder)
+    for package in PACKAGES.iterdir():
+        if not OURS.fullmatch(package.name) and not package.name.startswith(without):
+            (site_packages(python) / package.name).symlink_to(package)
+    return python
+
+
+def join(spark: SparkSession) -> list[tuple[int, ...]]:
+    table = spark.range(4).selectExpr("id AS k", "id * 10 AS v")
+    return rows(bsjoin.join(spark.range(2, 5).toDF("k"), table, on="k"))
+
+
+def refusal(spark: SparkSession, python: str | None = None) -> str:
+    """What a join says while the workers run this Python."""
+    if python is not None:
+        spark.conf.set(SETTING, python)
+    try:
+        with pytest.raises(WorkerEnvironmentError) as raised:
+            join(spark)
+    finally:
+        spark.conf.unset(SETTING)
+    # The one error: no page of Spark's above it.
+    assert raised.value.__cause__ is None
+    assert raised.value.__context__ is None
+    message = str(raised.value)
+    assert f"The driver is {sys.executable} (Python 3." in message
+    assert f"bsjoin {bsjoin.__version__}" in message
+    return message
+
+
+def a_python_without_any_package(spark: SparkSession, folder: Path) -> None:
+    message = refusal(spark)
+    assert f"{os.environ['PYSPARK_PYTHON']} (Python 3." in message
+    assert "has no bsjoin, pyarrow, numpy, " in message
+    assert f"Set PYSPARK_PYTHON={sys.executable} before the session starts" in message
+
+
+def every_way_into_the_workers_is_checked(spark: SparkSession, folder: Path) -> None:
+    table = spark.range(4).selectExpr("id AS k", "id * 10 AS v")
+    source = bsjoin.sources.function(lambda keys: keys, {"k": pyarrow.int64()})
+    probe = spark.range(2, 5).toDF("k")
+    incremental = bsjoin.Incremental(max_rows=10)
+    for way in (
+        lambda: BatchTable.build(table, on="k", path=folder / "t"),
+        lambda: bsjoin.join(probe, source, cache=incremental),
+        lambda: bsjoin.join(
+            probe.selectExpr("k", "k AS at"),
+            bsjoin.sources.function(
+                lambda keys: keys, {"k": pyarrow.int64(), "since": pyarrow.int64()}
+            ),
+            on="k",
+            when=bsjoin.AsOf("at", "since"),
+            cache=incremental,
+        ),
+    ):
+        with pytest.raises(WorkerEnvironmentError):
+            way()
+    assert not (folder / "t").exists()
+    # What is wrong with the call comes first.
+    with pytest.raises(ColumnError):
+        bsjoin.join(probe, table, on="nope")
+
+
+def a_python_that_lacks_bsjoin_only(spark: SparkSession, folder: Path) -> None:
+    python = python_with_our_packages(folder / "python")
+    message = refusal(spark, python)
+    assert re.search(rf"{re.escape(python)} \(Python 3[.\d]+\) has no bsjoin\. ", message)
+    # The driver's own Python, where only the driver finds bsjoin.
+    executable, sys.executable = sys.executable, python
+    try:
+        message = refusal(spark, python)
+    finally:
+        sys.executable = executable
+    assert f"The driver finds its bsjoin in {str(ROOT)!r}" in message
+    assert f'pip install "bsjoin=={bsjoin.__version__}"' in message
+
+
+def another_version_and_a_package_that_is_not_there(spark: SparkSession, folder: Path) -> None:
+    python = python_with_our_packages(folder / "python", without="xxhash")
+    other = site_packages(python) / "bsjoin"
+    shutil.copytree(ROOT / "bsjoin", other, ignore=shutil.ignore_patterns("__pycache__"))
+    text = (other / "__init__.py").read_text("utf-8")
+    text = text.replace(f'"{bsjoin.__version__}"', '"0.0.9"')
+    (other / "__init__.py").write_text(text, "utf-8")
+    assert "has no xxhash and has bsjoin 0.0.9. " in refusal(spark, python)
+    (site_packages(python) / "xxhash.py").write_text("import nothing_of_that_name")
+    assert (
+        "cannot import xxhash (ModuleNotFoundError: No module named 'nothing_of_that_name') "
+        "and has bsjoin 0.0.9. " in refusal(spark, python)
+    )
+    (site_packages(python) / "xxhash.py").write_text("__version__ = '2.0.2'")
+    assert "has xxhash 2.0.2, older than 3.4. " in refusal(spark, python)
+
+
+def another_minor_version_of_python(spark: SparkSession, folder: Path) -> None:
+    python = python_of(folder / "python")
+    # No other Python needs to be installed here: this one says that it is one.
+    (site_packages(python) / "sitecustomize.py").write_text(
+        "import collections, sys\n"
+        "fields = collections.namedtuple('fields', 'major minor micro releaselevel serial')\n"
+        "sys.version_info = fields(3, 99, 0, 'final', 0)\n"
+    )
+    message = refusal(spark, python)
+    assert python in message
+    assert "Python in worker has different version: 3.99" in message
+
+
+def a_python_that_does_not_start(spark: SparkSession, folder: Path) -> None:
+    absent = str(folder / "nope" / "python")
+    assert f'{absent} cannot be used: Cannot run program "{absent}", No such file' in refusal(
+        spark, absent
+    )
+    assert f"{shutil.which('false')} cannot be used: " in refusal(spark, shutil.which("false"))
+    python = python_of(folder / "python")
+    (site_packages(python) / "py4j.py").write_text("raise ImportError('no py4j for you')")
+    first = f"import sys; sys.path.insert(0, {str(site_packages(python))!r})"
+    (site_packages(python) / "first.pth").write_text(first)
+    assert f"{python} cannot be used: ImportError: no py4j for you. " in refusal(spark, python)
+
+
+def one_that_suffices_is_checked_once(spark: SparkSession, folder: Path) -> None:
+    python = python_with_our_packages(folder / "python")
+    (site_packages(python) / "bsjoin").symlink_to(ROOT / "bsjoin")
+    spark.conf.set(SETTING, python)
+    assert join(spark) == [(2, 20), (3, 30)]
+    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup
+    table = BatchTable.build(spark.range(4).toDF("k"), on="k")
+    before = len(jobs())
+    table.join(spark.range(2).toDF("k"))
+    table.join(spark.newSession().range(2).toDF("k"))
+    assert len(jobs()) == before
+    workers._checked.clear()
+    table.join(spark.range(2).toDF("k"))
+    assert len(jobs()) == before + 1
+
+
+CHECKS: dict[str, Check] = {
+    check.__name__: check
+    for check in (
+        a_python_without_any_package,
+        every_way_into_the_workers_is_checked,
+        a_python_that_lacks_bsjoin_only,
+        another_version_and_a_package_that_is_not_there,
+        another_minor_version_of_python,
+        a_python_that_does_not_start,
+        one_that_suffices_is_checked_once,
+    )
+}
+
+
+def main(folder: Path) -> None:
+    # A virtual environment's Python runs this program, and nothing tells Spark so.
+    os.environ.pop("PYTHONPATH", None)
+    os.environ["PYSPARK_PYTHON"] = python_of(folder / "python3")
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    for name, check in CHECKS.items():
+        own = folder / name
+        own.mkdir()
+        begun, failure = time.monotonic(), None
+        try:
+            check(spark, own)
+        except BaseException:
+            failure = traceback.format_exc()
+        seconds = round(time.monotonic() - begun, 2)
+        print(json.dumps({"check": name, "failure": failure, "seconds": seconds}), flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
