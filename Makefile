@@ -5,7 +5,7 @@ PYTHON ?= python3
 ARGS =
 IN_ENV = $(PYTHON) scripts/bootstrap.py
 
-.PHONY: help demo test check bench clean
+.PHONY: help demo test check bench docs clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "make %-6s  %s\n", $$1, $$2 }'
@@ -29,6 +29,9 @@ ifeq ($(strip $(ARGS)),)
 else
 	$(IN_ENV) --java python -m benchmarks $(ARGS)
 endif
+
+docs: ## Build the documentation site into build/site
+	NO_MKDOCS_2_WARNING=1 $(IN_ENV) python -m mkdocs build --strict $(ARGS)
 
 clean: ## Remove .venv, caches and build products
 	rm -rf .venv/bsjoin-installed .venv

@@ -105,7 +105,6 @@ def join(
 
     Example:
         >>> enriched = bsjoin.join(orders, customers, on="customer_id", how="left")
-        ... # doctest: +SKIP
     """
     _checks.probe_side(stream)
     join_type = _checks.join_type(how)

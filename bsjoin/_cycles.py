@@ -191,8 +191,8 @@ def cycles(
         >>> steered = bsjoin.cycles(
         ...     customers, "customer_id", partition=bsjoin.HotSpot(),
         ...     sink=lambda rows, batch_id: rows.write.mode("append").parquet("out"),
-        ... )  # doctest: +SKIP
-        >>> orders.writeStream.foreachBatch(steered).start()  # doctest: +SKIP
+        ... )
+        >>> orders.writeStream.foreachBatch(steered).start()
     """
     if not callable(sink):
         raise ArgumentError(f"sink={sink!r}: give a function of a DataFrame and a number")

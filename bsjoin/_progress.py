@@ -187,7 +187,7 @@ def progress(query: Any) -> list[CycleProgress]:
         ``StreamingQueryListener`` with each ``event.progress``.
 
     Example:
-        >>> hits = sum(cycle.hits for cycle in bsjoin.progress(query))  # doctest: +SKIP
+        >>> hits = sum(cycle.hits for cycle in bsjoin.progress(query))
     """
     recent: Iterable[Any] = getattr(query, "recentProgress", None) or (
         [query] if hasattr(query, "observedMetrics") else []

@@ -80,7 +80,7 @@ class BatchTable:
 
     Example:
         >>> table = BatchTable.build(customers, on="customer_id", path="/data/customers")
-        >>> table.join(orders_stream, how="left").writeStream  # doctest: +SKIP
+        >>> table.join(orders_stream, how="left").writeStream
     """
 
     def __init__(self, home: Home, *, may_change: bool, options: Full):

@@ -63,7 +63,7 @@ def offences(paths: list[str], packages: tuple[str, ...]) -> list[str]:
 
 def layout() -> dict[str, list[str]]:
     """The parts of the packages and what each may import, from the table in the documentation."""
-    text = (ROOT / "README.md").read_text("utf-8").split("## Repository layout", 1)[1]
+    text = (ROOT / "docs" / "repository-layout.md").read_text("utf-8")
     table = itertools.takewhile(
         lambda line: line.startswith("|"),
         itertools.dropwhile(lambda line: not line.startswith("| `"), text.splitlines()),

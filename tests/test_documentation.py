@@ -1,0 +1,315 @@
+"""What the documentation shows runs, and what it names is there."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import importlib
+import io
+import pkgutil
+import re
+import tomllib
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from documentation_stages import STAGES, Stage
+from pyspark.sql import SparkSession
+
+import bsjoin
+import scheduling
+from scheduling.__main__ import main as scheduling_main
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ["README.md", *sorted(p.relative_to(ROOT).as_posix() for p in ROOT.glob("docs/**/*.md"))]
+MODULES = ["bsjoin", "scheduling"]
+MODULES += [
+    found.name
+    for package in (bsjoin, scheduling)
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if not found.name.endswith("__main__")
+]
+# Modules whose examples need a session and a shop.
+WITH_SPARK = ["bsjoin._api", "bsjoin._cycles", "bsjoin._progress", "bsjoin.table"]
+PAGE_LINES = 200  # at most, in the README
+
+_FENCE = re.compile(
+    r"^(?:<!-- not run: (?P<reason>[^>]+) -->\n)?"
+    r"```(?P<kind>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<code>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+_INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_OUTPUT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page; ``line`` is that of its first line of code."""
+
+    kind: str
+    code: str
+    line: int
+    title: str | None
+    reason: str | None
+
+
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text("utf-8")
+
+
+def blocks(page: str) -> list[Block]:
+    text = text_of(page)
+    return [
+        Block(
+            found["kind"],
+            found["code"],
+            text.count("\n", 0, found.start("code")) + 1,
+            found["title"],
+            found["reason"],
+        )
+        for found in _FENCE.finditer(text)
+    ]
+
+
+def sessions() -> list[str]:
+    """The pages with Python to run."""
+    return [page for page in PAGES if any(block.kind == "python" for block in blocks(page))]
+
+
+class AnyResult(doctest.OutputChecker):
+    """Compares what an example shows; an example that shows nothing may return anything."""
+
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        return not want or super().check_output(want, got, optionflags)
+
+
+@pytest.fixture
+def stage(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Stage]:
+    with warnings.catch_warnings():
+        yield Stage(spark, tmp_path, request)
+
+
+@pytest.mark.parametrize("page", sessions())
+def test_the_python_of_a_page_runs_and_prints_what_the_page_shows(page: str, stage: Stage) -> None:
+    for name in re.findall(r"<!-- setup: (\w+) -->", text_of(page)):
+        STAGES[name](stage)
+    printed = ""
+    for block in blocks(page):
+        where = f"{page}:{block.line}"
+        if block.kind == "python":
+            code = compile("\n" * (block.line - 1) + stage.located(block.code), page, "exec")
+            output = io.StringIO()
+            if block.reason is None:
+                with contextlib.redirect_stdout(output):
+                    exec(code, stage.names)
+            printed = output.getvalue()
+        elif block.kind == "text" and printed:
+            right = doctest.OutputChecker().check_output(block.code, printed, _OUTPUT)
+            assert right, f"{where} shows\n{block.code}\nand it printed\n{printed}"
+            printed = ""
+
+
+def test_what_a_page_shows_is_compared() -> None:
+    shown = [block for page in PAGES for block in blocks(page) if block.kind == "text"]
+    assert len(shown) > 10
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_leaves_few_blocks_out_and_says_why(page: str) -> None:
+    assert sum(block.reason is not None for block in blocks(page)) <= 1
+    assert len(re.findall(r"<!-- not run", text_of(page))) == sum(
+        block.reason is not None for block in blocks(page)
+    )
+    assert set(re.findall(r"<!-- setup: (\w+) -->", text_of(page))) <= STAGES.keys()
+
+
+# -- docstrings ------------------------------------------------------------------------------------
+
+
+def examples(module: ModuleType) -> list[doctest.DocTest]:
+    """The examples of a module; they know its names, and the public ones of its package."""
+    package = importlib.import_module(module.__name__.rpartition(".")[0] or module.__name__)
+    public = {name: getattr(package, name) for name in getattr(package, "__all__", ())}
+    found = doctest.DocTestFinder(exclude_empty=True).find(
+        module, module.__name__, globs=public | vars(module)
+    )
+    return [test for test in found if test.examples]
+
+
+def run_examples(tests: list[doctest.DocTest], stage: Stage | None = None) -> str:
+    """Run examples; what failed, as text."""
+    runner = doctest.DocTestRunner(AnyResult(), verbose=False, optionflags=doctest.ELLIPSIS)
+    failures = io.StringIO()
+    for test in tests:
+        if stage is not None:
+            test.globs |= stage.names
+            for example in test.examples:
+                example.source = stage.located(example.source)
+        runner.run(test, out=failures.write, clear_globs=False)
+    return failures.getvalue()
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name not in WITH_SPARK])
+def test_the_examples_in_the_docstrings_run(name: str) -> None:
+    assert run_examples(examples(importlib.import_module(name))) == ""
+
+
+@pytest.mark.parametrize("name", WITH_SPARK)
+def test_the_examples_in_the_docstrings_that_need_a_session_run(name: str, stage: Stage) -> None:
+    STAGES["shop"](stage)
+    stage.places['.parquet("out")'] = f'.parquet("{stage.folder}/out")'
+    orders = stage.names["orders"]
+    query = bsjoin.join(orders, stage.names["customers"], "customer_id").writeStream.format("noop")
+    stage.names |= {"bsjoin": bsjoin, "orders_stream": orders, "query": query.start()}
+    stage.names["query"].processAllAvailable()
+    tests = examples(importlib.import_module(name))
+    assert tests
+    assert run_examples(tests, stage) == ""
+
+
+def test_no_example_is_skipped() -> None:
+    skipped = [
+        path.relative_to(ROOT).as_posix()
+        for package in ("bsjoin", "scheduling")
+        for path in sorted((ROOT / package).rglob("*.py"))
+        if "doctest: +SKIP" in path.read_text("utf-8")
+    ]
+    assert skipped == []
+
+
+# -- commands --------------------------------------------------------------------------------------
+
+
+def commands(page: str) -> list[str]:
+    """The lines of shell blocks, and what stands in the text as code and begins like a command."""
+    shell = [block.code for block in blocks(page) if block.kind == "sh"]
+    lines = [line.split("  #")[0].strip() for code in shell for line in code.splitlines()]
+    prose = _FENCE.sub("", text_of(page))
+    known = r"make [a-z]|python -m |python3? \w+/|pip install |\.venv/bin/"
+    lines += [code for code in _INLINE.findall(prose) if re.match(known, code)]
+    return list(filter(None, lines))
+
+
+def extras() -> dict[str, Any]:
+    project = tomllib.loads(text_of("pyproject.toml"))["project"]
+    found: dict[str, Any] = project["optional-dependencies"]
+    return found
+
+
+def check_command(command: str) -> None:
+    """That what a command names is there: target, module, program, option, extra."""
+    words = command.split()
+    if words[0] == "make":
+        assert re.search(rf"(?m)^{words[1]}:", text_of("Makefile")), command
+        inner = re.search(r'ARGS="(run [\w-]+)', command)
+        if inner:
+            check_command(f"python -m benchmarks {inner[1]}")
+    elif words[:2] == ["python", "-m"]:
+        module = ROOT / words[2].replace(".", "/")
+        assert module.is_dir() or module.with_suffix(".py").exists(), command
+        assert not module.is_dir() or (module / "__main__.py").exists(), command
+        folder = module if module.is_dir() else module.parent
+        code = "\n".join(path.read_text("utf-8") for path in folder.rglob("*.py"))
+        for word in words[3:4]:
+            assert word.isupper() or f'"{word}"' in code, f"{command}: {word}"
+        check_options(words, code, command)
+    elif words[0] == "python":
+        program = ROOT / words[1]
+        assert "*" in words[1] or "…" in words[1] or program.exists(), command
+        check_options(words, program.read_text("utf-8"), command)
+    elif words[:2] == ["pip", "install"]:
+        for extra in re.findall(r"bsjoin\[([\w,]+)\]", command):
+            assert set(extra.split(",")) <= extras().keys(), command
+    else:
+        assert words[0] in ("venv-pack", "spark-submit", ".venv/bin/pre-commit"), command
+
+
+def check_options(words: list[str], code: str, command: str) -> None:
+    for option in words:
+        if option.startswith("--"):
+            assert f'"{option}"' in code, f"{command}: {option}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)])
+def test_the_commands_of_a_page_name_what_is_there(page: str) -> None:
+    for command in commands(page):
+        check_command(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "make demmo",
+        "python -m scheduling plna",
+        "python -m scheduling plan --polcy cetsa",
+        "python examples/flight.py",
+        'pip install "bsjoin[postgres]"',
+        "curl example.org",
+    ],
+)
+def test_a_command_that_is_not_there_is_noticed(command: str) -> None:
+    with pytest.raises((AssertionError, FileNotFoundError)):
+        check_command(command)
+
+
+def test_the_extras_that_a_page_names_are_there() -> None:
+    named = {
+        name
+        for page in PAGES
+        for extra in re.findall(r"bsjoin\[([\w,]+)\]", text_of(page))
+        for name in extra.split(",")
+    }
+    assert {"postgresql", "examples"} <= named <= extras().keys()
+
+
+def test_the_cluster_file_of_the_page_is_planned_by_the_commands_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = "docs/how-to/placement.md"
+    files = [block for block in blocks(page) if block.title is not None]
+    for block in files:
+        (tmp_path / str(block.title)).write_text(block.code, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    ran = [line.split()[3:] for line in commands(page) if f" {files[0].title}" in line]
+    for arguments in ran:
+        assert scheduling_main(arguments) == 0, capsys.readouterr().err
+    assert len(ran) == 2
+
+
+# -- pages -----------------------------------------------------------------------------------------
+
+
+def test_the_readme_is_short() -> None:
+    assert len(text_of("README.md").splitlines()) <= PAGE_LINES
+
+
+def test_the_links_of_the_readme_lead_somewhere() -> None:
+    links = re.findall(r"\]\(([^)#]+)(?:#[\w-]+)?\)", text_of("README.md"))
+    assert len(links) > 10
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_every_public_name_has_a_place_in_the_reference() -> None:
+    shown = {
+        name
+        for page in PAGES
+        if page.startswith("docs/reference/")
+        for name in re.findall(r"(?m)^::: ([\w.]+)", text_of(page))
+    }
+    for package in (
+        bsjoin,
+        bsjoin.sources,
+        scheduling,
+        importlib.import_module("scheduling.spark"),
+    ):
+        for name in package.__all__:
+            path = f"{package.__name__}.{name}"
+            if path in ("bsjoin.BSJoinError", "bsjoin.sources", "scheduling.SchedulingError"):
+                continue  # shown with the errors of the package; a page of its own
+            if path in ("scheduling.POLICIES", "scheduling.Clock"):
+                continue  # a dictionary and a type
+            assert path in shown, path
