@@ -124,6 +124,6 @@ def parser() -> argparse.ArgumentParser:
         "--check", action="store_true", help="change nothing; exit status 1 if it is out of date"
     )
     summary.add_argument(
-        "--readme", type=Path, default=ROOT / "docs/figures.md", help="the file; that of the checkout"
+        "--readme", type=Path, default=ROOT / "docs/figures.md", help="the file; that of the docs"
     )
     return found
