@@ -313,3 +313,13 @@ def test_every_public_name_has_a_place_in_the_reference() -> None:
             if path in ("scheduling.POLICIES", "scheduling.Clock"):
                 continue  # a dictionary and a type
             assert path in shown, path
+
+
+def test_the_site_needs_no_network() -> None:
+    """No fonts, scripts or styles of other hosts: what the theme brings along is enough."""
+    configuration = text_of("mkdocs.yml")
+    assert "font: false" in configuration
+    for page in ("mkdocs.yml", "docs/style.css", *PAGES):
+        found = re.findall(r"(?:src|href|@import|!\[[^]]*\])\W*(https?://\S+)", text_of(page))
+        assert found == [], page
+    assert not re.search(r"https?://", configuration)
