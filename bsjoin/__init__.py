@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from bsjoin import errors
+from bsjoin._version import __version__ as __version__
 from bsjoin.errors import BSJoinError
 
 if TYPE_CHECKING:
@@ -54,8 +55,6 @@ __all__ = [
     "progress",
     "sources",
 ]
-
-__version__ = "0.1.0"
 
 # Imported when first used: a Spark worker needs none of them, and starts the sooner.
 _HOMES = {

@@ -323,3 +323,9 @@ def test_the_site_needs_no_network() -> None:
         found = re.findall(r"(?:src|href|@import|!\[[^]]*\])\W*(https?://\S+)", text_of(page))
         assert found == [], page
     assert not re.search(r"https?://", configuration)
+
+
+def test_no_page_pairs_the_policy_with_the_rebalancer_that_works_against_it() -> None:
+    # LBA-CE and St-Stream never come to rest together on executors of equal price.
+    blocks = [b for page in PAGES for b in re.findall(r"```python\n(.*?)```", text_of(page), re.S)]
+    assert [block for block in blocks if "LBACE" in block and "StStream" in block] == []

@@ -13,8 +13,8 @@ from weakref import WeakSet
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-import bsjoin
 from bsjoin._spark.session import is_connect
+from bsjoin._version import __version__
 from bsjoin.errors import WorkerEnvironmentError
 
 __all__ = ["check_workers"]
@@ -113,7 +113,7 @@ def _problem(report: dict[str, Any]) -> str:
     parts += [
         f"cannot import {name} ({why})" for name, why in failures.items() if name not in absent
     ]
-    if versions.get("bsjoin", bsjoin.__version__) != bsjoin.__version__:
+    if versions.get("bsjoin", __version__) != __version__:
         parts.append(f"has bsjoin {versions['bsjoin']}")
     parts += [
         f"has {name} {versions[name]}, older than {least}"
@@ -139,13 +139,13 @@ def _error(spark: SparkSession, what: str, python: str | None) -> WorkerEnvironm
     version = ".".join(map(str, sys.version_info[:3]))
     return WorkerEnvironmentError(
         f"Spark's workers cannot run bsjoin: {what}. The driver is {sys.executable} (Python "
-        f"{version}) with bsjoin {bsjoin.__version__}, and the workers need the same minor "
+        f"{version}) with bsjoin {__version__}, and the workers need the same minor "
         f"version of Python and the same bsjoin. {_remedy(spark, python)}"
     )
 
 
 def _remedy(spark: SparkSession, python: str | None) -> str:
-    install = f'pip install "bsjoin=={bsjoin.__version__}"'
+    install = f'pip install "bsjoin=={__version__}"'
     if is_connect(spark):
         return (
             f"Run {install} in a Python that the server's executors have (or ship one with "
@@ -161,7 +161,7 @@ def _remedy(spark: SparkSession, python: str | None) -> str:
         )
     if python == sys.executable:
         return (
-            f"The driver finds its bsjoin in {str(Path(bsjoin.__file__).parent.parent)!r}, where "
+            f"The driver finds its bsjoin in {str(Path(__file__).parents[2])!r}, where "
             f"the workers do not look: run {install} in that Python, or add the folder to "
             "PYTHONPATH before the session starts"
         )
