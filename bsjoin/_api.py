@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from bsjoin import _checks
+from bsjoin._reuse import Wanted, reused
 from bsjoin._spark.ask import plan_ask, plan_range_ask, schema_of_source
 from bsjoin._spark.columns import Names, join_keys, result_names, selected
 from bsjoin._spark.join import Request, check_types, names_of, next_label
@@ -20,6 +21,7 @@ from bsjoin._spark.ranges import (
     with_columns,
 )
 from bsjoin._spark.scan import scanned
+from bsjoin._spark.session import MicroBatch, micro_batch
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError
 from bsjoin.hotspot import Hash, HotSpot
@@ -147,11 +149,12 @@ def join(
     # A table that stays serves other selections later; a temporary one holds what is asked for.
     stored = columns if options.store is None else table_names.columns
     rest = when, join_type, partition, suffix
-    return _join_whole(stream, lambda: batch, pairs, stored, columns, options, *rest)
+    return _join_whole(stream, batch, lambda: batch, pairs, stored, columns, options, *rest)
 
 
 def _join_whole(
     stream: DataFrame,
+    origin: DataFrame | str,
     read: Callable[[], DataFrame],
     pairs: Sequence[tuple[str, str]],
     stored: Sequence[str],
@@ -163,15 +166,26 @@ def _join_whole(
     suffix: str,
 ) -> DataFrame:
     """Build the table, let it be refreshed if that is asked for, and join with it."""
-    cycle = current_cycle()
-    table = None if cycle is None else cycle.kept.get("table")
-    if table is None:
-        df, keys = read(), [table for _, table in pairs]
+    keys = tuple(table for _, table in pairs)
+
+    def build() -> BatchTable:
+        df = read()
         table = BatchTable._ensure(df, keys, stored, options, private=True, when=when)
         if options.refresh is not None:
             table.start_refreshing(df, options.refresh)
-        if cycle is not None:
-            cycle.kept["table"] = table
+        return table
+
+    cycle, batch = current_cycle(), _batch_of(stream, options)
+    table: BatchTable
+    if cycle is not None:
+        if "table" not in cycle.kept:
+            cycle.kept["table"] = build()
+        table = cycle.kept["table"]
+    elif batch is not None:
+        wanted = Wanted(origin, read, keys, tuple(stored), options, when)
+        table = reused(batch, wanted, build)
+    else:
+        table = build()
     return table.join(
         stream,
         dict(pairs) or None,
@@ -181,6 +195,11 @@ def _join_whole(
         select=None if how in ("semi", "anti") else columns,
         suffix=suffix,
     )
+
+
+def _batch_of(stream: DataFrame, options: Full) -> MicroBatch | None:
+    """The micro-batch in which a private table is asked for, if that is so."""
+    return None if stream.isStreaming or options.store is not None else micro_batch(stream)
 
 
 def _join_source(
@@ -235,6 +254,7 @@ def _join_source(
     rest = when, how, partition, suffix
     return _join_whole(
         stream,
+        source.token,
         lambda: scanned(stream.sparkSession, source, read),
         pairs,
         stored,
@@ -283,7 +303,8 @@ def _automatic(stream: DataFrame, source: Source, *, needs_whole: bool) -> Full 
     """What ``cache="auto"`` means for a source; the cycles of one join keep the first choice."""
     cycle = current_cycle()
     if cycle is None:
-        return _chosen(source, needs_whole, follows=stream.isStreaming)
+        follows = stream.isStreaming or micro_batch(stream) is not None
+        return _chosen(source, needs_whole, follows=follows)
     if "cache" not in cycle.kept:
         cycle.kept["cache"] = _chosen(source, needs_whole, follows=True)
     chosen: Full | Incremental = cycle.kept["cache"]

@@ -26,7 +26,11 @@ class Full:
         store: folder of the table: a local path or an fsspec URL that the driver and all
             workers reach. The table stays there and is found again after a restart; it is
             built only when its source has changed. ``None``: a temporary folder of this
-            machine, removed when the application ends.
+            machine, removed when the application ends. In a ``foreachBatch`` function the next
+            micro-batch uses that table again, after reading its source again unless that cannot
+            have changed; what a micro-batch used is removed when the second one after it begins,
+            so use a result within the call that made it. (Under Spark Connect, and in threads of
+            your own, every call builds its own table.)
         refresh: read the source again at this interval while streams run: a ``timedelta``,
             a text such as ``"10 minutes"`` or a number of seconds. A changed table becomes a
             new version and reaches every stream at a micro-batch boundary. ``None``: the

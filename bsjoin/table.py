@@ -53,6 +53,8 @@ __all__ = ["BatchTable", "Version"]
 
 _log = logging.getLogger("bsjoin")
 
+_FOR_EVER_US = 1 << 62
+
 
 @dataclass(frozen=True)
 class Version:
@@ -468,6 +470,16 @@ class BatchTable:
         if self._refreshing is not None:
             self._refreshing.set()
             self._refreshing = None
+
+    def _remove_before(self, version: int) -> None:
+        """Remove the versions before one of them, whoever uses them."""
+        kept = sum(number >= version for number in versions.numbers(self._home))
+        versions.vacuum(self._home, _FOR_EVER_US, kept)
+
+    def _remove(self) -> None:
+        """Remove the table; for one that nobody else knows."""
+        self.stop_refreshing()
+        self._home.remove("")
 
     def versions(self) -> list[Version]:
         """The versions that are stored, oldest first."""

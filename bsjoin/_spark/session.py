@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark.errors import PySparkException
@@ -9,10 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 __all__ = [
+    "MicroBatch",
+    "active_queries",
     "default_parallelism",
     "is_case_sensitive",
     "is_connect",
     "is_dataframe",
+    "micro_batch",
     "needed_since_us",
     "plan_text",
     "refresh_files",
@@ -41,6 +45,42 @@ def default_parallelism(spark: SparkSession) -> int:
     # A range without a number of partitions gets the default number of them.
     parts = spark.range(0, 1 << 16).select(F.spark_partition_id().alias("p")).distinct().count()
     return max(1, int(parts))
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """The micro-batch whose ``foreachBatch`` function runs.
+
+    Args:
+        query: the id of the query.
+        number: of the micro-batch; with the id of the run, since a restart repeats numbers.
+    """
+
+    query: str
+    number: str
+
+
+def micro_batch(df: DataFrame) -> MicroBatch | None:
+    """The micro-batch that this thread runs; None outside, and where it cannot be known.
+
+    Spark tells it to the thread of a ``foreachBatch`` function. A Connect server runs that
+    function in a process of its own, and does not tell.
+    """
+    if is_connect(df.sparkSession):
+        return None
+    context = df.sparkSession.sparkContext
+    query, number, job = map(
+        context.getLocalProperty,
+        ("sql.streaming.queryId", "streaming.sql.batchId", "spark.jobGroup.id"),
+    )
+    return MicroBatch(query, f"{job} {number}") if query and number else None
+
+
+def active_queries() -> set[str]:
+    """The ids of the streaming queries of the application's session."""
+    # The active session of a `foreachBatch` function is a copy, which knows of no query.
+    spark = getattr(SparkSession, "_instantiatedSession", None)
+    return set() if spark is None else {str(query.id) for query in spark.streams.active}
 
 
 def needed_since_us() -> int | None:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 
 from bsjoin._spark.session import plan_text, refresh_files
 
-__all__ = ["fingerprint"]
+__all__ = ["fingerprint", "is_fixed"]
 
 _TREE = re.compile(r"^[\s:+\-]*")
 _COLUMN = r"(?:`[^`]+`|\w+)#\d+L?"
@@ -27,7 +27,14 @@ _NODES = (
     re.compile(rf"Project \[{_COLUMN}(?: AS {_COLUMN})?(?:, {_COLUMN}(?: AS {_COLUMN})?)*\]"),
     re.compile(r"Filter .*"),
 )
-_CALL = re.compile(r"([A-Za-z_]\w*)\s*\(")
+_FIXED = (
+    re.compile(r"Range \([^()]*(?:\([^()]*\))?\)"),
+    re.compile(r"LocalRelation (?:<empty>, )?\[[^\]]*\]"),
+    re.compile(r"OneRowRelation"),
+    re.compile(r"SubqueryAlias [\w.`]+"),
+)
+_CALCULATED = re.compile(r"(?:Project \[(.*)\]|(Filter .*))")
+_CALL = re.compile(r"([A-Za-z_]\w*(?=\s+\()|[^\s(,]+(?=\())")  # also `<lambda>(`
 _HARMLESS = {"cast", "isnotnull", "isnull", "AND", "OR", "NOT", "IN", "Filter"}
 _ATTRIBUTE = re.compile(_COLUMN)
 
@@ -54,6 +61,27 @@ def fingerprint(df: DataFrame) -> str | None:
     plan = _without_ids(tree)
     content = json.dumps([df.schema.json(), plan, zone, files])
     return "files:" + hashlib.sha256(content.encode()).hexdigest()
+
+
+def is_fixed(df: DataFrame) -> bool:
+    """Whether the plan alone says what the rows are, for certain: it reads nothing.
+
+    Ranges and rows that were given, through arithmetic, comparisons and casts. The plan does not
+    show the rows that were given, so compare it by ``sameSemantics``.
+    """
+    text = plan_text(df)
+    lines = [_TREE.sub("", line) for line in (text or "").splitlines() if line.strip()]
+    return bool(lines) and all(map(_reads_nothing, lines))
+
+
+def _reads_nothing(line: str) -> bool:
+    if any(pattern.fullmatch(line) for pattern in _FIXED):
+        return True
+    node = _CALCULATED.fullmatch(line)
+    if node is None or "..." in line or " more fields" in line:
+        return False
+    inside = node[1] or node[2] or ""
+    return "[" not in inside and set(_CALL.findall(inside)) <= _HARMLESS | {"AS"}
 
 
 def _without_ids(tree: list[str]) -> list[str]:

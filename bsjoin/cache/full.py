@@ -127,6 +127,7 @@ def open_table(plan: LookupPlan, batch_time: pa.Array | None) -> OpenTable:
     key = (plan.home.url, plan.epoch)
     table = _tables.get(key)
     if table is None:
+        _close_removed()
         table = _tables[key] = _Table()
     version = plan.version
     if version is None:
@@ -136,14 +137,14 @@ def open_table(plan: LookupPlan, batch_time: pa.Array | None) -> OpenTable:
     if opened is None:
         manifest = table.known.get(version) or versions.load(plan.home, version)
         opened = table.open[version] = OpenTable(plan.home, manifest)
-        _let_go_of_old_versions(plan.home, opened)
+        _close_old_versions(plan.home, opened)
     if (plan.label, version) not in table.checked:
         _check(plan, opened.manifest)
         table.checked.add((plan.label, version))
     return opened
 
 
-def _let_go_of_old_versions(home: Home, opened: OpenTable) -> None:
+def _close_old_versions(home: Home, opened: OpenTable) -> None:
     """Close all versions of a table but the newest, whatever plan they are of; remove copies."""
     tables = [_tables[key] for key in list(_tables) if key[0] == home.url]
     newest = sorted({_published(one) for table in tables for one in table.open.values()})
@@ -159,6 +160,16 @@ def _let_go_of_old_versions(home: Home, opened: OpenTable) -> None:
 
 def _published(table: OpenTable) -> tuple[int, int]:
     return table.manifest.created_at_us, table.manifest.version
+
+
+def _close_removed() -> None:
+    """Close versions that were removed, whose files would keep their disk space."""
+    for (url, _), table in list(_tables.items()):
+        home = Home(url)
+        if table.open and home.is_local:
+            there = versions.numbers(home)
+            for version in [number for number in table.open if number not in there]:
+                del table.open[version]
 
 
 def _check(plan: LookupPlan, manifest: Manifest) -> None:

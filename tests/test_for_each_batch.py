@@ -1,0 +1,204 @@
+"""Joins without a store inside a plain ``foreachBatch``: fresh rows, and no heap of tables."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cache_runs import planes
+from cache_samples import Readable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from spark_samples import Feed, rows, write_parquet
+
+import bsjoin
+import bsjoin.table
+from bsjoin import Full
+from bsjoin._spark.source import fingerprint, is_fixed
+
+BATCHES = 7
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary tables lie."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The homes of the tables that are built, a refresh included."""
+    seen: list[str] = []
+    build = bsjoin.table.build
+
+    def counted(df: DataFrame, home: object, *rest: object) -> object:
+        seen.append(str(home))
+        return build(df, home, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(bsjoin.table, "build", counted)
+    return seen
+
+
+@dataclass(frozen=True)
+class OnDisk:
+    """What temporary tables there are: their folders, the versions and builds in them."""
+
+    folders: int
+    versions: int
+    data: int
+
+    @classmethod
+    def of(cls, folder: Path) -> OnDisk:
+        found = [len(list(folder.glob(p))) for p in ("*/versions", "*/versions/*.json", "*/data/*")]
+        return cls(*found)
+
+
+def run(
+    spark: SparkSession, folder: Path, call: Callable[[DataFrame, int], Any], batches: int = BATCHES
+) -> None:
+    feed = Feed(spark, folder / "feed")
+    for _ in range(batches):
+        feed.add(1, 2, None)
+    writer = feed.stream.writeStream.foreachBatch(call)
+    query = writer.option("checkpointLocation", str(feed.checkpoint)).start()
+    query.processAllAvailable()
+    query.stop()
+
+
+def test_a_table_that_changes_has_two_versions_at_most(
+    spark: SparkSession, tmp_path: Path, temporary: Path
+) -> None:
+    file = tmp_path / "table" / "0.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"k": 1, "v": -1}))
+    table = spark.read.schema("k long, v long").json(str(file.parent))
+    found, seen, kept = [], [], []
+
+    def call(batch: DataFrame, number: int) -> None:
+        file.write_text(json.dumps({"k": 1, "v": number // 2}))
+        joined = bsjoin.join(batch, table, "k")
+        found.append(rows(joined))
+        seen.append(OnDisk.of(temporary))
+        kept.append(joined)
+        if number:
+            assert kept[number - 1].count() == 1  # what the call before handed on
+
+    run(spark, tmp_path, call)
+    assert found == [[(1, number // 2)] for number in range(BATCHES)]
+    # The same rows as before make no new version.
+    assert [disk.versions for disk in seen] == [1, 1, 2, 1, 2, 1, 2]
+    assert {disk.folders for disk in seen} == {1}
+    assert max(disk.data for disk in seen) == 2
+
+
+def test_other_tables_in_every_micro_batch(
+    spark: SparkSession, tmp_path: Path, temporary: Path
+) -> None:
+    found, seen = [], []
+
+    def call(batch: DataFrame, number: int) -> None:
+        for v in (number, -number):
+            table = batch.sparkSession.createDataFrame([(1, v)], "k long, v int")
+            found.append(rows(bsjoin.join(batch, table, "k")))
+        seen.append(OnDisk.of(temporary))
+
+    run(spark, tmp_path, call)
+    assert found == [[(1, v)] for number in range(BATCHES) for v in (number, -number)]
+    assert [disk.folders for disk in seen] == [2] + [4] * (BATCHES - 1)
+
+
+def test_the_same_rows_are_not_read_again(
+    spark: SparkSession, tmp_path: Path, temporary: Path, builds: list[str]
+) -> None:
+    write_parquet(tmp_path / "table" / "0.parquet", k=[1], v=[10])
+    found, seen = [], []
+
+    def call(batch: DataFrame, number: int) -> None:
+        if number == 4:
+            write_parquet(tmp_path / "table" / "0.parquet", k=[1], v=[40])
+        # Made anew every time: the plan is the same.
+        files = batch.sparkSession.read.schema("k long, v long").parquet(str(tmp_path / "table"))
+        fixed = batch.sparkSession.range(1, 5).selectExpr("id AS k", "id * 2 AS w")
+        joined = bsjoin.join(bsjoin.join(batch, files, "k"), fixed, "k")
+        found.append(rows(joined))
+        seen.append(len(builds))
+
+    run(spark, tmp_path, call)
+    assert found == [[(1, 10, 2)]] * 4 + [[(1, 40, 2)]] * 3
+    assert seen == [2, 2, 2, 2, 3, 3, 3]
+    assert OnDisk.of(temporary).folders == 2
+
+
+def test_a_source_is_read_in_every_micro_batch(
+    spark: SparkSession, tmp_path: Path, temporary: Path
+) -> None:
+    source = Readable(tmp_path / "source", planes([1]))
+    found = []
+
+    def call(batch: DataFrame, number: int) -> None:
+        source.put(planes([1], number))
+        found.append(rows(bsjoin.join(batch, source, "k", cache=Full())))
+        assert OnDisk.of(temporary).folders == 1
+
+    run(spark, tmp_path, call, 3)
+    assert found == [[(1, f"v{number}")] for number in range(3)]
+
+
+def test_tables_of_a_query_that_has_ended_go_with_the_next_one(
+    spark: SparkSession, tmp_path: Path, temporary: Path
+) -> None:
+    def call(batch: DataFrame, number: int) -> None:
+        table = batch.sparkSession.createDataFrame([(1, number)], "k long, v int")
+        assert bsjoin.join(batch, table, "k").count() == 1
+
+    for name in ("one", "two", "three"):
+        run(spark, tmp_path / name, call, 2)
+        assert OnDisk.of(temporary).folders == 2
+
+
+def test_outside_of_foreach_batch_a_table_stays(spark: SparkSession, temporary: Path) -> None:
+    stream = spark.range(3).withColumnRenamed("id", "k")
+    table = spark.range(2).selectExpr("id AS k", "id AS v")
+    joined = [bsjoin.join(stream, table, "k") for _ in range(4)]
+    assert OnDisk.of(temporary).folders == 4
+    assert [df.count() for df in joined] == [2] * 4
+
+
+@pytest.mark.parametrize(
+    ("sql", "fixed"),
+    [
+        ("SELECT id % 3 AS k, id * 2 + 1 AS v FROM range(9) WHERE id > 2", True),
+        ("SELECT * FROM VALUES (1, 'a'), (2, 'b [x]') AS t(k, v)", True),
+        ("SELECT 1 AS k", True),
+        ("SELECT id AS k, rand() AS v FROM range(9)", False),
+        ("SELECT id AS k, current_timestamp() AS v FROM range(9)", False),
+        ("SELECT id AS k, uuid() AS v FROM range(9)", False),
+        ("SELECT id AS k FROM range(9) WHERE id > (SELECT max(id) FROM range(3))", False),
+        ("SELECT id AS k, (SELECT count(*) FROM range(3)) AS v FROM range(9)", False),
+    ],
+)
+def test_which_plans_say_what_their_rows_are(spark: SparkSession, sql: str, fixed: bool) -> None:
+    assert is_fixed(spark.sql(sql)) == fixed
+
+
+def test_what_is_read_is_not_fixed(spark: SparkSession, tmp_path: Path) -> None:
+    write_parquet(tmp_path / "t" / "0.parquet", k=[1])
+    number = F.udf(lambda k: k, "long")
+    for df in (
+        spark.read.parquet(str(tmp_path / "t")),
+        spark.range(3).select(number("id").alias("k")),
+        spark.range(3).where(number("id") > 1),
+        spark.createDataFrame([(1,)], "k int"),
+    ):
+        assert not is_fixed(df)
+    files = spark.read.parquet(str(tmp_path / "t"))
+    assert fingerprint(files.where("k > 0")) is not None
+    assert fingerprint(files.where(number("k") > 0)) is None
