@@ -94,7 +94,7 @@ class OtherKeysError(StoreError):
 
 
 class DamagedTableError(StoreError):
-    """A file of the table is missing or its checksum differs from the manifest's."""
+    """A file of the table is missing, differs from its checksum, or is not what bsjoin writes."""
 
 
 class VersionGoneError(StoreError):

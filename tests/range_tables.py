@@ -18,7 +18,7 @@ from stored_tables import put, store
 from bsjoin import AsOf, Band, Overlaps, Within
 from bsjoin._plan import RangePlan, Search
 from bsjoin.cache.ranged import _MAX_PAIRS, NOTE, joined
-from bsjoin.store import Home, SegmentInfo, merge_segments, write_segment
+from bsjoin.store import Home, RangeColumns, SegmentInfo, merge_segments, write_segment
 
 __all__ = [
     "HASHES",
@@ -127,7 +127,15 @@ def stored(home: Home, case: Case) -> None:
         for group in groups
     )
     draft = store(home, [], pa.table({**keys, **brought}).slice(0, 0), compared=compared)
-    put(home, replace(draft, segments=segments), 1, 100)
+    columns = RangeColumns(tuple(names), (_type_name(case.kind.arrow),) * len(names), closed)
+    put(home, replace(draft, segments=segments, ranged=columns), 1, 100)
+
+
+def _type_name(dtype: pa.DataType) -> str:
+    """The name of a type in Spark's JSON schemas."""
+    if pa.types.is_decimal(dtype):
+        return f"decimal({dtype.precision},{dtype.scale})"
+    return {pa.int64(): "long", pa.float64(): "double"}.get(dtype, str(dtype))
 
 
 def _search(case: Case) -> Search:

@@ -7,6 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bsjoin.store import Home, Manifest, Segment
+from bsjoin.store.opening import open_segments
 from bsjoin.store.ranged import RangeIndex
 
 __all__ = ["OpenTable"]
@@ -21,11 +22,14 @@ class OpenTable:
     Args:
         home: where the table lives.
         manifest: the version to open.
+
+    Raises:
+        DamagedTableError: a file is not what was written; for columns, when they are gathered.
     """
 
     def __init__(self, home: Home, manifest: Manifest):
         self.manifest = manifest
-        self._segments = [Segment(home, info, manifest.compared) for info in manifest.segments]
+        self._segments = open_segments(home, manifest)
         self._numbers = {name: i for i, name in enumerate(manifest.schema.names)}
         self._first_hashes = np.array([s.first_hash for s in manifest.segments], np.int64)
         self._first_rows = np.cumsum([0, *(s.rows for s in manifest.segments)])[:-1]

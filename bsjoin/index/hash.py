@@ -24,6 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bsjoin.index.checks import check_directory, check_entries, chunks, refuse
+
 __all__ = ["HashIndex"]
 
 Int64s = NDArray[np.int64]
@@ -161,26 +163,57 @@ class HashIndex:
             return np.ones(len(rows), np.int64)
         return self.runs.take(rows).astype(np.int64)
 
-    def _check(self) -> None:
-        """Assert the invariants; for the tests."""
+    def validate(self) -> None:
+        """Check everything that a probe relies on.
+
+        Raises:
+            ValueError: says what is wrong, and where.
+
+        Complexity: O(n) time, O(1) memory.
+        """
         n = self.rows
-        assert (self.hashes[1:] >= self.hashes[:-1]).all()
-        assert self.hashes[n] == _SENTINEL
-        assert self.directory[0] == 0
-        assert self.directory[-1] == n
-        assert (self.directory[1:] >= self.directory[:-1]).all()
-        buckets = (_unsigned(self.hashes[:n]) - np.uint64(self.base)) >> np.uint64(self.shift)
-        starts = np.searchsorted(buckets, np.arange(len(self.directory), dtype=np.uint64))
-        assert (starts == self.directory).all()
+        if not 0 < n < _MAX_ROWS:
+            raise ValueError(f"the index has {n} rows; it holds 1 to {_MAX_ROWS - 1}")
+        if self.hashes[n] != _SENTINEL:
+            raise ValueError(f"the hashes end with {self.hashes[n]} instead of the sentinel")
+        for begin, end in chunks(n - 1):
+            falls = self.hashes[begin + 1 : end + 1] < self.hashes[begin:end]
+            refuse(falls, begin + 1, "the hashes fall at row")
+        self._validate_directory()
         if self.runs is not None:
-            assert len(self.runs) == n
-            row = 0
-            while row < n:
-                length = int(self.runs[row])
-                assert length >= 1
-                assert (self.hashes[row : row + length] == self.hashes[row]).all()
-                row += length
-            assert row == n
+            self._validate_runs(self.runs)
+
+    def _validate_directory(self) -> None:
+        n = self.rows
+        first, last = (int(hash_) for hash_ in _unsigned(self.hashes.take((0, n - 1))))
+        if self.base != first:
+            raise ValueError(f"the base is {self.base} instead of {first}")
+        if not 0 <= self.shift < 64:
+            raise ValueError(f"the shift is {self.shift}; it is 0 to 63")
+        buckets = ((last - first) >> self.shift) + 1
+        if len(self.directory) != buckets + 1:
+            raise ValueError(
+                f"the directory has {len(self.directory)} entries instead of {buckets + 1}"
+            )
+        check_directory(self.directory, n, "directory")
+        for begin, end in chunks(n):
+            slots = _unsigned(self.hashes[begin:end]) - np.uint64(first)
+            slots >>= np.uint64(self.shift)
+            check_entries(self.directory, slots.view(np.int64), begin, "directory")
+
+    def _validate_runs(self, runs: Int32s) -> None:
+        n = self.rows
+        if len(runs) != n:
+            raise ValueError(f"there are {len(runs)} lengths of runs for {n} rows")
+        if runs[-1] != 1:
+            raise ValueError(f"the run of the last row has {runs[-1]} rows")
+        for begin, end in chunks(n - 1):
+            lengths, ahead = runs[begin:end], runs[begin + 1 : end + 1]
+            refuse(lengths < 1, begin, "the run has no rows at row")
+            goes_on = lengths != 1
+            refuse(goes_on & (lengths - 1 != ahead), begin, "the run has a wrong length at row")
+            differs = self.hashes[begin:end] != self.hashes[begin + 1 : end + 1]
+            refuse(goes_on & differs, begin, "the run has rows of another hash behind row")
 
 
 def _run_lengths(same_key: Bools) -> Int32s:

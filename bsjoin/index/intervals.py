@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bsjoin.index.checks import chunks, refuse
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.index.maxima import Maxima
 from bsjoin.index.scan import is_dense, scanned
@@ -25,6 +26,7 @@ from bsjoin.index.sorted_rows import CLOSED, Closed, SortedRows
 __all__ = ["IntervalIndex"]
 
 Int64s = NDArray[np.int64]
+Int32s = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
 
@@ -300,11 +302,34 @@ class IntervalIndex:
                 return np.delete(probes, wrong), np.delete(rows, wrong)
         return probes, rows
 
-    def _check(self, slices: Int64s | None = None) -> None:
-        """Assert the invariants, given the slices; for the tests."""
-        self.starts._check(slices)
-        Maxima(self.tree, self.rows)._check()
-        assert (self.tree.take(self.empty) == LEAST).all()
+    def validate(self, runs: Int32s) -> None:
+        """Check everything that a search relies on.
+
+        Args:
+            runs: int32[n], how many rows follow in the same slice, this one included.
+
+        Raises:
+            ValueError: says what is wrong, and where.
+
+        Complexity: O(n) time, O(1) memory.
+        """
+        if self.closed not in CLOSED:
+            raise ValueError(f"closed is {self.closed!r} instead of one of {', '.join(CLOSED)}")
+        self.starts.validate(runs)
+        Maxima(self.tree, self.rows).validate()
+        if self.empty.size and not 0 <= self.empty[0] <= self.empty[-1] < self.rows:
+            raise ValueError(f"the empty intervals are not among the {self.rows} rows")
+        for begin, end in chunks(len(self.empty) - 1):
+            rises = self.empty[begin + 1 : end + 1] > self.empty[begin:end]
+            refuse(~rises, begin + 1, "the empty intervals do not ascend at entry")
+        for begin, end in chunks(self.rows):
+            lasts, starts = self.tree[begin:end], self.starts.values[begin:end]
+            listed = np.zeros(end - begin, np.bool_)
+            first, stop = np.searchsorted(self.empty, (begin, end))
+            listed[self.empty[first:stop] - begin] = True
+            refuse(listed & (lasts != LEAST), begin, "an empty interval has a last point at row")
+            early = lasts <= starts if self.closed == "right" else lasts < starts
+            refuse(early & ~listed, begin, "an interval ends before it begins at row")
 
 
 def _is_empty(starts: Int64s, ends: Int64s, closed: Closed, missing_ends: Bools | None) -> Bools:

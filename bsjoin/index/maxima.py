@@ -17,6 +17,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from bsjoin.index.checks import chunks, refuse
 from bsjoin.index.encoding import LEAST
 from bsjoin.index.ranges import expand
 
@@ -167,18 +168,28 @@ class Maxima:
                 break
         return found
 
-    def _check(self) -> None:
-        """Assert the invariants; for the tests."""
+    def validate(self) -> None:
+        """Check everything that a search relies on.
+
+        Raises:
+            ValueError: says what is wrong, and where.
+
+        Complexity: O(n) time, O(1) memory.
+        """
+        if len(self.values) != sum(_sizes(self.rows)):
+            raise ValueError(f"the tree has {len(self.values)} values for {self.rows} rows")
         levels = self._levels()
-        assert sum(map(len, levels)) == len(self.values)
-        rows = self.rows
-        for level, above in zip(levels, [*levels[1:], None], strict=True):
-            assert len(level) % _FAN == 0
-            assert (level[rows:] == LEAST).all()
-            if above is not None:
-                assert (above[: len(level) // _FAN] == level.reshape(-1, _FAN).max(axis=1)).all()
-            rows = -(-rows // _FAN)
-        assert rows <= 1
+        used = self.rows
+        for number, level in enumerate(levels):
+            if (level[used:] != LEAST).any():
+                raise ValueError(f"level {number} of the tree is not filled up")
+            used = -(-used // _FAN)
+            if level is levels[-1]:
+                break
+            for begin, end in chunks(used):
+                children = level[begin * _FAN : end * _FAN].reshape(-1, _FAN)
+                wrong = children.max(axis=1) != levels[number + 1][begin:end]
+                refuse(wrong, begin, f"level {number + 1} of the tree has a wrong maximum at node")
 
 
 def _sizes(rows: int) -> list[int]:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bsjoin.index.checks import chunks, refuse
 from bsjoin.index.ranges import pairs
 from bsjoin.index.skiplist import SkipList
 
@@ -29,6 +30,7 @@ Bools = NDArray[np.bool_]
 
 _PIECE = 8
 _CHUNK = 1 << 20
+_FEW = 64  # texts that are faster compared one by one
 _SIGN = np.uint64(1 << 63)
 _ALONG = np.arange(_PIECE, dtype=np.int64)
 
@@ -70,6 +72,47 @@ class Texts:
         found[counts[:, None] <= _ALONG] = 0
         numbers = found.view(">u8").ravel().astype(np.uint64)
         return (numbers ^ _SIGN).view(np.int64), counts
+
+    def bytes(self, row: int) -> NDArray[np.uint8]:
+        """The bytes of one text, as a view."""
+        return self.data[int(self.offsets[row]) : int(self.offsets[row + 1])]
+
+    def validate(self) -> None:
+        """Check that the texts follow one another and fill the data.
+
+        Raises:
+            ValueError: says what is wrong, and where.
+        """
+        if not len(self.offsets):
+            raise ValueError("texts without an offset")
+        begins, ends = int(self.offsets[0]), int(self.offsets[-1])
+        if (begins, ends) != (0, len(self.data)):
+            raise ValueError(f"texts go from {begins} to {ends} in {len(self.data)} bytes")
+        for begin, end in chunks(len(self)):
+            falls = self.offsets[begin + 1 : end + 1] < self.offsets[begin:end]
+            refuse(falls, begin, "the length is negative of the text")
+
+    def are_below_next(self, rows: Int64s) -> Bools:
+        """Whether each of some texts comes before the one behind it.
+
+        Complexity: O(bytes that they have in common), in steps of eight.
+        """
+        below: Bools = np.zeros(len(rows), np.bool_)
+        going, number = np.arange(len(rows), dtype=np.int64), 0
+        while len(going) > _FEW:
+            at = rows.take(going)
+            (text, length), (next_text, next_length) = (
+                self.piece(at, number),
+                self.piece(at + 1, number),
+            )
+            same = text == next_text
+            below[going] = (text < next_text) | (same & (length < next_length))
+            going = going[same & (length == next_length) & (length > _PIECE)]
+            number += 1
+        for place in going.tolist():
+            row = int(rows[place])
+            below[place] = self.bytes(row).tobytes() < self.bytes(row + 1).tobytes()
+        return below
 
     def take(self, rows: Int64s) -> Texts:
         """Some of the texts, copied.
@@ -170,6 +213,8 @@ class Ranks:
         going = np.arange(len(probes), dtype=np.int64)
         number, many = _shared(self.texts), len(self.texts)
         for shared in range(number):
+            if not going.size:
+                return codes
             wanted, counts = probes.piece(going, shared)
             stored, _ = self.texts.piece(np.zeros(1, np.int64), shared)
             codes[going[wanted > stored]] = 2 * many
@@ -210,31 +255,39 @@ class Ranks:
         shorter = lengths <= length if or_equal else lengths < length
         return np.asarray((stored < text) | ((stored == text) & shorter))
 
-    def _check(self) -> None:
-        """Assert the invariants; for the tests."""
+    def validate(self) -> None:
+        """Check everything that encoding relies on.
 
-        def text(row: int) -> bytes:
-            return self.texts.data[self.texts.offsets[row] : self.texts.offsets[row + 1]].tobytes()
+        Raises:
+            ValueError: says what is wrong, and where.
 
-        everything = np.arange(len(self.texts))
-        values = [text(row) for row in everything.tolist()]
-        assert values == sorted(set(values))
+        Complexity: O(bytes) time, O(1) memory.
+        """
+        many = len(self.texts)
+        if len(self.prefixes) != many:
+            raise ValueError(f"there are {len(self.prefixes)} prefixes of {many} distinct values")
+        self.texts.validate()
         shared = _shared(self.texts)
-        assert len({value[: shared * _PIECE] for value in values}) <= 1
-        assert (self.prefixes == self.texts.piece(everything, shared)[0]).all()
-        assert (self.prefixes[1:] >= self.prefixes[:-1]).all()
+        for begin, end in chunks(many - 1):
+            rows = np.arange(begin, end)
+            refuse(~self.texts.are_below_next(rows), begin + 1, "the distinct values fall at rank")
+        for begin, end in chunks(many):
+            found, _ = self.texts.piece(np.arange(begin, end), shared)
+            refuse(found != self.prefixes[begin:end], begin, "a prefix is wrong at rank")
 
 
 def _shared(texts: Texts) -> int:
     """How many times eight bytes all of the texts have in common, and go on; texts in order."""
-    ends = np.array([0, len(texts) - 1] if len(texts) > 1 else [], np.int64)
-    number = 0
-    while ends.size:
-        pieces, counts = texts.piece(ends, number)
-        if pieces[0] != pieces[1] or counts.min() <= _PIECE:
-            break
-        number += 1
-    return number
+    if len(texts) < 2:
+        return 0
+    first, last = texts.bytes(0), texts.bytes(len(texts) - 1)
+    shortest = min(len(first), len(last))
+    for begin in range(0, shortest, _CHUNK):
+        end = min(begin + _CHUNK, shortest)
+        differs = first[begin:end] != last[begin:end]
+        if differs.any():
+            return (begin + int(differs.argmax())) // _PIECE
+    return max(0, shortest - 1) // _PIECE
 
 
 def _bounds(lows: Int64s, highs: Int64s, moves: Callable[[Int64s, Int64s], Bools]) -> Int64s:

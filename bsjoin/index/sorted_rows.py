@@ -27,6 +27,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from bsjoin.index.checks import check_directory, check_entries, chunks, refuse
 from bsjoin.index.skiplist import Side, SkipList, too_small
 
 __all__ = ["CLOSED", "Closed", "SortedRows"]
@@ -82,16 +83,12 @@ class SortedRows:
         directory = np.zeros(n + 1, np.int32)
         if n:
             lows = np.zeros(1, np.int64) if starts is None else starts.astype(np.int64)
-            sizes = np.diff(lows, append=n)
-            least = values.take(lows)
-            scale = _scale(least, values.take(lows + sizes - 1), sizes)
+            slices = _Slices.of(values, lows, np.diff(lows, append=n))
             for begin in range(0, n, _CHUNK):
                 # The slices in this piece of the rows, and how many rows of each are in it.
                 end = min(begin + _CHUNK, n)
                 first, stop = np.searchsorted(lows, (begin, end - 1), "right") - (1, 0)
-                taken = np.diff(np.append(np.maximum(lows[first:stop], begin), end))
-                own = (np.repeat(x[first:stop], taken) for x in (least, scale, sizes))
-                slots = _buckets(values[begin:end], *own) + np.repeat(lows[first:stop], taken)
+                slots = slices.part(int(first), int(stop)).slots(values, begin, end)
                 low = int(slots[0])
                 counts = np.bincount(slots - low)
                 directory[low + 1 : low + 1 + len(counts)] += counts.astype(np.int32)
@@ -190,19 +187,75 @@ class SortedRows:
         stops = self.search(upper, "right" if closed in ("both", "right") else "left", lows, highs)
         return firsts, np.maximum(firsts, stops)
 
-    def _check(self, starts: Int64s | None = None) -> None:
-        """Assert the invariants, given the slices; for the tests."""
-        edges = [0] if starts is None else starts.tolist()
-        assert self.directory is not None
-        assert len(self.directory) == self.rows + 1
-        assert self.directory[0] == 0
-        assert self.directory[-1] == self.rows
-        assert (self.directory[1:] >= self.directory[:-1]).all()
-        for low, high in zip(edges, [*edges[1:], self.rows], strict=True):
-            part = self.values[low:high]
-            assert (part[1:] >= part[:-1]).all()
-            inside = self.directory[low : high + 1]
-            assert inside.size == 0 or (inside[0], inside[-1]) == (low, high)
+    def validate(self, runs: Int32s) -> None:
+        """Check everything that a search relies on.
+
+        Args:
+            runs: int32[n], how many rows follow in the same slice, this one included.
+
+        Raises:
+            ValueError: says what is wrong, and where.
+
+        Complexity: O(n) time, O(1) memory.
+        """
+        n, directory = self.rows, self.directory
+        if len(runs) != n:
+            raise ValueError(f"there are {n} points for {len(runs)} rows")
+        for begin, end in chunks(n - 1):
+            falls = self.values[begin + 1 : end + 1] < self.values[begin:end]
+            falls &= runs[begin:end] != 1
+            refuse(falls, begin + 1, "the points of a key fall at row")
+        if directory is None:
+            return
+        if len(directory) != n + 1:
+            raise ValueError(f"the point directory has {len(directory)} entries for {n} rows")
+        check_directory(directory, n, "point directory")
+        low = np.zeros(1, np.int64)
+        for begin, end in chunks(n):
+            # The slices in this chunk; the first one may have begun before it.
+            behind = np.flatnonzero(runs[begin : end - 1] == 1) + begin + 1
+            if begin and runs[begin - 1] == 1:
+                low[0] = begin
+            lows = np.concatenate([low, behind])
+            slices = _Slices.of(self.values, lows, runs.take(lows).astype(np.int64))
+            slots = slices.slots(self.values, begin, end)
+            check_entries(directory, slots, begin, "point directory")
+            low = lows[-1:].copy()
+
+
+@dataclass(frozen=True, eq=False)
+class _Slices:
+    """Slices of rows, and how wide their buckets are.
+
+    Args:
+        lows: int64[g], the first row of each, ascending.
+        sizes: int64[g], how many rows it has.
+        least: int64[g], its least value.
+        scale: float64[g], buckets per unit of value.
+    """
+
+    lows: Int64s
+    sizes: Int64s
+    least: Int64s
+    scale: Float64s
+
+    @classmethod
+    def of(cls, values: Int64s, lows: Int64s, sizes: Int64s) -> _Slices:
+        """The slices of these rows."""
+        least, greatest = values.take(lows), values.take(lows + sizes - 1)
+        return cls(lows, sizes, least, _scale(least, greatest, sizes))
+
+    def part(self, first: int, stop: int) -> _Slices:
+        """Some of the slices, as views."""
+        some = slice(first, stop)
+        return _Slices(self.lows[some], self.sizes[some], self.least[some], self.scale[some])
+
+    def slots(self, values: Int64s, begin: int, end: int) -> Int64s:
+        """Where the bucket of each row of a piece stands; all slices have rows in it."""
+        taken = np.diff(np.append(np.maximum(self.lows, begin), end))
+        least, sizes = np.repeat(self.least, taken), np.repeat(self.sizes, taken)
+        scale = np.repeat(self.scale, taken)
+        return _buckets(values[begin:end], least, scale, sizes) + np.repeat(self.lows, taken)
 
 
 def _scale(least: Int64s, greatest: Int64s, sizes: Int64s) -> Float64s:

@@ -18,11 +18,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bsjoin.index import HashIndex, IntervalIndex, Ranks, SortedRows, Texts, codes, wide_texts
+from bsjoin.index.checks import chunks, refuse
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.index.sorted_rows import Closed
 
 __all__ = [
+    "LONG_DIGITS",
     "RANGE_CELLS",
+    "RANGE_LAYOUTS",
     "RangeIndex",
     "codes_of",
     "concat",
@@ -33,12 +36,32 @@ __all__ = [
     "words_of",
 ]
 
-RANGE_CELLS = ("points", "point_directory", "tree", "empty", "ends", "text", "prefixes")
+RANGE_CELLS = {
+    "points": pa.int64(),
+    "point_directory": pa.int32(),
+    "tree": pa.int64(),
+    "empty": pa.int64(),
+    "ends": pa.int64(),
+    "text": pa.uint8(),
+    "prefixes": pa.int64(),
+}
 """The arrays that a range index may have, by their names in a file."""
 
-Int64s = NDArray[np.int64]
+_POINTS, _INTERVALS = ("points", "point_directory"), ("tree", "empty")
+_RANKS = ("ends", "text", "prefixes")
+RANGE_LAYOUTS = (
+    _POINTS,
+    (*_POINTS, *_INTERVALS),
+    (*_POINTS, *_RANKS),
+    (*_POINTS, *_INTERVALS, *_RANKS),
+)
+"""Which of them a range index has: of points or intervals, their values ranked or not."""
 
-_LONG_DIGITS = 18
+Int64s = NDArray[np.int64]
+Int32s = NDArray[np.int32]
+
+LONG_DIGITS = 18
+"""A decimal of more digits has no code of 64 bits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,25 +86,28 @@ class RangeIndex:
         """Which ends belong to the intervals; None for points."""
         return self.rows.closed if isinstance(self.rows, IntervalIndex) else None
 
-    def cells(self) -> dict[str, tuple[NDArray[Any], pa.DataType]]:
+    def cells(self) -> dict[str, NDArray[Any]]:
         """The arrays to be stored, by name."""
         assert self.starts.directory is not None
-        cells: dict[str, tuple[NDArray[Any], pa.DataType]] = {
-            "points": (self.starts.values, pa.int64()),
-            "point_directory": (self.starts.directory, pa.int32()),
-        }
+        arrays: list[NDArray[Any]] = [self.starts.values, self.starts.directory]
+        names = [*_POINTS]
         if isinstance(self.rows, IntervalIndex):
-            cells["tree"] = (self.rows.tree, pa.int64())
-            cells["empty"] = (self.rows.empty, pa.int64())
+            arrays += [self.rows.tree, self.rows.empty]
+            names += _INTERVALS
         if self.ranks is not None:
-            cells["ends"] = (self.ranks.texts.offsets, pa.int64())
-            cells["text"] = (self.ranks.texts.data, pa.uint8())
-            cells["prefixes"] = (self.ranks.prefixes, pa.int64())
-        return cells
+            arrays += [self.ranks.texts.offsets, self.ranks.texts.data, self.ranks.prefixes]
+            names += _RANKS
+        return dict(zip(names, arrays, strict=True))
 
     @classmethod
     def of_cells(cls, cells: dict[str, NDArray[Any]], closed: Closed | None) -> RangeIndex:
-        """The inverse of :meth:`cells`."""
+        """The inverse of :meth:`cells`.
+
+        Raises:
+            ValueError: the arrays are of intervals and ``closed`` is not, or the reverse.
+        """
+        if (closed is None) == ("tree" in cells):
+            raise ValueError(f"closed is {closed!r} for {', '.join(cells)}")
         starts = SortedRows(cells["points"], cells["point_directory"])
         rows: SortedRows | IntervalIndex = starts
         if closed is not None:
@@ -91,11 +117,37 @@ class RangeIndex:
             ranks = Ranks(Texts(cells["ends"], cells["text"]), cells["prefixes"])
         return cls(rows, ranks)
 
+    def validate(self, runs: Int32s) -> None:
+        """Check everything that a search relies on.
+
+        Args:
+            runs: int32[n], how many rows follow with the same key, this one included.
+
+        Raises:
+            ValueError: says what is wrong, and where.
+
+        Complexity: O(n + bytes of ranked values) time, O(1) memory.
+        """
+        self.rows.validate(runs)
+        if self.ranks is None:
+            return
+        self.ranks.validate()
+        last = 2 * len(self.ranks.texts) - 1  # the code of the greatest value
+        for begin, end in chunks(self.starts.rows):
+            values = self.starts.values[begin:end]
+            wrong = (values < 1) | (values > last) | (values & 1 == 0)
+            refuse(wrong, begin, "the point has no stored value at row")
+            if isinstance(self.rows, IntervalIndex):
+                lasts = self.rows.tree[begin:end]
+                wrong = (lasts < 0) | (lasts > last)
+                wrong &= (lasts != LEAST) & (lasts != GREATEST)
+                refuse(wrong, begin, "the last point has no stored value at row")
+
 
 def is_ranked(dtype: pa.DataType) -> bool:
     """Whether values of a type are coded by their rank among those that are stored."""
     if pa.types.is_decimal128(dtype):
-        return bool(dtype.precision > _LONG_DIGITS)
+        return bool(dtype.precision > LONG_DIGITS)
     return bool(_is_text(dtype))
 
 

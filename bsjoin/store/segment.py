@@ -8,8 +8,9 @@
     An Arrow IPC file with one column in one batch, for each column of the table: first the
     keys (where a hash does not tell keys apart for certain), then the others.
 
-All are memory-mapped when they are first used: opening costs no reading, and all workers of a
-host share the pages. A column to a file keeps the memory that merging needs to one column.
+All are memory-mapped when they are first used, and checked then: the index as a whole, of a
+column the offsets (docs/decisions/0012-validation.md). All workers of a host share the pages. A
+column to a file keeps the memory that merging needs to one column.
 """
 
 from __future__ import annotations
@@ -23,18 +24,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bsjoin.errors import DamagedTableError
 from bsjoin.index import HashIndex
+from bsjoin.index.checks import chunks, refuse
+from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.index.sorted_rows import Closed
 from bsjoin.store.checksums import checksum
 from bsjoin.store.home import Home
-from bsjoin.store.ranged import (
-    RANGE_CELLS,
-    RangeIndex,
-    concat,
-    index_ranges,
-    run_starts,
-)
+from bsjoin.store.index_file import check_index_schema, index_batch, index_of
+from bsjoin.store.mapped import has_forbidden_nulls, map_batch, shown, sound
+from bsjoin.store.ranged import RangeIndex, concat, index_ranges, run_starts
 
 __all__ = ["Segment", "SegmentInfo", "merge_segments", "write_segment"]
 
@@ -86,8 +84,20 @@ class SegmentInfo:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> SegmentInfo:
-        """The inverse of :meth:`to_json`."""
-        return cls(**{**data, "sizes": tuple(data["sizes"]), "checksums": tuple(data["checksums"])})
+        """The inverse of :meth:`to_json`.
+
+        Raises:
+            ValueError, TypeError: the dictionary is not that of a segment.
+        """
+        info = cls(**{**data, "sizes": tuple(data["sizes"]), "checksums": tuple(data["checksums"])})
+        counts = (info.rows, info.keys, info.longest_run, *info.sizes)
+        if not all(type(count) is int and 0 < count <= GREATEST for count in counts):
+            raise ValueError(f"rows, keys, longest_run and sizes are above 0: {counts}")
+        if not (type(info.first_hash) is int and LEAST <= info.first_hash <= GREATEST):
+            raise ValueError(f"first_hash={info.first_hash!r} is not an int64")
+        if not info.sizes or len(info.sizes) != len(info.checksums):
+            raise ValueError(f"{len(info.sizes)} sizes and {len(info.checksums)} checksums")
+        return info
 
 
 def _index_file(name: str) -> str:
@@ -148,7 +158,7 @@ def merge_segments(home: Home, name: str, parts: Sequence[SegmentInfo]) -> Segme
 
     Complexity: O(rows) time; the memory of the index, then of one column after the other.
     """
-    opened = [Segment(home, part, 0) for part in parts]
+    opened = [Segment(home, part) for part in parts]
     index = HashIndex.concat([segment.index for segment in opened])
     parts_ranges = [segment.ranges for segment in opened if segment.ranges is not None]
     ranges = concat(parts_ranges, run_starts(index)) if parts_ranges else None
@@ -170,14 +180,11 @@ def _write(
     columns: Iterator[pa.Array],
 ) -> SegmentInfo:
     """Write the index, then one column after the other."""
-    files = [_write_batch(home, _index_file(name), _index_batch(index, ranges))]
+    files = [_write_batch(home, _index_file(name), index_batch(index, ranges))]
     for number, column in enumerate(columns):
         batch = pa.RecordBatch.from_arrays([column], ["column"])
         files.append(_write_batch(home, _column_file(name, number), batch))
-    keys, longest = index.rows, 1
-    if index.runs is not None:
-        # A run counts down to 1 at its last row.
-        keys, longest = int((index.runs == 1).sum()), int(index.runs.max())
+    keys, longest = _keys_and_longest_run(index)
     return SegmentInfo(
         name=name,
         rows=index.rows,
@@ -187,6 +194,14 @@ def _write(
         sizes=tuple(size for size, _ in files),
         checksums=tuple(sum_ for _, sum_ in files),
     )
+
+
+def _keys_and_longest_run(index: HashIndex) -> tuple[int, int]:
+    if index.runs is None:
+        return index.rows, 1
+    # A run counts down to 1 at its last row.
+    keys = sum(int((index.runs[begin:end] == 1).sum()) for begin, end in chunks(index.rows))
+    return keys, int(index.runs.max())
 
 
 def _write_batch(home: Home, name: str, batch: pa.RecordBatch) -> tuple[int, str]:
@@ -208,61 +223,111 @@ def _one_array(chunks: list[pa.Array], dtype: pa.DataType | None) -> pa.Array:
         ) from error
 
 
-def _index_batch(index: HashIndex, ranges: RangeIndex | None) -> pa.RecordBatch:
-    def cell(array: NDArray[Any] | None, value_type: pa.DataType) -> pa.Array:
-        values = pa.array([] if array is None else array, value_type)
-        return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
-
-    columns = {
-        "hashes": cell(index.hashes, pa.int64()),
-        "directory": cell(index.directory, pa.int32()),
-        "runs": cell(index.runs, pa.int32()),
-        "base": pa.array([index.base], pa.uint64()),
-        "shift": pa.array([index.shift], pa.int32()),
-    }
-    if ranges is not None:
-        columns |= {name: cell(*array) for name, array in ranges.cells().items()}
-        columns["closed"] = pa.array([ranges.closed], pa.string())
-    return pa.record_batch(columns)
-
-
 class Segment:
-    """An open segment: memory-mapped columns and their index.
+    """An open segment: memory-mapped columns and their index, all of them checked.
 
     Args:
         home: the table's home.
         info: what the manifest says of it.
-        compared: how many leading columns are keys to compare.
+        compared: how many leading columns are keys to compare; None for a segment in which no
+            key will be looked for.
+        schema: the table's columns; None where the files alone say what they hold.
+
+    Raises:
+        DamagedTableError: the index or a compared key is not what was written.
     """
 
-    def __init__(self, home: Home, info: SegmentInfo, compared: int):
+    def __init__(
+        self,
+        home: Home,
+        info: SegmentInfo,
+        compared: int | None = None,
+        schema: pa.Schema | None = None,
+    ):
         self.info = info
         self._home = home
+        self._schema = schema
         self._columns: dict[int, pa.Array] = {}
-        self._keys = [self.column(number) for number in range(compared)]
-        arrays = _map_batch(home, info, 0)
-        runs = _cell(arrays, "runs")
-        self.index = HashIndex(
-            hashes=_cell(arrays, "hashes"),
-            directory=_cell(arrays, "directory"),
-            runs=runs if len(runs) else None,
-            base=arrays.column("base")[0].as_py(),
-            shift=arrays.column("shift")[0].as_py(),
-        )
-        self.ranges: RangeIndex | None = None
-        if "closed" in arrays.schema.names:
-            names = [name for name in RANGE_CELLS if name in arrays.schema.names]
-            self.ranges = RangeIndex.of_cells(
-                {name: _cell(arrays, name) for name in names}, arrays.column("closed")[0].as_py()
+        file = info.files[0]
+        arrays = map_batch(home, file, info.sizes[0], info.checksums[0], check_index_schema)
+        with sound(home, file):
+            self.index, self.ranges = index_of(arrays)
+            self._validate()
+        self._keys = [self.column(number) for number in range(compared or 0)]
+        if compared is not None:
+            with sound(home, file):
+                self._validate_keys()
+
+    def _validate(self) -> None:
+        """Check the index by itself, and against what the manifest says."""
+        index, info = self.index, self.info
+        index.validate()
+        keys, longest = _keys_and_longest_run(index)
+        found = (index.rows, keys, longest, int(index.hashes[0]))
+        if found != (info.rows, info.keys, info.longest_run, info.first_hash):
+            raise ValueError(
+                f"it has {found} as rows, keys, longest_run and first_hash, and the manifest "
+                f"{(info.rows, info.keys, info.longest_run, info.first_hash)}"
             )
+        if self.ranges is not None:
+            # Without lengths of runs each row is one.
+            one = np.broadcast_to(np.int32(1), index.rows)
+            self.ranges.validate(one if index.runs is None else index.runs)
+
+    def _validate_keys(self) -> None:
+        """Check that the rows of a run, and no others, have one key: else rows would be lost."""
+        hashes, runs = self.index.hashes, self.index.runs
+        if any(key.null_count for key in self._keys):
+            raise ValueError("a key is null")
+        apart: list[Int64s] = []
+        for begin, end in chunks(self.index.rows - 1):
+            same_key = hashes[begin:end] == hashes[begin + 1 : end + 1]
+            same_hash = same_key
+            for key in self._keys if same_hash.any() else ():
+                pair = key.slice(begin, end - begin), key.slice(begin + 1, end - begin)
+                same_key = same_key & _bools(pc.equal(*pair))
+            one_run = np.zeros(end - begin, np.bool_) if runs is None else runs[begin:end] != 1
+            refuse(same_key & ~one_run, begin, "the run of a key ends too early at row")
+            refuse(one_run & ~same_key, begin, "the run has rows of another key behind row")
+            apart.append(np.flatnonzero(same_hash & ~same_key) + (begin + 1))
+        behind = np.concatenate(apart) if apart else np.zeros(0, np.int64)
+        if behind.size:
+            # Different keys of one hash: none of them may come again behind another.
+            firsts = np.searchsorted(hashes, np.unique(hashes.take(behind)))
+            rows = np.concatenate([firsts, behind])
+            told = [hashes.take(rows), *(key.take(pa.array(rows)) for key in self._keys)]
+            keys = pa.table(told, [str(number) for number in range(len(told))])
+            if keys.group_by(keys.column_names).aggregate([]).num_rows < len(rows):
+                raise ValueError("rows of one key are apart")
 
     def column(self, number: int) -> pa.Array:
-        """A column by its position, memory-mapped."""
+        """A column by its position, memory-mapped.
+
+        Raises:
+            DamagedTableError: it is not what was written.
+        """
         column = self._columns.get(number)
         if column is None:
-            batch = _map_batch(self._home, self.info, 1 + number)
-            column = self._columns[number] = batch.column(0)
+            column = self._columns[number] = self._mapped(number)
         return column
+
+    def _mapped(self, number: int) -> pa.Array:
+        field = None if self._schema is None else self._schema.field(number)
+
+        def check_schema(schema: pa.Schema) -> None:
+            if len(schema) != 1 or (field is not None and schema.field(0).type != field.type):
+                wanted = "one column" if field is None else f"one column of {field.type}"
+                raise ValueError(f"it holds {shown(schema)} instead of {wanted}")
+
+        info, place = self.info, 1 + number
+        file = info.files[place]
+        batch = map_batch(self._home, file, info.sizes[place], info.checksums[place], check_schema)
+        with sound(self._home, file):
+            if batch.num_rows != self.info.rows:
+                raise ValueError(f"it has {batch.num_rows} rows instead of {self.info.rows}")
+            if field is not None and has_forbidden_nulls(batch.column(0), field):
+                raise ValueError("it has nulls where there are none in the table's schema")
+        return batch.column(0)
 
     def find(self, hashes: Int64s, keys: list[pa.Array]) -> Int64s:
         """The first row of each key.
@@ -326,25 +391,3 @@ def _touch(column: pa.Array, rows: Int64s) -> None:
 
 def _bools(array: pa.Array) -> Bools:
     return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)
-
-
-def _cell(batch: pa.RecordBatch, name: str) -> NDArray[Any]:
-    return np.asarray(batch.column(name)[0].values.to_numpy())
-
-
-def _map_batch(home: Home, info: SegmentInfo, number: int) -> pa.RecordBatch:
-    """Map a file of a segment, by its place among the segment's files."""
-    name = info.files[number]
-    try:
-        mapped = home.map(name, info.sizes[number], info.checksums[number])
-        return pa.ipc.open_file(mapped).get_batch(0)
-    except FileNotFoundError:
-        raise DamagedTableError(
-            f"the file {name!r} of the table in {str(home)!r} is missing; "
-            "was the version vacuumed while it was in use? Build the table again"
-        ) from None
-    except pa.ArrowInvalid as error:
-        raise DamagedTableError(
-            f"the file {name!r} of the table in {str(home)!r} is damaged ({error}); "
-            "build the table again"
-        ) from error

@@ -21,6 +21,7 @@ from bsjoin.store.checksums import checksum
 from bsjoin.store.home import Home
 from bsjoin.store.manifest import LARGEST, Manifest
 from bsjoin.store.names import numbers_in
+from bsjoin.store.opening import validate
 
 __all__ = [
     "is_marked",
@@ -168,12 +169,15 @@ def version_at(home: Home, time_us: int, known: Iterable[Manifest]) -> Manifest:
 
 
 def verify(home: Home, manifest: Manifest) -> None:
-    """Compare every file of a version with its checksum.
+    """Compare every file of a version with its checksum, and check what is in it.
+
+    The files of a remote table are checked where they are opened, which needs a copy of them.
 
     Raises:
-        DamagedTableError: names the first file that differs, or is missing.
+        DamagedTableError: names the first file that differs, is missing, or is not what bsjoin
+            writes.
 
-    Complexity: reads all bytes of the version once.
+    Complexity: reads all bytes of the version once, its indexes twice.
     """
     for name, size, expected in manifest.files:
         found = home.size(name)
@@ -188,6 +192,8 @@ def verify(home: Home, manifest: Manifest) -> None:
             f"version {manifest.version} of the table in {str(home)!r} is damaged: the segment "
             f"file {name!r} {state}. Build the table again: BatchTable.build(..., path=...)"
         )
+    if home.is_local:
+        validate(home, manifest)
 
 
 def vacuum(home: Home, keep_from_us: int, keep: int) -> list[int]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +57,7 @@ def check_probes(index: HashIndex, model: dict[int, tuple[int, int]], probes: li
 def test_probes_find_what_a_dictionary_finds(stored: list[int], others: list[int]) -> None:
     hashes = ascending(stored)
     index = HashIndex.build(hashes)
-    index._check()
+    index.validate()
     check_probes(index, runs_of(hashes), [*stored, *others])
 
 
@@ -69,7 +71,7 @@ def test_equal_hashes_of_different_keys_are_separate_runs(
     flags = data.draw(st.lists(st.booleans(), min_size=n - 1, max_size=n - 1))
     same_key = (hashes[1:] == hashes[:-1]) & np.array(flags, np.bool_)
     index = HashIndex.build(hashes, same_key)
-    index._check()
+    index.validate()
     starts = [0, *(np.flatnonzero(~same_key) + 1).tolist()]
     ends = [*starts[1:], n]
     assert index.run_lengths(np.array(starts)).tolist() == np.subtract(ends, starts).tolist()
@@ -95,7 +97,7 @@ def test_joining_the_indexes_of_neighbours_is_indexing_them_together(
     joined = HashIndex.concat(
         [HashIndex.build(hashes[a:b], same_key[a : b - 1]) for a, b in pairwise(bounds)]
     )
-    joined._check()
+    joined.validate()
     whole = HashIndex.build(hashes, same_key)
     assert (joined.base, joined.shift) == (whole.base, whole.shift)
     for name in ("hashes", "directory", "runs"):
@@ -105,7 +107,7 @@ def test_joining_the_indexes_of_neighbours_is_indexing_them_together(
 @pytest.mark.parametrize("hash_", SPECIAL)
 def test_one_row_is_found_and_its_neighbours_are_not(hash_: int) -> None:
     index = HashIndex.build(np.array([hash_], np.int64))
-    index._check()
+    index.validate()
     assert index.rows == 1
     check_probes(index, {hash_: (0, 1)}, SPECIAL)
 
@@ -113,7 +115,7 @@ def test_one_row_is_found_and_its_neighbours_are_not(hash_: int) -> None:
 @pytest.mark.parametrize("hash_", SPECIAL)
 def test_rows_that_all_have_the_same_hash_are_one_run(hash_: int) -> None:
     index = HashIndex.build(np.full(1000, hash_, np.int64))
-    index._check()
+    index.validate()
     check_probes(index, {hash_: (0, 1000)}, SPECIAL)
 
 
@@ -130,7 +132,7 @@ def test_large_tables_of_any_spread_are_found_whole(spread: str) -> None:
     }[spread]
     hashes = np.sort(hashes)
     index = HashIndex.build(hashes)
-    index._check()
+    index.validate()
     probes = np.concatenate([hashes, hashes + 1, np.array(SPECIAL, np.int64), even[:100]])
     check_probes(index, runs_of(hashes), probes.tolist())
 
@@ -172,21 +174,32 @@ def test_building_leaves_its_input_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "broken",
+    ("broken", "says"),
     [
-        {"hashes": np.array([5, 1, HIGH], np.int64)},
-        {"hashes": np.array([1, 5, 7], np.int64)},
-        {"directory": np.array([0, 1, 1], np.int32)},
-        {"runs": np.array([3, 1], np.int32)},
-        {"runs": np.array([2, 1], np.int32)},
-        {"runs": np.array([0, 1], np.int32)},
+        ({"hashes": np.array([HIGH], np.int64)}, "0 rows"),
+        ({"hashes": np.array([5, 1, HIGH], np.int64)}, "fall at row 1"),
+        ({"hashes": np.array([1, 5, 7], np.int64)}, "sentinel"),
+        ({"base": 1}, "base"),
+        ({"base": -1}, "base"),
+        ({"shift": -1}, "shift"),
+        ({"shift": 64}, "shift"),
+        ({"shift": 0}, "4 entries instead of 6"),
+        ({"directory": np.array([0, 1, 1, 1], np.int32)}, "0 to 1 instead of 0 to 2"),
+        ({"directory": np.array([1, 1, 1, 2], np.int32)}, "1 to 2 instead of 0 to 2"),
+        ({"directory": np.array([0, -1, 1, 2], np.int32)}, "falls at entry 1"),
+        ({"directory": np.array([0, 0, 0, 2], np.int32)}, "does not lead to row 0"),
+        ({"directory": np.array([0, 2, 2, 2], np.int32)}, "does not lead to row 1"),
+        ({"directory": np.array([0, 2], np.int32)}, "2 entries instead of 4"),
+        ({"runs": np.array([1], np.int32)}, "1 lengths of runs for 2 rows"),
+        ({"runs": np.array([3, 1], np.int32)}, "wrong length at row 0"),
+        ({"runs": np.array([2, 1], np.int32)}, "another hash behind row 0"),
+        ({"runs": np.array([0, 1], np.int32)}, "no rows at row 0"),
+        ({"runs": np.array([1, 2], np.int32)}, "last row has 2 rows"),
     ],
-    ids=["order", "sentinel", "directory", "long run", "run over two hashes", "empty run"],
 )
-def test_the_check_notices_broken_invariants(broken: dict[str, np.ndarray]) -> None:
+def test_broken_invariants_are_named(broken: dict[str, Any], says: str) -> None:
     good = HashIndex.build(np.array([1, 5], np.int64))
-    good._check()
-    fields = {"hashes": good.hashes, "directory": good.directory, "runs": good.runs, **broken}
-    index = HashIndex(base=good.base, shift=good.shift, **fields)  # type: ignore[arg-type]
-    with pytest.raises(AssertionError):
-        index._check()
+    good.validate()
+    index = replace(good, **broken)
+    with pytest.raises(ValueError, match=says):
+        index.validate()

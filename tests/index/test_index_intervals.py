@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from index_slices import run_lengths
 from numpy.typing import NDArray
 
 from bsjoin.index import IntervalIndex, SortedRows
@@ -77,7 +78,7 @@ def build(rows: list[Interval], closed: str) -> tuple[IntervalIndex, list[Interv
         closed=closed,
         missing_ends=np.array([it.end is None for it in ordered], np.bool_),
     )
-    index._check(slices if len(rows) else None)
+    index.validate(run_lengths(len(rows), slices if len(rows) else None))
     return index, ordered, edges
 
 
@@ -148,7 +149,7 @@ def test_sizes_of_rows_and_batches(size: int, closed: str) -> None:
     lengths = np.where(random.random(size) < 0.02, 500, random.integers(-2, 9, size))
     ends = starts + lengths
     index = IntervalIndex.build(starts, ends, closed=closed)
-    index._check()
+    index.validate(run_lengths(index.rows))
     after = np.less_equal if closed in ("both", "left") else np.less
     before = np.less_equal if closed in ("both", "right") else np.less
     for batch in (0, 1, 2, 7, 49, 50, 51, 100):
@@ -165,7 +166,8 @@ def test_joined_parts_are_as_if_built_at_once(rows: list[Interval], closed: str)
     whole, ordered, edges = build(rows, closed)
     parts = [build([it for it in ordered if it.group == group], closed)[0] for group in range(3)]
     joined = IntervalIndex.concat(parts, whole.starts)
-    joined._check(np.unique(edges[:-1][np.diff(edges) > 0]) if rows else None)
+    slices = np.unique(edges[:-1][np.diff(edges) > 0]) if rows else None
+    joined.validate(run_lengths(len(rows), slices))
     assert joined.closed == closed
     assert joined.tree.tolist() == whole.tree.tolist()
     assert joined.empty.tolist() == whole.empty.tolist()
@@ -194,7 +196,7 @@ def test_nothing_lies_above_the_greatest_value(closed: str) -> None:
     top, low = np.array([HIGH]), np.array([5])
     no_end = np.array([True])
     index = IntervalIndex.build(top, top, closed=closed, missing_ends=no_end)
-    index._check()
+    index.validate(run_lengths(index.rows))
     with_its_first_point = closed in ("both", "left")
     assert index.stabs_any(top).tolist() == [with_its_first_point]
     assert index.overlaps_any(top, top, missing_ends=no_end).tolist() == [with_its_first_point]
@@ -254,7 +256,7 @@ def test_visits_grow_with_the_answers_and_the_levels_only(shape: str) -> None:
         ends = np.zeros(size, np.int64)
         missing = starts % 5000 == 3
     index = IntervalIndex.build(starts, ends, missing_ends=missing)
-    index._check()
+    index.validate(run_lengths(index.rows))
     points = np.concatenate([np.arange(-2, 12), np.random.default_rng(2).integers(0, 3 * size, 90)])
     visits = np.zeros(len(points), np.int64)
     answers = np.zeros(len(points), np.int64)

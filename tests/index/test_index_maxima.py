@@ -23,7 +23,7 @@ def test_ranges_find_the_rows_that_reach_their_threshold(
     stored: list[int], probes: list[tuple[int, int, int]], max_pairs: int
 ) -> None:
     tree = Maxima.build(np.array(stored, np.int64))
-    tree._check()
+    tree.validate()
     probes = [(min(a, len(stored)), min(b, len(stored)), least) for a, b, least in probes]
     asked = tuple(np.array([probe[i] for probe in probes], np.int64) for i in range(3))
     expected = [
@@ -43,7 +43,7 @@ def test_ranges_find_the_rows_that_reach_their_threshold(
 def test_every_range_of_full_and_broken_levels(size: int) -> None:
     stored = np.random.default_rng(size).permutation(size)
     tree = Maxima.build(stored)
-    tree._check()
+    tree.validate()
     random = np.random.default_rng(size + 1)
     ends = np.sort(random.integers(0, size + 1, (200, 2)), axis=1)
     ends[:3] = [[0, size], [0, 0], [size, size]]

@@ -57,7 +57,7 @@ def unwords(pairs: Int64s) -> list[int]:
 
 def check(stored: list[bytes], probes: list[bytes]) -> None:
     ranks, encoded = Ranks.build(texts(stored))
-    ranks._check()
+    ranks.validate()
     distinct = sorted(set(stored))
     assert encoded.tolist() == [2 * distinct.index(value) + 1 for value in stored]
     assert ranks.codes(texts(probes)).tolist() == [
@@ -116,7 +116,7 @@ def test_long_decimals_have_the_order_of_their_numbers(
     stored: list[int], probes: list[int]
 ) -> None:
     ranks, encoded = Ranks.build(wide_texts(words(stored)))
-    ranks._check()
+    ranks.validate()
     distinct = sorted(set(stored))
     assert encoded.tolist() == [2 * distinct.index(value) + 1 for value in stored]
     assert ranks.codes(wide_texts(words(probes))).tolist() == [
@@ -145,7 +145,7 @@ def test_numbers_become_texts_and_back_and_stop_at_64_bits(values: list[int]) ->
 def test_ranks_of_several_columns_become_one(columns: list[list[bytes]]) -> None:
     parts = [Ranks.build(texts(values)) for values in columns]
     ranks, new = Ranks.concat([part for part, _ in parts])
-    ranks._check()
+    ranks.validate()
     distinct = sorted({value for values in columns for value in values})
     for values, (_, codes), recoded in zip(columns, parts, new, strict=True):
         expected = [2 * distinct.index(value) + 1 for value in values]

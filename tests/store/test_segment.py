@@ -172,7 +172,7 @@ def test_keys_whose_hashes_collide_are_told_apart(
     )
     home = Home.of(tmp_path_factory.mktemp("collide"))
     info, segment = one_segment(home, [hash_ for hash_, _, _ in stored], rows, keys=2)
-    segment.index._check()
+    segment.index.validate()
     assert info.keys == len(set(stored))
     assert info.longest_run == max(stored.count(key) for key in stored)
 

@@ -1,0 +1,80 @@
+"""What the ``validate`` methods of the stored structures share.
+
+Files of a table may be damaged or hostile. Each structure states its invariants once, in
+``validate``; a probe relies on them and does not check its offsets again. All checks go through
+the arrays in chunks: their memory does not grow with the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["check_directory", "check_entries", "chunks", "refuse"]
+
+Int64s = NDArray[np.int64]
+Int32s = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+
+_CHUNK = 1 << 16  # so that what a chunk needs stays in the CPU's cache
+
+
+def chunks(length: int) -> Iterator[tuple[int, int]]:
+    """Begin and end of each chunk of so many entries."""
+    for begin in range(0, length, _CHUNK):
+        yield begin, min(begin + _CHUNK, length)
+
+
+def refuse(wrong: Bools, begin: int, what: str) -> None:
+    """Raise where anything is wrong.
+
+    Args:
+        wrong: one flag per entry of a chunk.
+        begin: the position of the chunk.
+        what: what is wrong with the entry, to be followed by its position.
+
+    Raises:
+        ValueError: names the first such position.
+    """
+    if wrong.any():
+        raise ValueError(f"{what} {begin + int(wrong.argmax())}")
+
+
+def check_directory(directory: Int32s, rows: int, name: str) -> None:
+    """Check that a directory of rows begins with 0, never falls, and ends with their number.
+
+    Raises:
+        ValueError: it does not.
+
+    Complexity: O(entries).
+    """
+    if directory[0] != 0 or directory[-1] != rows:
+        raise ValueError(
+            f"the {name} goes from {directory[0]} to {directory[-1]} instead of 0 to {rows}"
+        )
+    for begin, end in chunks(len(directory) - 1):
+        falls = directory[begin + 1 : end + 1] < directory[begin:end]
+        refuse(falls, begin + 1, f"the {name} falls at entry")
+
+
+def check_entries(directory: Int32s, slots: Int64s, begin: int, name: str) -> None:
+    """Check the directory's entries for a chunk of rows.
+
+    A directory that never falls is right if every row lies between the entry of its slot and the
+    next: then each entry is the first row whose slot is not below it.
+
+    Args:
+        directory: of :func:`check_directory`.
+        slots: the slot to which each row of the chunk belongs.
+        begin: the first row of the chunk.
+        name: what to call the directory.
+
+    Raises:
+        ValueError: names the first row that its slot does not lead to.
+    """
+    rows = np.arange(begin, begin + len(slots))
+    wrong = directory.take(slots) > rows
+    wrong |= directory.take(slots + 1) <= rows
+    refuse(wrong, begin, f"the {name} does not lead to row")

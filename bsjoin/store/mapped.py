@@ -1,0 +1,192 @@
+"""Files of a segment, mapped into memory once their structure is known to be sound.
+
+A file may be damaged, or made to do harm; that its checksum is right says nothing about that.
+So a file is read as strictly as it is written: one record batch of the expected columns,
+uncompressed, without dictionaries, every buffer inside the file, every offset inside its data.
+The rest of bsjoin then uses the arrays without looking twice (docs/decisions/0012-validation.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import struct
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from bsjoin.errors import DamagedTableError
+from bsjoin.store.home import Home
+
+__all__ = ["has_forbidden_nulls", "map_batch", "shown", "sound"]
+
+_CHUNK = 1 << 16
+_MAGIC = b"ARROW1\0\0"
+_ALIGNMENT = 8
+# Where the flatbuffers of Arrow's Message.fbs keep these fields.
+_HEADER, _COMPRESSION = 2, 3
+
+
+@contextlib.contextmanager
+def sound(home: Home, name: str) -> Iterator[None]:
+    """Turn what is wrong with a file into an error that names the table and the file."""
+    try:
+        yield
+    except DamagedTableError:
+        raise
+    except (ValueError, TypeError, EOFError, OSError, struct.error, pa.ArrowException) as error:
+        raise DamagedTableError(
+            f"the file {name!r} of the table in {str(home)!r} is damaged ({error}); "
+            "build the table again"
+        ) from error
+
+
+def map_batch(
+    home: Home, name: str, size: int, expected: str, check_schema: Callable[[pa.Schema], None]
+) -> pa.RecordBatch:
+    """Map a file of one record batch.
+
+    Args:
+        home: the table's home.
+        name: of the file, relative to the home.
+        size: its bytes, as the manifest says.
+        expected: its checksum, to compare a copy that is fetched from afar.
+        check_schema: raises ValueError unless the columns are those expected.
+
+    Raises:
+        DamagedTableError: the file is missing, or not what bsjoin writes.
+
+    Complexity: O(rows) for columns of text, binary, long decimals, lists and maps, whose offsets
+    and values are checked; O(1) for others.
+    """
+    with sound(home, name):
+        try:
+            mapped = home.map(name, size, expected)
+        except FileNotFoundError:
+            raise DamagedTableError(
+                f"the file {name!r} of the table in {str(home)!r} is missing; "
+                "was the version vacuumed while it was in use? Build the table again"
+            ) from None
+        if mapped.size() != size:
+            raise ValueError(f"it has {mapped.size()} bytes instead of {size}")
+        return _batch(mapped, check_schema)
+
+
+def _batch(
+    source: pa.MemoryMappedFile, check_schema: Callable[[pa.Schema], None]
+) -> pa.RecordBatch:
+    if source.read(len(_MAGIC)) != _MAGIC:
+        raise ValueError("it is not an Arrow file")
+    # Behind the magic bytes an Arrow file is an Arrow stream; its footer only repeats where the
+    # batches are.
+    messages = list(itertools.islice(pa.ipc.MessageReader.open_stream(source), 3))
+    kinds = [message.type for message in messages]
+    if kinds != ["schema", "record batch"]:
+        raise ValueError(f"it holds {', '.join(kinds)} instead of a schema and a record batch")
+    schema = pa.ipc.read_schema(messages[0])
+    check_schema(schema)
+    body = messages[1]
+    if _is_compressed(body):
+        raise ValueError("it is compressed")
+    # Spark's strings may hold any bytes, so they are checked as binary.
+    plain = pa.schema([field.with_type(_plain(field.type)) for field in schema])
+    pa.ipc.read_record_batch(body, plain).validate(full=True)
+    batch = pa.ipc.read_record_batch(body, schema)
+    if not all(_is_inside(buffer, body.body) for c in batch.columns for buffer in c.buffers()):
+        raise ValueError("a buffer is not mapped from the file")
+    return batch
+
+
+def shown(schema: pa.Schema) -> str:
+    """The columns of a schema, for an error."""
+    return ", ".join(f"{field.name} ({field.type})" for field in schema)
+
+
+def _is_inside(buffer: pa.Buffer | None, body: pa.Buffer | None) -> bool:
+    if buffer is None or not buffer.size:
+        return True
+    if body is None or buffer.address % _ALIGNMENT:
+        return False
+    end = body.address + body.size
+    return bool(body.address <= buffer.address and buffer.address + buffer.size <= end)
+
+
+def _is_compressed(message: pa.ipc.Message) -> bool:
+    """Whether a record batch says that its buffers are compressed; Arrow would unpack them."""
+    metadata = memoryview(message.metadata)
+    root = struct.unpack_from("<I", metadata)[0]
+    header = _field(metadata, root, _HEADER)
+    if header is None:
+        raise ValueError("a record batch has no header")
+    batch = header + struct.unpack_from("<I", metadata, header)[0]
+    return _field(metadata, batch, _COMPRESSION) is not None
+
+
+def _field(metadata: memoryview, table: int, number: int) -> int | None:
+    """Where a flatbuffer's table keeps a field; None where it has no such field."""
+    fields = table - struct.unpack_from("<i", metadata, table)[0]
+    place = 4 + 2 * number
+    if place + 2 > struct.unpack_from("<H", metadata, fields)[0]:
+        return None
+    offset = int(struct.unpack_from("<H", metadata, fields + place)[0])
+    return table + offset if offset else None
+
+
+def _plain(dtype: pa.DataType) -> pa.DataType:
+    """The type with binary in place of text.
+
+    Raises:
+        ValueError: for a type that is never stored.
+    """
+    types = pa.types
+    if types.is_string(dtype):
+        return pa.binary()
+    if types.is_large_string(dtype):
+        return pa.large_binary()
+    if types.is_struct(dtype):
+        return pa.struct([field.with_type(_plain(field.type)) for field in dtype])
+    if types.is_map(dtype):
+        return pa.map_(_plain(dtype.key_type), dtype.item_field.with_type(_plain(dtype.item_type)))
+    if types.is_list(dtype) or types.is_large_list(dtype):
+        field = dtype.value_field.with_type(_plain(dtype.value_type))
+        return pa.list_(field) if types.is_list(dtype) else pa.large_list(field)
+    leaves = (types.is_primitive, types.is_null, types.is_decimal128)
+    if any(kind(dtype) for kind in (*leaves, types.is_binary, types.is_large_binary)):
+        return dtype
+    raise ValueError(f"it has the type {dtype}, which is never stored")
+
+
+def has_forbidden_nulls(array: pa.Array, field: pa.Field) -> bool:
+    """Whether a column, or what is nested in it, is null where its field says that it never is.
+
+    Complexity: O(rows) for nested types that say so; O(1) for others.
+    """
+    if array.null_count and not field.nullable:
+        return True
+    if not _promises(array.type):
+        return False
+    pieces = (array.slice(begin, _CHUNK) for begin in range(0, len(array), _CHUNK))
+    return any(_has_nested_nulls(piece) for piece in pieces)
+
+
+def _promises(dtype: pa.DataType) -> bool:
+    """Whether anything nested in a type is never null."""
+    if pa.types.is_map(dtype):
+        return not dtype.item_field.nullable or _promises(dtype.item_type)
+    fields = [dtype.field(i) for i in range(dtype.num_fields)]
+    return any(not field.nullable or _promises(field.type) for field in fields)
+
+
+def _has_nested_nulls(array: pa.Array) -> bool:
+    dtype = array.type
+    if pa.types.is_struct(dtype):
+        # A field of a struct that is null is null itself, and may be.
+        return any(
+            (not field.nullable and child.null_count > array.null_count) or _has_nested_nulls(child)
+            for child, field in zip(array.flatten(), dtype, strict=True)
+        )
+    if not pa.types.is_nested(dtype):
+        return False
+    values = array.flatten()
+    required = not pa.types.is_map(dtype) and not dtype.value_field.nullable
+    return bool(required and values.null_count) or _has_nested_nulls(values)

@@ -1,0 +1,84 @@
+"""The segments of a version, opened and held against the manifest."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import numpy as np
+
+from bsjoin.errors import DamagedTableError
+from bsjoin.index.checks import chunks
+from bsjoin.store.home import Home
+from bsjoin.store.manifest import Manifest, RangeColumns
+from bsjoin.store.mapped import sound
+from bsjoin.store.ranged import LONG_DIGITS, RangeIndex
+from bsjoin.store.segment import Segment
+
+__all__ = ["open_segments", "validate"]
+
+_WIDE = 16  # bytes of a decimal of more than 18 digits
+
+
+def open_segments(home: Home, manifest: Manifest) -> list[Segment]:
+    """Open a version: its indexes and compared keys now, its columns when they are used.
+
+    Raises:
+        DamagedTableError: a file is missing, is not what bsjoin writes, or does not agree with
+            the manifest or with the other segments.
+
+    Complexity: O(rows): the indexes are checked (docs/decisions/0012-validation.md).
+    """
+    schema, compared = manifest.schema, manifest.compared
+    if not (type(compared) is int and 0 <= compared <= len(schema)):
+        raise _disagrees(home, manifest, f"compares {compared!r} of {len(schema)} columns")
+    if any(len(info.sizes) != 1 + len(schema) for info in manifest.segments):
+        raise _disagrees(home, manifest, f"lists other files than those of {len(schema)} columns")
+    segments = []
+    for info in manifest.segments:
+        segment = Segment(home, info, compared, schema)
+        with sound(home, info.files[0]):
+            _check_ranges(segment.ranges, manifest.ranged)
+        segments.append(segment)
+    for before, behind in pairwise(segments):
+        if before.index.hashes[-2] >= behind.info.first_hash:
+            raise _disagrees(home, manifest, f"lists {behind.info.name!r} out of order")
+    return segments
+
+
+def validate(home: Home, manifest: Manifest) -> None:
+    """Check all files of a version as they are checked when they are opened.
+
+    Raises:
+        DamagedTableError: as :func:`open_segments`; also for columns.
+    """
+    for segment in open_segments(home, manifest):
+        for number in range(len(manifest.schema)):
+            segment.column(number)
+
+
+def _disagrees(home: Home, manifest: Manifest, what: str) -> DamagedTableError:
+    return DamagedTableError(
+        f"the manifest of version {manifest.version} of the table in {str(home)!r} {what}; "
+        "build the table again"
+    )
+
+
+def _check_ranges(index: RangeIndex | None, columns: RangeColumns | None) -> None:
+    """Hold a range index against what the manifest says of its columns."""
+    if index is None or columns is None:
+        if index is not None or columns is not None:
+            raise ValueError("either the file or the manifest is of a table for range joins")
+        return
+    if index.closed != columns.closed:
+        raise ValueError(f"closed is {index.closed!r} and in the manifest {columns.closed!r}")
+    decimal = re.fullmatch(r"decimal\((\d+),-?\d+\)", columns.types[0])
+    wide = decimal is not None and int(decimal[1]) > LONG_DIGITS
+    ranked = wide or columns.types[0].startswith(("string", "binary"))
+    if ranked != (index.ranks is not None):
+        raise ValueError(f"values of type {columns.types[0]} are {'' if ranked else 'not '}ranked")
+    if wide and index.ranks is not None:
+        offsets = index.ranks.texts.offsets
+        for begin, end in chunks(len(offsets)):
+            if (offsets[begin:end] != np.arange(begin, end) * _WIDE).any():
+                raise ValueError(f"a value of type {columns.types[0]} has not {_WIDE} bytes")

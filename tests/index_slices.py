@@ -1,0 +1,20 @@
+"""Slices of rows as the indexes of a segment tell them, for the tests of the pure core."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["run_lengths"]
+
+
+def run_lengths(rows: int, starts: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
+    """How many rows follow in the slice of each row, this one included.
+
+    Args:
+        rows: number of rows.
+        starts: the first row of each slice; default: all rows are one.
+    """
+    lows = np.zeros(min(rows, 1), np.int64) if starts is None else starts
+    sizes = np.diff(lows, append=rows)
+    return (np.repeat(lows + sizes, sizes) - np.arange(rows)).astype(np.int32)
