@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from damaged_tables import index_cells, poke
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -198,6 +199,30 @@ def test_a_damaged_table_is_found_when_it_is_opened_and_the_file_named(
         assert str(a_copy) in str(error.value)
         assert "Build the table again" in str(error.value)
     assert BatchTable.open(a_copy, verify=False).stats().rows == 10
+
+
+@pytest.mark.parametrize("file", ["index", "column"])
+def test_a_file_that_is_damaged_and_signed_is_an_error_in_the_worker_and_when_it_is_verified(
+    stream: DataFrame, a_copy: Path, file: str
+) -> None:
+    if file == "index":
+
+        def shortened(cells: dict[str, Any]) -> None:
+            cells["hashes"][0] = cells["hashes"][1] + 1
+
+        name, says = index_cells(a_copy, shortened), "the hashes fall at row 1"
+    else:
+        name, says = poke(a_copy, 1, 1, 10, 1 << 30), "Offset invariant failure"
+    with pytest.raises(DamagedTableError, match=says) as error:
+        BatchTable.open(a_copy)
+    assert name in str(error.value)
+    table = BatchTable.open(a_copy, verify=False)
+    with pytest.raises(DamagedTableError, match=says):
+        table.verify()
+    with pytest.raises(PySparkException) as failed:
+        table.join(stream).collect()
+    for part in ("DamagedTableError", repr(name), repr(str(a_copy)), says, "build the table again"):
+        assert part in str(failed.value)
 
 
 @pytest.mark.parametrize(

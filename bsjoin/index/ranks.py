@@ -263,10 +263,10 @@ class Ranks:
 
         Complexity: O(bytes) time, O(1) memory.
         """
+        self.texts.validate()
         many = len(self.texts)
         if len(self.prefixes) != many:
             raise ValueError(f"there are {len(self.prefixes)} prefixes of {many} distinct values")
-        self.texts.validate()
         shared = _shared(self.texts)
         for begin, end in chunks(many - 1):
             rows = np.arange(begin, end)

@@ -229,7 +229,8 @@ class Home:
             DamagedTableError: the file, fetched twice, is not what was written.
         """
         if self.is_local:
-            return pa.memory_map(str(self._path(name)))
+            with self._errors(f"read {name!r}"):
+                return pa.memory_map(str(self._path(name)))
         self._check_plain(name)
 
         def download(path: str) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from bsjoin.errors import DamagedTableError
+from bsjoin.errors import DamagedTableError, StoreError
 from bsjoin.store.home import Home
 
 __all__ = ["has_forbidden_nulls", "map_batch", "shown", "sound"]
@@ -32,9 +32,14 @@ def sound(home: Home, name: str) -> Iterator[None]:
     """Turn what is wrong with a file into an error that names the table and the file."""
     try:
         yield
-    except DamagedTableError:
+    except StoreError:
         raise
-    except (ValueError, TypeError, EOFError, OSError, struct.error, pa.ArrowException) as error:
+    except FileNotFoundError:
+        raise DamagedTableError(
+            f"the file {name!r} of the table in {str(home)!r} is missing; "
+            "was the version vacuumed while it was in use? Build the table again"
+        ) from None
+    except (ValueError, TypeError, EOFError, struct.error, pa.ArrowException) as error:
         raise DamagedTableError(
             f"the file {name!r} of the table in {str(home)!r} is damaged ({error}); "
             "build the table again"
@@ -55,21 +60,19 @@ def map_batch(
 
     Raises:
         DamagedTableError: the file is missing, or not what bsjoin writes.
+        StoreAccessError: it may not be read.
 
     Complexity: O(rows) for columns of text, binary, long decimals, lists and maps, whose offsets
     and values are checked; O(1) for others.
     """
     with sound(home, name):
-        try:
-            mapped = home.map(name, size, expected)
-        except FileNotFoundError:
-            raise DamagedTableError(
-                f"the file {name!r} of the table in {str(home)!r} is missing; "
-                "was the version vacuumed while it was in use? Build the table again"
-            ) from None
+        mapped = home.map(name, size, expected)
         if mapped.size() != size:
             raise ValueError(f"it has {mapped.size()} bytes instead of {size}")
-        return _batch(mapped, check_schema)
+        try:
+            return _batch(mapped, check_schema)
+        except OSError as error:  # Arrow's word for bytes that are not what they say
+            raise ValueError(str(error)) from error
 
 
 def _batch(

@@ -385,7 +385,9 @@ def _touch(column: pa.Array, rows: Int64s) -> None:
     _, offsets, data = column.buffers()
     if data is None or not data.size:
         return
-    starts = np.frombuffer(offsets, np.int32)[column.offset :].take(rows)
+    starts = np.frombuffer(offsets, np.int32, column.offset + len(column))[column.offset :].take(
+        rows
+    )
     np.frombuffer(data, np.uint8).take(starts, mode="clip")
 
 

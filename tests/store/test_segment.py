@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from bsjoin.errors import DamagedTableError
 from bsjoin.store import Home, Segment, SegmentInfo, merge_segments, write_segment
 from bsjoin.store.checksums import checksum
+from bsjoin.store.segment import take
 
 UTC = datetime.UTC
 MOMENT = datetime.datetime(2024, 2, 29, 12, 30, 0, 123456)
@@ -247,6 +248,12 @@ def test_values_of_every_type_are_merged(home: Home, kind: str) -> None:
     segment = Segment(home, merge_segments(home, "data/x/merged", parts), 0)
     assert segment.column(0).to_pylist() == rows.column("v").to_pylist()
     assert segment.column(0).type == dtype
+
+
+def test_text_is_taken_whatever_stands_behind_its_offsets() -> None:
+    offsets = pa.py_buffer(np.array([0, 1, 3], np.int32).tobytes() + b"\xff\xff")
+    column = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"abb")])
+    assert take(column, np.array([1, 0, 1])).to_pylist() == ["bb", "a", "bb"]
 
 
 @pytest.mark.parametrize("file", [0, 1])

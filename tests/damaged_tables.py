@@ -1,0 +1,364 @@
+"""Small stored tables, ways to damage their files, and joins with them in a process of its own.
+
+A damaged file may crash the process that maps it; the tests are to outlive that. What is written
+gets new sizes and checksums in the manifest, as somebody hostile would give it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import io
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from decimal import Decimal
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from range_tables import Case, batches_of, plan_of
+from range_tables import stored as store_ranges
+from stored_tables import put, store
+
+from bsjoin import AsOf, Band, Overlaps, Within
+from bsjoin.cache import full
+from bsjoin.cache.ranged import joined
+from bsjoin.cache.table import OpenTable
+from bsjoin.errors import DamagedTableError
+from bsjoin.store import Home, versions
+from bsjoin.store.segment import checksum
+
+__all__ = [
+    "TABLES",
+    "answers",
+    "apart",
+    "build",
+    "flipped",
+    "index_cells",
+    "manifest",
+    "poke",
+    "rewrite",
+]
+
+_TIMEOUT_S = 120
+_N = 90
+_KEYS = [f"key {n // 3:02d}" for n in range(_N)]  # each three times
+_HASHES = [n // 6 * 1_000_003 for n in range(_N)]  # two keys to a hash
+_POINT = pa.struct([pa.field("x", pa.int32(), nullable=False), pa.field("label", pa.string())])
+
+
+def _payload() -> dict[str, pa.Array]:
+    """A column of every kind of layout."""
+    n = range(_N)
+    day = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
+    return {
+        "text": pa.array([None if i % 7 == 3 else f"text {i}" * (i % 3) for i in n], pa.string()),
+        "bytes": pa.array([bytes([i]) * (i % 4) for i in n], pa.binary()),
+        "number": pa.array(n, pa.int64()),
+        "flag": pa.array([None if i % 5 == 0 else i % 2 == 0 for i in n], pa.bool_()),
+        "time": pa.array([day + datetime.timedelta(hours=i) for i in n], pa.timestamp("us", "UTC")),
+        "price": pa.array([Decimal(i).scaleb(-2) for i in n], pa.decimal128(20, 2)),
+        "list": pa.array([[f"{i}"] * (i % 3) for i in n], pa.list_(pa.string())),
+        "points": pa.array(
+            [None if i % 9 == 4 else [{"x": i, "label": f"p{i}"}] * (i % 3) for i in n],
+            pa.list_(pa.field("element", _POINT, nullable=False)),
+        ),
+        "map": pa.array([[(f"k{i}", i)] * (i % 2) for i in n], pa.map_(pa.string(), pa.int64())),
+        "void": pa.nulls(_N),
+    }
+
+
+def _equality(home: Home, compared: int, hashes: list[int]) -> None:
+    keys = {"k": pa.array(_KEYS, pa.string())} if compared else {}
+    rows = pa.table({**keys, **_payload()})
+    schema = rows.schema
+    for name in (*keys, "number"):
+        at = schema.get_field_index(name)
+        schema = schema.set(at, schema.field(at).with_nullable(False))
+    draft = store(home, hashes, rows.cast(schema), compared=compared, cuts=[60])
+    put(home, draft, 1, 100)
+
+
+def _ranges(type_: str, when: Any, at: Callable[[int], Any]) -> Case:
+    table = [
+        {
+            "k": "abc"[n % 3],
+            "q": at(n * 7 % 60),
+            "y": None if n % 11 == 0 else at((n * 7 % 60) + n % 9 - 1),
+        }
+        for n in range(_N)
+    ]
+    stream = [{"k": "abcg"[n % 4], "p": at(n % 70), "x": at(n % 70 + 3)} for n in range(2 * _N)]
+    return Case(type=type_, when=when, stream=stream, table=table, seams=("merged",) * 5)
+
+
+_CASES = {
+    "points": _ranges("bigint", Band("p", "q", 2, 3), lambda n: n),
+    "nearest": _ranges("bigint", AsOf("p", "q", "nearest", 5), lambda n: n),
+    "intervals": _ranges("bigint", Overlaps(("p", "x"), ("q", "y"), closed="left"), lambda n: n),
+    "half-open": _ranges("bigint", Overlaps(("p", "x"), ("q", "y"), closed="right"), lambda n: n),
+    "texts": _ranges("string", Within("p", "q", "y"), lambda n: f"long common text {n:03d}"),
+    "decimals": _ranges(
+        "decimal(38,6)", AsOf("p", "q", "nearest"), lambda n: Decimal(n * 10**20).scaleb(-6)
+    ),
+}
+TABLES = ("keys", "hashes", "unique", *_CASES)
+
+
+def build(folder: Path, kind: str) -> None:
+    """Store a table of some kind as version 1.
+
+    Args:
+        folder: where to.
+        kind: "keys" are compared; "hashes" tell keys apart; "unique" hashes; the others are for
+            range joins.
+    """
+    home = Home.of(folder)
+    if kind == "keys":
+        _equality(home, 1, _HASHES)
+    elif kind in ("hashes", "unique"):
+        _equality(home, 0, [h // 3 for h in _HASHES] if kind == "hashes" else [*range(-30, 60)])
+    else:
+        store_ranges(home, _CASES[kind])
+
+
+def answers(folder: Path, kind: str) -> bytes:
+    """All that a join with the table brings, as an Arrow stream."""
+    full._tables.clear()
+    home = Home.of(folder)
+    if kind in _CASES:
+        case = _CASES[kind]
+        found = [
+            batch
+            for how in ("left", "semi")
+            for batch in joined(plan_of(home, case, how), iter(batches_of(case, 100)))
+        ]
+        return b"".join(_stream(pa.Table.from_batches([batch])) for batch in found)
+    found = versions.load(home, 1)
+    table = OpenTable(home, found)
+    pairs = [(h, k) for h in sorted({*_HASHES, *range(-40, 70)}) for k in ("none", *_KEYS[::9])]
+    pairs += list(zip(_HASHES, _KEYS, strict=True))
+    keys = [pa.array([key for _, key in pairs], pa.string())] if found.compared else []
+    rows = table.find(pa.array([hash_ for hash_, _ in pairs], pa.int64()), keys)
+    counts = table.run_lengths(rows)
+    every = np.concatenate([np.arange(row, row + n) for row, n in zip(rows, counts, strict=True)])
+    names = tuple(found.columns)
+    brought = pa.table(table.gather(names, every.astype(np.int64)), names=list(names))
+    return _stream(pa.table({"rows": rows, "counts": counts})) + _stream(brought)
+
+
+def _stream(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as out:
+        out.write_table(table)
+    return sink.getvalue()
+
+
+class Apart:
+    """A process for joins with damaged tables; a new one where the last has crashed or hangs."""
+
+    def __init__(self) -> None:
+        self._pool = self._new()
+
+    def _new(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+
+    def run(self, task: Callable[..., Any], *given: Any) -> Any:
+        """What the task returns or raises; a crash or a hang is an error, too."""
+        try:
+            return self._pool.submit(task, *given).result(_TIMEOUT_S)
+        except (OSError, RuntimeError):  # a timeout, or a broken pool
+            self.close()
+            self._pool = self._new()
+            raise
+
+    def close(self) -> None:
+        """End the process, whatever it does."""
+        for process in (self._pool._processes or {}).values():
+            process.kill()
+        self._pool.shutdown(cancel_futures=True)
+
+
+@contextlib.contextmanager
+def apart() -> Iterator[Apart]:
+    """A process of its own for a while."""
+    process = Apart()
+    try:
+        yield process
+    finally:
+        process.close()
+
+
+def manifest(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the manifest's JSON."""
+    path = folder / "versions" / "00000001.json"
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+
+
+def _file(segment: dict[str, Any], number: int) -> str:
+    return f"{segment['name']}.{'index' if number < 0 else number}.arrow"
+
+
+def _sign(folder: Path, segment: int, number: int) -> None:
+    """Give the manifest a file's size and checksum."""
+
+    def change(data: dict[str, Any]) -> None:
+        info = data["segments"][segment]
+        path = folder / _file(info, number)
+        info["sizes"][number + 1] = path.stat().st_size
+        with path.open("rb") as file:
+            info["checksums"][number + 1] = checksum(file)
+
+    manifest(folder, change)
+
+
+def rewrite(
+    folder: Path,
+    number: int,
+    change: Callable[[dict[str, pa.Array]], dict[str, pa.Array]],
+    *,
+    segment: int = 0,
+    options: pa.ipc.IpcWriteOptions | None = None,
+) -> str:
+    """Write a file with other columns; its name.
+
+    Args:
+        folder: the table's.
+        number: of the column; -1 for the index.
+        change: from columns, by name, to those to write.
+        segment: of which segment.
+        options: how to write them.
+    """
+    data = json.loads((folder / "versions" / "00000001.json").read_text())
+    name = _file(data["segments"][segment], number)
+    path = folder / name
+    with pa.ipc.open_file(path.read_bytes()) as file:
+        batch = file.get_batch(0)
+    columns = change(dict(zip(batch.schema.names, batch.columns, strict=True)))
+    batch = pa.record_batch(columns)
+    with (
+        pa.OSFile(str(path), "wb") as sink,
+        pa.ipc.new_file(sink, batch.schema, options=options) as out,
+    ):
+        out.write_batch(batch)
+    _sign(folder, segment, number)
+    return name
+
+
+def poke(folder: Path, number: int, buffer: int, place: int, value: int) -> str:
+    """Change an offset of a column where it lies in its file; the file's name.
+
+    Args:
+        folder: the table's.
+        number: of the column.
+        buffer: which of the column's buffers, of int32.
+        place: which offset.
+        value: the new one.
+    """
+    data = json.loads((folder / "versions" / "00000001.json").read_text())
+    name = _file(data["segments"][0], number)
+    content = bytearray((folder / name).read_bytes())
+    whole = pa.py_buffer(bytes(content))
+    values = pa.ipc.open_file(whole).get_batch(0).column(0).buffers()[buffer]
+    at = values.address - whole.address + 4 * place
+    content[at : at + 4] = value.to_bytes(4, "little", signed=True)
+    (folder / name).write_bytes(content)
+    _sign(folder, 0, number)
+    return name
+
+
+def index_cells(folder: Path, change: Callable[[dict[str, Any]], None], *, segment: int = 0) -> str:
+    """Change the arrays and numbers of an index in place, by their names; the file's name."""
+
+    def changed(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
+        cells = {
+            name: column.values.to_numpy().copy()
+            if isinstance(column, pa.LargeListArray)
+            else column[0].as_py()
+            for name, column in columns.items()
+        }
+        change(cells)
+        return {
+            name: _cell(cells[name], column.type)
+            if isinstance(column, pa.LargeListArray)
+            else pa.array([cells[name]], column.type)
+            for name, column in columns.items()
+        }
+
+    return rewrite(folder, -1, changed, segment=segment)
+
+
+def _cell(values: Any, dtype: pa.DataType) -> pa.Array:
+    return pa.LargeListArray.from_arrays(
+        pa.array([0, len(values)], pa.int64()), pa.array(values, dtype.value_type)
+    )
+
+
+def flipped(folder: Path, kind: str, seed: int, flips: int) -> dict[str, int]:
+    """Flip bits anywhere in the files, one at a time, and join.
+
+    Args:
+        folder: the table's.
+        kind: as for :func:`build`.
+        seed: of the places.
+        flips: how many.
+
+    Returns:
+        How often the table was found damaged, had the same answers, or others.
+
+    Raises:
+        AssertionError: another error than DamagedTableError, or other answers because of an
+            array that is no more than a way to the rows.
+    """
+    random = np.random.default_rng(seed)
+    wanted = answers(folder, kind)
+    data = json.loads((folder / "versions" / "00000001.json").read_text())
+    files = [
+        (number, column)
+        for number, info in enumerate(data["segments"])
+        for column in range(-1, len(info["sizes"]) - 1)
+    ]
+    seen = {"damaged": 0, "same": 0, "other": 0}
+    for _ in range(flips):
+        # Every second one into an index.
+        chosen = files if random.random() < 0.5 else [file for file in files if file[1] < 0]
+        segment, column = chosen[random.integers(len(chosen))]
+        path = folder / _file(data["segments"][segment], column)
+        before = path.read_bytes()
+        content = bytearray(before)
+        place = int(random.integers(len(content)))
+        content[place] ^= 1 << int(random.integers(8))
+        path.write_bytes(content)
+        _sign(folder, segment, column)
+        where = f"{kind}: byte {place} of {path.name}, {before[place]} -> {content[place]}"
+        (folder / "flip").write_text(where)
+        try:
+            found = "same" if answers(folder, kind) == wanted else "other"
+        except DamagedTableError:
+            found = "damaged"
+        except Exception as error:
+            raise AssertionError(f"{where}: {error!r}") from error
+        if found == "other":
+            assert column >= 0 or not _is_way(before, place), where
+        seen[found] += 1
+        path.write_bytes(before)
+        _sign(folder, segment, column)
+    return seen
+
+
+def _is_way(content: bytes, place: int) -> bool:
+    """Whether a byte of an index's file lies in an array that leads to rows."""
+    whole = pa.py_buffer(content)
+    batch = pa.ipc.open_file(whole).get_batch(0)
+    for name in ("directory", "runs", "point_directory", "empty", "prefixes"):
+        if name in batch.schema.names:
+            values = batch.column(name).values.buffers()[1]
+            begin = values.address - whole.address
+            if begin <= place < begin + values.size:
+                return True
+    return False
