@@ -135,7 +135,10 @@ def _type_name(dtype: pa.DataType) -> str:
     """The name of a type in Spark's JSON schemas."""
     if pa.types.is_decimal(dtype):
         return f"decimal({dtype.precision},{dtype.scale})"
-    return {pa.int64(): "long", pa.float64(): "double"}.get(dtype, str(dtype))
+    if pa.types.is_timestamp(dtype):
+        return "timestamp" if dtype.tz else "timestamp_ntz"
+    names = {pa.int64(): "long", pa.float64(): "double", pa.date32(): "date"}
+    return names.get(dtype, str(dtype))
 
 
 def _search(case: Case) -> Search:

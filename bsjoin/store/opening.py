@@ -1,4 +1,4 @@
-"""The segments of a version, opened and held against the manifest."""
+"""The segments of a version, opened and compared with the manifest."""
 
 from __future__ import annotations
 
@@ -29,20 +29,18 @@ def open_segments(home: Home, manifest: Manifest) -> list[Segment]:
 
     Complexity: O(rows): the indexes are checked (docs/decisions/0012-validation.md).
     """
-    schema, compared = manifest.schema, manifest.compared
-    if not (type(compared) is int and 0 <= compared <= len(schema)):
-        raise _disagrees(home, manifest, f"compares {compared!r} of {len(schema)} columns")
-    if any(len(info.sizes) != 1 + len(schema) for info in manifest.segments):
-        raise _disagrees(home, manifest, f"lists other files than those of {len(schema)} columns")
     segments = []
     for info in manifest.segments:
-        segment = Segment(home, info, compared, schema)
+        segment = Segment(home, info, manifest.compared, manifest.schema)
         with sound(home, info.files[0]):
             _check_ranges(segment.ranges, manifest.ranged)
         segments.append(segment)
     for before, behind in pairwise(segments):
         if before.index.hashes[-2] >= behind.info.first_hash:
-            raise _disagrees(home, manifest, f"lists {behind.info.name!r} out of order")
+            raise DamagedTableError(
+                f"the manifest of version {manifest.version} of the table in {str(home)!r} lists "
+                f"{behind.info.name!r} out of order; build the table again"
+            )
     return segments
 
 
@@ -57,15 +55,8 @@ def validate(home: Home, manifest: Manifest) -> None:
             segment.column(number)
 
 
-def _disagrees(home: Home, manifest: Manifest, what: str) -> DamagedTableError:
-    return DamagedTableError(
-        f"the manifest of version {manifest.version} of the table in {str(home)!r} {what}; "
-        "build the table again"
-    )
-
-
 def _check_ranges(index: RangeIndex | None, columns: RangeColumns | None) -> None:
-    """Hold a range index against what the manifest says of its columns."""
+    """Compare a range index with what the manifest says of its columns."""
     if index is None or columns is None:
         if index is not None or columns is not None:
             raise ValueError("either the file or the manifest is of a table for range joins")
