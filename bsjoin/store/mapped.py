@@ -190,6 +190,10 @@ def _has_nested_nulls(array: pa.Array) -> bool:
         )
     if not pa.types.is_nested(dtype):
         return False
-    values = array.flatten()
-    required = not pa.types.is_map(dtype) and not dtype.value_field.nullable
-    return bool(required and values.null_count) or _has_nested_nulls(values)
+    if pa.types.is_map(dtype):  # Arrow does not flatten maps
+        visible = array.drop_null()
+        begin, end = visible.offsets[0].as_py(), visible.offsets[-1].as_py()
+        field, values = dtype.item_field, visible.items.slice(begin, end - begin)
+    else:
+        field, values = dtype.value_field, array.flatten()
+    return bool(values.null_count and not field.nullable) or _has_nested_nulls(values)

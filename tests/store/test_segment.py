@@ -250,6 +250,46 @@ def test_values_of_every_type_are_merged(home: Home, kind: str) -> None:
     assert segment.column(0).type == dtype
 
 
+X = pa.field("x", pa.int32(), nullable=False)
+REQUIRED = {
+    "struct": (pa.struct([X]), {"x": 1}, {"x": None}),
+    "list": (pa.list_(X), [1, 2], [None]),
+    "large list": (pa.large_list(X), [1, 2], [None]),
+    "map": (pa.map_(pa.string(), X), [("a", 1)], [("a", None)]),
+    "map of structs": (
+        pa.map_(pa.string(), pa.struct([X])),
+        [("a", {"x": 1})],
+        [("a", {"x": None})],
+    ),
+    "list of maps": (pa.list_(pa.map_(pa.string(), X)), [[("a", 1)], None], [[("a", None)]]),
+    "struct of lists": (
+        pa.struct([pa.field("l", pa.list_(X), nullable=False)]),
+        {"l": [1]},
+        {"l": [1, None]},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REQUIRED)
+def test_nulls_stand_only_where_the_schema_has_them(home: Home, kind: str) -> None:
+    dtype, right, wrong = REQUIRED[kind]
+    for nullable, values, damaged in (
+        (True, [right, None, right], False),
+        (True, [right, None, wrong], True),
+        (False, [right, right, right], False),
+        (False, [right, None, right], True),
+    ):
+        rows = pa.table({"v": pa.array(values, dtype)})
+        info = write_segment(home, "data/x/s", np.arange(3), rows, 0)
+        schema = pa.schema([pa.field("v", dtype, nullable)])
+        segment = Segment(home, info, 0, schema)
+        if damaged:
+            with pytest.raises(DamagedTableError, match="nulls where there are none"):
+                segment.column(0)
+        else:
+            assert segment.column(0).to_pylist() == pa.array(values, dtype).to_pylist()
+
+
 def test_text_is_taken_whatever_stands_behind_its_offsets() -> None:
     offsets = pa.py_buffer(np.array([0, 1, 3], np.int32).tobytes() + b"\xff\xff")
     column = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"abb")])
