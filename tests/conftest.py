@@ -1,18 +1,42 @@
-"""One Spark session per test process, and no stream left running."""
+"""One Spark session per test process, no stream left running, and no test left out in CI."""
 
 from __future__ import annotations
 
 import os
+import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TypeVar
 
+import hypothesis
 import pytest
+from hypothesis import Phase
 from pyspark.sql import SparkSession
 
 pytest_plugins = ["servers"]
 
-ROOT = Path(__file__).resolve().parent.parent
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+TESTS = Path(__file__).resolve().parent
+
+# Every run draws fresh cases, and a case that fails is shrunk; `make fuzz` repeats such runs.
+hypothesis.settings.register_profile(
+    "ci",
+    derandomize=False,
+    database=None,
+    deadline=None,
+    print_blob=True,
+    phases=[Phase.explicit, Phase.generate, Phase.shrink],
+)
+hypothesis.settings.load_profile("ci")
+_SHRINKING_S = 600  # Hypothesis itself gives up after 300
+
+# These wait for processes of their own, and so begin first; the short ones, without Spark, come
+# last: both processes of a run end together.
+_FIRST = ("test_scheduling_live", "test_incremental_workers", "test_connect")
+# Files of these folders run in one process, which starts the servers that they share.
+_TOGETHER = ("sources",)
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +44,7 @@ def spark() -> Iterator[SparkSession]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # The workers import the checkout's packages, installed or not.
     os.environ["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
+        filter(None, [str(TESTS.parent), os.environ.get("PYTHONPATH")])
     )
     session = (
         SparkSession.builder.master("local[2]")
@@ -32,6 +56,11 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.driver.memory", "2g")
         # Short queries: a JVM that compiles quickly beats one that compiles well.
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        # Over TCP, a stage that uses Python waits 40 ms for an acknowledgement.
+        .config("spark.python.unix.domain.socket.enabled", "true")
+        .config("spark.python.daemon.module", "tests.worker_daemon")
+        # Otherwise every function of a column calls the JVM twice more, for error messages.
+        .config("spark.python.sql.dataFrameDebugging.enabled", "false")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")
@@ -45,3 +74,66 @@ def _stop_streams(request: pytest.FixtureRequest) -> Iterator[None]:
     if "spark" in request.fixturenames:
         for query in request.getfixturevalue("spark").streams.active:
             query.stop()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed of the property tests; the processes of a run share that of the first."""
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(random.SystemRandom().randrange(1 << 32))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Tell the seed."""
+    return f"property tests: --hypothesis-seed={config.option.hypothesis_seed} draws these cases"
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Tell it again behind failures: the header is far above, and missing in quiet runs."""
+    if terminalreporter.stats.get("failed"):
+        terminalreporter.write_line(pytest_report_header(config))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the property tests; order the files, and say which ones stay together."""
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.property)
+            item.add_marker(pytest.mark.timeout(_SHRINKING_S))
+        together = item.path.parent if item.path.parent.name in _TOGETHER else item.path
+        item.add_marker(pytest.mark.xdist_group(str(together.relative_to(TESTS))))
+
+    long = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
+    long |= {item.path for item in items if item.path.parent.name in _TOGETHER}
+
+    def place(item: pytest.Item) -> int:
+        if item.path.stem in _FIRST:
+            return _FIRST.index(item.path.stem)
+        return len(_FIRST) + (item.path not in long)
+
+    items.sort(key=place)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that cannot run fails in CI: what it needs has to be there."""
+    report = yield
+    return _failed_if_skipped(report)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """The same for a whole file."""
+    report = yield
+    return _failed_if_skipped(report)
+
+
+def _failed_if_skipped(report: Report) -> Report:
+    if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("CI"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"{reason}. In CI (the environment says so) no test may be skipped."
+    return report

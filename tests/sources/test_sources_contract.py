@@ -116,10 +116,10 @@ def test_a_look_up_equals_a_filter(stand: Stand, table: pa.Table, data: st.DataO
     source.close()
 
 
+# Redis is asked by its whole key.
+@pytest.mark.parametrize("stand", EVERYWHERE[:-2], indirect=True)
 @pytest.mark.parametrize("name", ["id", "code", "amount", "day"])
 def test_one_column_is_a_key_too(stand: Stand, table: pa.Table, name: str) -> None:
-    if isinstance(stand, Redis):
-        pytest.skip("Redis is asked by its whole key")
     source = stand.source()
     asked = table.select([name]).group_by(name).aggregate([]).drop_null().slice(0, 5)
     found = source.lookup(asked)
