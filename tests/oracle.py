@@ -36,16 +36,8 @@ __all__ = [
     "settings",
 ]
 
-# Few examples with many rows each, since every one costs Spark actions; always the same ones;
-# and none is made smaller, which would take minutes.
-FUZZ = hypothesis.settings(
-    max_examples=8,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
-    suppress_health_check=list(hypothesis.HealthCheck),
-)
+# Few examples with many rows each, since every one costs Spark actions.
+FUZZ = hypothesis.settings(max_examples=8, suppress_health_check=list(hypothesis.HealthCheck))
 
 HOWS = ("inner", "left", "semi", "anti")
 _SPARK_HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_anti"}

@@ -110,27 +110,25 @@ def nested_tables(draw: st.DrawFn) -> tuple[pa.Table, pa.Table]:
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/Caracas"])
-def test_every_simple_type_arrives_unchanged(spark: SparkSession, zone: str) -> None:
-    @settings(FUZZ, max_examples=2)
-    @given(wide_tables())
-    def joined_as_in_spark(case: tuple[pa.Table, pa.Table]) -> None:
+@settings(FUZZ, max_examples=2)
+@given(wide_tables())
+def test_every_simple_type_arrives_unchanged(
+    spark: SparkSession, zone: str, case: tuple[pa.Table, pa.Table]
+) -> None:
+    with oracle.settings(spark, spark__sql__session__timeZone=zone):
         stream, batch = (one_part(spark, rows) for rows in case)
         check(stream, batch, "k", hows=["inner" if zone == "UTC" else "left"])
 
-    with oracle.settings(spark, spark__sql__session__timeZone=zone):
-        joined_as_in_spark()
-
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata"])
-def test_nested_types_arrive_unchanged(spark: SparkSession, zone: str) -> None:
-    @settings(FUZZ, max_examples=6)
-    @given(nested_tables())
-    def joined_as_in_spark(case: tuple[pa.Table, pa.Table]) -> None:
+@settings(FUZZ, max_examples=6)
+@given(nested_tables())
+def test_nested_types_arrive_unchanged(
+    spark: SparkSession, zone: str, case: tuple[pa.Table, pa.Table]
+) -> None:
+    with oracle.settings(spark, spark__sql__session__timeZone=zone):
         stream, batch = (one_part(spark, rows) for rows in case)
         check(stream, batch, "k", hows=["inner", "left"])
-
-    with oracle.settings(spark, spark__sql__session__timeZone=zone):
-        joined_as_in_spark()
 
 
 def test_more_than_64_rows_of_a_key_carry_nested_columns(spark: SparkSession) -> None:

@@ -107,14 +107,20 @@ KEYS = st.sampled_from([0, 1, 2, 3, 4, None])
 @pytest.mark.parametrize(
     ("shape", "zone"), [("row", "UTC"), ("rows", "America/New_York"), ("runs", "Asia/Kolkata")]
 )
+@settings(FUZZ, max_examples=2)
+@given(st.lists(st.lists(KEYS, max_size=20), min_size=3, max_size=3))
 def test_every_join_type_in_one_streaming_query(
-    spark: SparkSession, source: Callable[..., Source], shape: str, zone: str
+    spark: SparkSession,
+    source: Callable[..., Source],
+    shape: str,
+    zone: str,
+    keys: list[list[int | None]],
 ) -> None:
     """Four joins, their union, three micro-batches (an empty one among them, perhaps)."""
-
-    @settings(FUZZ, max_examples=2)
-    @given(st.lists(st.lists(KEYS, max_size=20), min_size=3, max_size=3))
-    def joined_as_in_spark(keys: list[list[int | None]]) -> None:
+    batch = table_of(spark, SHAPES[shape])
+    if shape == "row":
+        batch = batch.withColumns({"never": F.lit(1), "nulls": F.array(F.lit("x"))})
+    with oracle.settings(spark, spark__sql__session__timeZone=zone):
         data = source(*(rows(some, 100 * i) for i, some in enumerate(keys)))
         if shape == "row":  # a table that cannot change, or else its keys may not stay unique
             joined = {how: bsjoin.join(data.stream, batch, "k", how=how) for how in HOWS}
@@ -128,12 +134,6 @@ def test_every_join_type_in_one_streaming_query(
         wanted = oracle.rows_of_spark(data.batch, batch, "k")
         for how, part in oracle.apart(found, joined).items():
             assert_same_rows(part, wanted[how], how)
-
-    batch = table_of(spark, SHAPES[shape])
-    if shape == "row":
-        batch = batch.withColumns({"never": F.lit(1), "nulls": F.array(F.lit("x"))})
-    with oracle.settings(spark, spark__sql__session__timeZone=zone):
-        joined_as_in_spark()
 
 
 def test_watermarks_survive_joins_and_close_windows(

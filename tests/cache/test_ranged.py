@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import hypothesis
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from range_answers import Row, by_duckdb, by_loop
 from range_kinds import CLOSED, CONDITIONS, HIGH, INF, KINDS, Kind, When, whens
@@ -39,15 +39,6 @@ from bsjoin.index.scan import scanned
 from bsjoin.store import Home
 
 SIZES = (1, 2, 7, 49, 50, 51, 100)
-SETTINGS = hypothesis.settings(
-    max_examples=5,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    # The checks say which values differ; to make an example smaller would take minutes.
-    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
-)
 EVERYTHING = [
     pytest.param(name, condition, id=f"{name}-{condition}")
     for name, kind in KINDS.items()
@@ -121,22 +112,20 @@ def without_what_begins_behind_all(case: Case) -> Case:
 
 
 @pytest.mark.parametrize(("name", "condition"), EVERYTHING)
+@settings(max_examples=5, suppress_health_check=list(HealthCheck))
+@given(st.data(), st.sampled_from(SIZES))
 def test_a_table_of_any_layout_joins_as_a_loop_does_and_duckdb(
-    database: duckdb.DuckDBPyConnection, name: str, condition: str
+    database: duckdb.DuckDBPyConnection, name: str, condition: str, data: st.DataObject, size: int
 ) -> None:
-    @SETTINGS
-    @hypothesis.given(cases(name, condition), st.sampled_from(SIZES))
-    def holds(case: Case, size: int) -> None:
-        given = case.kind, list(case.stream), case.sorted, case.on, case.when
-        expected = by_loop(*given)
-        assert by_duckdb(database, *given) in (expected, None)
-        with tempfile.TemporaryDirectory() as folder:
-            home = Home.of(folder)
-            stored(home, case)
-            for how in HOWS:
-                check(home, case, expected, how, size)
-
-    holds()
+    case = data.draw(cases(name, condition))
+    sides = case.kind, list(case.stream), case.sorted, case.on, case.when
+    expected = by_loop(*sides)
+    assert by_duckdb(database, *sides) in (expected, None)
+    with tempfile.TemporaryDirectory() as folder:
+        home = Home.of(folder)
+        stored(home, case)
+        for how in HOWS:
+            check(home, case, expected, how, size)
 
 
 def sample(name: str, condition: str, probes: int, rows: int, spread: int) -> Case:
@@ -184,8 +173,8 @@ def test_a_larger_table_joins_as_duckdb_does(
     database: duckdb.DuckDBPyConnection, home: Home, name: str, condition: str
 ) -> None:
     case = sample(name, condition, 300, 3000, 900)
-    given = case.kind, list(case.stream), case.sorted, case.on, case.when
-    expected = by_duckdb(database, *given) or by_loop(*given)
+    sides = case.kind, list(case.stream), case.sorted, case.on, case.when
+    expected = by_duckdb(database, *sides) or by_loop(*sides)
     assert sum(map(len, expected)) > 50
     stored(home, case)
     for how in ("left", "semi"):

@@ -272,9 +272,7 @@ class SharedCacheOfText(SharedCache):
     exact = False
 
 
-_SETTINGS = hypothesis.settings(
-    max_examples=60, stateful_step_count=40, deadline=None, derandomize=True, database=None
-)
+_SETTINGS = hypothesis.settings(max_examples=60, stateful_step_count=40)
 TestSharedCache = SharedCache.TestCase
 TestSharedCache.settings = _SETTINGS
 TestSharedCacheOfText = SharedCacheOfText.TestCase
