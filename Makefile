@@ -3,18 +3,27 @@
 
 PYTHON ?= python3
 ARGS =
+MINUTES = 10
 IN_ENV = $(PYTHON) scripts/bootstrap.py
+PYTEST = $(IN_ENV) --java python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo test fuzz minimum check bench docs clean
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "make %-6s  %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "make %-7s  %s\n", $$1, $$2 }'
 
 demo: ## Run the example on flight data
 	$(IN_ENV) --java python examples/flights.py $(ARGS)
 
 test: ## Run the tests
-	$(IN_ENV) --java python -m pytest -n 2 --dist loadfile $(ARGS)
+	$(PYTEST) $(ARGS)
+
+fuzz: ## Repeat the property tests with new cases (MINUTES=10)
+	@end=$$(($$(date +%s) + 60 * $(MINUTES))); while [ $$(date +%s) -lt $$end ]; do \
+		$(PYTEST) -m property -x $(ARGS) || exit 1; done
+
+minimum: ## Try the oldest dependencies that are allowed
+	$(IN_ENV) --java python scripts/minimum.py
 
 check: ## Check style and types
 	$(IN_ENV) ruff check

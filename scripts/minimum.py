@@ -38,7 +38,9 @@ def oldest(project: dict) -> list[str]:
 
 def environment(requirements: list[str]) -> Path:
     """The Python of an environment with these versions, made where it is not there yet."""
-    wanted = "\n".join([sys.implementation.cache_tag, os.path.realpath(sys.base_prefix), *requirements])
+    wanted = "\n".join(
+        [sys.implementation.cache_tag, os.path.realpath(sys.base_prefix), *requirements]
+    )
     folder = CACHE / hashlib.sha256(wanted.encode()).hexdigest()[:16]
     python, stamp = folder / "bin" / "python", folder / "installed"
     if not stamp.exists():

@@ -1,0 +1,87 @@
+"""One join of each kind, without pytest: what `make minimum` runs with the oldest versions."""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+import bsjoin
+from bsjoin import AsOf, BatchTable, Incremental, sources
+
+DRIVERS = ("adbc_driver_manager", "adbc_driver_postgresql.dbapi", "pymysql", "redis", "yaml")
+
+
+def rows(df: DataFrame) -> list[tuple[object, ...]]:
+    return sorted(map(tuple, df.collect()), key=repr)
+
+
+def full(spark: SparkSession) -> None:
+    """Texts and decimals as keys, nested values, all join types."""
+    stream = spark.sql("SELECT * FROM VALUES ('a', 1.50BD), ('b', 2BD), (null, 1BD) AS t(s, d)")
+    batch = spark.sql("SELECT * FROM VALUES ('a', 1.5BD, array(1)), ('a', 9BD, null) AS t(s, d, l)")
+    table = BatchTable.build(batch, on=["s", "d"])
+    for how in ("inner", "left", "semi", "anti"):
+        wanted = stream.join(batch, ["s", "d"], how)
+        assert rows(table.join(stream, how=how)) == rows(wanted), how  # type: ignore[arg-type]
+
+
+def incremental(spark: SparkSession, folder: Path, scheme: str) -> None:
+    """A stream that asks a database."""
+    file = folder / f"planes.{scheme}"
+    statements = (
+        "CREATE TABLE planes (id BIGINT PRIMARY KEY, name VARCHAR(9))",
+        "INSERT INTO planes VALUES (1, 'one'), (2, 'two')",
+    )
+    driver = importlib.import_module({"sqlite": "sqlite3"}.get(scheme, scheme))
+    with closing(driver.connect(file)) as database:
+        for statement in statements:
+            database.execute(statement)
+        database.commit()
+    source = sources.sql(f"{scheme}:///{file}", table="planes")
+    stream = spark.readStream.schema("id long").parquet(str(folder / "stream"))
+    joined = bsjoin.join(stream, source, "id", how="left", cache=Incremental(max_rows=10))
+    found: list[tuple[object, ...]] = []
+    query = joined.writeStream.foreachBatch(lambda df, _: found.extend(rows(df))).start()
+    query.processAllAvailable()
+    (cycle,) = (cycle for cycle in bsjoin.progress(query) if cycle.rows_in)
+    query.stop()
+    assert found == [(1, "one"), (3, None)], found
+    assert cycle.cache is not None
+    assert (cycle.rows_in, cycle.rows_out, cycle.hits, cycle.cache.lookups) == (2, 2, 1, 1), cycle
+
+
+def ranges(spark: SparkSession) -> None:
+    table = spark.sql("SELECT * FROM VALUES (1, 'a'), (5, 'b') AS t(q, v)")
+    stream = spark.sql("SELECT * FROM VALUES (0), (4), (7) AS t(p)")
+    found = bsjoin.join(stream, table, on=[], when=AsOf("p", "q"), how="left", select=["v"])
+    assert rows(found) == [(0, None), (4, "a"), (7, "b")], rows(found)
+
+
+def main() -> None:
+    for name in DRIVERS:
+        importlib.import_module(name)
+    importlib.import_module("scheduling")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    with tempfile.TemporaryDirectory() as folder:
+        spark.createDataFrame([(1,), (3,)], "id long").coalesce(1).write.parquet(f"{folder}/stream")
+        full(spark)
+        ranges(spark)
+        for scheme in ("sqlite", "duckdb"):
+            incremental(spark, Path(folder), scheme)
+    spark.stop()
+    print("smoke test: all joins are right")
+
+
+if __name__ == "__main__":
+    main()
