@@ -97,6 +97,8 @@ class Search:
         direction: of an as-of join: where to look.
         tolerance: how far away a row may be; None for any distance.
         exact: whether a row at the point itself counts.
+        finer: how many digits the stream's decimals have behind those of the table's column;
+            widths are in units of the stream's last digit.
     """
 
     kind: Literal["band", "within", "overlaps", "asof"]
@@ -107,6 +109,7 @@ class Search:
     direction: Direction = "backward"
     tolerance: Fraction | float | None = None
     exact: bool = True
+    finer: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -99,9 +99,12 @@ def by_duckdb(
 ) -> list[list[int]] | None:
     """As :func:`by_loop`, from conditions spelt out in SQL and from ASOF joins.
 
-    None for the nearest of floats, where SQL would have to tell the rules for infinities again,
-    and of long decimals, whose distances have no type there.
+    None for decimals of different scale, which SQL may round; for the nearest of floats, where
+    it would have to tell the rules for infinities again; and for that of long decimals, whose
+    distances have no type there.
     """
+    if kind.finer:
+        return None
     database.register("s", _relation(kind.probes, stream, "p", "x"))
     database.register("t", _relation(kind, table, "q", "y"))
     same = "s.k = t.k" if on else "true"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Context, Decimal
 from typing import Any
@@ -39,6 +39,8 @@ class Kind:
         widths: of bands and tolerances; none where nothing can be subtracted.
         number: a value as a number in units of the codes.
         probe: the stream's type, where it is a longer one.
+        finer: how many digits it has behind those of the table's; the units are then its own.
+        closed: which ends intervals may have.
     """
 
     arrow: pa.DataType
@@ -48,6 +50,8 @@ class Kind:
     widths: Sequence[Any] = ()
     number: Callable[[Any], Any] = lambda value: value
     probe: Kind | None = None
+    finer: int = 0
+    closed: tuple[str, ...] = CLOSED
 
     @property
     def probes(self) -> Kind:
@@ -163,14 +167,33 @@ KINDS: dict[str, Kind] = {
 }
 
 
+KINDS |= {
+    f"{name} by decimal(38,6)": replace(
+        kind,
+        widths=(0, 1, 2_000_000, Decimal("1.5"), 2**64, 10**37, INF),
+        number=lambda value: int(Decimal(value).scaleb(6, _WIDE)),
+        probe=_decimal(
+            38, 6, *(near * 10**6 + n for near in ends for n in (-1, 0, 1, 10**5, 10**6)), widths=()
+        ),
+        finer=finer,
+        closed=("left",) if name == "bigint" else CLOSED,
+    )
+    for name, kind, finer, ends in [
+        ("bigint", KINDS["bigint"], 6, (0, 1, 2, 3, LOW, HIGH)),
+        ("decimal(18,2)", KINDS["decimal(18,2)"], 4, (0, 2, 3, 10**16, 2**64)),
+        ("decimal(30,4)", _decimal(30, 4, widths=()), 2, (0, 2, 3, 10**24, -(10**26))),
+    ]
+}
+
+
 def whens(kind: Kind, condition: str) -> st.SearchStrategy[When]:
     """Conditions for a type, of the stream's columns p and x and the table's q and y."""
     if condition == "band":
         return st.sampled_from(_bands(kind.widths))
     if condition == "within":
-        return st.sampled_from([Within("p", "q", "y", closed) for closed in CLOSED])
+        return st.sampled_from([Within("p", "q", "y", closed) for closed in kind.closed])
     if condition == "overlaps":
-        return st.sampled_from([Overlaps(("p", "x"), ("q", "y"), closed) for closed in CLOSED])
+        return st.sampled_from([Overlaps(("p", "x"), ("q", "y"), closed) for closed in kind.closed])
     return st.builds(
         lambda *rest: AsOf("p", "q", *rest),
         st.sampled_from(["backward", "forward", *(["nearest"] if kind.widths else [])]),

@@ -146,18 +146,24 @@ def _search(case: Case) -> Search:
     if isinstance(when, Band):
         before, after = _width(when.before), _width(when.after)
         return Search(
-            kind="band", floating=kind.floating, before=before, after=after, closed=when.closed
+            kind="band",
+            floating=kind.floating,
+            finer=kind.finer,
+            before=before,
+            after=after,
+            closed=when.closed,
         )
     if isinstance(when, AsOf):
         return Search(
             kind="asof",
             floating=kind.floating,
+            finer=kind.finer,
             direction=when.direction,
             tolerance=None if when.tolerance is None else _width(when.tolerance),
             exact=when.exact,
         )
     name = "within" if isinstance(when, Within) else "overlaps"
-    return Search(kind=name, floating=kind.floating, closed=when.closed)  # type: ignore[arg-type]
+    return Search(kind=name, floating=kind.floating, finer=kind.finer, closed=when.closed)  # type: ignore[arg-type]
 
 
 def _width(number: Any) -> Fraction | float:

@@ -20,7 +20,7 @@ def stream(spark: SparkSession) -> DataFrame:
         "id AS k", "id AS p", "double(id) AS d", "date'2026-01-01' AS day", "string(id) AS s",
         "timestamp'2026-01-01' AS t", "timestamp_ntz'2026-01-01' AS n",
         "cast(id AS decimal(30,0)) AS big",
-        "cast(id AS decimal(8,3)) AS fine", "true AS yes",
+        "cast(id AS decimal(18,9)) AS finer", "true AS yes",
     )  # fmt: skip
 
 
@@ -49,8 +49,9 @@ def table(stream: DataFrame) -> DataFrame:
         (Band("p", "e", 1, 1), KeyTypeError, "not of one family"),
         (Band("t", "n2", 1, 1), KeyTypeError, "not of one family"),
         (Band("day", "t2", 1, 1), KeyTypeError, "not of one family"),
-        (Band("fine", "coarse", 1, 1), KeyTypeError, "more digits after the point"),
-        (Band("big", "q", 1, 1), KeyTypeError, "more digits than fit into a bigint"),
+        (Within("big", "q", "r", "both"), KeyTypeError, "more digits than fit into a bigint"),
+        (Overlaps(("big", "finer"), ("q", "r")), KeyTypeError, "more than 38 digits"),
+        (Overlaps(("p", "s"), ("q", "r")), KeyTypeError, "not of one family"),
         (Band("p", "finest", 1, 1), KeyTypeError, "more than 38 digits"),
         (Within("d", "q", "finest"), KeyTypeError, "more than 38 digits together"),
         (Within("p", "q", "e"), KeyTypeError, "different families"),

@@ -33,6 +33,7 @@ class Pair:
         values: what to choose from; each side takes what its type holds.
         widths: a smaller and a larger width; none where nothing can be subtracted.
         ends: the types of both sides' ends of intervals, where they are others.
+        closed: which ends belong to intervals and bands; by default they take turns.
         moved: a column, moved by a width.
         distance: between two columns.
     """
@@ -43,6 +44,7 @@ class Pair:
     values: Sequence[Any]
     widths: tuple[Any, ...] = ()
     ends: tuple[str, str] | None = None
+    closed: str | None = None
     moved: Callable[[Column, Any], Column] = lambda column, width: column + F.lit(width)
     distance: Callable[[Column, Column], Column] = lambda p, q: F.abs(p - q)
 
@@ -59,6 +61,7 @@ def _numbers(
     values: Sequence[Any],
     widths: tuple[Any, Any],
     ends: tuple[str, str] | None = None,
+    closed: str | None = None,
 ) -> Pair:
     return Pair(
         stream=stream,
@@ -67,6 +70,7 @@ def _numbers(
         values=values,
         widths=widths,
         ends=ends,
+        closed=closed,
         moved=lambda column, width: _exact(column) + _exact(F.lit(Decimal(str(width)))),
         distance=lambda p, q: F.abs(_exact(p) - _exact(q)),
     )
@@ -148,6 +152,39 @@ PAIRS = {
         ],
         (Decimal("0.01"), Decimal("0.020005")),
     ),
+    "decimal in a coarser one": _numbers(
+        pa.decimal128(17, 3),
+        pa.decimal128(10, 1),
+        ("decimal(17,3)", "decimal(10,1)"),
+        [Decimal(n).scaleb(-3) for n in (*range(0, 900, 50), 10**12 - 100, -(10**12) + 1)],
+        (Decimal("0.1"), Decimal("0.2505")),
+        ("decimal(20,4)", "decimal(12,2)"),
+    ),
+    "long decimal in a coarser one": _numbers(
+        pa.decimal128(38, 6),
+        pa.decimal128(34, 2),
+        ("decimal(38,6)", "decimal(34,2)"),
+        [
+            _LONG,
+            -_LONG,
+            Decimal(2**64),
+            *(Decimal(n).scaleb(-6) for n in (-1, 1, *range(0, 50000, 2500))),
+        ],
+        (Decimal("0.01"), Decimal("0.020005")),
+    ),
+    "decimal in bigint": _numbers(
+        pa.decimal128(25, 2),
+        pa.int64(),
+        ("decimal(25,2)", "bigint"),
+        [
+            *range(9),
+            *KINDS["bigint"].ends,
+            *(Decimal(n).scaleb(-2) for n in (25, 150, 199, 201, -1)),
+            *(Decimal(n) + d for n in (-(2**63), 2**63) for d in (Decimal("-0.5"), -1, 0, 1)),
+        ],
+        (Decimal("0.5"), Decimal("2.25")),
+        closed="left",
+    ),
     "date": Pair(
         stream=pa.date32(),
         table=pa.date32(),
@@ -191,7 +228,7 @@ def sample(arrow: pa.DataType, values: Sequence[Any], names: str, many: int, see
 
 def conditions(pair: Pair, number: int) -> dict[str, When]:
     """Every condition, and every way to look for the nearest; details differ by the number."""
-    closed, other = CLOSED[number % 4], CLOSED[(number + 2) % 4]
+    closed, other = (pair.closed or CLOSED[(number + n) % 4] for n in (0, 2))
     found: dict[str, When] = {
         "within": Within("p", "q", "y", closed),
         "overlaps": Overlaps(("p", "x"), ("q", "y"), closed),

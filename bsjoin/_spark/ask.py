@@ -103,7 +103,7 @@ def plan_range_ask(
         **common,
         ranged=ranged,
         how=request.how,
-        search=search_of(when, table),
+        search=search_of(when, table, stream.schema),
         carried=len(stream.schema),
     )
     brought = [

@@ -24,6 +24,7 @@ __all__ = [
     "KeySide",
     "asked_key",
     "check_key_types",
+    "digits_together",
     "hash_is_exact",
     "is_binary_collation",
     "stream_key",
@@ -96,6 +97,12 @@ def _digits(dtype: T.DataType) -> tuple[int, int]:
     return _INTEGER_DIGITS[type(dtype)], 0
 
 
+def digits_together(types: Sequence[T.DataType]) -> int:
+    """How many digits a decimal needs to hold all values of some exact numbers."""
+    before, after = zip(*map(_digits, types), strict=True)
+    return int(max(before) + max(after))
+
+
 def check_key_types(
     stream: Sequence[tuple[str, T.DataType]], table: Sequence[tuple[str, T.DataType]]
 ) -> None:
@@ -125,10 +132,10 @@ def check_key_types(
                 "integers or decimals, both floating-point, both strings, and so on"
             )
         if _family(left_type) == "exact number":
-            before, after = map(max, zip(_digits(left_type), _digits(right_type), strict=True))
-            if before + after > _MAX_DIGITS:
+            together = digits_together([left_type, right_type])
+            if together > _MAX_DIGITS:
                 raise KeyTypeError(
-                    f"cannot join on {pair}: comparing them needs {before + after} digits and "
+                    f"cannot join on {pair}: comparing them needs {together} digits and "
                     f"a decimal has {_MAX_DIGITS}, so Spark itself would round or fail. Cast "
                     "one side to fewer digits"
                 )

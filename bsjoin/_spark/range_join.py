@@ -25,6 +25,7 @@ from bsjoin._spark.metrics import observed_range, observed_rows
 from bsjoin._spark.observing import is_reported
 from bsjoin._spark.ranges import (
     check_range_types,
+    finer_digits,
     probe_type,
     stream_columns,
     width_in_units,
@@ -86,7 +87,7 @@ def plan_range_join(
         row_type=pa.struct(arrow_fields(answer_row(fields))),
         reports=is_reported(stream),
         how=request.how,
-        search=search_of(when, manifest.ranged),
+        search=search_of(when, manifest.ranged, schema),
         carried=len(schema),
     )
     named = list(zip(request.names, fields, strict=False))
@@ -112,17 +113,14 @@ def range_joined(
         brought: the table's columns to bring, and their names in the result.
 
     Raises:
-        KeyTypeError, ArgumentError: types or widths that do not suit the condition.
         ColumnError: a column of the stream that cannot travel to a worker.
         WorkerEnvironmentError: the workers cannot run it.
     """
     schema = stream.schema
     _check_carried(schema)
     probes = stream_columns(when)
-    given = [schema[name].dataType for name in probes]
-    check_range_types(when, list(zip(probes, given, strict=True)), table)
     check_workers(stream.sparkSession)
-    probed = probe_type(type_of(table.types[0]), given)
+    probed = probe_type(type_of(table.types[0]), [schema[name].dataType for name in probes])
     clock = clock_of(plan) if isinstance(plan, RangePlan) else []
     asked = [stream[quoted(name)].cast(probed) for name in probes]
     # Whole lists of names at a time: each Column made in Python is several calls to the JVM.
@@ -163,20 +161,24 @@ def range_joined(
     )
 
 
-def search_of(when: Condition, table: RangeColumns) -> Search:
+def search_of(when: Condition, table: RangeColumns, stream: T.StructType) -> Search:
     """The condition in the units of the codes.
 
     Raises:
-        ArgumentError: a width that does not suit the type.
+        KeyTypeError, ArgumentError: types or widths that do not suit the condition.
     """
+    given = [(name, stream[name].dataType) for name in stream_columns(when)]
+    check_range_types(when, given, table)
     points = type_of(table.types[0])
-    floating = isinstance(points, T.DoubleType)
+    probes = probe_type(points, [dtype for _, dtype in given])
+    floating, finer = isinstance(points, T.DoubleType), finer_digits(points, probes)
     if isinstance(when, Band):
         return Search(
             kind="band",
             floating=floating,
-            before=width_in_units(when.before, points, "before"),
-            after=width_in_units(when.after, points, "after"),
+            finer=finer,
+            before=width_in_units(when.before, probes, "before"),
+            after=width_in_units(when.after, probes, "after"),
             closed=when.closed,
         )
     if isinstance(when, AsOf):
@@ -184,12 +186,13 @@ def search_of(when: Condition, table: RangeColumns) -> Search:
         return Search(
             kind="asof",
             floating=floating,
+            finer=finer,
             direction=when.direction,
-            tolerance=None if tolerance is None else width_in_units(tolerance, points, "tolerance"),
+            tolerance=None if tolerance is None else width_in_units(tolerance, probes, "tolerance"),
             exact=when.exact,
         )
     kind = "within" if isinstance(when, Within) else "overlaps"
-    return Search(kind=kind, floating=floating, closed=when.closed)  # type: ignore[arg-type]
+    return Search(kind=kind, floating=floating, finer=finer, closed=when.closed)  # type: ignore[arg-type]
 
 
 def _check_carried(schema: T.StructType) -> None:

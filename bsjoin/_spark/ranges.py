@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._spark.columns import quoted
-from bsjoin._spark.keys import is_binary_collation, type_of
+from bsjoin._spark.keys import digits_together, is_binary_collation, type_of
 from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Width, Within
 from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError, KeyTypeError
@@ -21,6 +21,7 @@ from bsjoin.store import RangeColumns
 
 __all__ = [
     "check_range_types",
+    "finer_digits",
     "probe_type",
     "range_columns",
     "range_side",
@@ -33,8 +34,8 @@ __all__ = [
 
 _LONG_DIGITS, _MAX_DIGITS = 18, 38
 _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
-_FLOATS = (T.FloatType, T.DoubleType)
 _INTEGER_DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10}
+_FLOATS = (T.FloatType, T.DoubleType)
 _TIMES = (T.TimestampType, T.TimestampNTZType)
 
 
@@ -136,19 +137,20 @@ def check_range_types(
         KeyTypeError: names the columns and their types.
         ArgumentError: a width is no number, or no duration, where it has to be.
     """
-    wanted = type_of(table.types[0])
+    wanted, types = type_of(table.types[0]), [dtype for _, dtype in stream]
     for name, dtype in stream:
         if searched(dtype) is None:
             raise KeyTypeError(_unsearchable(name, dtype))
         why = None
-        if _family(dtype) != _family(wanted):
+        if any(_family(one) != _family(wanted) for one in types):
             why = "they are not of one family"
-        elif _digits_after(dtype) > _digits_after(wanted):
-            why = "the stream's has more digits after the point"
-        elif isinstance(wanted, T.DecimalType) and _common([dtype, wanted]) is None:
+        elif _family(dtype) == "exact number" and digits_together([*types, wanted]) > _MAX_DIGITS:
             why = f"together they need more than {_MAX_DIGITS} digits"
-        elif isinstance(dtype, T.DecimalType) and _digits_before(dtype) > _fitting(wanted):
-            why = "the stream's has more digits than fit into a bigint"
+        elif _is_beyond(dtype, wanted) and table.closed not in (None, "left"):
+            why = (
+                f"the stream's has more digits than fit into a bigint, and closed={table.closed!r} "
+                "needs the numbers beside its ends. Cast the table's column to decimal(20,0)"
+            )
         if why is not None:
             raise KeyTypeError(
                 f"cannot compare {name!r} ({dtype.simpleString()}) with {table.names[0]!r} "
@@ -167,9 +169,10 @@ def check_range_types(
         width_in_units(when.tolerance, wanted, "tolerance")
 
 
-def _fitting(wanted: T.DataType) -> int:
-    """How many digits before the point may be compared with the table's numbers."""
-    return _LONG_DIGITS if isinstance(wanted, T.LongType) else _MAX_DIGITS
+def _is_beyond(dtype: T.DataType, wanted: T.DataType) -> bool:
+    """Whether the stream may have numbers beyond those of the table's bigint."""
+    long = isinstance(wanted, T.LongType) and isinstance(dtype, T.DecimalType)
+    return long and _digits_before(dtype) > _LONG_DIGITS
 
 
 def _needs_distance(when: Condition) -> bool:
@@ -240,7 +243,15 @@ def probe_type(points: T.DataType, given: Sequence[T.DataType]) -> T.DataType:
         points: in which the table's side is searched.
         given: the stream's types.
     """
-    if not isinstance(points, T.DecimalType):
+    if not any(isinstance(dtype, T.DecimalType) for dtype in [points, *given]):
         return points
-    digits = max(map(_digits_before, [points, *given])) + points.scale
-    return T.DecimalType(_LONG_DIGITS if digits <= _LONG_DIGITS else _MAX_DIGITS, points.scale)
+    scale = max(map(_digits_after, [points, *given]))
+    digits = max(map(_digits_before, given)) + scale
+    if isinstance(points, T.LongType) and digits <= _LONG_DIGITS and not scale:
+        return points
+    return T.DecimalType(_LONG_DIGITS if digits <= _LONG_DIGITS else _MAX_DIGITS, scale)
+
+
+def finer_digits(points: T.DataType, probes: T.DataType) -> int:
+    """How many digits after the point the stream's side has beyond the table's."""
+    return _digits_after(probes) - _digits_after(points)

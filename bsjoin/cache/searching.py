@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bsjoin._plan import Search
 from bsjoin.cache.probes import Points, points_of
 from bsjoin.index import IntervalIndex, SortedRows, nearest, pairs
+from bsjoin.index.skiplist import Side
 from bsjoin.store.ranged import RangeIndex, is_ranked
 
 __all__ = ["any_match", "matches"]
@@ -47,14 +48,11 @@ def matches(
     if isinstance(rows, SortedRows):
         yield from pairs(*_points(search, index, probes[0], low, high), max_pairs)
     elif search.kind == "within":
-        points = points_of(probes[0], index).codes
-        yield from rows.stab(points, low, high, max_pairs=max_pairs)
+        points = points_of(probes[0], index, search.finer).cuts
+        yield from rows.stab(points.codes, low, high, shifts=points.shifts, max_pairs=max_pairs)
     else:
-        starts, ends = (points_of(probe, index).codes for probe in probes)
-        missing, empty = _ends(rows, probes)
-        yield from rows.overlaps(
-            starts, ends, low, high, missing_ends=missing, empty=empty, max_pairs=max_pairs
-        )
+        intervals, details = _intervals(search, index, rows, probes)
+        yield from rows.overlaps(*intervals, low, high, **details, max_pairs=max_pairs)
 
 
 def any_match(
@@ -80,10 +78,10 @@ def any_match(
         firsts, stops = _points(search, index, probes[0], low, high)
         return np.asarray(firsts < stops)
     if search.kind == "within":
-        return rows.stabs_any(points_of(probes[0], index).codes, low, high)
-    starts, ends = (points_of(probe, index).codes for probe in probes)
-    missing, empty = _ends(rows, probes)
-    return rows.overlaps_any(starts, ends, low, high, missing_ends=missing, empty=empty)
+        points = points_of(probes[0], index, search.finer).cuts
+        return rows.stabs_any(points.codes, low, high, shifts=points.shifts)
+    intervals, details = _intervals(search, index, rows, probes)
+    return rows.overlaps_any(*intervals, low, high, **details)
 
 
 def _without_nulls(probes: Sequence[pa.Array], low: Int64s, high: Int64s) -> Int64s:
@@ -95,25 +93,30 @@ def _missing(array: pa.Array) -> Bools:
     return np.asarray(array.is_null().to_numpy(zero_copy_only=False), np.bool_)
 
 
-def _ends(rows: IntervalIndex, probes: Sequence[pa.Array]) -> tuple[Bools | None, Bools | None]:
-    """Which intervals of the probes have no end, and which are empty.
+def _intervals(
+    search: Search, index: RangeIndex, rows: IntervalIndex, probes: Sequence[pa.Array]
+) -> tuple[tuple[Int64s, Int64s], dict[str, Any]]:
+    """Where the probes begin and end; and which of them have no end, or are empty.
 
-    Codes tell which are empty, but for ranks: these are equal for different values that lie
-    between the same two stored ones.
+    Codes tell which are empty, but for ranks and finer digits: there, different values that lie
+    between the same two stored ones have one code.
     """
+    starts, ends = (points_of(probe, index, search.finer).cuts for probe in probes)
     missing = _missing(probes[1]) if probes[1].null_count else None
-    if not is_ranked(probes[0].type):
-        return missing, None
-    is_empty = pc.greater if rows.closed == "both" else pc.greater_equal
-    empty = is_empty(*probes).fill_null(False).to_numpy(zero_copy_only=False)
-    return missing, np.asarray(empty, np.bool_)
+    empty = None
+    if index.ranks is not None or is_ranked(probes[0].type) or search.finer:
+        is_empty = pc.greater if rows.closed == "both" else pc.greater_equal
+        told = is_empty(*probes).fill_null(False).to_numpy(zero_copy_only=False)
+        empty = np.asarray(told, np.bool_)
+    shifts = starts.shifts, ends.shifts
+    return (starts.codes, ends.codes), {"missing_ends": missing, "empty": empty, "shifts": shifts}
 
 
 def _points(
     search: Search, index: RangeIndex, probes: pa.Array, low: Int64s, high: Int64s
 ) -> tuple[Int64s, Int64s]:
     """The rows that match each point: the first, and one past the last."""
-    points, rows = points_of(probes, index), index.starts
+    points, rows = points_of(probes, index, search.finer), index.starts
     if search.kind == "band":
         return _band(search, rows, points, low, high)
     limits = None
@@ -121,13 +124,14 @@ def _points(
         limits = points.reach(search.tolerance)
     found = nearest(
         rows,
-        points.codes,
+        points.cuts.codes,
         low,
         high,
         direction=search.direction,
         exact=search.exact,
         reach=limits,
         later=points.later(index) if search.direction == "nearest" else None,
+        shifts=points.cuts.shifts,
     )
     return found, np.where(found < 0, found, found + 1)
 
@@ -136,19 +140,9 @@ def _band(
     search: Search, rows: SortedRows, points: Points, low: Int64s, high: Int64s
 ) -> tuple[Int64s, Int64s]:
     """Algorithm 5 of the BS-Join paper, for all probes."""
-    lower = points.band_end(-search.before, math.ceil)
-    upper = points.band_end(search.after, math.floor)
-    left = lower.is_closed or search.closed in ("both", "left")
-    right = upper.is_closed or search.closed in ("both", "right")
-    # What lies beyond the end of the type has no rows, and no end to leave out.
-    firsts = rows.search(lower.codes, "left" if left else "right", low, high)
-    stops = rows.search(upper.codes, "right" if right else "left", low, high)
-    if lower.beyond is not None:
-        clamped = lower.beyond & (lower.codes == np.iinfo(np.int64).min)
-        firsts = np.where(clamped, low, firsts)
-        firsts = np.where(lower.beyond & ~clamped, high, firsts)
-    if upper.beyond is not None:
-        clamped = upper.beyond & (upper.codes == np.iinfo(np.int64).max)
-        stops = np.where(clamped, high, stops)
-        stops = np.where(upper.beyond & ~clamped, low, stops)
+    lower, upper = points.moved(-search.before), points.moved(search.after)
+    left: Side = "left" if search.closed in ("both", "left") else "right"
+    right: Side = "right" if search.closed in ("both", "right") else "left"
+    firsts = rows.search(lower.codes, left, low, high, lower.shifts)
+    stops = rows.search(upper.codes, right, low, high, upper.shifts)
     return firsts, np.maximum(firsts, stops)

@@ -14,7 +14,15 @@ from bsjoin.index.ranges import expand, pairs
 from bsjoin.index.ranks import Ranks, Texts
 from bsjoin.index.skiplist import SkipList
 from bsjoin.index.sorted_rows import SortedRows
-from bsjoin.index.wide import add_wide, clamped, later_wide, wide_texts, words_of_texts
+from bsjoin.index.wide import (
+    add_wide,
+    clamped,
+    divide_wide,
+    later_wide,
+    multiply_wide,
+    wide_texts,
+    words_of_texts,
+)
 
 __all__ = [
     "GREATEST",
@@ -32,6 +40,7 @@ __all__ = [
     "add_wide",
     "clamped",
     "codes",
+    "divide_wide",
     "expand",
     "floats",
     "later_float",
@@ -39,6 +48,7 @@ __all__ = [
     "later_wide",
     "level",
     "levels",
+    "multiply_wide",
     "nearest",
     "pairs",
     "reach",

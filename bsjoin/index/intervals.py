@@ -130,6 +130,7 @@ class IntervalIndex:
         lows: Int64s | None = None,
         highs: Int64s | None = None,
         *,
+        shifts: Int64s | None = None,
         max_pairs: int = 1 << 16,
         visits: Int64s | None = None,
     ) -> Iterator[tuple[Int64s, Int64s]]:
@@ -140,6 +141,8 @@ class IntervalIndex:
             lows: int64[m], first row of each probe's slice; default 0.
             highs: int64[m], one past its last row; default the number of rows. A probe that must
                 match nothing, a null say, gets a slice without rows.
+            shifts: as in :meth:`bsjoin.index.SortedRows.search`. Beyond the greatest code an end
+                at that code counts as missing, unless ends do not belong to the intervals.
             max_pairs: the most pairs of a slice, 1 or more; bounds the memory, too.
             visits: int64[m], to which the number of visited nodes of each probe is added.
 
@@ -150,11 +153,16 @@ class IntervalIndex:
         Complexity: O(log n + k) a probe where its k answers are neighbours, O(k log(n / k)) where
         they lie far apart; at most a node for every 7 rows. O(m + max_pairs) memory.
         """
-        asked = self._stabbed(points, lows, highs)
+        asked = self._stabbed(points, lows, highs, shifts)
         yield from self._pairs(*asked, max_pairs, visits)
 
     def stabs_any(
-        self, points: Int64s, lows: Int64s | None = None, highs: Int64s | None = None
+        self,
+        points: Int64s,
+        lows: Int64s | None = None,
+        highs: Int64s | None = None,
+        *,
+        shifts: Int64s | None = None,
     ) -> Bools:
         """Whether any interval contains a point: for semi and anti joins.
 
@@ -162,13 +170,14 @@ class IntervalIndex:
             points: as in :meth:`stab`.
             lows: as in :meth:`stab`.
             highs: as in :meth:`stab`.
+            shifts: as in :meth:`stab`.
 
         Returns:
             bool[m].
 
         Complexity: O(log n) a probe, however many intervals contain it.
         """
-        return self._any(*self._stabbed(points, lows, highs))
+        return self._any(*self._stabbed(points, lows, highs, shifts))
 
     def overlaps(
         self,
@@ -179,6 +188,7 @@ class IntervalIndex:
         *,
         missing_ends: Bools | None = None,
         empty: Bools | None = None,
+        shifts: tuple[Int64s | None, Int64s | None] = (None, None),
         max_pairs: int = 1 << 16,
         visits: Int64s | None = None,
     ) -> Iterator[tuple[Int64s, Int64s]]:
@@ -191,7 +201,8 @@ class IntervalIndex:
             highs: as in :meth:`stab`.
             missing_ends: bool[m], the probes whose end is null: they are open-ended.
             empty: bool[m], the probes whose interval is empty; default: as the codes say, which
-                ranks cannot (:class:`bsjoin.index.Ranks`).
+                ranks cannot (:class:`bsjoin.index.Ranks`), nor codes that are shifted.
+            shifts: those of the starts and of the ends, as in :meth:`stab`.
             max_pairs: as in :meth:`stab`.
             visits: as in :meth:`stab`.
 
@@ -200,7 +211,7 @@ class IntervalIndex:
 
         Complexity: as :meth:`stab`.
         """
-        asked = self._overlapped(starts, ends, lows, highs, missing_ends, empty)
+        asked = self._overlapped(starts, ends, lows, highs, missing_ends, empty, shifts)
         yield from self._pairs(*asked, max_pairs, visits)
 
     def overlaps_any(
@@ -212,6 +223,7 @@ class IntervalIndex:
         *,
         missing_ends: Bools | None = None,
         empty: Bools | None = None,
+        shifts: tuple[Int64s | None, Int64s | None] = (None, None),
     ) -> Bools:
         """Whether any interval shares a point with the probe's: for semi and anti joins.
 
@@ -222,21 +234,30 @@ class IntervalIndex:
             highs: as in :meth:`overlaps`.
             missing_ends: as in :meth:`overlaps`.
             empty: as in :meth:`overlaps`.
+            shifts: as in :meth:`overlaps`.
 
         Returns:
             bool[m].
 
         Complexity: O(log n) a probe, however many intervals share a point with it.
         """
-        return self._any(*self._overlapped(starts, ends, lows, highs, missing_ends, empty))
+        asked = self._overlapped(starts, ends, lows, highs, missing_ends, empty, shifts)
+        return self._any(*asked)
 
     def _stabbed(
-        self, points: Int64s, lows: Int64s | None, highs: Int64s | None
+        self,
+        points: Int64s,
+        lows: Int64s | None,
+        highs: Int64s | None,
+        shifts: Int64s | None,
     ) -> tuple[Int64s, Int64s, Int64s]:
         """The rows that begin in time, first and one past the last, and how late they must end."""
         low, high = self._slices(len(points), lows, highs)
         side: Side = "right" if self.closed in ("both", "left") else "left"
-        return low, self.starts.search(points, side, low, high), points
+        stops = self.starts.search(points, side, low, high, shifts)
+        # The tree holds ends that belong to the intervals; of others, the code before.
+        is_last = self.closed in ("both", "right")
+        return low, stops, _next_code(points, shifts) if is_last else points
 
     def _overlapped(
         self,
@@ -246,10 +267,12 @@ class IntervalIndex:
         highs: Int64s | None,
         missing_ends: Bools | None,
         empty: Bools | None,
+        shifts: tuple[Int64s | None, Int64s | None],
     ) -> tuple[Int64s, Int64s, Int64s]:
         """The rows that begin in time, first and one past the last, and how late they must end."""
         low, high = self._slices(len(starts), lows, highs)
-        stops = self.starts.search(ends, "right" if self.closed == "both" else "left", low, high)
+        side: Side = "right" if self.closed == "both" else "left"
+        stops = self.starts.search(ends, side, low, high, shifts[1])
         if missing_ends is not None:
             stops = np.where(missing_ends, high, stops)
         if empty is None:
@@ -257,11 +280,14 @@ class IntervalIndex:
         elif missing_ends is not None:
             empty = empty & ~missing_ends
         if self.closed in ("right", "neither"):
-            empty = empty | (starts == GREATEST)
+            at_most = starts == GREATEST
+            empty = empty | (at_most if shifts[0] is None else at_most & (shifts[0] <= 0))
         stops[empty] = low[empty]
         # Touching at an end is sharing a point only where both ends belong to the intervals. The
         # tree holds the end itself where it is closed on the right, so the start has to be below.
-        return low, stops, starts if self.closed != "right" else starts + ~empty
+        if self.closed == "right":
+            return low, stops, np.minimum(starts, GREATEST - 1) + 1
+        return low, stops, _next_code(starts, shifts[0]) if self.closed == "both" else starts
 
     def _slices(
         self, many: int, lows: Int64s | None, highs: Int64s | None
@@ -330,6 +356,13 @@ class IntervalIndex:
             refuse(listed & (lasts != LEAST), begin, "an empty interval has a last point at row")
             early = lasts <= starts if self.closed == "right" else lasts < starts
             refuse(early & ~listed, begin, "an interval ends before it begins at row")
+
+
+def _next_code(codes: Int64s, shifts: Int64s | None) -> Int64s:
+    """The least code that is not below each probe; the greatest where none is."""
+    if shifts is None:
+        return codes
+    return np.where(shifts > 0, np.minimum(codes, GREATEST - 1) + 1, codes)
 
 
 def _is_empty(starts: Int64s, ends: Int64s, closed: Closed, missing_ends: Bools | None) -> Bools:

@@ -87,6 +87,7 @@ def nearest(
     exact: bool = True,
     reach: tuple[Int64s, Int64s] | None = None,
     later: Later | None = None,
+    shifts: Int64s | None = None,
 ) -> Int64s:
     """Find at most one row for each probe.
 
@@ -105,6 +106,7 @@ def nearest(
             distance to anything.
         later: tells which of two rows is nearer; for ``"nearest"``. Default
             :func:`later_int`, over the codes.
+        shifts: as in :meth:`SortedRows.search`; then ``later`` is needed for ``"nearest"``.
 
     Returns:
         int64[m]: the row, or -1. Among rows with equal values in a slice it is the first.
@@ -127,16 +129,16 @@ def nearest(
         return np.full(len(probes), -1)
     before = behind = None
     if direction != "forward":
-        before = rows.search(probes, "right" if exact else "left", low, high) - 1
+        before = rows.search(probes, "right" if exact else "left", low, high, shifts) - 1
         before[before < low] = -1
         if reach is not None:
-            before[rows.values.take(before, mode="clip") < reach[0]] = -1
+            before[_is_far(rows, before, reach)] = -1
         _first_of_equals(rows, before, low, high)
     if direction != "backward":
-        behind = rows.search(probes, "left" if exact else "right", low, high)
+        behind = rows.search(probes, "left" if exact else "right", low, high, shifts)
         behind[behind >= high] = -1
         if reach is not None:
-            behind[rows.values.take(behind, mode="clip") > reach[1]] = -1
+            behind[_is_far(rows, behind, reach)] = -1
     if before is None or behind is None:
         found = before if behind is None else behind
         assert found is not None
@@ -148,6 +150,11 @@ def nearest(
         ahead = two[decide(two, before[two], behind[two])]
         best[ahead] = behind[ahead]
     return best
+
+
+def _is_far(rows: SortedRows, found: Int64s, reach: tuple[Int64s, Int64s]) -> Bools:
+    values = rows.values.take(found, mode="clip")
+    return np.asarray((values < reach[0]) | (values > reach[1]))
 
 
 def _first_of_equals(rows: SortedRows, found: Int64s, low: Int64s, high: Int64s) -> None:

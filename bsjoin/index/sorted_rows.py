@@ -34,6 +34,7 @@ __all__ = ["CLOSED", "Closed", "SortedRows"]
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
+Bools = NDArray[np.bool_]
 Float64s = NDArray[np.float64]
 
 Closed = Literal["both", "left", "right", "neither"]
@@ -111,6 +112,7 @@ class SortedRows:
         side: Side = "left",
         lows: Int64s | None = None,
         highs: Int64s | None = None,
+        shifts: Int64s | None = None,
     ) -> Int64s:
         """Find where each probe would stand in its slice.
 
@@ -121,6 +123,8 @@ class SortedRows:
             lows: int64[m], first row of each probe's slice; default 0.
             highs: int64[m], one past its last row; default the number of rows. ``low == high``
                 is a slice without rows, wherever it stands.
+            shifts: int64[m], -1 or 1 for a probe that lies just below or above its code, between
+                two codes or beyond the ends of 64 bits; default: all lie at their codes.
 
         Returns:
             int64[m], rows in ``[low, high]``.
@@ -131,6 +135,15 @@ class SortedRows:
         high = np.full(len(probes), self.rows) if highs is None else highs
         if not self.rows:
             return low.copy()
+        if shifts is not None:
+            right = shifts >= 0 if side == "right" else shifts > 0
+            found = low.copy()
+            sides: tuple[tuple[Side, Bools], ...] = (("left", ~right), ("right", right))
+            for one, theirs in sides:
+                some = np.flatnonzero(theirs)
+                if some.size:
+                    found[some] = self.search(probes[some], one, low[some], high[some])
+            return found
         if self.directory is None:
             return self.skip_list.search(probes, side, low, np.maximum(low, high))
         none = low >= high

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from bsjoin.index.nearest import Later
 from bsjoin.index.ranks import Texts
 
-__all__ = ["add_wide", "clamped", "later_wide", "wide_texts", "words_of_texts"]
+__all__ = [
+    "add_wide",
+    "clamped",
+    "divide_wide",
+    "later_wide",
+    "multiply_wide",
+    "wide_texts",
+    "words_of_texts",
+]
 
 Int64s = NDArray[np.int64]
 UInt64s = NDArray[np.uint64]
@@ -24,6 +32,7 @@ Bools = NDArray[np.bool_]
 _LOW_WORD = (1 << 64) - 1
 _LARGEST = (1 << 127) - 1
 _SIGN = np.uint64(1 << 63)
+_DIGITS, _HALF = 9, np.uint64((1 << 32) - 1)  # 10**9 times 32 bits fits into 64
 
 
 def wide_texts(words: Int64s) -> Texts:
@@ -106,6 +115,77 @@ def _add(words: Int64s, delta: int) -> Int64s:
         sums[wrapped, 0] = -1 if delta >= 0 else 0
         sums[wrapped, 1] = end >> 64
     return sums
+
+
+def divide_wide(words: Int64s, digits: int) -> tuple[Int64s, Bools]:
+    """Divide by a power of ten, downwards.
+
+    Args:
+        words: int64[n, 2].
+        digits: the exponent, 0 or more.
+
+    Returns:
+        int64[n, 2], the quotients; bool[n], whether something was left over.
+
+    Complexity: O(n * digits).
+
+    Example:
+        >>> quotients, rest = divide_wide(np.array([[-25, -1], [30, 0]]), 1)
+        >>> quotients[:, 0].tolist(), rest.tolist()
+        ([-3, 3], [True, False])
+    """
+    if not digits:
+        return words, np.zeros(len(words), np.bool_)
+    negative = words[:, 1] < 0
+    # Downwards for negative numbers, too: -1 - x is not negative, and floor(x / d) is
+    # -1 - floor((-1 - x) / d).
+    limbs = _limbs(np.where(negative[:, None], ~words, words))
+    left = np.zeros(len(words), np.bool_)
+    while digits > 0:
+        divisor = np.uint64(10 ** min(_DIGITS, digits))
+        rest = np.zeros(len(words), np.uint64)
+        for limb in reversed(limbs):
+            rest = (rest << np.uint64(32)) | limb
+            limb[:] = rest // divisor
+            rest %= divisor
+        left |= rest != np.where(negative, divisor - np.uint64(1), np.uint64(0))
+        digits -= _DIGITS
+    quotients = _of_limbs(limbs)
+    return np.where(negative[:, None], ~quotients, quotients), left
+
+
+def multiply_wide(words: Int64s, digits: int) -> Int64s:
+    """Multiply by a power of ten; the product has to fit into 128 bits.
+
+    Args:
+        words: int64[n, 2].
+        digits: the exponent, 0 or more.
+
+    Complexity: O(n * digits).
+    """
+    if not digits:
+        return words
+    limbs = _limbs(words)  # the product of two's complements is that of the numbers
+    while digits > 0:
+        factor = np.uint64(10 ** min(_DIGITS, digits))
+        carry = np.zeros(len(words), np.uint64)
+        for limb in limbs:
+            carry += limb * factor
+            limb[:] = carry & _HALF
+            carry >>= np.uint64(32)
+        digits -= _DIGITS
+    return _of_limbs(limbs)
+
+
+def _limbs(words: Int64s) -> list[UInt64s]:
+    """The four parts of 32 bits, the lowest first."""
+    parts = np.ascontiguousarray(words).view(np.uint32).reshape(-1, 4)
+    return [parts[:, i].astype(np.uint64) for i in range(4)]
+
+
+def _of_limbs(limbs: list[UInt64s]) -> Int64s:
+    low, high = (limbs[i] | (limbs[i + 1] << np.uint64(32)) for i in (0, 2))
+    return np.stack([low, high], axis=1).view(np.int64)
 
 
 def later_wide(values: Callable[[Int64s], Int64s], probes: Int64s) -> Later:
