@@ -252,7 +252,7 @@ class BatchTable:
         published = before
         if when is not None and before.condition != when:
             published = versions.publish(self._home, replace(before, condition=when))
-        if mark is not None:
+        if mark is not None and not versions.is_marked(self._home, published, mark):
             versions.mark(self._home, published, mark)
         return published
 

@@ -169,7 +169,7 @@ def test_the_size_of_a_batch_makes_no_difference(home: Home, condition: str, siz
 
 
 @pytest.mark.parametrize(
-    ("name", "condition"), [(name, when) for name, when in EVERYTHING if not KINDS[name].finer]
+    ("name", "condition"), [case for case in EVERYTHING if not KINDS[case.values[0]].finer]
 )
 def test_a_larger_table_joins_as_duckdb_does(
     database: duckdb.DuckDBPyConnection, home: Home, name: str, condition: str
