@@ -14,6 +14,7 @@ import sys
 import tomllib
 import venv
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bsjoin-minimum"
@@ -22,7 +23,7 @@ EXTRAS = ("duckdb", "mysql", "postgresql", "redis", "scheduling", "sql")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?P<extras>\[[\w,-]+\])?>=(?P<version>[\d.]+)[^;]*")
 
 
-def oldest(project: dict) -> list[str]:
+def oldest(project: dict[str, Any]) -> list[str]:
     """The project's requirements, each with its lowest version and no other."""
     declared = list(project["dependencies"])
     for extra in EXTRAS:

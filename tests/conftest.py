@@ -13,6 +13,7 @@ import hypothesis
 import pytest
 from hypothesis import Phase
 from pyspark.sql import SparkSession
+from sessions import SETTINGS
 
 pytest_plugins = ["servers"]
 
@@ -46,23 +47,8 @@ def spark() -> Iterator[SparkSession]:
     os.environ["PYTHONPATH"] = os.pathsep.join(
         filter(None, [str(TESTS.parent), os.environ.get("PYTHONPATH")])
     )
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("bsjoin-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.memory", "2g")
-        # Short queries: a JVM that compiles quickly beats one that compiles well.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        # Over TCP, a stage that uses Python waits 40 ms for an acknowledgement.
-        .config("spark.python.unix.domain.socket.enabled", "true")
-        .config("spark.python.daemon.module", "tests.worker_daemon")
-        # Otherwise every function of a column calls the JVM twice more, for error messages.
-        .config("spark.python.sql.dataFrameDebugging.enabled", "false")
-        .getOrCreate()
-    )
+    builder = SparkSession.builder.master("local[2]").appName("bsjoin-tests")
+    session = builder.config(map=SETTINGS).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

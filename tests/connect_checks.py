@@ -22,6 +22,7 @@ import pytest
 from cache_runs import database_of_planes
 from cache_samples import Model
 from pyspark.sql import DataFrame, SparkSession
+from sessions import SETTINGS
 from spark_samples import rows, write_parquet
 
 import bsjoin
@@ -318,14 +319,7 @@ CHECKS: dict[str, Check] = {
 
 
 def main(folder: Path) -> None:
-    builder = SparkSession.builder.remote("local[2]")
-    for key, value in {
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-    }.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    spark = SparkSession.builder.remote("local[2]").config(map=SETTINGS).getOrCreate()
     for name, check in CHECKS.items():
         own = folder / name
         own.mkdir()

@@ -27,9 +27,11 @@ __all__ = [
     "assert_same",
     "assert_same_rows",
     "assert_same_schema",
+    "by_join_type",
     "check",
     "collected",
     "expected",
+    "numbered",
     "one_part",
     "rows_of_all",
     "rows_of_spark",
@@ -37,7 +39,7 @@ __all__ = [
 ]
 
 # Few examples with many rows each, since every one costs Spark actions.
-FUZZ = hypothesis.settings(max_examples=8, suppress_health_check=list(hypothesis.HealthCheck))
+FUZZ = hypothesis.settings(max_examples=5, suppress_health_check=list(hypothesis.HealthCheck))
 
 HOWS = ("inner", "left", "semi", "anti")
 _SPARK_HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_anti"}
@@ -117,19 +119,30 @@ def rows_of_spark(
     stream: DataFrame, batch: DataFrame, on: On, select: Sequence[str] | None = None
 ) -> dict[str, pa.Table]:
     """The rows of all join types, from one left join whose stream's rows are numbered."""
+    return by_join_type(collected(numbered(stream, batch, on, select)), len(stream.columns))
+
+
+def numbered(
+    stream: DataFrame, batch: DataFrame, on: On, select: Sequence[str] | None = None
+) -> DataFrame:
+    """Spark's left join; the last two columns number the stream's rows and say what was found."""
     left, right, condition, brought = _sides(stream, batch, on, select)
-    joined = (
+    return (
         left.withColumn(_ID, F.monotonically_increasing_id())
         .join(right.withColumn(_FOUND, F.lit(True)), condition, "left")
         .select(*left.columns, *(hidden for _, hidden in brought), _ID, _FOUND)
     )
-    joined = collected(joined)
-    rows = joined.drop_columns([_ID, _FOUND])
-    found = joined[_FOUND].is_valid()
-    ids = joined[_ID].to_numpy()
+
+
+def by_join_type(joined: pa.Table, carried: int) -> dict[str, pa.Table]:
+    """The rows of all join types, from those of `numbered` for a stream of so many columns."""
+    *names, id_, found_ = joined.column_names
+    rows = joined.select(names)
+    found = joined[found_].is_valid()
+    ids = joined[id_].to_numpy()
     first = np.zeros(len(ids), np.bool_)
     first[np.unique(ids, return_index=True)[1]] = True
-    once = rows.select(range(len(left.columns))).filter(pa.array(first))
+    once = rows.select(range(carried)).filter(pa.array(first))
     once_found = found.filter(pa.array(first))
     return {
         "inner": rows.filter(found),
@@ -157,7 +170,10 @@ def together(results: Mapping[str, DataFrame]) -> DataFrame:
             if i >= len(df.columns)
         ]
         tagged.append(there.select(F.lit(name).alias("name"), "*", *lacking))
-    return reduce(DataFrame.union, tagged)
+    while len(tagged) > 1:  # in pairs: every union is analysed again in those above it
+        pairs = [tagged[i : i + 2] for i in range(0, len(tagged), 2)]
+        tagged = [reduce(DataFrame.union, pair) for pair in pairs]
+    return tagged[0]
 
 
 def apart(union: DataFrame, results: Mapping[str, DataFrame]) -> dict[str, pa.Table]:

@@ -27,7 +27,7 @@ from oracle import settings as spark_settings
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_type
-from test_oracle_types import KINDS, PAIRS, sides, table
+from test_oracle_types import PAIRS, Answers, Pair, answers, probes, sides, stored, table
 
 import bsjoin
 from bsjoin import Full, Incremental
@@ -98,19 +98,36 @@ INTEGERS = ("byte", "short", "int", "long")
 ALL_PAIRS = list(dict.fromkeys([*PAIRS, *itertools.product(INTEGERS, INTEGERS)]))
 
 
-@pytest.mark.parametrize(("left", "right"), ALL_PAIRS, ids=lambda kind: kind)
-def test_every_pair_of_key_types_matches_as_in_spark(check: Check, left: str, right: str) -> None:
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[Pair, Model]:
+    folder, batch = tmp_path_factory.mktemp("pairs"), stored()
+    return {
+        pair: Model(folder / str(number), batch.select([pair[1], "v"]))
+        for number, pair in enumerate(ALL_PAIRS)
+    }
+
+
+@pytest.fixture(scope="module")
+def matched(spark: SparkSession, sources: dict[Pair, Model]) -> Answers:
+    stream = frame(spark, probes())
+    caches = dict(zip(ALL_PAIRS, itertools.cycle(CACHES.values()), strict=False))
+
+    def join(left: str, right: str, how: Any) -> DataFrame:
+        source, cache = sources[left, right], caches[left, right]
+        return bsjoin.join(stream, source, {left: right}, how=how, cache=cache)
+
+    return answers(stream, frame(spark, stored()), ALL_PAIRS, join)
+
+
+@pytest.mark.parametrize("pair", ALL_PAIRS, ids=",".join)
+def test_every_pair_of_key_types_matches_as_in_spark(
+    matched: Answers, sources: dict[Pair, Model], pair: Pair
+) -> None:
     """All difficult values of both types, nulls and duplicates on both sides."""
-    probes = [*KINDS[left].special, None] * 2
-    stored = [*KINDS[right].special, None]
-    number = ALL_PAIRS.index((left, right))
-    stored += stored[::3] if number % 3 else []  # sometimes all unique
-    stream = table([("k", KINDS[left].arrow), ("i", pa.int32())], [probes, range(len(probes))])
-    batch = table([("v", pa.int32()), ("key", KINDS[right].arrow)], [range(len(stored)), stored])
-    cache = list(CACHES.values())[number % len(CACHES)]
-    hows = HOWS if left == right else ("left", "anti")
-    source = check(stream, batch, {"k": "key"}, cache, hows=hows)
-    assert source.asked
+    assert len(matched[pair]) == 2
+    for how, (found, wanted) in matched[pair].items():
+        assert_same_rows(found, wanted, how)
+    assert sources[pair].asked
 
 
 def test_keys_that_the_tables_type_cannot_hold_are_not_asked_for(check: Check) -> None:

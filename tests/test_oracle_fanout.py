@@ -132,7 +132,7 @@ def two_tables(draw: st.DrawFn) -> tuple[pa.Table, pa.Table]:
     return sides[0], sides[1]
 
 
-@settings(FUZZ, max_examples=6)
+@settings(FUZZ, max_examples=4)
 @given(
     two_tables(),
     st.sampled_from([["k"], ["t"], ["k", "t"]]),

@@ -121,7 +121,7 @@ def test_every_simple_type_arrives_unchanged(
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata"])
-@settings(FUZZ, max_examples=6)
+@settings(FUZZ, max_examples=4)
 @given(nested_tables())
 def test_nested_types_arrive_unchanged(
     spark: SparkSession, zone: str, case: tuple[pa.Table, pa.Table]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
@@ -64,24 +65,30 @@ def frame(spark: SparkSession, rows: list[dict[str, Any]], names: str, kind: str
     return spark.createDataFrame(listed, schema).coalesce(1)
 
 
-def held_against_a_loop(
-    spark: SparkSession, kind: str, when: Any, on: list[str], seed: int
-) -> None:
-    chance = random.Random(f"{kind} {when} {on} {seed}")
+def held_against_a_loop(spark: SparkSession, kind: str, *cases: tuple[Any, list[str]]) -> None:
+    """Hold joins of two tables, each with its condition and its keys, against a nested loop."""
+    chance = random.Random(f"{kind} {cases}")
     stream_rows, table_rows = sample(kind, chance, 40), sample(kind, chance, 60)
     stream = frame(spark, stream_rows, "p x", kind).withColumnRenamed("n", "s")
     table = frame(spark, table_rows, "q y", kind)
-    built = BatchTable.build(table, on=on, when=when)
-    results = {
-        how: built.join(stream, on, when=when, how=how).select("s", "n")
-        if how in ("inner", "left")
-        else built.join(stream, on, when=when, how=how).select("s")
-        for how in HOWS
-    }
-    found = rows_of_all(results)
     left = [{"k": r["k"], "p": r["a"], "x": r["b"]} for r in stream_rows]
     right = [{"k": r["k"], "q": r["a"], "y": r["b"]} for r in table_rows]
-    expected = matching(left, right, on, when)
+    results = {}
+    for number, (when, on) in enumerate(cases):
+        built = BatchTable.build(table, on=on, when=when)
+        for how in HOWS:
+            joined = built.join(stream, on, when=when, how=how)
+            brought = ["n"] if how in ("inner", "left") else []
+            results[f"{number} {how}"] = joined.select("s", *brought)
+    found = rows_of_all(results)
+    for number, (when, on) in enumerate(cases):
+        is_right(
+            {how: found[f"{number} {how}"] for how in HOWS}, matching(left, right, on, when), when
+        )
+
+
+def is_right(found: dict[str, pa.Table], expected: list[list[int]], when: Any) -> None:
+    """Hold the rows of all join types against those that match."""
     if isinstance(when, AsOf):  # of rows with the same value one is chosen, always the same
         chosen = dict(pairs_of(found["inner"]))
         assert len(chosen) == found["inner"].num_rows
@@ -101,50 +108,47 @@ def pairs_of(rows: pa.Table) -> list[tuple[int, int | None]]:
     return list(zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True))
 
 
-@pytest.mark.parametrize("on", [["k"], []], ids=["key", "no key"])
+WITH_AND_WITHOUT_KEY = (["k"], [])
+
+
 @pytest.mark.parametrize("kind", VALUES)
-def test_bands(spark: SparkSession, kind: str, on: list[str]) -> None:
+def test_bands(spark: SparkSession, kind: str) -> None:
     before, after = WIDTHS[kind]
-    closed = ("both", "left", "right", "neither")[(list(VALUES).index(kind) + len(on)) % 4]
-    if kind == "bigint":
-        # Python's integers do not end where Spark's do: no value lies beyond, either way.
-        closed = "both"
-    when = Band("p", "q", before, after, closed=closed)  # type: ignore[arg-type]
-    held_against_a_loop(spark, kind, when, on, 1)
+    cases = []
+    for on in WITH_AND_WITHOUT_KEY:
+        closed = ("both", "left", "right", "neither")[(list(VALUES).index(kind) + len(on)) % 4]
+        if kind == "bigint":
+            # Python's integers do not end where Spark's do: no value lies beyond, either way.
+            closed = "both"
+        cases.append((Band("p", "q", before, after, closed=closed), on))  # type: ignore[arg-type]
+    held_against_a_loop(spark, kind, *cases)
 
 
-@pytest.mark.parametrize("on", [["k"], []], ids=["key", "no key"])
 @pytest.mark.parametrize("kind", ["int", "bigint", "double", "decimal(10,2)", "date", "timestamp"])
-def test_points_in_intervals(spark: SparkSession, kind: str, on: list[str]) -> None:
-    for closed in ("left", "both"):
-        held_against_a_loop(spark, kind, Within("p", "q", "y", closed=closed), on, 2)  # type: ignore[arg-type]
+def test_points_in_intervals(spark: SparkSession, kind: str) -> None:
+    within = [Within("p", "q", "y", closed=closed) for closed in ("left", "both")]  # type: ignore[arg-type]
+    held_against_a_loop(spark, kind, *itertools.product(within, WITH_AND_WITHOUT_KEY))
 
 
-@pytest.mark.parametrize("closed", ["left", "right", "both", "neither"])
 @pytest.mark.parametrize("kind", ["double", "timestamp_ntz"])
-def test_overlapping_intervals(spark: SparkSession, kind: str, closed: Any) -> None:
-    when = Overlaps(("p", "x"), ("q", "y"), closed=closed)
-    held_against_a_loop(spark, kind, when, ["k"], 3)
+def test_overlapping_intervals(spark: SparkSession, kind: str) -> None:
+    ends: Any = ("left", "right", "both", "neither")
+    overlaps = [Overlaps(("p", "x"), ("q", "y"), closed=closed) for closed in ends]
+    held_against_a_loop(spark, kind, *((when, ["k"]) for when in overlaps))
 
 
 @pytest.mark.parametrize("kind", ["int", "bigint", "decimal(10,2)", "date", "timestamp"])
 def test_as_of(spark: SparkSession, kind: str) -> None:
-    tolerance = WIDTHS[kind][0]
-    for number, when in enumerate(
-        [
-            AsOf("p", "q"),
-            AsOf("p", "q", direction="forward", exact=False),
-            AsOf("p", "q", direction="nearest", tolerance=tolerance),
-        ]
-    ):
-        held_against_a_loop(spark, kind, when, ["k"] if number else [], number)
+    nearest = AsOf("p", "q", direction="nearest", tolerance=WIDTHS[kind][0])
+    forward = AsOf("p", "q", direction="forward", exact=False)
+    held_against_a_loop(spark, kind, (AsOf("p", "q"), []), (forward, ["k"]), (nearest, ["k"]))
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 50])
 def test_the_size_of_a_batch_makes_no_difference(spark: SparkSession, size: int) -> None:
     with settings(spark, spark__sql__execution__arrow__maxRecordsPerBatch=str(size)):
-        held_against_a_loop(spark, "int", Band("p", "q", 4, 4), ["k"], size)
-        held_against_a_loop(spark, "int", Within("p", "q", "y"), [], size)
+        cases = (Band("p", "q", 4, 4), ["k"]), (Within("p", "q", "y"), [])
+        held_against_a_loop(spark, "int", *cases)
 
 
 @pytest.mark.parametrize("how", HOWS)

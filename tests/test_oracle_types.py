@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any
@@ -13,9 +13,22 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle import FUZZ, HOWS, check, one_part
+from oracle import (
+    FUZZ,
+    assert_same_rows,
+    assert_same_schema,
+    by_join_type,
+    check,
+    expected,
+    numbered,
+    one_part,
+    rows_of_all,
+)
 from oracle import settings as spark_settings
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from bsjoin import BatchTable
 
 
 @dataclass(frozen=True)
@@ -100,18 +113,85 @@ def table(fields: Sequence[tuple[str, pa.DataType]], columns: Sequence[Sequence[
     return pa.table(arrays, [name for name, _ in fields])
 
 
-@pytest.mark.parametrize(("left", "right"), PAIRS, ids=lambda kind: kind)
-def test_every_pair_of_key_types_matches_as_in_spark(
-    spark: SparkSession, left: str, right: str
-) -> None:
+def wide(kinds: Mapping[str, Sequence[Any]], number: str) -> pa.Table:
+    """A column of values for each kind of key, as long as the longest, and one of numbers."""
+    size = max(map(len, kinds.values()))
+    fields = [*((name, KINDS[name].arrow) for name in kinds), (number, pa.int32())]
+    padded = [[*values, *[None] * (size - len(values))] for values in kinds.values()]
+    return table(fields, [*padded, range(size)])
+
+
+def probes() -> pa.Table:
+    """All difficult values of each type and nulls, twice."""
+    return wide({name: [*kind.special, None] * 2 for name, kind in KINDS.items()}, "i")
+
+
+def stored() -> pa.Table:
+    """All difficult values of each type, of some types all unique, and nulls."""
+    columns = {}
+    for number, (name, kind) in enumerate(KINDS.items()):
+        values = [*kind.special, None]
+        columns[name] = values + (values[::3] if number % 3 else [])
+    return wide(columns, "v")
+
+
+Pair = tuple[str, str]
+Answers = Mapping[Pair, Mapping[str, tuple[pa.Table, pa.Table]]]
+
+
+def answers(
+    stream: DataFrame,
+    batch: DataFrame,
+    pairs: Sequence[Pair],
+    join: Callable[[str, str, str], DataFrame],
+) -> Answers:
+    """For pairs of kinds and join types bsjoin's rows and Spark's, in one action each.
+
+    Left shows all pairs of rows; each other join type meets every third pair of kinds.
+
+    Args:
+        stream: the columns of `probes`.
+        batch: the columns of `stored`.
+        pairs: of kinds.
+        join: bsjoin's result for two kinds and a join type.
+    """
+    results, joined = {}, {}
+    for number, (left, right) in enumerate(pairs):
+        own = batch.select(F.col(f"`{right}`").alias("key"), "v")
+        joined[f"{left}, {right}"] = numbered(stream, own, {left: "key"})
+        for how in ("left", ("inner", "semi", "anti")[number % 3]):
+            results[left, right, how] = join(left, right, how)
+            theirs = expected(stream, own, {left: "key"}, how)
+            assert_same_schema(results[left, right, how], theirs, f"{left}, {right}, {how}")
+    found = rows_of_all({", ".join(name): df for name, df in results.items()})
+    wanted = rows_of_all(joined)
+    told: dict[Pair, dict[str, tuple[pa.Table, pa.Table]]] = {pair: {} for pair in pairs}
+    for left, right, how in results:
+        theirs = by_join_type(wanted[f"{left}, {right}"], len(stream.columns))[how]
+        told[left, right][how] = found[f"{left}, {right}, {how}"], theirs
+    return told
+
+
+@pytest.fixture(scope="module")
+def matched(spark: SparkSession) -> Answers:
+    stream, batch = one_part(spark, probes()), one_part(spark, stored())
+    tables = {
+        kind: BatchTable.build(batch.select(F.col(f"`{kind}`"), "v"), on=kind)
+        for kind in dict.fromkeys(right for _, right in PAIRS)
+    }
+
+    def join(left: str, right: str, how: Any) -> DataFrame:
+        return tables[right].join(stream, {left: right}, how=how)
+
+    return answers(stream, batch, PAIRS, join)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=",".join)
+def test_every_pair_of_key_types_matches_as_in_spark(matched: Answers, pair: Pair) -> None:
     """All difficult values of both types, nulls and duplicates on both sides."""
-    probes = [*KINDS[left].special, None] * 2
-    stored = [*KINDS[right].special, None]
-    stored += stored[::3] if PAIRS.index((left, right)) % 3 else []  # sometimes all unique
-    stream = table([("k", KINDS[left].arrow), ("i", pa.int32())], [probes, range(len(probes))])
-    batch = table([("v", pa.int32()), ("key", KINDS[right].arrow)], [range(len(stored)), stored])
-    hows = HOWS if left == right else ("left", "anti")
-    check(one_part(spark, stream), one_part(spark, batch), {"k": "key"}, hows=hows)
+    assert len(matched[pair]) == 2
+    for how, (found, wanted) in matched[pair].items():
+        assert_same_rows(found, wanted, how)
 
 
 @st.composite

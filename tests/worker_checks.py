@@ -24,6 +24,7 @@ from cache_samples import Model, until
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from sessions import SETTINGS
 from spark_samples import cycles, write_parquet
 
 import bsjoin
@@ -298,15 +299,7 @@ CHECKS: dict[str, Check] = {
 
 
 def session(master: str) -> SparkSession:
-    builder = SparkSession.builder.master(master)
-    for key, value in {
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    }.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    spark = SparkSession.builder.master(master).config(map=SETTINGS).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     return spark
 

@@ -61,7 +61,7 @@ def look_up(table: OpenTable, keys: list[tuple[int, str] | None], compared: int)
 
 
 @pytest.mark.parametrize("compared", [0, 1])
-@settings(max_examples=120, deadline=None)
+@settings(deadline=None)
 @given(data=st.data())
 def test_find_run_lengths_and_gather_agree_with_brute_force(
     tmp_path_factory: pytest.TempPathFactory, compared: int, data: st.DataObject

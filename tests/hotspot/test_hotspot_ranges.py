@@ -42,7 +42,7 @@ def test_algorithm_2_is_the_papers(sample: Sample, partitions: int) -> None:
     assert list(rule.boundaries) == expected + [GREATEST] * (partitions - 1 - len(expected))
 
 
-@settings(max_examples=200)
+@settings(deadline=None)
 @given(samples(), st.integers(1, 20))
 def test_whole_keys_leaves_no_partition_as_full_as_two_of_the_keys_and_the_mean(
     sample: Sample, partitions: int

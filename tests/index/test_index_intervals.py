@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -89,7 +90,7 @@ def check_slices(slices, expected: list[tuple[int, int]], max_pairs: int) -> Non
     assert all(part[0].dtype == part[1].dtype == np.int64 for part in found)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(deadline=None)
 @given(
     intervals, st.lists(st.tuples(st.integers(0, 2), value), max_size=50), closed_ends, st.data()
 )
@@ -113,7 +114,7 @@ def test_a_point_finds_the_intervals_that_contain_it(
     assert found.tolist() == [position in matched for position in range(len(probes))]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(deadline=None)
 @given(intervals, st.lists(st.one_of(interval, short), max_size=50), closed_ends, st.data())
 def test_an_interval_finds_those_that_share_a_point_with_it(
     rows: list[Interval], probes: list[Interval], closed: str, data: st.DataObject
@@ -305,10 +306,7 @@ def test_duckdb_finds_the_same(closed: str) -> None:
             ("rows", {"id": np.arange(3000), "g": group, "s": start, "e": end}),
             ("probes", {"p": np.arange(500), "g": g, "lo": low, "hi": high}),
         ):
-            marks = ", ".join("?" for _ in columns)
-            connection.execute(f"create table {name}({' bigint, '.join(columns)} bigint)")
-            rows = np.column_stack(list(columns.values())).tolist()
-            connection.executemany(f"insert into {name} values ({marks})", rows)
+            connection.register(name, pa.table(columns))
         after = "<=" if closed in ("both", "left") else "<"
         before = "<=" if closed in ("both", "right") else "<"
         touch = "<=" if closed == "both" else "<"

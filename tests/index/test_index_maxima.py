@@ -13,7 +13,7 @@ LOW, HIGH = -(2**63), 2**63 - 1
 value = st.one_of(st.integers(0, 9), st.sampled_from([LOW, LOW + 1, HIGH]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(
     st.lists(value, max_size=200),
     st.lists(st.tuples(st.integers(0, 200), st.integers(0, 200), value), max_size=30),

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -123,7 +124,7 @@ def check(
 group = st.integers(0, 2)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(group, ints), max_size=50),
     st.lists(st.tuples(group, ints), max_size=20),
@@ -143,7 +144,7 @@ halves = st.one_of(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(group, halves), max_size=50),
     st.lists(st.tuples(group, halves), max_size=20),
@@ -157,7 +158,7 @@ def test_floats_find_the_row_that_the_contract_names(
     check(stored, probes, np.float64, direction, exact, tolerance)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(group, floats), max_size=30),
     st.lists(st.tuples(group, floats), max_size=20),
@@ -232,9 +233,7 @@ def test_duckdb_finds_the_same(direction: str, exact: bool) -> None:
             ("r", (np.arange(2000), groups, times)),
             ("s", (np.arange(700), g, t)),
         ):
-            connection.execute(f"create table {name}(id bigint, g bigint, t bigint)")
-            lines = np.column_stack(columns).tolist()
-            connection.executemany(f"insert into {name} values (?, ?, ?)", lines)
+            connection.register(name, pa.table(list(columns), ["id", "g", "t"]))
         answers = connection.execute(
             f"select coalesce(r.id, -1) from s asof left join r on s.g = r.g and s.t {sign} r.t "
             "order by s.id"

@@ -65,7 +65,7 @@ def check(stored: list[bytes], probes: list[bytes]) -> None:
     ]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(deadline=None)
 @given(st.lists(text, max_size=40), st.lists(text, max_size=20))
 def test_texts_have_the_order_of_their_bytes(stored: list[bytes], others: list[bytes]) -> None:
     neighbours = [probe for value in stored for probe in (value + b"\0", value[:-1], value[:8])]
@@ -80,7 +80,7 @@ def test_texts_that_differ_after_many_bytes_or_by_their_length_only() -> None:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(st.lists(text, min_size=1, max_size=20), st.lists(text, max_size=10))
 def test_texts_that_all_begin_alike(stored: list[bytes], others: list[bytes]) -> None:
     front = b"https://example.org/item/"
@@ -110,7 +110,7 @@ def test_codes_of_text_serve_as_any_others() -> None:
     assert nearest(rows, probes).tolist() == [0, 1, 3, -1]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(st.lists(numbers, max_size=30), st.lists(numbers, max_size=20))
 def test_long_decimals_have_the_order_of_their_numbers(
     stored: list[int], probes: list[int]
@@ -161,7 +161,7 @@ def test_sums_stop_at_the_ends(values: list[int], delta: int) -> None:
     assert unwords(pairs) == values
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(st.lists(numbers, min_size=1, max_size=30), st.lists(numbers, max_size=20))
 def test_the_nearest_long_decimal(stored: list[int], probes: list[int]) -> None:
     stored = sorted(stored)

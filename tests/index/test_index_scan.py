@@ -12,7 +12,7 @@ from bsjoin.index.maxima import Maxima
 from bsjoin.index.scan import is_dense, scanned
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 9), max_size=60),
     st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60), st.integers(0, 10)), max_size=20),

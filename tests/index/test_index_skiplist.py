@@ -52,7 +52,7 @@ def test_the_levels_of_an_array_are_those_of_its_positions(count: int) -> None:
     assert levels(count).tolist() == [level(position) for position in range(count)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(groups, st.lists(values, max_size=20), st.sampled_from(["left", "right"]))
 def test_every_search_finds_the_bounds_of_its_slice(
     parts: list[list[int]], others: list[int], side: str
@@ -75,7 +75,7 @@ def test_every_search_finds_the_bounds_of_its_slice(
         assert structure.search(probes, side, lows, highs).tolist() == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(st.lists(values, max_size=120), st.lists(values, max_size=20), st.integers(0, 9))
 def test_without_slices_all_rows_are_one(stored: list[int], others: list[int], seed: int) -> None:
     ordered = ints(sorted(stored))
@@ -92,7 +92,7 @@ def test_without_slices_all_rows_are_one(stored: list[int], others: list[int], s
         ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(groups, values, values, st.sampled_from(["both", "left", "right", "neither"]))
 def test_a_band_is_the_rows_between(
     parts: list[list[int]], lower: int, upper: int, closed: str

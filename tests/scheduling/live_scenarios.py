@@ -17,6 +17,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from sessions import JVM
 
 import bsjoin
 from scheduling import (
@@ -36,7 +37,6 @@ from scheduling.spark.fleet import request_total
 from scheduling.spark.status import status_of
 
 ROWS = 20_000
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class Layout:
@@ -68,8 +68,8 @@ def session(master: str, more: dict[str, str]) -> SparkSession:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "1g")
         # Short jobs: JVMs that compile quickly.
-        .config("spark.driver.extraJavaOptions", QUICK)
-        .config("spark.executor.extraJavaOptions", QUICK)
+        .config("spark.driver.extraJavaOptions", JVM)
+        .config("spark.executor.extraJavaOptions", JVM)
         .config("spark.executor.memory", "512m")
         .config("spark.ui.port", "0")
         .config("spark.ui.showConsoleProgress", "false")

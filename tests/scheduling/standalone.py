@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyspark
+from sessions import JVM
 
 _HOME = Path(pyspark.__file__).parent
 _PATIENCE_S = 120.0
@@ -83,7 +84,7 @@ class Standalone:
             "SPARK_HOME": str(_HOME),
             "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "SPARK_DAEMON_JAVA_OPTS": JVM,
             **more,
         }
         log = self._folder / f"{name.rpartition('.')[2]}-{host}.log"

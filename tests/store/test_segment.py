@@ -155,7 +155,7 @@ KEYED = st.tuples(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 @given(st.lists(KEYED, min_size=1, max_size=40), st.lists(KEYED, max_size=15), st.data())
 def test_keys_whose_hashes_collide_are_told_apart(
     tmp_path_factory: pytest.TempPathFactory,
