@@ -7,7 +7,7 @@ import random
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import hypothesis
 import pytest
@@ -65,8 +65,14 @@ def _stop_streams(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed of the property tests; the processes of a run share that of the first."""
-    if config.option.hypothesis_seed is None:
-        config.option.hypothesis_seed = str(random.SystemRandom().randrange(1 << 32))
+    given = getattr(config, "workerinput", {}).get("seed", config.option.hypothesis_seed)
+    config.option.hypothesis_seed = given or str(random.SystemRandom().randrange(1 << 32))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Hand the seed over to a process of the run."""
+    node.workerinput["seed"] = node.config.option.hypothesis_seed
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import hypothesis
 import numpy as np
@@ -45,6 +45,7 @@ HOWS = ("inner", "left", "semi", "anti")
 _SPARK_HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_anti"}
 _ID, _FOUND = "__id", "__found"
 
+Name = TypeVar("Name")
 On = str | Sequence[str] | Mapping[str, str] | None
 
 
@@ -152,36 +153,36 @@ def by_join_type(joined: pa.Table, carried: int) -> dict[str, pa.Table]:
     }
 
 
-def rows_of_all(results: Mapping[str, DataFrame]) -> dict[str, pa.Table]:
+def rows_of_all(results: Mapping[Name, DataFrame]) -> dict[Name, pa.Table]:
     """The rows of several results whose columns begin with the same types, from one action."""
     return apart(together(results), results)
 
 
-def together(results: Mapping[str, DataFrame]) -> DataFrame:
-    """The union of several results, each row under its result's name."""
+def together(results: Mapping[Any, DataFrame]) -> DataFrame:
+    """The union of several results, each row under its result's number."""
     widest = max(results.values(), key=lambda df: len(df.columns))
     types = [field.dataType for field in widest.schema.fields]
     tagged = []
-    for name, df in results.items():
+    for number, df in enumerate(results.values()):
         there = df.toDF(*(f"c{i}" for i in range(len(df.columns))))
         lacking = [
             F.lit(None).cast(dtype).alias(f"c{i}")
             for i, dtype in enumerate(types)
             if i >= len(df.columns)
         ]
-        tagged.append(there.select(F.lit(name).alias("name"), "*", *lacking))
+        tagged.append(there.select(F.lit(number).alias("number"), "*", *lacking))
     while len(tagged) > 1:  # in pairs: every union is analysed again in those above it
         pairs = [tagged[i : i + 2] for i in range(0, len(tagged), 2)]
         tagged = [reduce(DataFrame.union, pair) for pair in pairs]
     return tagged[0]
 
 
-def apart(union: DataFrame, results: Mapping[str, DataFrame]) -> dict[str, pa.Table]:
+def apart(union: DataFrame, results: Mapping[Name, DataFrame]) -> dict[Name, pa.Table]:
     """The rows of a union, given back to the results that it is made of."""
     rows = collected(union)
     return {
-        name: rows.filter(pc.equal(rows["name"], name)).select(range(1, 1 + len(df.columns)))
-        for name, df in results.items()
+        name: rows.filter(pc.equal(rows["number"], number)).select(range(1, 1 + len(df.columns)))
+        for number, (name, df) in enumerate(results.items())
     }
 
 

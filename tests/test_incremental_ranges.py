@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from cache_samples import Model
-from oracle import HOWS, rows_of_all
+from oracle import rows_of_all
 from pyspark.sql import SparkSession
 from range_oracle import matching
 from spark_samples import write_parquet
 from test_incremental_oracle import frame
-from test_oracle_ranges import VALUES, WIDTHS, is_right, sample
+from test_oracle_ranges import VALUES, WIDTHS, is_right, sample, two_of_four
 
 import bsjoin
 from bsjoin import AsOf, Band, Incremental, Overlaps, Within
@@ -80,15 +80,15 @@ def held_against_a_loop(
     right = [{"k": r["k"], "q": r["a"], "y": r["b"]} for r in table_rows]
     sources = [Model(folder / str(next(_numbers)), table, max_keys=2) for _ in whens]
     results = {
-        f"{number} {how}": bsjoin.join(
+        (number, how): bsjoin.join(
             stream, sources[number], "k", when=when, how=how, cache=cache
         ).select("s", *(["n"] if how in ("inner", "left") else []))
         for number, when in enumerate(whens)
-        for how in HOWS
+        for how in two_of_four(kind, number)
     }
     found = rows_of_all(results)
     for number, when in enumerate(whens):
-        by_how = {how: found[f"{number} {how}"] for how in HOWS}
+        by_how = {how: found[number, how] for how in two_of_four(kind, number)}
         is_right(by_how, matching(left, right, ["k"], when), when)
 
 

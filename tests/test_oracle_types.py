@@ -158,17 +158,16 @@ def answers(
     results, joined = {}, {}
     for number, (left, right) in enumerate(pairs):
         own = batch.select(F.col(f"`{right}`").alias("key"), "v")
-        joined[f"{left}, {right}"] = numbered(stream, own, {left: "key"})
+        joined[left, right] = numbered(stream, own, {left: "key"})
         for how in ("left", ("inner", "semi", "anti")[number % 3]):
             results[left, right, how] = join(left, right, how)
             theirs = expected(stream, own, {left: "key"}, how)
             assert_same_schema(results[left, right, how], theirs, f"{left}, {right}, {how}")
-    found = rows_of_all({", ".join(name): df for name, df in results.items()})
-    wanted = rows_of_all(joined)
+    found, wanted = rows_of_all(results), rows_of_all(joined)
     told: dict[Pair, dict[str, tuple[pa.Table, pa.Table]]] = {pair: {} for pair in pairs}
     for left, right, how in results:
-        theirs = by_join_type(wanted[f"{left}, {right}"], len(stream.columns))[how]
-        told[left, right][how] = found[f"{left}, {right}, {how}"], theirs
+        rows = by_join_type(wanted[left, right], len(stream.columns))[how]
+        told[left, right][how] = found[left, right, how], rows
     return told
 
 
