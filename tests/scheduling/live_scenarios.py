@@ -6,6 +6,7 @@ at what it saw.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -112,7 +113,9 @@ def fingerprint(df: DataFrame) -> list[int]:
     return [int(row[0]), int(row[1] or 0)]
 
 
+@functools.cache
 def expected(spark: SparkSession, seed: int) -> list[int]:
+    """What Spark's own join answers."""
     return fingerprint(stream(spark, seed).join(table(spark), "k"))
 
 
