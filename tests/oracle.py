@@ -24,6 +24,7 @@ from bsjoin import BatchTable
 __all__ = [
     "FUZZ",
     "HOWS",
+    "apart",
     "assert_same",
     "assert_same_rows",
     "assert_same_schema",
@@ -36,6 +37,7 @@ __all__ = [
     "rows_of_all",
     "rows_of_spark",
     "settings",
+    "together",
 ]
 
 # Few examples with many rows each, since every one costs Spark actions.
