@@ -67,7 +67,7 @@ def test_two_drivers_do_not_overwrite_each_other(home: Home) -> None:
 
 def test_a_folder_that_cannot_be_read_is_an_error(home: Home, tmp_path: Path) -> None:
     home.make()
-    Rules(home).publish(Rule(1, 2, (5,)), 100)
+    Rules(home).publish(Rule(1, 2, (5,)), 100, itertools.repeat(0).__next__)
     file = tmp_path / "rules" / "00000001.rule"
     file.unlink()
     file.mkdir()  # reading a folder fails as a broken disk does
