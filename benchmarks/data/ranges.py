@@ -1,7 +1,7 @@
-"""Range joins to be measured, and their rows: made of seeded numbers, so the same in every run.
+"""The cases of the range joins, and their rows: drawn with a seed.
 
-The table has ``v`` (the number of the row), ``a`` (a point, or where an interval starts), ``b``
-(where it ends) and, with an equality key, ``k``; the stream has ``id``, ``p``, ``q`` and ``k``.
+The table has ``v`` (the number of the row), ``a`` (a point, or the start of an interval), ``b``
+(its end) and, with an equality key, ``k``; the stream has ``id``, ``p``, ``q`` and ``k``.
 No two points of a side are equal, so an as-of join has one right answer.
 """
 
@@ -15,49 +15,40 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
-
-__all__ = [
-    "BEGIN_US",
-    "MATCHING",
-    "MONTH_US",
-    "SECOND_US",
-    "SEED",
-    "Case",
-    "cases",
-    "rows_of",
-    "stored",
-]
 
 Int64s = NDArray[np.int64]
 
 SECOND_US = 10**6
-DAY_S = 86_400
+HOUR_S, DAY_S = 3_600, 86_400
 MONTH_US = 30 * DAY_S * SECOND_US
 BEGIN_US = 1_767_225_600 * SECOND_US  # 2026-01-01
-SEED = 20261121
 
 MATCHING = "nearly all pairs match"
 """The end of the names of the dense cases."""
 
+_QUICK = ("key, band", "key, as-of", f"overlaps, {MATCHING}")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A range join, and how many rows to carry it out on; points lie within 30 days.
+    """A range join, and its number of rows; all points lie within 30 days.
 
     Args:
-        name: what the case is called in print.
+        name: for print.
         kind: the condition.
         rows: of the table.
         probes: rows of the stream.
-        keys: how many equality keys there are; 0 for a join without.
+        keys: the number of equality keys; 0 for a join without.
         width_s: of a band, to either side; of intervals, on average; of as-of, the tolerance.
-        bin_s: the width of the bins that one would choose in Spark; 0 where bins are no way.
+        bin_s: the width of bins that suit Spark; 0 where bins cannot be used.
         direction: of as-of.
         delay_s: how much later the stream's points are.
-        written: whether Spark's join is measured as one writes it, too: with the interval's
-            arithmetic in the condition, which costs minutes in a large nested loop.
+        written: whether Spark's join is also measured as one writes it, with the interval's
+            arithmetic in the condition; in a large nested loop that takes minutes.
         seed: of the rows of both sides.
     """
 
@@ -71,7 +62,7 @@ class Case:
     direction: Literal["backward", "forward", "nearest"] = "backward"
     delay_s: int = 0
     written: bool = False
-    seed: int = SEED
+    seed: int
 
     @property
     def on(self) -> list[str]:
@@ -107,59 +98,37 @@ class Case:
         return f"{self.rows:,} x {self.probes:,}"
 
 
-def cases(rows: int, probes: int, few: int, seed: int = SEED) -> list[Case]:
-    """What is measured in Spark.
-
-    Args:
-        rows: of a large table.
-        probes: of a stream that meets it by an equality key, or as-of.
-        few: rows of a stream that meets it without a key, where Spark tries all pairs; both
-            sides of the dense cases have twice as many.
-        seed: of all rows.
-    """
-    hour, day = 3_600, DAY_S
+def cases(quick: bool, seed: int) -> list[Case]:
+    """All cases of a size; quick: three of them with a tenth of the rows."""
+    # `few`: rows of a stream without a key, where Spark tries all pairs.
+    rows, probes, few = (200_000, 10_000, 300) if quick else (2_000_000, 100_000, 1_000)
+    hour, day = HOUR_S, DAY_S
     keyed = {"rows": rows, "probes": probes, "keys": 1_500, "seed": seed}
     loose = {"rows": rows, "probes": few, "seed": seed}
     dense = {"rows": 2 * few, "probes": 2 * few, "seed": seed}
-    return [
-        Case(name="key, band", kind="band", width_s=hour, bin_s=2 * hour, written=True, **keyed),
-        Case(name="key, within", kind="within", width_s=2 * hour, bin_s=4 * hour, **keyed),
-        Case(name="key, overlaps", kind="overlaps", width_s=hour, bin_s=2 * hour, **keyed),
-        Case(name="key, as-of", kind="asof", **keyed),
-        Case(name="key, as-of nearest", kind="asof", direction="nearest", width_s=hour, **keyed),
-        Case(name="narrow band", kind="band", width_s=10, bin_s=20, **loose),
-        Case(name="wide band", kind="band", width_s=hour, bin_s=2 * hour, **loose),
-        Case(name="within", kind="within", width_s=60, bin_s=120, **loose),
-        Case(name="overlaps", kind="overlaps", width_s=60, bin_s=120, **loose),
-        Case(name="as-of", kind="asof", rows=rows, probes=probes, seed=seed),
-        Case(
-            name="as-of, long stream", kind="asof", rows=rows // 10, probes=10 * probes, seed=seed
-        ),
-        Case(name="as-of, short stream", kind="asof", rows=rows // 10, probes=few, seed=seed),
-        Case(
-            name=f"band, {MATCHING}",
-            kind="band",
-            width_s=25 * day,
-            bin_s=50 * day,
-            written=True,
-            **dense,
-        ),
-        Case(
-            name=f"within, {MATCHING}",
-            kind="within",
-            width_s=80 * day,
-            bin_s=160 * day,
-            delay_s=25 * day,
-            **dense,
-        ),
-        Case(
-            name=f"overlaps, {MATCHING}",
-            kind="overlaps",
-            width_s=60 * day,
-            bin_s=120 * day,
-            **dense,
-        ),
+    tenth = {"rows": rows // 10, "seed": seed}
+
+    def case(name: str, kind: Any, width_s: int, bin_s: int, **more: Any) -> Case:
+        return Case(name=name, kind=kind, width_s=width_s, bin_s=bin_s, **more)
+
+    listed = [
+        case("key, band", "band", hour, 2 * hour, written=True, **keyed),
+        case("key, within", "within", 2 * hour, 4 * hour, **keyed),
+        case("key, overlaps", "overlaps", hour, 2 * hour, **keyed),
+        case("key, as-of", "asof", 0, 0, **keyed),
+        case("key, as-of nearest", "asof", hour, 0, direction="nearest", **keyed),
+        case("narrow band", "band", 10, 20, **loose),
+        case("wide band", "band", hour, 2 * hour, **loose),
+        case("within", "within", 60, 120, **loose),
+        case("overlaps", "overlaps", 60, 120, **loose),
+        case("as-of", "asof", 0, 0, rows=rows, probes=probes, seed=seed),
+        case("as-of, long stream", "asof", 0, 0, probes=10 * probes, **tenth),
+        case("as-of, short stream", "asof", 0, 0, probes=few, **tenth),
+        case(f"band, {MATCHING}", "band", 25 * day, 50 * day, written=True, **dense),
+        case(f"within, {MATCHING}", "within", 80 * day, 160 * day, delay_s=25 * day, **dense),
+        case(f"overlaps, {MATCHING}", "overlaps", 60 * day, 120 * day, **dense),
     ]
+    return [case for case in listed if not quick or case.name in _QUICK]
 
 
 def rows_of(case: Case) -> tuple[pa.Table, pa.Table]:
@@ -178,18 +147,15 @@ def _side(
     columns = {number: pa.array(np.arange(rows))}
     if case.keys:
         columns["k"] = pa.array(random.integers(0, case.keys, rows))
-    starts = BEGIN_US + delay_us + _spread(rows, random)
+    # Different numbers below a month in microseconds, evenly spread, in no order.
+    step = MONTH_US // rows
+    drawn = random.permutation(np.arange(rows) * step + random.integers(0, step, rows))
+    starts = BEGIN_US + delay_us + drawn
     columns[point] = _times(case, starts)
     if case.kind == "overlaps" or (case.kind == "within" and end == "b"):
         lengths = random.uniform(0.5, 1.5, rows) * case.width_s * SECOND_US
         columns[end] = _times(case, starts + lengths.astype(np.int64))
     return pa.table(columns)
-
-
-def _spread(rows: int, random: np.random.Generator) -> Int64s:
-    """Different numbers below a month in microseconds, evenly spread, in no order."""
-    step = MONTH_US // rows
-    return random.permutation(np.arange(rows) * step + random.integers(0, step, rows))
 
 
 def _times(case: Case, microseconds: Int64s) -> pa.Array:
@@ -198,7 +164,7 @@ def _times(case: Case, microseconds: Int64s) -> pa.Array:
 
 
 def stored(case: Case, folder: Path) -> tuple[Path, Path]:
-    """The rows of a case as Parquet files, the table's and the stream's, for Spark to read."""
+    """The rows of a case as Parquet files: the table's and the stream's."""
     stem = f"{case.name.replace(',', '').replace(' ', '-')}-{case.rows}x{case.probes}-{case.seed}"
     table, stream = (folder / "ranges" / f"{stem}-{side}.parquet" for side in ("table", "stream"))
     if not (table.exists() and stream.exists()):
@@ -206,3 +172,14 @@ def stored(case: Case, folder: Path) -> tuple[Path, Path]:
         for path, rows in zip((table, stream), rows_of(case), strict=True):
             pq.write_table(rows, path, row_group_size=1 << 18)
     return table, stream
+
+
+def probes(numbers: DataFrame, number: str, case: Case) -> DataFrame:
+    """Rows of a stream with a case's equality key, made of numbers and its seed: id, k, p."""
+    value, seed = F.col(number), F.lit(case.seed)
+    later = F.pmod(F.xxhash64(value, seed, F.lit(1)), F.lit(MONTH_US))
+    return numbers.select(
+        value.alias("id"),
+        F.pmod(F.xxhash64(value, seed), F.lit(case.keys)).alias("k"),
+        F.timestamp_micros(later + F.lit(BEGIN_US)).alias("p"),
+    )

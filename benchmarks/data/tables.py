@@ -1,45 +1,124 @@
-"""Tables and streams of the benchmarks: made of arithmetic, so the same in every run.
+"""Tables of a key, a number and a text, and streams of their keys: in Parquet and in PostgreSQL.
 
-A table is the same whatever the seed: the seed draws the keys of the streams.
+A table is made of arithmetic and does not depend on the seed; the seed draws the keys of streams.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-__all__ = ["SEED", "micro_batches", "scattered", "table"]
+from benchmarks.data.zipf import Zipf
+from benchmarks.data.zipf import scattered as scattered_ranks
+from benchmarks.harness.machine import ROOT
+from benchmarks.harness.spark import rate_stream
 
-SEED = 20260721
+UNIFORM = 0.0
+"""The exponent that stands for a uniform distribution."""
 
 
-def scattered(number: Column, size: int, seed: int = SEED) -> Column:
+def scattered(number: Column, size: int, seed: int) -> Column:
     """A key of 0 … size - 1 that looks random, made of a number and a seed."""
     return F.pmod(F.xxhash64(number, F.lit(seed)), F.lit(size))
 
 
+def row_of(key: Column) -> list[Column]:
+    """The columns of a row besides its key: amount (long), name (12 characters)."""
+    name = F.concat(F.lit("name-"), F.lpad(key.cast("string"), 7, "0"))
+    return [(key * 7).alias("amount"), name.alias("name")]
+
+
 def table(spark: SparkSession, rows: int, folder: Path) -> DataFrame:
-    """A narrow table in a Parquet folder: key (long), amount (long), name (12 characters)."""
+    """A table ``k, amount, name`` in a Parquet folder, its rows in no order."""
     path = str(folder / f"table-{rows}")
     if not Path(path, "_SUCCESS").exists():
-        numbers = spark.range(0, rows, 1, 8)
-        numbers.select(
-            F.col("id").alias("k"),
-            (F.col("id") * 7).alias("amount"),
-            F.concat(F.lit("name-"), F.lpad(F.col("id").cast("string"), 7, "0")).alias("name"),
-        ).orderBy(F.xxhash64("k")).write.mode("overwrite").parquet(path)
+        key = F.col("id")
+        made = spark.range(0, rows, 1, 8).select(key.alias("k"), *row_of(key))
+        made.orderBy(F.xxhash64("k")).write.mode("overwrite").parquet(path)
     return spark.read.parquet(path)
 
 
-def micro_batches(spark: SparkSession, rows: int, table_rows: int, seed: int = SEED) -> DataFrame:
+def micro_batches(spark: SparkSession, rows: int, table_rows: int, seed: int) -> DataFrame:
     """A stream of so many rows per micro-batch; each key is in the table."""
-    stream = (
-        spark.readStream.format("rate-micro-batch")
-        .option("rowsPerBatch", rows)
-        .option("numPartitions", spark.sparkContext.defaultParallelism)
-        .load()
-    )
     key = scattered(F.col("value"), table_rows, seed)
-    return stream.select(key.alias("k"), "value", "timestamp")
+    return rate_stream(spark, rows).select(key.alias("k"), "value", "timestamp")
+
+
+def keys_drawn(keys: int, z: float, size: int, seed: int) -> NDArray[np.int64]:
+    """Keys 0 … keys - 1, Zipf or uniform."""
+    if z == UNIFORM:
+        return np.random.default_rng(seed).integers(0, keys, size)
+    return scattered_ranks(Zipf(keys, z, seed).ranks(size), keys)
+
+
+def stream_files(folder: Path, z: float, keys: int, batch: int, batches: int, seed: int) -> Path:
+    """Columns ``k``, drawn, and ``id`` as Parquet files, one per micro-batch."""
+    path = folder / f"keys-{z}-{keys}-{batch}-{batches}-{seed}"
+    if not (path / "complete").exists():
+        path.mkdir(parents=True, exist_ok=True)
+        for number in range(batches):
+            drawn = keys_drawn(keys, z, batch, seed=seed + number)
+            rows = pa.table({"k": drawn, "id": np.arange(number * batch, (number + 1) * batch)})
+            # As many row groups as tasks can share.
+            pq.write_table(rows, path / f"{number:04}.parquet", row_group_size=-(-batch // 8))
+        (path / "complete").touch()
+    return path
+
+
+@contextmanager
+def postgresql() -> Iterator[str]:
+    """The URL of an empty PostgreSQL on this machine over TCP: the server of the tests."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    import servers
+
+    class Server(servers.PostgreSQL):
+        def command(self) -> Sequence[str | Path]:
+            more = ("shared_buffers=512MB", "synchronous_commit=off")
+            return [*super().command(), *(word for one in more for word in ("-c", one))]
+
+    programs = servers._postgresql_programs()
+    if programs is None:
+        raise SystemExit("this benchmark needs a PostgreSQL: pip install pgserver")
+    server = Server(programs)
+    try:
+        yield server.url
+    finally:
+        server.remove()
+
+
+def fill(url: str, rows: int) -> None:
+    """Create the table ``t(k, amount, name)`` in a PostgreSQL."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE t AS SELECT i AS k, i * 7 AS amount, "
+            "'name-' || lpad(i::text, 7, '0') AS name "
+            f"FROM generate_series(0::bigint, {rows - 1}) AS i"
+        )
+        connection.execute("ALTER TABLE t ADD PRIMARY KEY (k)")
+        connection.execute("VACUUM ANALYZE t")
+
+
+_connections: dict[tuple[str, str], Any] = {}
+
+
+def connection(driver: str, url: str) -> Any:
+    """A connection that this process keeps; the driver is ``psycopg`` or ``adbc``."""
+    if (driver, url) not in _connections:
+        if driver == "psycopg":
+            import psycopg as module
+        else:
+            import adbc_driver_postgresql.dbapi as module
+        _connections[driver, url] = module.connect(url, autocommit=True)
+    return _connections[driver, url]

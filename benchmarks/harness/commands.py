@@ -1,17 +1,20 @@
-"""The command line: running benchmarks, comparing and showing what they found."""
+"""The command line: runs benchmarks, compares and shows their results."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from benchmarks.harness.arguments import parser
-from benchmarks.harness.guard import SizeError, compared, refuse_other_sizes
-from benchmarks.harness.outcome import Benchmark
+from benchmarks.harness.baseline import SizeError, compare, refuse_other_sizes
+from benchmarks.harness.machine import ROOT
+from benchmarks.harness.outcome import Benchmark, Context
+from benchmarks.harness.processes import run_all
 from benchmarks.harness.records import (
     Record,
     RecordError,
@@ -23,22 +26,105 @@ from benchmarks.harness.records import (
     write,
     written,
 )
-from benchmarks.harness.running import run_all
-from benchmarks.harness.screen import duration, summed_up, verdict
+from benchmarks.harness.text import duration, overview, verdict
+from benchmarks.report import page, summary
 
-__all__ = ["UsageError", "main", "selected"]
+_ABOUT = """\
+Measure what was promised: ratios of two ways to do the same, measured alternately in one run,
+results checked for equality before they are timed. Every benchmark leaves a record (JSON, with
+machine, versions, seed and commit) below OUT/results/quick or OUT/results/full.
+"""
+_STATUS = """\
+Exit status: 0 when all has run; 1 when a benchmark failed or a figure is worse than --against
+says (with --strict also when a figure misses its bound; missed ones are printed in any case);
+2 when the command cannot be carried out; 130 when it was interrupted: the same command then
+resumes.
+"""
 
 
 class UsageError(Exception):
-    """Words of the command line that mean nothing."""
+    """Invalid words of the command line."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of ``python -m benchmarks``."""
+    kept = {"formatter_class": argparse.RawDescriptionHelpFormatter, "epilog": _STATUS}
+    found = argparse.ArgumentParser(prog="python -m benchmarks", description=_ABOUT, **kept)
+    where = argparse.ArgumentParser(add_help=False)
+    where.add_argument(
+        "--out",
+        type=Path,
+        default=Path("out/benchmarks"),
+        help="the folder of data, records and pictures; out/benchmarks",
+    )
+    sized = argparse.ArgumentParser(add_help=False, parents=[where])
+    size = sized.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="small sizes, seconds each")
+    size.add_argument("--full", action="store_true", help="the sizes of the promised figures")
+    runs = argparse.ArgumentParser(add_help=False, parents=[sized])
+    add = runs.add_argument
+    add("--again", action="store_true", help="also run what has a record of the same run")
+    add("--against", type=Path, metavar="FILE", help="compare with this baseline at the end")
+    add(
+        "--seed",
+        type=int,
+        default=Context.seed,
+        help="of everything that is drawn: streams, range tables, clusters; the tables of TPC-H, "
+        f"the road network and plain tables do not depend on it; {Context.seed}",
+    )
+    add("--strict", action="store_true", help="exit status 1 also for a missed bound")
+    commands = found.add_subparsers(dest="command", metavar="COMMAND")
+
+    def command(
+        name: str, parent: argparse.ArgumentParser, help_: str, more: str = ""
+    ) -> Callable[..., Any]:
+        made = commands.add_parser(
+            name, parents=[parent], help=help_, description=f"{help_.capitalize()}. {more}", **kept
+        )
+        return made.add_argument
+
+    command("list", where, "list all benchmarks, their quick durations and records")
+    run = command(
+        "run",
+        runs,
+        "run some benchmarks",
+        "Quick unless --full is given. What has a record of the same size, seed,\nversions and "
+        "code without an error is not run again, unless --again is given.",
+    )
+    run("names", nargs="+", metavar="NAME", help="a name, a group, or a glob of names")
+    command("all", runs, "run every benchmark; resumes an interrupted run")
+    old = command(
+        "compare",
+        sized,
+        "compare records with a baseline",
+        "Names what got worse: ratios only, beyond the spread of both\nsides (15 % for a figure "
+        "without a spread, never below 5 %).",
+    )
+    old("baseline", type=Path, help="a record, a list of them, or a folder")
+    old("new", type=Path, nargs="?", help="the same; default: OUT's records of the same size")
+    command(
+        "baseline",
+        sized,
+        "write all records into one file, to compare with later",
+        "Without the raw\nnumbers; the full ones, if there are any, unless a size is given.",
+    )("--out-file", type=Path, metavar="FILE", help="OUT/baseline-quick.json or -full.json")
+    command(
+        "report",
+        sized,
+        "write one stand-alone HTML page of all records",
+        "OUT/report.html; a full record takes\nprecedence over a quick one. With a size: only "
+        "its records, in OUT/report-quick.html or -full.html.",
+    )
+    readme = command("summary", sized, "update the table of figures in the documentation")
+    readme("--check", action="store_true", help="change nothing; exit status 1 if out of date")
+    readme(
+        "--readme", type=Path, default=ROOT / "docs/figures.md", help="the file; docs/figures.md"
+    )
+    return found
 
 
 def main(catalogue: Sequence[Benchmark], words: Sequence[str] | None = None) -> int:
     """Carry out a command.
-
-    Args:
-        catalogue: the benchmarks that there are.
-        words: the words after ``python -m benchmarks``; those of the process unless given.
 
     Returns:
         The exit status; see ``--help``.
@@ -55,7 +141,7 @@ def main(catalogue: Sequence[Benchmark], words: Sequence[str] | None = None) -> 
         return 2
     except KeyboardInterrupt:
         print(
-            "\nInterrupted. Records written so far are kept; the same command goes on from here.",
+            "\nInterrupted. Records written so far are kept; the same command resumes.",
             file=sys.stderr,
         )
         return 130
@@ -63,10 +149,6 @@ def main(catalogue: Sequence[Benchmark], words: Sequence[str] | None = None) -> 
 
 def selected(catalogue: Sequence[Benchmark], words: Sequence[str]) -> list[Benchmark]:
     """The benchmarks that words name, in the order of the catalogue.
-
-    Args:
-        catalogue: all there are.
-        words: names, groups, or globs of names.
 
     Raises:
         UsageError: a word that names none.
@@ -76,8 +158,8 @@ def selected(catalogue: Sequence[Benchmark], words: Sequence[str]) -> list[Bench
         found = {one.name for one in catalogue if word == one.group or fnmatchcase(one.name, word)}
         if not found:
             known = [*(one.name for one in catalogue), *sorted({one.group for one in catalogue})]
-            near = difflib.get_close_matches(word, known, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
+            close = difflib.get_close_matches(word, known, n=1)
+            hint = f"did you mean {close[0]}? " if close else ""
             raise UsageError(
                 f"{word!r} names no benchmark and no group: {hint}`list` shows what there is"
             )
@@ -86,19 +168,17 @@ def selected(catalogue: Sequence[Benchmark], words: Sequence[str]) -> list[Bench
 
 
 def _list(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
-    wide = max((len(one.name) for one in catalogue), default=0)
+    width = max((len(one.name) for one in catalogue), default=0)
     for group in dict.fromkeys(one.group for one in catalogue):
         print(group)
-        for one in catalogue:
-            if one.group != group:
-                continue
-            print(f"  {one.name:<{wide}}  {duration(one.quick_s):>12}  {one.title}")
+        for one in (one for one in catalogue if one.group == group):
+            print(f"  {one.name:<{width}}  {duration(one.quick_s):>12}  {one.title}")
             for quick in (True, False):
                 record = written(options.out, quick, one.name)
                 if record is not None:
                     when = record["when"][:16].replace("T", " ")
                     took = duration(record["seconds"])
-                    print(f"  {'':<{wide}}  {size_of(quick)}, {when}, {took}: {verdict(record)}")
+                    print(f"  {'':<{width}}  {size_of(quick)}, {when}, {took}: {verdict(record)}")
     total = duration(sum(one.quick_s for one in catalogue))
     print(f"{len(catalogue)} benchmarks; quick about {total} in all")
     return 0
@@ -115,29 +195,25 @@ def _run(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
         before = [one for one in read_any(options.against) if one["name"] in names]
         if not before:
             raise UsageError(
-                f"{options.against} has no record of what is to be run: name other benchmarks"
+                f"{options.against} has no record of these benchmarks: name other benchmarks"
             )
         refuse_other_sizes(before, [{"quick": quick}])
-    records = run_all(
-        listed, quick=quick, seed=options.seed, out=options.out, again=options.again, say=_say
-    )
-    print(summed_up(records))
+    say = partial(print, flush=True)
+    kept = {"quick": quick, "seed": options.seed, "out": options.out, "again": options.again}
+    records = run_all(listed, **kept, say=say)
+    print(overview(records))
     print(f"\nRecords and pictures are in {folder(options.out, quick)}.")
     status = 1 if any(record["error"] for record in records) else 0
     if options.strict and not all(f.reached for record in records for f in figures_of(record)):
         status = 1
     if before:
         print(f"\nAgainst {options.against}:")
-        status = max(status, _told(before, records))
+        status = max(status, _print_comparison(before, records))
     return status
 
 
-def _say(line: str) -> None:
-    print(line, flush=True)
-
-
-def _told(before: Sequence[Record], after: Sequence[Record]) -> int:
-    found = compared(before, after)
+def _print_comparison(before: Sequence[Record], after: Sequence[Record]) -> int:
+    found = compare(before, after)
     print("\n".join(f"  {line}" for line in found.lines()))
     return 1 if found.worse else 0
 
@@ -145,11 +221,11 @@ def _told(before: Sequence[Record], after: Sequence[Record]) -> int:
 def _compare(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
     before = read_any(options.baseline)
     if options.new is not None:
-        return _told(before, read_any(options.new))
+        return _print_comparison(before, read_any(options.new))
     quick = before[0]["quick"] if before else True
     if options.quick or options.full:
         quick = options.quick
-    return _told(before, _records(catalogue, options.out, quick))
+    return _print_comparison(before, _records(catalogue, options.out, quick))
 
 
 def _baseline(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
@@ -162,17 +238,13 @@ def _baseline(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> in
 
 
 def _report(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
-    from benchmarks.report import html
-
-    records, sizes = _shown(catalogue, options)
-    file = html.write(records, options.out / f"report{sizes}.html")
+    records, suffix = _shown(catalogue, options)
+    file = page.write(records, options.out / f"report{suffix}.html")
     print(f"The report of {len(records)} records is {file}.")
     return 0
 
 
 def _summary(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
-    from benchmarks.report import summary
-
     records, _ = _shown(catalogue, options)
     try:
         current = summary.update(records, options.readme, options.check)
@@ -186,11 +258,12 @@ def _summary(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int
 
 
 def _shown(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> tuple[list[Record], str]:
-    """The records to show, with the folders of their pictures, and what a file's name says of them.
+    """The records to show, each with the folder of its pictures, and the suffix of the file.
 
-    Without a size those of both; who shows them takes full ones first.
+    Without a size: those of both.
     """
-    sizes = [options.quick] if options.quick or options.full else [False, True]
+    given = options.quick or options.full
+    sizes = [options.quick] if given else [False, True]
     if len(sizes) > 1:
         sizes = [quick for quick in sizes if any(folder(options.out, quick).glob("*.json"))]
     found = [
@@ -198,7 +271,7 @@ def _shown(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> tuple
         for quick in sizes or [True]
         for record in _records(catalogue, options.out, quick)
     ]
-    return found, f"-{size_of(options.quick)}" if options.quick or options.full else ""
+    return found, f"-{size_of(options.quick)}" if given else ""
 
 
 def _records(catalogue: Sequence[Benchmark], out: Path, quick: bool) -> list[Record]:

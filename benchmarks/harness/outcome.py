@@ -1,34 +1,34 @@
-"""What a benchmark is given, and what comes out of it: figures, tables, pictures, raw numbers."""
+"""What a benchmark receives, and what it returns: figures, tables, pictures, raw numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Benchmark", "Context", "Figure", "Outcome", "Table"]
+T = TypeVar("T")
+Cell = str | float | None
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A ratio, and what it is to be; at need a number with a unit.
+    """A ratio and its bound; if need be a number with a unit.
 
     Args:
-        name: what is compared with what.
+        name: what is compared with what; records are compared by it.
         value: the ratio of medians.
-        bound: the figure to reach; None where it is shown and nothing was promised.
-        at_most: whether the value must stay below the bound, or above it; and, without a bound,
-            whether less is better.
-        spread: smallest and largest ratio, round by round where rounds are paired.
-        paper: what the paper says of the same, in a few words with its table or figure.
-        simulated: the value comes from a simulator, not from a run.
-        unit: what it is counted in where it is no ratio, such as ``"ms"``; it is then not
-            compared with what another run found.
+        bound: the promised value; None if nothing was promised.
+        at_most: whether the value must not exceed the bound (otherwise it must reach it); without
+            a bound, whether less is better.
+        spread: smallest and largest ratio of the rounds.
+        paper: what the paper says about it, with its table or figure.
+        simulated: the value comes from a simulator or a model.
+        unit: for a number that is no ratio, such as ``"ms"``; it is not compared with other runs.
     """
 
     name: str
@@ -42,42 +42,49 @@ class Figure:
 
     @property
     def reached(self) -> bool:
-        """Whether the figure is reached; one without a bound is."""
+        """Whether the bound is reached; True without a bound."""
         if self.bound is None:
             return True
         return self.value <= self.bound if self.at_most else self.value >= self.bound
 
     def to_json(self) -> dict[str, Any]:
-        """For the record."""
+        """The form in a record."""
         return {**asdict(self), "reached": self.reached}
 
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers side by side, ours beside the paper's.
+    """Numbers side by side, ours and the paper's.
 
     Args:
-        title: with the paper's number of the table or figure, if it has one.
+        title: with the number of the paper's table or figure, if it has one.
         columns: their heads, with units.
-        rows: texts and numbers; None for what was not measured.
-        note: what a reader has to know to read it: what is simulated, what differs.
+        rows: texts and numbers; None where nothing was measured.
+        note: what a reader must know: what is simulated, what differs from the paper.
     """
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str | float | None, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
+
+    @staticmethod
+    def of(title: str, rows: Iterable[Mapping[str, Cell]], note: str = "") -> Table:
+        """A table of rows that map heads to cells; a row may lack some."""
+        listed = list(rows)
+        columns = tuple(dict.fromkeys(head for row in listed for head in row))
+        return Table(title, columns, tuple(tuple(map(row.get, columns)) for row in listed), note)
 
 
 @dataclass
 class Outcome:
-    """What one benchmark found.
+    """The results of one benchmark.
 
     Args:
-        figures: ratios, in the order to show them.
+        figures: in the order to show them.
         tables: what is shown as numbers.
         pictures: PNG or SVG files below the context's ``out``.
-        measured: the raw numbers, for the record: whatever JSON can hold.
+        measured: the raw numbers, for the record: anything that JSON can hold.
     """
 
     figures: list[Figure] = field(default_factory=list)
@@ -88,16 +95,16 @@ class Outcome:
 
 @dataclass
 class Context:
-    """What a benchmark is given.
+    """What a benchmark receives.
 
     Args:
-        quick: sizes for minutes, not hours.
-        out: where its pictures go; it is there.
-        data: where tables and streams are kept from run to run; it is there.
-        seed: of everything that is drawn. Fixed, whatever it is: tables made of arithmetic, those
-            of TPC-H, and the road network; their streams are drawn. The kernels, each checked on
-            its own rows, have a seed of their own.
+        quick: small sizes: the same checks and rivals in fewer rounds.
+        out: an existing folder for its pictures.
+        data: an existing folder for tables and streams, kept from run to run.
+        seed: of everything that is drawn. Independent of it are the tables of TPC-H, of the road
+            network and of plain arithmetic, and the kernels.
         say: prints one line of progress.
+        name: of the catalogue entry, for modules that serve several.
     """
 
     quick: bool
@@ -105,11 +112,16 @@ class Context:
     data: Path
     seed: int = 20260721
     say: Callable[[str], None] = print
+    name: str = ""
+
+    def pick(self, quick: T, full: T) -> T:
+        """The first for quick sizes, the second for full ones."""
+        return quick if self.quick else full
 
     @cached_property
     def spark(self) -> SparkSession:
-        """The Spark session of the benchmarks, started when it is first asked for."""
-        from benchmarks.harness.session import spark_session
+        """The Spark session of the benchmarks, started on first use."""
+        from benchmarks.harness.spark import spark_session
 
         return spark_session()
 
@@ -119,13 +131,13 @@ class Benchmark:
     """One entry of the catalogue.
 
     Args:
-        name: as the command line has it.
-        group: where it stands in the report.
+        name: for the command line.
+        group: its part of the report.
         title: one line.
-        module: with a function ``run(context: Context) -> Outcome``.
-        quick_s: about how many seconds it takes with ``--quick`` on two cores, Spark being started.
-        about: what is compared with what and where the claim comes from; a paragraph.
-        apart: whether it needs a process of its own, for it starts Spark in its own way.
+        module: has a function ``run(context: Context) -> Outcome``.
+        quick_s: about how many seconds ``--quick`` takes on two cores once Spark runs.
+        about: what is compared with what, and the source of the claim.
+        apart: whether it needs a process of its own because it starts Spark in its own way.
     """
 
     name: str

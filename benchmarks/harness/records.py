@@ -1,4 +1,4 @@
-"""Records of runs: one JSON file a benchmark and size, written whole or not at all."""
+"""Records of runs: one JSON file per benchmark and size, written atomically."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,32 +14,14 @@ from typing import Any
 from benchmarks.harness.machine import machine, versions
 from benchmarks.harness.outcome import Benchmark, Figure, Outcome
 
-__all__ = [
-    "SCHEMA",
-    "Record",
-    "RecordError",
-    "figures_of",
-    "folder",
-    "made",
-    "place",
-    "plain",
-    "read",
-    "read_all",
-    "read_any",
-    "repeats",
-    "size_of",
-    "write",
-    "written",
-]
-
 SCHEMA = 1
-"""The version of the records' form; a reader refuses a newer one."""
+"""The version of the format; a reader refuses a newer one."""
 
 Record = dict[str, Any]
 
 
 class RecordError(Exception):
-    """A file that is no record, or one that this program is too old to read."""
+    """A file that is no record, or one of a newer format."""
 
 
 def size_of(quick: bool) -> str:
@@ -51,12 +34,12 @@ def folder(out: Path, quick: bool) -> Path:
     return out / "results" / size_of(quick)
 
 
-def place(out: Path, quick: bool, name: str) -> Path:
+def record_file(out: Path, quick: bool, name: str) -> Path:
     """The file of a benchmark's record."""
     return folder(out, quick) / f"{name}.json"
 
 
-def made(
+def build(
     benchmark: Benchmark,
     *,
     quick: bool,
@@ -67,20 +50,10 @@ def made(
     outcome: Outcome | None = None,
     error: str | None = None,
 ) -> Record:
-    """The record of a run that ended now.
-
-    Args:
-        benchmark: what was run.
-        quick: its size.
-        seed: of all that was drawn.
-        out: the folder of all results; pictures are noted relative to the size's folder in it.
-        code: the state of the code when it began.
-        seconds: how long it took.
-        outcome: what it found; None when it failed.
-        error: why it failed.
+    """The record of a run that has just ended.
 
     Raises:
-        ValueError: a figure that is no number; there is nothing to compare it with.
+        ValueError: a figure that is not finite; nothing can be compared with it.
     """
     outcome = outcome or Outcome()
     for figure in outcome.figures:
@@ -89,7 +62,6 @@ def made(
                 f"{benchmark.name}: the figure {figure.name!r} is {figure.value}, and a figure is "
                 "a finite number: leave it out, or count what makes it so"
             )
-    pictures = [os.path.relpath(picture, folder(out, quick)) for picture in outcome.pictures]
     record = {
         "schema": SCHEMA,
         "name": benchmark.name,
@@ -105,11 +77,8 @@ def made(
         "machine": machine(),
         "versions": versions(),
         "figures": [figure.to_json() for figure in outcome.figures],
-        "tables": [
-            {"title": t.title, "columns": t.columns, "rows": t.rows, "note": t.note}
-            for t in outcome.tables
-        ],
-        "pictures": pictures,
+        "tables": [asdict(table) for table in outcome.tables],
+        "pictures": [os.path.relpath(file, folder(out, quick)) for file in outcome.pictures],
         "measured": outcome.measured,
         "error": error,
     }
@@ -117,7 +86,7 @@ def made(
 
 
 def plain(value: Any) -> Any:
-    """The same as JSON can hold it: numpy's numbers as numbers, what is not finite as None."""
+    """The same for JSON: numpy's numbers as Python's, what is not finite as None."""
     if isinstance(value, dict):
         return {key if isinstance(key, str) else str(key): plain(v) for key, v in value.items()}
     if isinstance(value, list | tuple | set):
@@ -130,14 +99,14 @@ def plain(value: Any) -> Any:
 
 
 def write(file: Path, content: Any) -> None:
-    """Write JSON under another name first, so that a reader finds the old content or the new."""
+    """Write JSON atomically: a reader finds the old content or the new."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    rough = file.with_name(f".{file.name}.{os.getpid()}")
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        rough.write_text(json.dumps(content, indent=1, allow_nan=False), "utf-8")
-        os.replace(rough, file)
+        temporary.write_text(json.dumps(content, indent=1, allow_nan=False), "utf-8")
+        os.replace(temporary, file)
     finally:
-        rough.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def read(file: Path) -> Record:
@@ -146,10 +115,7 @@ def read(file: Path) -> Record:
     Raises:
         RecordError: it is none, or a newer program wrote it.
     """
-    found = _loaded(file)
-    if isinstance(found, list):
-        raise RecordError(f"{file} holds {len(found)} records and one was expected")
-    return _checked(found, file)
+    return _checked(_loaded(file), file)
 
 
 def read_any(source: Path) -> list[Record]:
@@ -170,7 +136,7 @@ def read_any(source: Path) -> list[Record]:
 
 
 def read_all(out: Path, quick: bool, names: Iterable[str]) -> list[Record]:
-    """The records of a size that there are, in the order of the names, others after them."""
+    """All records of a size, in the order of the names, others after them."""
     here = {file.stem: file for file in sorted(folder(out, quick).glob("*.json"))}
     ordered = [name for name in names if name in here]
     return [read(here[name]) for name in dict.fromkeys([*ordered, *here])]
@@ -178,7 +144,7 @@ def read_all(out: Path, quick: bool, names: Iterable[str]) -> list[Record]:
 
 def written(out: Path, quick: bool, name: str) -> Record | None:
     """The record of a benchmark, if there is one."""
-    file = place(out, quick, name)
+    file = record_file(out, quick, name)
     return read(file) if file.exists() else None
 
 
@@ -202,21 +168,14 @@ def _checked(record: Any, file: Path) -> Record:
         )
     if schema > SCHEMA:
         raise RecordError(
-            f"{file} has version {schema} of the records' form and this program reads up to "
+            f"{file} has version {schema} of the record format and this program reads up to "
             f"{SCHEMA}: use a newer bsjoin, or run the benchmark again with this one"
         )
     return record  # type: ignore[no-any-return]
 
 
 def repeats(record: Record | None, quick: bool, seed: int, code: str | None) -> bool:
-    """Whether running again would only repeat a record.
-
-    Args:
-        record: the one there is.
-        quick: the size asked for.
-        seed: the seed asked for.
-        code: the state of the code as it is.
-    """
+    """Whether another run would only repeat a record."""
     return (
         record is not None
         and record["error"] is None
@@ -227,10 +186,9 @@ def repeats(record: Record | None, quick: bool, seed: int, code: str | None) -> 
 
 def figures_of(record: Record) -> list[Figure]:
     """The figures of a record."""
-    known = Figure.__dataclass_fields__
     found = []
     for one in record["figures"]:
-        fields = {name: value for name, value in one.items() if name in known}
+        fields = {name: one[name] for name in Figure.__dataclass_fields__ if name in one}
         if fields.get("spread"):
             fields["spread"] = tuple(fields["spread"])
         found.append(Figure(**fields))

@@ -1,1 +1,1 @@
-"""Skewed streams."""
+"""Skewed streams: Zipf keys, rules of routing, hosts with caches, and a Spark stream."""

@@ -1,4 +1,4 @@
-"""Routing live on Spark: what it costs a micro-batch, and how the rows lie on the partitions."""
+"""Routing in a Spark stream: the cost of a micro-batch, and the rows of the partitions."""
 
 from __future__ import annotations
 
@@ -10,83 +10,66 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 import bsjoin
 from benchmarks.data.shifting import Shifting
+from benchmarks.harness.outcome import Context
+from benchmarks.harness.spark import add_batch_ms
+from benchmarks.hotspot.hosts import HOSTS
 from bsjoin import BatchTable, Hash, HotSpot
 
-__all__ = ["HASH", "HOTSPOT", "NONE", "measure"]
-
-_FILES = 2
-
 NONE, HASH, HOTSPOT = "partition=None", "Hash", "HotSpot"
+_FILES = 2  # one per core: without a shuffle a file is a task
 
 
-def measure(
-    spark: SparkSession,
-    folder: Path,
-    keys: int,
-    rows: int,
-    cycles: int,
-    partitions: int,
-    seed: int = 6,
-) -> dict[str, Any]:
-    """Join a Zipf stream (z 1.16) with a full cache, in turns, under each way of partitioning.
-
-    Args:
-        spark: the session.
-        folder: for data.
-        keys: of the table.
-        rows: of a micro-batch.
-        cycles: micro-batches; the hot keys move in the middle.
-        partitions: of ``Hash`` and ``HotSpot``.
-        seed: of the stream.
+def measure(context: Context, keys: int, rows: int, cycles: int, seed: int) -> dict[str, Any]:
+    """Join a Zipf stream (z 1.16) with a full cache under each way of partitioning.
 
     Returns:
-        For each way ``ms`` (addBatch of each micro-batch but the first two), ``skews``,
-        ``versions`` and ``loads`` (rows of each partition, cycle by cycle; none where they are
-        not counted), and ``rows_out``, which is the same for all.
+        For each way ``ms`` (addBatch of each micro-batch but the first two), ``rows_per_s``,
+        ``skews``, ``versions`` and ``loads`` (rows of each partition, cycle by cycle; empty if
+        they are not counted), and ``rows_out``.
     """
-    source = folder / "skewed"
+    spark, source = context.spark, context.data / "skewed"
     shutil.rmtree(source, ignore_errors=True)
     source.mkdir(parents=True)
     stream = Shifting(keys, 1.16, rows, every=max(2, cycles // 2), seed=seed)
     for number in range(cycles):
-        columns = {
-            "k": pa.array(stream.cycle(number), pa.int64()),
-            "n": pa.array(range(number * rows, (number + 1) * rows), pa.int64()),
-        }
-        for part in range(_FILES):  # one a core: without a shuffle a file is a task
-            some = pa.table(columns).take(pa.array(range(part, rows, _FILES)))
+        ids = pa.array(range(number * rows, (number + 1) * rows), pa.int64())
+        whole = pa.table({"k": pa.array(stream.cycle(number), pa.int64()), "n": ids})
+        for part in range(_FILES):
+            some = whole.take(pa.array(range(part, rows, _FILES)))
             pq.write_table(some, source / f"{number:04d}-{part}.parquet")
-    table = BatchTable.build(
-        spark.range(keys).selectExpr("id AS k", "id * 2 AS v"), on="k", unique=True
-    )
-    ways = {NONE: None, HASH: Hash(partitions), HOTSPOT: HotSpot(partitions=partitions)}
+    df = spark.range(keys).selectExpr("id AS k", "id * 2 AS v")
+    table = BatchTable.build(df, on="k", unique=True)
+    ways = {NONE: None, HASH: Hash(HOSTS), HOTSPOT: HotSpot(partitions=HOSTS)}
     _run(spark, source, table, None)  # Spark compiles, Python workers start
-    return {way: _run(spark, source, table, partition) for way, partition in ways.items()}
+    found = {way: _run(spark, source, table, partition) for way, partition in ways.items()}
+    for way, one in found.items():
+        ms = statistics.median(one["ms"])
+        context.say(f"  {way:<15} {ms:7,.0f} ms   {one['rows_per_s']:>9,.0f} rows/s")
+    return found
 
 
 def _run(
     spark: SparkSession, source: Path, table: BatchTable, partition: Hash | HotSpot | None
 ) -> dict[str, Any]:
     reader = spark.readStream.schema("k long, n long").option("maxFilesPerTrigger", _FILES)
-    joined: DataFrame = table.join(reader.parquet(str(source)), partition=partition)
+    joined = table.join(reader.parquet(str(source)), partition=partition)
     with tempfile.TemporaryDirectory() as checkpoint:
         query = joined.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
         try:
             query.processAllAvailable()
-            told = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
-            done = [one for one in query.recentProgress if one.numInputRows]
+            cycles = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
         finally:
             query.stop()
-    ms = [float(one.durationMs["addBatch"]) for one in done][2:]
+    ms = add_batch_ms(query)[2:]
     return {
         "ms": ms,
-        "rows_per_s": done[0].numInputRows / statistics.median(ms) * 1e3,
-        "skews": [cycle.partition.skew for cycle in told],
-        "versions": [cycle.partition.rule_version for cycle in told],
-        "loads": [list(cycle.partition.rows) for cycle in told],
-        "rows_out": sum(cycle.rows_out for cycle in told),
+        "rows_per_s": cycles[0].rows_in / statistics.median(ms) * 1e3,
+        "skews": [cycle.partition.skew for cycle in cycles],
+        "versions": [cycle.partition.rule_version for cycle in cycles],
+        "loads": [list(cycle.partition.rows) for cycle in cycles],
+        "rows_out": sum(cycle.rows_out for cycle in cycles),
     }

@@ -1,14 +1,13 @@
-"""Hot keys without Spark: skew under every rule, cycles until it is even again, what it costs.
+"""Hot keys without Spark: the skew DS under every rule, recovery, and costs.
 
-A cycle of keys is routed by tasks as a plan would do it, in Arrow batches, and its statistics
-travel as texts.
+A cycle of keys is routed by tasks as in a plan, in Arrow batches, and its statistics travel as
+texts.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from statistics import median
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 
 from benchmarks.data.shifting import Shifting
 from benchmarks.data.zipf import hashed
-from benchmarks.harness.outcome import Figure
 from bsjoin.hotspot import (
     Collector,
     Controller,
@@ -29,8 +27,6 @@ from bsjoin.hotspot import (
     algorithm_2,
 )
 
-__all__ = ["costs", "figures", "measure", "recovery", "run", "skews"]
-
 EXPONENTS = (0.98, 1.04, 1.10, 1.16)
 PARTITIONS = (6, 16, 128)
 HASH, PAPER = "hash", "the paper's rule"
@@ -39,17 +35,13 @@ WAYS = (HASH, PAPER, WHOLE, SPLIT)
 PAPERS_SAMPLE = 100_000
 BATCH = 10_000  # rows of an Arrow batch
 
-_FIG_11 = "DS stays low at every exponent while it grows by hash, Fig. 11(a)"
-
 Int64s = NDArray[np.int64]
 Observe = Callable[[CycleStatistics], Rule | None]
 
 
-def steering(way: str, partitions: int) -> tuple[Observe, int]:
+def rule_maker(way: str, partitions: int) -> tuple[Observe, int]:
     """What makes the rules of a way, and how many rows of a cycle it samples."""
     options = HotSpot(partitions=partitions, split_hot_keys=way == SPLIT)
-    if way == HASH:
-        return (lambda _: None), 1
     if way == PAPER:
 
         def observe(statistics: CycleStatistics) -> Rule | None:
@@ -58,22 +50,18 @@ def steering(way: str, partitions: int) -> tuple[Observe, int]:
             return algorithm_2(statistics.sample, partitions, statistics.version + 1)
 
         return observe, PAPERS_SAMPLE
-    return Controller(options).observe, options.sample
+    if way in (WHOLE, SPLIT):
+        return Controller(options).observe, options.sample
+    return (lambda _: None), 1
 
 
 def run(way: str, partitions: int, cycles: list[Int64s], tasks: int = 6) -> list[dict[str, Any]]:
-    """Route cycles, each under the rule that the cycles before it have led to.
-
-    Args:
-        way: one of ``WAYS``.
-        partitions: n.
-        cycles: the codes of each.
-        tasks: how many route a cycle.
+    """Route cycles, each under the rule that results from the cycles before it.
 
     Returns:
         For each cycle the skew DS, the largest load over the mean, and the version of its rule.
     """
-    observe, sample = steering(way, partitions)
+    observe, sample = rule_maker(way, partitions)
     router, found = Router(Rule.even(partitions)), []
     for index, codes in enumerate(cycles):
         contents = hashed(np.arange(len(codes)) + index * len(codes))
@@ -94,90 +82,81 @@ def run(way: str, partitions: int, cycles: list[Int64s], tasks: int = 6) -> list
     return found
 
 
-def skews(
-    keys: int, rows: int, exponents: tuple[float, ...] = EXPONENTS, seed: int = 1
-) -> dict[float, dict[int, dict[str, dict[str, Any]]]]:
-    """The second cycle under each rule, which the first has led to, by exponent and partitions."""
-    found: dict[float, Any] = {}
-    for z in exponents:
-        stream = Shifting(keys, z, rows, seed=seed)
-        cycles = [hashed(stream.cycle(index)) for index in range(2)]
-        found[z] = {n: {way: run(way, n, cycles)[1] for way in WAYS} for n in PARTITIONS}
-    return found
-
-
-def recovery(
-    keys: int, rows: int, z: float = 1.16, every: int = 4, count: int = 12, seed: int = 2
-) -> dict[int, dict[str, list[dict[str, Any]]]]:
-    """All cycles of a stream whose hot keys change every few cycles, by partitions and way."""
-    stream = Shifting(keys, z, rows, every=every, seed=seed)
-    cycles = [hashed(stream.cycle(index)) for index in range(count)]
-    return {n: {way: run(way, n, cycles) for way in WAYS} for n in PARTITIONS}
-
-
-def costs(
-    keys: int, rows: int, rounds: int, z: float = 1.16, seed: int = 3
-) -> dict[int, dict[str, float]]:
-    """What routing, counting and sampling cost a row, and a cycle's detection the driver.
+def measure(*, quick: bool, seed: int) -> dict[str, Any]:
+    """All of it; about a minute, or some seconds.
 
     Returns:
-        By number of partitions: nanoseconds of one core a row, under a rule with hot keys, for
-        ``route`` (partition ids alone), ``sample`` (each of two tasks its half), ``count`` (the
-        rows of cells and partitions), ``deal`` (hot rows by their contents, over dealing them
-        out in turns); milliseconds a cycle for ``add`` (the notes of two tasks, from text),
-        ``observe`` without and ``change`` with a new rule, and ``ready`` (the rule, made ready to
-        route).
+        ``skews``: the second cycle under each rule, by exponent, partitions and way;
+        ``recovery``: all cycles of a stream whose hot keys change every four, by partitions and
+        way; ``costs``: see :func:`_costs`; ``keys`` and ``rows`` of a cycle.
     """
-    stream = Shifting(keys, z, rows, seed=seed)
+    keys, rows = (1_000_000, 200_000) if quick else (10_000_000, 1_000_000)
+    skews: dict[float, Any] = {}
+    for z in EXPONENTS:
+        stream = Shifting(keys, z, rows, seed=seed + 1)
+        cycles = [hashed(stream.cycle(index)) for index in range(2)]
+        skews[z] = {n: {way: run(way, n, cycles)[1] for way in WAYS} for n in PARTITIONS}
+    stream = Shifting(keys, 1.16, rows, every=4, seed=seed + 2)
+    cycles = [hashed(stream.cycle(index)) for index in range(6 if quick else 12)]
+    recovery = {n: {way: run(way, n, cycles) for way in WAYS} for n in PARTITIONS}
+    costs = {n: _costs(n, keys, rows, 3 if quick else 7, seed + 3) for n in PARTITIONS}
+    return {"keys": keys, "rows": rows, "skews": skews, "recovery": recovery, "costs": costs}
+
+
+def _costs(n: int, keys: int, rows: int, rounds: int, seed: int) -> dict[str, float]:
+    """What routing, counting and sampling cost per row, and detection per cycle on the driver.
+
+    Returns:
+        Nanoseconds of one core per row, under a rule with hot keys, for ``route`` (partition ids
+        alone), ``sample`` (each of two tasks its half), ``count`` (rows of cells and partitions),
+        ``by_content`` (hot rows by their contents instead of alternately); milliseconds per cycle
+        for ``add`` (the notes of two tasks, from text), ``observe`` without and ``change`` with a
+        new rule, and ``ready`` (preparing the rule to route).
+    """
+    stream = Shifting(keys, 1.16, rows, seed=seed)
     first, second = (hashed(stream.cycle(index)) for index in range(2))
     contents, halves = hashed(np.arange(rows)), np.array_split(second, 2)
-    options, found = HotSpot(), {}
-    for n in PARTITIONS:
-        best: dict[str, float] = {}
+    sample, best = HotSpot().sample, {}  # type: int, dict[str, float]
 
-        def timed(name: str, work: Callable[[], Any], best: dict[str, float] = best) -> Any:
-            began = time.process_time()
-            result = work()
-            spent = time.process_time() - began
-            best[name] = min(best.get(name, spent), spent)
-            return result
+    def timed(name: str, work: Callable[..., Any], *arguments: Any) -> Any:
+        began = time.process_time()
+        result = work(*arguments)
+        spent = time.process_time() - began
+        best[name] = min(best.get(name, spent), spent)
+        return result
 
-        for _ in range(rounds):
-            controller = Controller(options, n)
-            statistics = _statistics(Router(controller.rule), first, None, options.sample)[1]
-            timed("change", lambda c=controller, s=statistics: c.observe(s))
-            router = timed("ready", lambda c=controller: Router(c.rule))
-            timed("route", lambda r=router: [r.route(x, 1) for x in _batches(second)])
-            timed("sample", lambda: [_sampled(p, options.sample // 2) for p in halves])
-            timed("deal", lambda r=router: _statistics(r, second, contents, options.sample))
-            notes, statistics = timed(
-                "all", lambda r=router: _statistics(r, second, None, options.sample)
-            )
-            timed("add", lambda t=notes: added(CycleStatistics.from_json(x) for x in t))
-            timed("observe", lambda c=controller, s=statistics: c.observe(s))
-            assert controller.rule.version == 1
-        a_row = 1e9 / rows
-        found[n] = {
-            "route_ns": best["route"] * a_row,
-            "sample_ns": best["sample"] * a_row,
-            "count_ns": (best["all"] - best["add"] - best["route"] - best["sample"]) * a_row,
-            "deal_ns": (best["deal"] - best["all"]) * a_row,
-            **{f"{name}_ms": best[name] * 1e3 for name in ("add", "observe", "change", "ready")},
-        }
-    return found
+    for _ in range(rounds):
+        controller = Controller(HotSpot(), n)
+        statistics = _statistics(Router(controller.rule), first, None, sample)[1]
+        timed("change", controller.observe, statistics)
+        router = timed("ready", Router, controller.rule)
+        timed("route", lambda r: [r.route(batch, 1) for batch in _batches(second)], router)
+        timed("sample", lambda: [_sampled(half, sample // 2) for half in halves])
+        timed("by_content", _statistics, router, second, contents, sample)
+        notes, statistics = timed("all", _statistics, router, second, None, sample)
+        timed("add", lambda texts: added(CycleStatistics.from_json(x) for x in texts), notes)
+        timed("observe", controller.observe, statistics)
+        assert controller.rule.version == 1
+    count = best["all"] - best["add"] - best["route"] - best["sample"]
+    per_row = {"route": best["route"], "sample": best["sample"], "count": count}
+    per_row["by_content"] = best["by_content"] - best["all"]
+    return {
+        **{f"{name}_ns": seconds * 1e9 / rows for name, seconds in per_row.items()},
+        **{f"{name}_ms": best[name] * 1e3 for name in ("add", "observe", "change", "ready")},
+    }
 
 
 def _statistics(
     router: Router, codes: Int64s, contents: Int64s | None, sample: int, tasks: int = 2
 ) -> tuple[list[str], CycleStatistics]:
-    """A cycle as its tasks see it, and what the driver makes of their notes."""
+    """The notes of a cycle's tasks, and what the driver derives from them."""
     notes = []
     for task, rows in enumerate(np.array_split(np.arange(len(codes)), tasks)):
         collector = Collector(router, max(1, sample // tasks), seed=task)
         part = slice(int(rows[0]), int(rows[-1]) + 1)
-        dealt = None if contents is None else _batches(contents[part])
+        spread = None if contents is None else _batches(contents[part])
         for index, batch in enumerate(_batches(codes[part])):
-            collector.route(batch, None if dealt is None else dealt[index])
+            collector.route(batch, None if spread is None else spread[index])
         notes.append(collector.statistics().to_json())
     return notes, added(CycleStatistics.from_json(note) for note in notes)
 
@@ -191,43 +170,3 @@ def _sampled(codes: Int64s, capacity: int) -> Int64s:
 
 def _batches(codes: Int64s) -> list[Int64s]:
     return [codes[begin : begin + BATCH] for begin in range(0, len(codes), BATCH)]
-
-
-def measure(*, quick: bool = False, seed: int = 0) -> dict[str, Any]:
-    """All of it; about a minute, or some seconds."""
-    keys, rows = (1_000_000, 200_000) if quick else (10_000_000, 1_000_000)
-    return {
-        "keys": keys,
-        "rows": rows,
-        "skews": skews(keys, rows, seed=seed + 1),
-        "recovery": recovery(keys, rows, count=6 if quick else 12, seed=seed + 2),
-        "costs": costs(keys, rows, 3 if quick else 7, seed=seed + 3),
-    }
-
-
-def figures(measured: dict[str, Any], cycles_s: Sequence[float] = ()) -> list[Figure]:
-    """The figures of section 6 of the design.
-
-    Args:
-        measured: by :func:`measure`.
-        cycles_s: seconds of some cycles of so many rows, where that is known.
-    """
-    found = []
-    for n in (6, 128):
-        one = measured["skews"][1.16][n][SPLIT]["skew"]
-        name = f"DS of the first adapted cycle, z 1.16, {n} partitions"
-        found.append(Figure(name, one, 0.05, True, paper=_FIG_11))
-    if cycles_s:
-        for n, cost in measured["costs"].items():
-            spent = (cost["count_ns"] + cost["sample_ns"]) * measured["rows"] / 1e9
-            spent += (cost["add_ms"] + cost["observe_ms"]) / 1e3
-            found.append(
-                Figure(
-                    f"detection and sampling / a cycle, {n} partitions",
-                    spent / median(cycles_s),
-                    0.05,
-                    True,
-                    (spent / max(cycles_s), spent / min(cycles_s)),
-                )
-            )
-    return found

@@ -4,35 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 SEED = 20261122
 
 
-class Timed(Protocol):
-    """Times a kernel; what it returns is what the kernel does."""
+Ints = NDArray[np.int64]
 
-    def __call__(
-        self,
-        kernel: Callable[..., Any],
-        many: int,
-        reference: str | None = None,
-        *,
-        unit: str = "key",
-        fresh: Callable[[], tuple[Any, ...]] | None = None,
-    ) -> Any:
-        """Time it.
+Timed = Callable[..., Any]
+"""Times a kernel and returns its result.
 
-        Args:
-            kernel: without arguments, or with those that ``fresh`` makes.
-            many: for how many keys or rows one call is.
-            reference: the name of the plain way that it is held against.
-            unit: what these are.
-            fresh: makes the arguments of each call, not timed: for what changes its arguments.
-        """
+Its arguments: the ``kernel``; ``many``, the number of keys or rows of one call; the name of the
+``reference``, a plain way to do the same; their ``unit``; and ``fresh``, which makes the arguments
+of each call, untimed, for kernels that change them.
+"""
 
 
 @dataclass(frozen=True)
@@ -57,7 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def sizes(request: pytest.FixtureRequest) -> Sizes:
-    """The sizes that were asked for."""
+    """The requested sizes."""
     quick = request.config.getoption("--quick")
     return Sizes(100_000, 10_000, 15) if quick else Sizes(2_000_000, 10_000, 30)
 

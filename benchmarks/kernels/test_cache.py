@@ -13,10 +13,8 @@ import pyarrow as pa
 import pytest
 from cachetools import LRUCache
 
-from benchmarks.kernels.conftest import Sizes, Timed
+from benchmarks.kernels.conftest import Ints, Sizes, Timed
 from bsjoin.shared import Bounds, HostCache, State
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 _MIX = np.int64(-7046029254386353131)
 _NOW = 1_000_000
@@ -25,21 +23,18 @@ _FEW = 1_000  # of an LRUCache, which takes microseconds a key
 
 @pytest.fixture
 def folders() -> Iterator[Callable[[], Path]]:
-    """Makes folders in memory, where there is such a place."""
     place = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with ExitStack() as kept:
         yield lambda: Path(kept.enter_context(TemporaryDirectory(dir=place)))
 
 
 def test_dict_look_up(timed: Timed, random: np.random.Generator, sizes: Sizes) -> None:
-    """One look-up at a time in a dict."""
     rows = {key: key for key in range(sizes.rows)}
     asked = random.integers(0, sizes.rows, sizes.probes).tolist()
     assert timed(lambda: [rows.get(key) for key in asked], len(asked)) == asked
 
 
 def test_lru_cache_hit(timed: Timed, random: np.random.Generator, sizes: Sizes) -> None:
-    """One hit at a time in an ``LRUCache``."""
     cache: LRUCache[int, int] = LRUCache(sizes.rows)
     cache.update((key, key) for key in range(sizes.rows))
     asked = random.integers(0, sizes.rows, _FEW).tolist()
@@ -47,7 +42,6 @@ def test_lru_cache_hit(timed: Timed, random: np.random.Generator, sizes: Sizes) 
 
 
 def test_lru_cache_miss(timed: Timed, sizes: Sizes) -> None:
-    """One miss at a time in an ``LRUCache``."""
     cache: LRUCache[int, int] = LRUCache(sizes.rows)
     cache.update((key, key) for key in range(sizes.rows))
     asked = range(sizes.rows, sizes.rows + _FEW)
@@ -55,7 +49,6 @@ def test_lru_cache_miss(timed: Timed, sizes: Sizes) -> None:
 
 
 def test_lru_cache_put_and_evict(timed: Timed, sizes: Sizes) -> None:
-    """One new key after the other in an ``LRUCache`` that is full."""
     cache: LRUCache[int, int] = LRUCache(sizes.probes)
     cache.update((key, key) for key in range(sizes.probes))
     new = iter(range(sizes.probes, 1 << 62))
@@ -70,7 +63,6 @@ def test_lru_cache_put_and_evict(timed: Timed, sizes: Sizes) -> None:
 
 
 def test_found(timed: Timed, folders: Any, random: np.random.Generator, sizes: Sizes) -> None:
-    """Keys that are in the cache."""
     cache = _filled(folders(), sizes.rows, None)
     keys = random.integers(0, sizes.rows, sizes.probes)
     found = _find(cache, keys)
@@ -82,7 +74,6 @@ def test_found(timed: Timed, folders: Any, random: np.random.Generator, sizes: S
 def test_found_against_a_dict(
     timed: Timed, folders: Any, random: np.random.Generator, sizes: Sizes
 ) -> None:
-    """Keys that are in the cache, against a dict that forgets nothing and is nobody else's."""
     cache = _filled(folders(), sizes.rows, None)
     keys = random.integers(0, sizes.rows, sizes.probes)
     assert (_find(cache, keys).states == State.HIT).all()
@@ -90,7 +81,6 @@ def test_found_against_a_dict(
 
 
 def test_missed(timed: Timed, folders: Any, random: np.random.Generator, sizes: Sizes) -> None:
-    """Keys that are not in the cache."""
     cache = _filled(folders(), sizes.rows, None)
     keys = random.integers(sizes.rows, 2 * sizes.rows, sizes.probes)
     assert (_find(cache, keys).states == State.MISS).all()
@@ -98,7 +88,6 @@ def test_missed(timed: Timed, folders: Any, random: np.random.Generator, sizes: 
 
 
 def test_gathered(timed: Timed, folders: Any, random: np.random.Generator, sizes: Sizes) -> None:
-    """The rows of keys that were found."""
     cache = _filled(folders(), sizes.rows, None)
     keys = random.integers(0, sizes.rows, sizes.probes)
     found = _find(cache, keys)
@@ -107,7 +96,6 @@ def test_gathered(timed: Timed, folders: Any, random: np.random.Generator, sizes
 
 
 def test_claimed_and_put(timed: Timed, folders: Any, sizes: Sizes) -> None:
-    """New keys, claimed and kept."""
     cache = HostCache(folders(), [pa.int64()], [pa.int64()], Bounds(), exact=True)
     begin = iter(range(0, 1 << 62, sizes.probes))
     _put(cache, np.arange(-sizes.probes, 0))
@@ -121,7 +109,6 @@ def test_claimed_and_put(timed: Timed, folders: Any, sizes: Sizes) -> None:
 
 
 def test_put_and_evicted(timed: Timed, folders: Any, sizes: Sizes) -> None:
-    """New keys, for which as many old ones have to go."""
     cache = _filled(folders(), sizes.rows, sizes.rows)
     begin = iter(range(sizes.rows, 1 << 62, sizes.probes))
     evicted = timed(
@@ -136,17 +123,15 @@ def test_put_and_evicted(timed: Timed, folders: Any, sizes: Sizes) -> None:
 
 
 def _hashes(keys: Ints) -> Ints:
-    """A hash of 64 bits that no two keys share."""
     mixed = keys * _MIX
     return mixed ^ (mixed >> np.int64(29))
 
 
 def _find(cache: HostCache, keys: Ints) -> Any:
-    return cache.find(_hashes(keys), [pa.array(keys)], _NOW)
+    return cache.find(_hashes(keys), [pa.array(keys)], _NOW)[0]
 
 
 def _put(cache: HostCache, keys: Ints) -> int:
-    """Claim keys and keep a row for each; how many had to go."""
     hashes, columns = _hashes(keys), [pa.array(keys)]
     _, ticks = cache.find(hashes, columns, _NOW)
     cache.claim(hashes, columns, ticks, _NOW)

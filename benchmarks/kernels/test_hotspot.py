@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks.kernels.conftest import Sizes, Timed
+from benchmarks.kernels.conftest import Ints, Sizes, Timed
 from bsjoin.hotspot import Rule
 from bsjoin.hotspot.cycle import Collector
 from bsjoin.hotspot.reservoir import Reservoir
 from bsjoin.hotspot.routing import Router
 from bsjoin.hotspot.rule import HotKey
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 _PARTITIONS = 16
 _CAPACITY = 10_000
@@ -23,7 +20,6 @@ _CAPACITY = 10_000
 
 @pytest.fixture
 def codes(random: np.random.Generator, sizes: Sizes) -> Ints:
-    """Hashes of a stream, a tenth of them of one key."""
     drawn = random.integers(-(1 << 63), 1 << 63, 10 * sizes.probes, np.int64)
     drawn[random.random(len(drawn)) < 0.1] = 5
     return drawn
@@ -31,20 +27,17 @@ def codes(random: np.random.Generator, sizes: Sizes) -> Ints:
 
 @pytest.fixture
 def rule() -> Rule:
-    """Even ranges, and a hot key on four partitions."""
     even = Rule.even(_PARTITIONS)
     return Rule(1, _PARTITIONS, even.boundaries, (HotKey(5, 3, (0.25,) * 4),))
 
 
 def test_np_searchsorted(timed: Timed, codes: Ints, rule: Rule) -> None:
-    """The plain way to send rows to ranges, without hot keys and counts."""
     boundaries = np.array(rule.boundaries)
     homes = timed(lambda: np.searchsorted(boundaries, codes), len(codes), unit="row")
     assert (homes == rule.partition_of(codes)).all()
 
 
 def test_np_choice(timed: Timed, codes: Ints, random: np.random.Generator) -> None:
-    """A sample without replacement of what is known as a whole."""
     drawn = timed(
         lambda: random.choice(codes, min(_CAPACITY, len(codes)), replace=False),
         len(codes),
@@ -54,7 +47,6 @@ def test_np_choice(timed: Timed, codes: Ints, random: np.random.Generator) -> No
 
 
 def test_routed(timed: Timed, codes: Ints, rule: Rule) -> None:
-    """Rows to partitions by a rule with a hot key."""
     router = Router(rule)
     found, hot = router.route(codes), codes == 5
     assert (found[~hot] == rule.partition_of(codes[~hot])).all()
@@ -63,7 +55,6 @@ def test_routed(timed: Timed, codes: Ints, rule: Rule) -> None:
 
 
 def test_routed_counted_and_sampled(timed: Timed, codes: Ints, rule: Rule) -> None:
-    """What a worker does with each batch."""
     collector = Collector(Router(rule), _CAPACITY, 1)
     found = collector.route(codes)
     statistics = collector.statistics()
@@ -78,7 +69,6 @@ def test_routed_counted_and_sampled(timed: Timed, codes: Ints, rule: Rule) -> No
 
 
 def test_reservoir(timed: Timed, codes: Ints) -> None:
-    """A reservoir that has seen ten batches takes in another."""
     reservoir = Reservoir(_CAPACITY, 1)
     for _ in range(10):
         reservoir.add(codes)

@@ -13,12 +13,10 @@ _SLOW = ("exact", "local-search")  # no proven optimum at this size; it takes wh
 
 @pytest.fixture(scope="module")
 def asked() -> tuple[JobGraph, Snapshot]:
-    """A job and a cluster."""
     return cluster(1_000, 100, seed=1_000)
 
 
 def test_loop_over_all_pairs(timed: Timed, asked: tuple[JobGraph, Snapshot]) -> None:
-    """The first worker with room by its cores, found by a loop over all pairs."""
     graph, snapshot = asked
     free = [worker.usable.cpu_cores for worker in snapshot.workers]
     needs = [task.demand.cpu_cores for task in graph.tasks]
@@ -41,7 +39,6 @@ def test_loop_over_all_pairs(timed: Timed, asked: tuple[JobGraph, Snapshot]) -> 
 
 @pytest.mark.parametrize("name", [name for name in POLICIES if name not in _SLOW])
 def test_planned(timed: Timed, asked: tuple[JobGraph, Snapshot], name: str) -> None:
-    """A plan by a policy."""
     graph, snapshot = asked
     policy(name).plan(graph, snapshot)._check(graph, snapshot)
     timed(

@@ -1,7 +1,7 @@
-"""How long planning takes, and how far from the optimum its plans are.
+"""How long planning takes, and how far its plans are from the optimum.
 
-Every plan is checked before it is timed; rents are held against the exact optimum on small
-clusters. What pinning costs on a live cluster is measured elsewhere.
+Every plan is checked before it is timed; rents are compared with the exact optimum on small
+clusters.
 """
 
 from __future__ import annotations
@@ -9,51 +9,50 @@ from __future__ import annotations
 import math
 import random
 import statistics
-import time
-from collections.abc import Callable, Sequence
 
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from scheduling import (
-    POLICIES,
-    Edge,
-    Exact,
-    JobGraph,
-    Resources,
-    Snapshot,
-    Task,
-    Worker,
-    policy,
-)
+from benchmarks.harness.timing import seconds_of
+from scheduling import POLICIES, Edge, Exact, JobGraph, Resources, Snapshot, Task, Worker, policy
 from scheduling.errors import TooLargeError
-
-__all__ = ["cluster", "figures", "measure", "quality", "run"]
 
 SIZES = ((100, 10), (1_000, 100), (10_000, 1_000))
 LIMIT_MS = 100.0  # for 1,000 tasks on 100 workers
+NAMES = tuple(name for name in POLICIES if name != "exact")
 _TIERS = ((4, 8, 2.417e-3), (8, 12, 4.861e-3), (12, 16, 7.778e-3))  # cores, GB, $/s
-_SLOW = ("exact",)
 
 
 def run(context: Context) -> Outcome:
     """Measure; quick: without 10,000 tasks, and 20 small clusters instead of 100."""
-    quick = context.quick
-    context.say("Planning time")
-    sizes, rounds = (SIZES[:2], 5) if quick else (SIZES, 3)
-    times = measure(sizes, rounds, seed=context.seed, say=context.say)
-    context.say("Rent against the exact optimum")
-    worst = quality(20 if quick else 100, seed=context.seed, say=context.say)
-    heads = [_named(*size) for size in sizes]
-    rows = tuple((name, *(times[name].get(head) for head in heads)) for name in times)
-    columns = ("policy", *(f"ms, {head}" for head in heads))
-    above = tuple(
-        (name, f"{over:.1%}" if math.isfinite(over) else "leaves tasks out")
-        for name, over in sorted(worst.items(), key=lambda item: item[1])
-    )
-    tables = [
-        Table("Median time of a plan, tasks x workers", columns, rows),
-        Table("Rent above the exact optimum, the worst small cluster", ("policy", "most"), above),
+    sizes, rounds = context.pick((SIZES[:2], 5), (SIZES, 3))
+    times = {name: {} for name in NAMES}  # type: dict[str, dict[str, float]]
+    for tasks, workers in sizes:
+        graph, snapshot = cluster(tasks, workers, seed=context.seed + tasks)
+        for name in NAMES:
+            plan = policy(name).plan(graph, snapshot)
+            plan._check(graph, snapshot)
+            spent = [seconds_of(policy(name).plan, graph, snapshot) for _ in range(rounds)]
+            ms = statistics.median(spent) * 1e3
+            times[name][f"{tasks:,} x {workers:,}"] = ms
+            context.say(f"  {tasks:>6,} tasks x {workers:>5,} workers  {name:<20} {ms:10.1f} ms")
+    worst = _worst_rents(context, context.pick(20, 100))
+    figures = [
+        Figure(f"plan for 1,000 tasks on 100 workers, {name}", ms, LIMIT_MS, True, unit="ms")
+        for name, by_size in times.items()
+        if (ms := by_size.get("1,000 x 100")) is not None
     ]
-    return Outcome(figures(times, worst), tables, measured={"times": times, "worst": worst})
+    if "local-search" in worst:
+        above = worst["local-search"]
+        figures.append(Figure("local search above the optimum, worst case", above, 0.05, True))
+    plans = [{"policy": n} | {f"ms, {s}": ms for s, ms in by.items()} for n, by in times.items()]
+    rents = [
+        {"policy": name, "most": f"{over:.1%}" if math.isfinite(over) else "leaves tasks out"}
+        for name, over in sorted(worst.items(), key=lambda item: item[1])
+    ]
+    tables = [
+        Table.of("Median time of a plan, tasks x workers", plans),
+        Table.of("Rent above the exact optimum, the worst small cluster", rents),
+    ]
+    return Outcome(figures, tables, measured={"times": times, "worst": worst})
 
 
 def cluster(tasks: int, workers: int, seed: int) -> tuple[JobGraph, Snapshot]:
@@ -67,14 +66,14 @@ def cluster(tasks: int, workers: int, seed: int) -> tuple[JobGraph, Snapshot]:
     for i in range(workers):
         cores, memory, price = draw.choice(_TIERS)
         machines.append(Worker(f"w{i}", Resources(cores, memory * 1024), slots, price_per_s=price))
-    share = sum(worker.usable.cpu_cores for worker in machines) / (2 * tasks)
-    memory_share = sum(worker.usable.memory_mb for worker in machines) / (3 * tasks)
+    cpu = sum(worker.usable.cpu_cores for worker in machines) / (2 * tasks)
+    memory_mb = sum(worker.usable.memory_mb for worker in machines) / (3 * tasks)
     every = tuple(
         Task(
             f"t{i}",
             f"operator-{3 * i // tasks}",
             i,
-            Resources(share * draw.uniform(0.5, 1.5), memory_share * draw.uniform(0.5, 1.5)),
+            Resources(cpu * draw.uniform(0.5, 1.5), memory_mb * draw.uniform(0.5, 1.5)),
         )
         for i in range(tasks)
     )
@@ -95,48 +94,14 @@ def cluster(tasks: int, workers: int, seed: int) -> tuple[JobGraph, Snapshot]:
     return JobGraph(every, edges), snapshot
 
 
-def measure(
-    sizes: Sequence[tuple[int, int]],
-    rounds: int,
-    seed: int = 0,
-    say: Callable[[str], None] = print,
-) -> dict[str, dict[str, float]]:
-    """Milliseconds of a plan, the median of some rounds, by policy and size."""
-    found: dict[str, dict[str, float]] = {}
-    for tasks, workers in sizes:
-        graph, snapshot = cluster(tasks, workers, seed=seed + tasks)
-        for name in POLICIES:
-            if name in _SLOW:
-                continue
-            plan = policy(name).plan(graph, snapshot)
-            plan._check(graph, snapshot)
-            times = []
-            for _ in range(rounds):
-                start = time.perf_counter()
-                policy(name).plan(graph, snapshot)
-                times.append((time.perf_counter() - start) * 1000)
-            ms = statistics.median(times)
-            found.setdefault(name, {})[_named(tasks, workers)] = ms
-            say(
-                f"  {tasks:>6,} tasks x {workers:>5,} workers  {name:<20} {ms:10.1f} ms  "
-                f"{plan.score:.4f} $/s, {len(plan.unplaced)} unplaced"
-            )
-    return found
-
-
-def _named(tasks: int, workers: int) -> str:
-    return f"{tasks:,} x {workers:,}"
-
-
-def quality(cases: int, seed: int = 0, say: Callable[[str], None] = print) -> dict[str, float]:
+def _worst_rents(context: Context, cases: int) -> dict[str, float]:
     """The largest rent over that of the exact optimum, less 1, by policy: up to 12 workers.
 
-    Cases in which a policy leaves more tasks out than the optimum does are counted with
-    infinity; cases that are not proven in time are left out.
+    A case in which a policy leaves out more tasks than the optimum counts as infinite; cases
+    that are not proven in time are skipped.
     """
     worst: dict[str, float] = {}
-    proven = 0
-    for case in range(seed, seed + cases):
+    for case in range(context.seed, context.seed + cases):
         draw = random.Random(case)
         graph, snapshot = cluster(draw.randint(6, 18), draw.randint(3, 12), case)
         try:
@@ -145,33 +110,10 @@ def quality(cases: int, seed: int = 0, say: Callable[[str], None] = print) -> di
             continue
         if best.unplaced:
             continue
-        proven += 1
-        for name in POLICIES:
-            if name not in _SLOW:
-                plan = policy(name).plan(graph, snapshot)
-                over = plan.score / best.score - 1 if not plan.unplaced else float("inf")
-                worst[name] = max(worst.get(name, 0.0), over)
+        for name in NAMES:
+            plan = policy(name).plan(graph, snapshot)
+            over = math.inf if plan.unplaced else plan.score / best.score - 1
+            worst[name] = max(worst.get(name, 0.0), over)
     for name, over in sorted(worst.items(), key=lambda item: item[1]):
-        say(f"  {name:<20} at most {over:8.1%} above the optimum of {proven} cases")
+        context.say(f"  {name:<20} at most {over:8.1%} above the optimum")
     return worst
-
-
-def figures(times: dict[str, dict[str, float]], worst: dict[str, float]) -> list[Figure]:
-    """Figure 9 of the design: planning time, and local search against the optimum."""
-    named = _named(*SIZES[1])
-    found = [
-        Figure(
-            f"plan for 1,000 tasks on 100 workers, {name}",
-            by_size[named],
-            LIMIT_MS,
-            True,
-            unit="ms",
-        )
-        for name, by_size in times.items()
-        if named in by_size
-    ]
-    if "local-search" in worst:
-        found.append(
-            Figure("local search above the optimum, worst case", worst["local-search"], 0.05, True)
-        )
-    return found

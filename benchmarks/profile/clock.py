@@ -1,4 +1,4 @@
-"""A clock that charges every moment to one label: the innermost piece of work going on."""
+"""A clock that charges every moment to one label: the innermost piece of work in progress."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from typing import Any, TypeVar
 
-__all__ = ["Clock"]
-
 T = TypeVar("T")
 
 
 class Clock:
-    """Nanoseconds by label: while a piece of work is interrupted by another, the other pays.
+    """Nanoseconds by label; an inner piece of work interrupts the outer one.
 
     Args:
-        now: what tells the time, in nanoseconds.
+        now: the time, in nanoseconds.
 
     Example:
         >>> times = iter([0, 10, 15, 40])
@@ -57,7 +55,7 @@ class Clock:
         self._labels.append(label)
 
     def leave(self) -> None:
-        """Charge to the label of before again."""
+        """Charge to the previous label again."""
         self._charge()
         self._labels.pop()
 
@@ -82,25 +80,16 @@ class Clock:
         return charged
 
     def iterated(self, items: Iterable[T], label: str) -> Iterator[T]:
-        """The same items; what it takes to make each is charged to a label."""
-        step = self.timed(iter(items).__next__, label)
-        while True:
-            try:
-                item = step()
-            except StopIteration:
-                return
+        """The same items; the time to make each is charged to a label."""
+        step, end = self.timed(next, label), object()
+        iterator = iter(items)
+        while (item := step(iterator, end)) is not end:
             yield item
 
-    def timed_iterator(
+    def timed_generator(
         self, function: Callable[..., Iterable[T]], label: str, inputs: str
     ) -> Callable[..., Iterator[T]]:
-        """The same generator function, charged while it works.
-
-        Args:
-            function: makes an iterator.
-            label: what its steps are charged to.
-            inputs: what the steps of its arguments that are iterators are charged to.
-        """
+        """The same generator function; its steps are charged to ``label``, inputs apart."""
 
         @wraps(function)
         def charged(*args: Any) -> Iterator[T]:

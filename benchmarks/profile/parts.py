@@ -1,8 +1,8 @@
-"""From Spark's books and the workers' records to the parts of a micro-batch, which add up.
+"""From Spark's event log and the workers' records to the parts of a micro-batch, which add up.
 
-A micro-batch is a row of phases: the driver works alone until a job begins; in a stage all cores
-work, or wait. So the parts inside of tasks are what all tasks spent, shared out to the cores, and
-what a stage took beyond that is cores without work.
+A micro-batch is a sequence of phases: the driver works alone until a job begins; in a stage all
+cores work or wait. So the parts inside of tasks are the times of all tasks over the number of
+cores, and the rest of a stage is cores without work.
 """
 
 from __future__ import annotations
@@ -11,61 +11,52 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.profile.books import Batch
-
-__all__ = ["OURS", "PARTS", "TOLERANCE", "medians", "parts", "split"]
+from benchmarks.profile.event_log import Batch
 
 OFFSETS, PLANNING, DRIVER = "offsets, logs, commits", "planning", "driver, around the job"
 SCHEDULING, IDLE = "scheduling", "cores without work"
 ENDS, EXCHANGE = "source and sink", "rows to Arrow and back"
 JVM = "JVM in tasks"
 WORKER = "Spark's Python worker"
-FIND, GATHER, SOURCE, KEEP, ROUTE, OTHER = (
-    "find keys", "gather rows", "ask the source", "keep rows", "route rows", "notes and the rest",
-)  # fmt: skip
 UNEXPLAINED = "unexplained"
 
-OURS = (FIND, GATHER, SOURCE, KEEP, ROUTE, OTHER)
-PARTS = (
-    OFFSETS, PLANNING, DRIVER, SCHEDULING, IDLE, ENDS, EXCHANGE, WORKER, *OURS, UNEXPLAINED,
-)  # fmt: skip
+# By label of the workers' clocks.
+_OURS = {
+    "find": "find keys",
+    "gather": "gather rows",
+    "source": "query the source",
+    "keep": "keep rows",
+    "route": "route rows",
+    "other": "notes and the rest",
+}
+_LABELS = {"set up": WORKER, "spark": WORKER, "send": EXCHANGE, **_OURS}
+
+OURS = tuple(_OURS.values())
+PARTS = (OFFSETS, PLANNING, DRIVER, SCHEDULING, IDLE, ENDS, EXCHANGE, WORKER, *OURS, UNEXPLAINED)
 
 TOLERANCE = 0.05
-"""How much of a micro-batch may stay unexplained."""
-
-_LABELS = {
-    "set up": WORKER,
-    "spark": WORKER,
-    "send": EXCHANGE,
-    "find": FIND,
-    "gather": GATHER,
-    "source": SOURCE,
-    "keep": KEEP,
-    "route": ROUTE,
-    "other": OTHER,
-}
-_PLANNED = "queryPlanning"
-_WHOLE, _ADDED = "triggerExecution", "addBatch"
+"""The share of a micro-batch that may stay unexplained."""
 
 
 def parts(batch: Batch, records: Iterable[Mapping[str, Any]], cores: int) -> dict[str, float]:
     """Milliseconds of each part of one micro-batch; they add up to all of it.
 
     Args:
-        batch: from Spark's books.
+        batch: from Spark's event log.
         records: of the tasks of this micro-batch, from the workers.
         cores: how many tasks run at once.
 
     Returns:
-        The parts of :data:`PARTS`, but for the JVM's time in tasks in one piece: what a task
-        spent outside of the worker's code, and while the worker waited.
+        The parts of :data:`PARTS`, with the JVM's time in tasks in one piece: the time of a task
+        outside of the worker's code, and while the worker waited.
     """
-    times = batch.durations
-    execution = batch.execution[1] - batch.execution[0]
-    working = sum(end - begin for begin, end in _merged((s.begun, s.ended) for s in batch.stages))
-    jobs = sum(end - begin for begin, end in _merged(batch.jobs))
+    times = dict(batch.durations)
+    whole, planning = times.pop("triggerExecution"), times.pop("queryPlanning", 0.0)
+    times.pop("addBatch")
+    working = _covered(stage.span for stage in batch.stages)
+    jobs = _covered(batch.jobs)
     tasks = sum(stage.tasks_ms for stage in batch.stages)
-    unpacked = sum(stage.tasks_ms - stage.run_ms for stage in batch.stages)
+    overhead = sum(stage.tasks_ms - stage.run_ms for stage in batch.stages)
     found = dict.fromkeys((*PARTS, JVM), 0.0)
     inside = 0.0
     for record in records:
@@ -73,14 +64,13 @@ def parts(batch: Batch, records: Iterable[Mapping[str, Any]], cores: int) -> dic
             if label in _LABELS:
                 found[_LABELS[label]] += ns / 1e6 / cores
                 inside += ns / 1e6
-    listed = (_WHOLE, _ADDED, _PLANNED)
-    found[OFFSETS] = sum(ms for name, ms in times.items() if name not in listed)
-    found[PLANNING] = times.get(_PLANNED, 0.0)
-    found[DRIVER] = execution - jobs
-    found[SCHEDULING] = jobs - working + unpacked / cores
+    found[OFFSETS] = sum(times.values())
+    found[PLANNING] = planning
+    found[DRIVER] = batch.execution[1] - batch.execution[0] - jobs
+    found[SCHEDULING] = jobs - working + overhead / cores
     found[IDLE] = working - tasks / cores
-    found[JVM] = (tasks - unpacked - inside) / cores
-    found[UNEXPLAINED] = times[_WHOLE] - sum(found.values())
+    found[JVM] = (tasks - overhead - inside) / cores
+    found[UNEXPLAINED] = whole - sum(found.values())
     return found
 
 
@@ -89,11 +79,8 @@ def split(found: Mapping[str, float], ends: float) -> dict[str, float]:
 
     Args:
         found: of :func:`parts`.
-        ends: milliseconds that the source and the sink take: the JVM's time in the tasks of the
-            same stream without a join. So the rest is inferred by difference.
-
-    Returns:
-        The parts of :data:`PARTS`.
+        ends: milliseconds of the source and the sink: the JVM's time in the tasks of the same
+            stream without a join. The rest is inferred by difference.
     """
     one = dict(found)
     rest = one.pop(JVM)
@@ -110,12 +97,10 @@ def medians(batches: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: value * whole / total for name, value in middle.items()}
 
 
-def _merged(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The times that any of the spans covers."""
-    merged: list[tuple[float, float]] = []
+def _covered(spans: Iterable[tuple[float, float]]) -> float:
+    """The time that any of the spans covers."""
+    total, until = 0.0, float("-inf")
     for begin, end in sorted(spans):
-        if merged and begin <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((begin, end))
-    return merged
+        total += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return total

@@ -1,1 +1,1 @@
-"""From the records of benchmarks to a page that stands alone, and to the README."""
+"""Turns records into a stand-alone HTML page, and into the documentation's table."""

@@ -1,16 +1,23 @@
-"""The catalogue: every entry can be run and says what it is."""
+"""The catalogue: every entry can be run, its file is found by its name, and imports are acyclic."""
 
 from __future__ import annotations
 
 import ast
-from importlib.util import find_spec
+from graphlib import TopologicalSorter
+from pathlib import Path
 
 import pytest
 
 from benchmarks.catalogue import CATALOGUE
 from benchmarks.harness.outcome import Benchmark
+from benchmarks.jobs.jobs import PLANS
 
+ROOT = Path(__file__).resolve().parents[2]
 MINUTES = 10
+SOURCES = {
+    path.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): ast.parse(path.read_text())
+    for path in sorted((ROOT / "benchmarks").rglob("*.py"))
+}
 
 
 def test_names_are_unique_and_no_groups() -> None:
@@ -24,13 +31,31 @@ def test_all_quick_ones_take_less_than_ten_minutes() -> None:
 
 
 @pytest.mark.parametrize("one", CATALOGUE, ids=lambda one: one.name)
-def test_its_module_has_a_function_run_and_the_entry_a_description(one: Benchmark) -> None:
-    spec = find_spec(one.module)
-    assert spec is not None
-    assert spec.origin is not None
-    with open(spec.origin, encoding="utf-8") as file:
-        tree = ast.parse(file.read())
-    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+def test_an_entry_has_a_description_and_a_module_named_after_it(one: Benchmark) -> None:
+    functions = {
+        node.name for node in SOURCES[one.module].body if isinstance(node, ast.FunctionDef)
+    }
     assert "run" in functions
     assert len(one.about) > 80
     assert one.title[0].isupper()
+    if one.module.startswith("benchmarks.jobs."):
+        assert one.module.endswith("workers") == one.name.endswith("-workers")
+        assert one.name in PLANS
+    else:
+        assert one.module.rpartition(".")[2] == one.name.replace("-", "_")
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    graph = {}
+    for name, tree in SOURCES.items():
+        imported = {
+            f"{node.module}.{alias.name}"
+            if f"{node.module}.{alias.name}" in SOURCES
+            else node.module
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        graph[name] = {module for module in imported if module in SOURCES}
+    assert sum(map(len, graph.values())) > 100
+    TopologicalSorter(graph).prepare()  # raises CycleError

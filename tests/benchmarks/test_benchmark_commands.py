@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -86,9 +85,9 @@ CATALOGUE = (
 def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in MODULES.items():
         (tmp_path / f"faked_{name}.py").write_text(text)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))
     # The state of the code is of no interest here, and asking for Java takes a while.
-    monkeypatch.setattr("benchmarks.harness.running.commit", lambda: "a commit")
+    monkeypatch.setattr("benchmarks.harness.processes.commit", lambda: "a commit")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     return tmp_path / "out"
 
@@ -139,7 +138,7 @@ def test_one_that_crashes_loses_only_itself(
     assert record(out, "quiet-last")["error"] is None
     assert "[4/4] quiet-last" in printed
     assert "size True, seed" in printed
-    assert "quiet-first: theirs / ours is 3, to be <= 2" in printed
+    assert "quiet-first: theirs / ours is 3, bound <= 2" in printed
     assert "FAILED, 2 in all" in printed
 
     # It goes on where it stopped: what has a record without an error is not run again.
@@ -153,7 +152,7 @@ def test_one_that_crashes_loses_only_itself(
     printed = capfd.readouterr().out
     assert "3 figures, 1 MISSED" in printed
     assert "FAILED: AssertionError" in printed
-    assert "4 benchmarks; quick about 8 s in all" in printed
+    assert "4 benchmarks; quick about 8.0 s in all" in printed
 
 
 def test_quick_ones_share_a_process_until_one_fails_full_ones_do_not(out: Path) -> None:
@@ -192,7 +191,7 @@ def test_another_size_seed_or_commit_is_another_run(
     assert record(out, "quiet-last", "full")["quick"] is False
     assert ran("--seed", "5")
     assert not ran("--seed", "5")
-    monkeypatch.setattr("benchmarks.harness.running.commit", lambda: "another commit")
+    monkeypatch.setattr("benchmarks.harness.processes.commit", lambda: "another commit")
     assert ran("--seed", "5")
 
 
@@ -247,7 +246,7 @@ def test_an_interrupted_run_ends_what_it_started_and_goes_on_later(
     assert not psutil.pid_exists(number) or (
         psutil.Process(number).status() == psutil.STATUS_ZOMBIE
     )
-    assert "goes on from here" in capfd.readouterr().err
+    assert "same command resumes" in capfd.readouterr().err
     assert record(out, "quiet")["error"] is None
     assert not (out / "results" / "quick" / "slow.json").exists()
 
@@ -263,7 +262,7 @@ def test_the_report_gets_records_in_order_with_the_folder_of_their_pictures(
         got.append((records, file))
         return file
 
-    monkeypatch.setattr("benchmarks.report.html", SimpleNamespace(write=write), raising=False)
+    monkeypatch.setattr("benchmarks.report.page.write", write)
     assert carry_out("report", "--quick") == 0
     ((records, file),) = got
     assert [one["name"] for one in records] == ["quiet-first", "quiet-last"]
@@ -280,7 +279,7 @@ def test_the_summary_says_whether_it_is_up_to_date(
     status: int,
 ) -> None:
     carry_out("run", "quiet-last")
-    fake = SimpleNamespace(update=lambda records, readme, check: current)
-    monkeypatch.setattr("benchmarks.report.summary", fake, raising=False)
+    update = lambda records, readme, check: current  # noqa: E731
+    monkeypatch.setattr("benchmarks.report.summary.update", update)
     assert carry_out("summary", "--check") == status
     assert carry_out("summary") == 0

@@ -18,8 +18,8 @@ from benchmarks.harness.outcome import Benchmark, Figure, Outcome
 from benchmarks.harness.records import (
     SCHEMA,
     RecordError,
+    build,
     figures_of,
-    made,
     plain,
     read,
     read_all,
@@ -33,7 +33,9 @@ ENTRY = Benchmark("one", "engine", "A title", "somewhere", 1, "What is compared.
 
 def record(**changes: Any) -> dict[str, Any]:
     outcome = Outcome([Figure("a / b", 2.0, 1.0, spread=(1.5, 2.5))])
-    found = made(ENTRY, quick=True, seed=1, out=Path("out"), code="c", seconds=1.0, outcome=outcome)
+    found = build(
+        ENTRY, quick=True, seed=1, out=Path("out"), code="c", seconds=1.0, outcome=outcome
+    )
     return {**found, **changes}
 
 
@@ -51,7 +53,7 @@ def test_a_record_says_where_it_was_measured() -> None:
 
 def test_a_figure_that_is_no_number_is_refused() -> None:
     with pytest.raises(ValueError, match="'a / b' is inf"):
-        made(
+        build(
             ENTRY,
             quick=True,
             seed=1,

@@ -1,4 +1,4 @@
-"""The papers' tables and figures: the cells as printed, and what is made of what was measured."""
+"""The papers' tables and figures: the cells as printed, and what is derived from measurements."""
 
 from __future__ import annotations
 
@@ -10,12 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.data.shifting import Shifting
 from benchmarks.harness.outcome import Context, Outcome
-from benchmarks.paper import hotspot_claims, hotspots, scheduling, skiplists, zipf
+from benchmarks.hotspot import paper_hotspots, zipf_shares
+from benchmarks.hotspot.hosts import ANYWHERE, LOOK_UP_US, LruCache, Routed, simulate
+from benchmarks.hotspot.skews import HASH, SPLIT
+from benchmarks.placement import paper_scheduling
+from benchmarks.skip_lists import paper_skip_lists as lists
+from benchmarks.skip_lists import published
+from benchmarks.skip_lists.searches import FLAT_MAP, RANDOM, SORTED
 from scheduling.policies import policy
 from scheduling.rebalance import StStream
+from scheduling.simulate import skewed_runs
 from scheduling.simulate.flink_claims import replay
 from scheduling.simulate.report import Statement
+
+KEYS, ROWS = 20_000, 60_000
 
 
 def checked(outcome: Outcome) -> Outcome:
@@ -28,60 +38,54 @@ def checked(outcome: Outcome) -> Outcome:
     return outcome
 
 
-def test_every_cell_of_table_5_is_within_two_hundredths_of_a_point() -> None:
-    computed = zipf.shares()
-    assert sum(map(len, zipf.TABLE_5.values())) == 24
-    for z, cells in zipf.TABLE_5.items():
-        assert computed[z] == pytest.approx(cells, abs=0.02)
-
-
-@pytest.mark.parametrize("keys", [100, 5_000])
-def test_shares_of_few_keys_are_those_of_the_weights_added_up(keys: int) -> None:
-    for z, cells in zipf.shares(keys).items():
-        weights = np.arange(1, keys + 1, dtype=np.float64) ** -z
-        sums = 100 * np.cumsum(weights) / weights.sum()
-        assert cells == pytest.approx([sums[keys * top // 100 - 1] for top in zipf.TOPS])
-
-
-def test_table_5_is_told_cell_by_cell_and_drawn(tmp_path: Path) -> None:
-    said: list[str] = []
-    found = checked(zipf.run(Context(True, tmp_path, tmp_path, say=said.append)))
+def test_table_5_is_reached_cell_by_cell_and_drawn(tmp_path: Path) -> None:
+    found = checked(zipf_shares.run(Context(True, tmp_path, tmp_path, say=lambda _: None)))
+    assert [figure.bound for figure in found.figures] == [0.02, 0.2]
     assert all(figure.reached for figure in found.figures)
     assert len(found.tables[0].rows) == 24
-    assert [path.parent for path in found.pictures] == [tmp_path]
     assert found.pictures[0].stat().st_size > 10_000
-    assert said
 
 
 @pytest.fixture(scope="module")
-def routed() -> hotspots.Found:
+def routed() -> paper_hotspots.Found:
     """Two exponents over few keys."""
-    from benchmarks.data.shifting import Shifting
-
-    found: hotspots.Found = {}
+    found: paper_hotspots.Found = {}
     for z in (0.98, 1.16):
-        stream = Shifting(20_000, z, 60_000, seed=1)
+        stream = Shifting(KEYS, z, ROWS, seed=1)
         cycles = [stream.cycle(index) for index in range(3)]
-        found[z] = {way: hotspots.route(way, cycles, 20_000, 6) for way in hotspots.WAYS}
+        found[z] = {way: simulate(way, cycles, KEYS) for way in paper_hotspots.WAYS}
     return found
 
 
-def test_routing_loses_no_row_and_asks_for_a_key_once_by_hash(routed: hotspots.Found) -> None:
-    from benchmarks.data.shifting import Shifting
-
-    stream = Shifting(20_000, 1.16, 60_000, seed=1)
+def test_routing_loses_no_row_and_looks_up_a_key_once_by_hash(
+    routed: paper_hotspots.Found,
+) -> None:
+    stream = Shifting(KEYS, 1.16, ROWS, seed=1)
     distinct = len(np.unique(np.concatenate([stream.cycle(index) for index in range(3)])))
     for way, one in routed[1.16].items():
-        assert [sum(loads) for loads in one.loads] == [60_000] * 3
-        assert sum(map(sum, one.look_ups)) == one.cached[-1]
-        assert one.cached[-1] >= distinct
+        assert [sum(loads) for loads in one.loads] == [ROWS] * 3
+        assert one.remote == one.cached[-1] >= one.distinct == distinct
         assert sum(one.shares) == pytest.approx(100)
-        if way == hotspots.HASH:
+        if way == HASH:
             assert one.cached[-1] == distinct
 
 
-def test_the_busiest_task_manager_gives_throughput_and_latency() -> None:
-    one = hotspots.Routed(
+def test_a_small_cache_evicts_the_least_recently_used_key() -> None:
+    cache = LruCache(2)
+    assert [cache.add(np.array(keys)) for keys in ([1, 2, 2], [1], [3], [2], [1, 2])] == [
+        2, 0, 1, 1, 1
+    ]  # fmt: skip
+    assert sorted(cache.keys()) == [1, 2]
+    stream = Shifting(1_000, 1.16, 5_000, seed=1)
+    cycles = [stream.cycle(index) for index in range(3)]
+    small, full = (simulate(HASH, cycles, 1_000, room) for room in (50, None))
+    assert max(small.cached) <= 300
+    assert small.remote > full.remote
+    assert simulate(ANYWHERE, cycles, 1_000).remote > full.remote
+
+
+def test_the_busiest_host_gives_throughput_and_latency() -> None:
+    one = Routed(
         skew=[9.0, 0.5, 0.7, 0.6],
         loads=[[9, 9], [300, 100], [200, 200], [100, 300]],
         look_ups=[[9, 9], [0, 30], [0, 0], [0, 0]],
@@ -89,68 +93,59 @@ def test_the_busiest_task_manager_gives_throughput_and_latency() -> None:
     )
     assert one.settled == 0.6
     assert one.shares == pytest.approx((50, 50))
-    cycles_us = [100 + 30 * hotspots.LOOK_UP_US, 200, 300]
+    cycles_us = [100 + 30 * LOOK_UP_US, 200, 300]
     assert one.latency_ms == pytest.approx(sum(cycles_us) / 3e3)
     assert one.throughput == pytest.approx(3 * 400 / (sum(cycles_us) / 1e6))
     assert one.warm == pytest.approx(3 * 400 / (800 / 1e6))
+    assert one.hit_rate == pytest.approx(1 - 48 / 1218)
+    assert one.busiest == pytest.approx(1.25)
 
 
 def test_figures_11_and_12_are_simulated_and_their_statements_judged(
-    routed: hotspots.Found, tmp_path: Path
+    routed: paper_hotspots.Found, tmp_path: Path
 ) -> None:
-    from benchmarks.paper.hotspot_picture import draw
-
-    figures = hotspot_claims.figures(routed)
+    figures = paper_hotspots.figures(routed)
     assert all(figure.simulated and figure.paper for figure in figures)
-    told = hotspot_claims.statements(routed)
+    told = paper_hotspots.statements(routed)
     judged = {row[1]: row[-1] for row in told.rows}
-    assert set(judged.values()) == {"yes", "no"}
     assert judged["DS by hash rises with Z"] == "yes"
-    assert judged["DS far below hash (split hot keys)"] == "yes"
-    assert judged["fewer cached rows than by hash (split hot keys / hash)"] == "no"
-    assert {row[0] for row in told.rows} == {
-        "Fig. 11a",
-        "Fig. 11b",
-        "Fig. 11c",
-        "Fig. 11d",
-        "Fig. 12",
-    }
-    assert all(path.stat().st_size > 10_000 for path in draw(routed, tmp_path))
+    assert judged[f"DS far below hash ({SPLIT})"] == "yes"
+    assert judged[f"fewer cached rows than by hash ({SPLIT} / hash)"] == "no"
+    parts = {"Fig. 11a", "Fig. 11b", "Fig. 11c", "Fig. 11d", "Fig. 12"}
+    assert {row[0] for row in told.rows} == parts
+    assert all(path.stat().st_size > 10_000 for path in paper_hotspots.draw(routed, tmp_path))
 
 
-def ways(sizes: tuple[int, ...], workers: tuple[int, ...]) -> skiplists.Measured:
+def ways(sizes: tuple[int, ...], workers: tuple[int, ...]) -> lists.Measured:
     """Rates of 1, 4 and 8, latencies of 8, 4 and 2, times rows and workers."""
-    found: skiplists.Measured = {}
-    for factor, way in enumerate((skiplists.FLAT_MAP, skiplists.RANDOM, skiplists.SORTED)):
-        rate, latency = (1e3, 4e3, 8e3)[factor], (8.0, 4.0, 2.0)[factor]
-        found[way] = {
-            size: {many: {"rate": rate * many, "latency_ms": latency * at} for many in workers}
+    return {
+        way: {
+            size: {many: {"rate": rate * many, "latency_ms": ms * at} for many in workers}
             for at, size in enumerate(sizes, 1)
         }
-    return found
+        for way, rate, ms in ((FLAT_MAP, 1e3, 8.0), (RANDOM, 4e3, 4.0), (SORTED, 8e3, 2.0))
+    }
 
 
 def test_the_papers_tables_say_what_its_text_says() -> None:
-    assert len(skiplists.CELLS) == 9
-    over = skiplists.told("rate", skiplists.SORTED, skiplists.FLAT_MAP)
+    over = published.ratios("rate", SORTED, FLAT_MAP)
+    assert len(over) == len(published.CELLS) == 9
     assert min(over) >= 2
     assert round(max(over), 1) <= 6
-    assert min(skiplists.told("rate", skiplists.SORTED, skiplists.RANDOM)) > 1
+    assert min(published.ratios("rate", SORTED, RANDOM)) > 1
     # "by more than 45 %" holds for the sorted list in all cells, for the random one it does not.
-    less = skiplists.told("latency_ms", skiplists.SORTED, skiplists.FLAT_MAP)
-    assert max(less) < 0.55
-    assert max(skiplists.told("latency_ms", skiplists.RANDOM, skiplists.FLAT_MAP)) > 0.55
+    assert max(published.ratios("latency_ms", SORTED, FLAT_MAP)) < 0.55
+    assert max(published.ratios("latency_ms", RANDOM, FLAT_MAP)) > 0.55
 
 
 def test_ratios_of_the_ways_stand_beside_the_papers() -> None:
     measured = ways((1 << 21, 1 << 22, 1 << 23), (1, 2, 4))
-    figures = {figure.name: figure for figure in skiplists.figures(measured)}
+    figures = {figure.name: figure for figure in lists.way_figures(measured)}
     one = figures["rows/s, sorted skip list / FlatMap"]
     assert (one.value, one.bound, one.reached) == (8.0, 2.0, True)
     assert one.paper.endswith("2.62 to 6.01 (Tables 6 and 8)")
     assert figures["latency, sorted skip list / FlatMap"].value == 0.25
-    table = skiplists.ratio_table(measured)
-    assert len(table.rows) == 9
+    table = lists.ratio_table(measured)
     assert [row[3] for row in table.rows] == [8.0] * 9
     assert [row[5] for row in table.rows] == [2.0] * 9
 
@@ -167,31 +162,24 @@ def test_a_cell_that_was_not_measured_is_empty(
     sizes: tuple[int, ...], workers: tuple[int, ...], filled: list[int]
 ) -> None:
     measured = ways(sizes, workers)
-    for table in (*skiplists.cell_tables(measured), skiplists.ratio_table(measured)):
+    tables = [*lists.cell_tables(measured), lists.ratio_table(measured)]
+    for table in tables:
         assert [at for at, row in enumerate(table.rows) if row[-1] is not None] == filled
-        assert {len(row) for row in table.rows} == {len(table.columns)}
-    first = skiplists.cell_tables(measured)[0].rows[0]
+    first = tables[0].rows[0]
     assert first[:4] == ("2^21", 8, 16.32, 301.40)
     assert first[4:6] == (f"2^{sizes[0].bit_length() - 1}", workers[0])
 
 
-def test_both_lists_are_built_and_searched_and_all_is_drawn(tmp_path: Path) -> None:
-    from benchmarks.paper.skiplist_picture import draw
-    from benchmarks.ranges.skiplists import FIXED
-    from benchmarks.ranges.skiplists import RANDOM as THROWN
-
-    seconds = skiplists.lists([1 << 8, 1 << 10], 100, 2, seed=1)
-    for kinds in seconds.values():
-        assert set(kinds) == {skiplists.RANDOM, skiplists.SORTED}
-        assert all(len(times) == 2 for one in kinds.values() for times in one.values())
-    reads = {
-        size: {FIXED: {"mean": 9.0, "one": 0.0}, THROWN: {"mean": 12.0, "one": 20.0}}
-        for size in seconds
-    }
-    table = skiplists.reads_table(reads)
-    assert table.rows[0] == ("2^8", 12.0, 9.0, "about 25", 25.0, 20.0, 0.0, 0.0)
-    drawn = draw(reads, seconds, ways((1 << 18,), (1, 2)), tmp_path / "lists.png")
-    assert drawn.stat().st_size > 10_000
+def test_both_lists_are_counted_timed_and_drawn(tmp_path: Path) -> None:
+    found = {size: lists.measure_lists(size, 2, seed=1) for size in (1 << 8, 1 << 10)}
+    for kinds in found.values():
+        assert all(len(kinds[kind][what]) == 2 for kind in kinds for what in ("build", "search"))
+        assert kinds[SORTED]["one"] == kinds[SORTED]["all"] == 0 < kinds[RANDOM]["one"]
+        assert kinds[SORTED]["mean"] < kinds[RANDOM]["mean"]
+    assert [figure.bound for figure in lists.list_figures(found)] == [1.33, 0.0]
+    assert lists.list_tables(found)[0].rows[0][0] == "2^8"
+    lists.draw(found, ways((1 << 18,), (1, 2)), tmp_path / "lists.svg")
+    assert (tmp_path / "lists.svg").stat().st_size > 10_000
 
 
 def statement(**options: Any) -> Statement:
@@ -200,46 +188,40 @@ def statement(**options: Any) -> Statement:
 
 
 def test_a_statement_becomes_a_figure_with_its_bound() -> None:
-    one = scheduling.figure(statement(most=-20.0))
+    one = paper_scheduling.figure(statement(most=-20.0))
     assert (one.name, one.value, one.bound, one.unit) == ("X: cost, %", -25.0, -20.0, "%")
     assert one.reached
     assert one.simulated
     assert one.paper == "-20 (Fig. 1)"
-    assert not scheduling.figure(statement(least=4.0, paper=math.nan)).reached
-    assert scheduling.figure(statement(least=4.0, paper=math.nan)).paper == "Fig. 1"
-
-
-def test_a_statement_with_two_bounds_becomes_its_distance_from_the_papers() -> None:
-    one = scheduling.figure(statement(paper=3.479, ours=3.480, most=3.481, least=3.477))
-    assert (round(one.value, 6), one.bound, one.at_most) == (0.001, 0.002, True)
+    without = paper_scheduling.figure(statement(least=4.0, paper=math.nan))
+    assert (without.reached, without.paper) == (False, "Fig. 1")
+    two = paper_scheduling.figure(statement(paper=3.479, ours=3.480, most=3.481, least=3.477))
+    assert (round(two.value, 6), two.bound, two.at_most) == (0.001, 0.002, True)
 
 
 def test_what_does_not_hold_is_listed_the_farthest_first() -> None:
     near = statement(what="near", most=-26.0)
     far = statement(what="far", most=-90.0, figure=None)
     held = statement(what="held", most=0.0)
-    listed = scheduling.unmet([near, held, far])
+    listed = paper_scheduling.unmet([near, held, far])
     assert [row[2] for row in listed.rows] == ["far", "near"]
     assert listed.rows[0][-1] == 65.0
-    rows = scheduling.table("X: a job", [near, held, far]).rows
+    rows = paper_scheduling.table("X: a job", [near, held, far]).rows
     assert [row[-1] for row in rows] == ["no", "yes", "no"]
 
 
 def test_the_replayed_tables_become_figures_that_are_reached() -> None:
     promised = [one for one in replay(policy) if one.figure is not None]
-    figures = [scheduling.optimum(), *map(scheduling.figure, promised)]
+    figures = [paper_scheduling.optimum(), *map(paper_scheduling.figure, promised)]
     assert len(figures) == 5
     assert all(figure.reached for figure in figures)
-    assert scheduling.optimum().value == pytest.approx(1.0)
+    assert figures[0].value == pytest.approx(1.0)
 
 
 def test_st_stream_is_drawn_measure_by_measure(tmp_path: Path) -> None:
-    from benchmarks.paper.scheduling_picture import draw_st_stream
-    from scheduling.simulate import skewed_runs
-
     runs = {
         "Storm": skewed_runs.run(None, clocks=2),
         "St-Stream": skewed_runs.run(StStream(theta=0.2, cpu_weight=1.0), clocks=2),
     }
-    drawn = draw_st_stream(runs, tmp_path / "st_stream.png")
-    assert drawn.stat().st_size > 10_000
+    paper_scheduling.draw_st_stream(runs, tmp_path / "st_stream.svg")
+    assert (tmp_path / "st_stream.svg").stat().st_size > 10_000

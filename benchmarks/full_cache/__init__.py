@@ -1,0 +1,1 @@
+"""The full cache: a table that is indexed once."""

@@ -1,0 +1,137 @@
+"""The Spark session of the benchmarks, and how they run DataFrames and streams."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming import StreamingQuery
+
+import bsjoin
+from benchmarks.harness.machine import ROOT
+
+JDBC_DRIVER = Path("/usr/share/java/postgresql.jar")  # Debian's libpostgresql-jdbc-java
+AQE = "spark.sql.adaptive.enabled"
+_TIMEOUT_S = 1_800.0
+
+Join = Callable[[DataFrame], DataFrame]
+
+
+def spark_session(memory: str = "6g", *, master: str = "local[*]") -> SparkSession:
+    """A session with the defaults of a user on this machine, without UI."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    paths = [str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, paths)))
+    spark = (
+        SparkSession.builder.master(master)
+        .appName("bsjoin-benchmarks")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", str(os.cpu_count() or 2))
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.driver.memory", memory)
+        .config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
+        .config("spark.driver.extraClassPath", str(JDBC_DRIVER))
+        .config("spark.sql.streaming.numRecentProgressUpdates", "1000")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def consume(df: DataFrame) -> None:
+    """Execute a DataFrame into a sink that discards all rows."""
+    df.write.format("noop").mode("overwrite").save()
+
+
+def fingerprint(df: DataFrame, columns: list[str]) -> tuple[int, int]:
+    """Number of rows, and the sum of the hashes of all rows: equal for equal multisets."""
+    hashed = F.xxhash64(*columns).cast("decimal(38,0)")
+    row = df.agg(F.count(F.lit(1)), F.coalesce(F.sum(hashed), F.lit(0))).first()
+    assert row is not None
+    return row[0], int(row[1])
+
+
+def persisted(df: DataFrame) -> DataFrame:
+    """The same rows, in Spark's memory."""
+    kept = df.persist()
+    kept.count()
+    return kept
+
+
+def rate_stream(spark: SparkSession, rows: int, partitions: int | None = None) -> DataFrame:
+    """A stream of consecutive numbers ``value``, with so many rows per micro-batch."""
+    return (
+        spark.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", rows)
+        .option("numPartitions", partitions or spark.sparkContext.defaultParallelism)
+        .load()
+    )
+
+
+def run_stream(df: DataFrame, batches: int | None = None) -> StreamingQuery:
+    """Run a stream into a sink that discards all rows.
+
+    Args:
+        df: the stream.
+        batches: stop after the micro-batch of this number; None: when the source is exhausted.
+
+    Returns:
+        The stopped query.
+
+    Raises:
+        RuntimeError: the query ended before, or takes too long.
+        StreamingQueryException: the query failed.
+    """
+    with tempfile.TemporaryDirectory() as checkpoint:
+        writer = df.writeStream.format("noop").option("checkpointLocation", checkpoint)
+        if batches is None:
+            query = writer.trigger(availableNow=True).start()
+            query.awaitTermination()
+            return query
+        begun = time.monotonic()
+        query = writer.trigger(processingTime="0 seconds").start()
+        try:
+            while (last := query.lastProgress) is None or last.batchId < batches:
+                if not query.isActive or time.monotonic() - begun > _TIMEOUT_S:
+                    raise RuntimeError(f"the query ended or takes too long: {query.exception()}")
+                time.sleep(0.05)
+        finally:
+            query.stop()
+    return query
+
+
+def add_batch_ms(query: StreamingQuery) -> list[float]:
+    """Spark's own ``addBatch`` of each micro-batch with rows, in milliseconds."""
+    return [float(p.durationMs["addBatch"]) for p in query.recentProgress if p.numInputRows]
+
+
+def time_batches(stream: DataFrame, batches: int, warm_up: int) -> list[float]:
+    """``addBatch`` in milliseconds of some micro-batches of a stream, after some uncounted."""
+    times = add_batch_ms(run_stream(stream, warm_up + batches))
+    return times[warm_up : warm_up + batches]
+
+
+def cache_totals(query: StreamingQuery) -> dict[str, Any]:
+    """Sums over all micro-batches and incremental caches of a query.
+
+    Returns:
+        ``hit_rate``, ``asked`` (keys looked up in the database) and ``lookups``; empty without
+        such a cache.
+    """
+    caches = [c.cache for c in bsjoin.progress(query) if c.cache is not None and c.rows_in]
+    if not caches:
+        return {}
+    hits = sum(c.hits + c.negative_hits for c in caches)
+    return {
+        "hit_rate": hits / max(1, hits + sum(c.misses for c in caches)),
+        "asked": sum(c.keys_asked for c in caches),
+        "lookups": sum(c.lookups for c in caches),
+    }

@@ -1,0 +1,98 @@
+"""Times alternatives alternately, and turns their times into ratios."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from benchmarks.harness.outcome import Figure
+
+
+def seconds_of(action: Callable[..., object], *arguments: Any) -> float:
+    """Seconds that a call takes."""
+    started = time.perf_counter()
+    action(*arguments)
+    return time.perf_counter() - started
+
+
+def alternate(
+    ways: Mapping[str, Callable[[], float]],
+    rounds: int,
+    warm: Iterable[str] = (),
+    slow_s: float = math.inf,
+) -> dict[str, list[float]]:
+    """Run all alternatives in each round, so that a change of the machine's speed affects all.
+
+    Args:
+        ways: each runs once and returns its seconds.
+        rounds: how often each is timed.
+        warm: ways that need no warm-up; the others run once uncounted.
+        slow_s: what takes longer is timed at most twice.
+
+    Returns:
+        The seconds of every way, by round.
+    """
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for name in set(ways) - set(warm):
+        ways[name]()
+    for _ in range(rounds):
+        for name, way in ways.items():
+            if len(times[name]) < 2 or max(times[name]) < slow_s:
+                times[name].append(way())
+    return times
+
+
+def ratio(
+    name: str,
+    above: list[float],
+    below: list[float],
+    bound: float | None = None,
+    *,
+    at_most: bool = False,
+    by_round: bool = False,
+    **more: Any,
+) -> Figure:
+    """The ratio of the medians, with the spread of the ratios of the rounds.
+
+    Args:
+        name: of the figure.
+        above: the numerator, by round.
+        below: the denominator, by round; only the rounds that both have count.
+        bound: of the figure.
+        at_most: whether the bound is an upper one.
+        by_round: take the median of the rounds' ratios instead.
+        more: other fields of the figure.
+    """
+    count = min(len(above), len(below))
+    ratios = [a / b for a, b in zip(above[:count], below[:count], strict=True)]
+    value = statistics.median(above[:count]) / statistics.median(below[:count])
+    return Figure(
+        name,
+        statistics.median(ratios) if by_round else value,
+        bound,
+        at_most,
+        (min(ratios), max(ratios)) if count > 1 else None,
+        **more,
+    )
+
+
+def check_equal(answers: dict[str, Any]) -> Any:
+    """The answer that all give.
+
+    Raises:
+        AssertionError: some differ from the first.
+    """
+    first, right = next(iter(answers.items()))
+    wrong = [name for name, answer in answers.items() if answer != right]
+    if wrong:
+        raise AssertionError(f"{', '.join(wrong)} differ from {first}: {str(answers)[:2_000]}")
+    return right
+
+
+def in_ms(seconds: list[float]) -> str:
+    """The median and the spread, in print, in milliseconds."""
+    least, most = min(seconds) * 1e3, max(seconds) * 1e3
+    return f"{statistics.median(seconds) * 1e3:9,.1f} ms  ({least:,.1f} to {most:,.1f})"

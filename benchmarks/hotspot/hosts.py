@@ -1,0 +1,172 @@
+"""Hosts with a partition and a cache each, under a skewed stream: a simulation.
+
+Rows are routed by bsjoin's own rules and counted exactly; a host asks for the distinct keys of a
+cycle that are not in its cache. Throughput and latency follow from two costs, a row's and a
+look-up's: a cycle takes as long as its busiest host. On one host bsjoin's workers share a cache,
+and routing changes nothing.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.data.zipf import hashed
+from benchmarks.hotspot.skews import Int64s, rule_maker
+from bsjoin.hotspot import Collector, Router, Rule
+
+ANYWHERE = "no routing"
+HOSTS = 6
+ROW_US, LOOK_UP_US = 1.0, 10.0
+"""A row on one core, and a key in a query for many: about what the README measures on two cores."""
+
+
+class LruCache:
+    """An exact LRU cache of at most so many keys."""
+
+    def __init__(self, capacity: int):
+        self._capacity = capacity
+        self._keys: OrderedDict[int, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def add(self, keys: Int64s) -> int:
+        """Look up distinct keys; the number of misses."""
+        missing = 0
+        for key in np.unique(keys).tolist():
+            if key in self._keys:
+                self._keys.move_to_end(key)
+                continue
+            missing += 1
+            self._keys[key] = None
+            if len(self._keys) > self._capacity:
+                self._keys.popitem(last=False)
+        return missing
+
+    def keys(self) -> Int64s:
+        """The keys in the cache."""
+        return np.array(list(self._keys), np.int64)
+
+
+class FullCache:
+    """A cache with room for all of so many keys."""
+
+    def __init__(self, keys: int):
+        self._has = np.zeros(keys, np.bool_)
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._has))
+
+    def add(self, keys: Int64s) -> int:
+        """Look up keys; the number of misses."""
+        before = len(self)
+        self._has[keys] = True
+        return len(self) - before
+
+    def keys(self) -> Int64s:
+        """The keys in the cache."""
+        return np.flatnonzero(self._has)
+
+
+@dataclass
+class Routed:
+    """What a stream did to the hosts, cycle by cycle.
+
+    Args:
+        skew: DS of each cycle.
+        loads: rows of each host.
+        look_ups: misses of each host.
+        cached: keys in all caches at the end of the cycle.
+        distinct: different ones among the last of these.
+    """
+
+    skew: list[float] = field(default_factory=list)
+    loads: list[list[int]] = field(default_factory=list)
+    look_ups: list[list[int]] = field(default_factory=list)
+    cached: list[int] = field(default_factory=list)
+    distinct: int = 0
+
+    @property
+    def settled(self) -> float:
+        """DS after the first cycle, which is the same under every rule: the median."""
+        return statistics.median(self.skew[1:])
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Percent of the rows that each host got after the first cycle."""
+        rows = np.array(self.loads[1:]).sum(axis=0)
+        return tuple((100 * rows / rows.sum()).tolist())
+
+    @property
+    def latency_ms(self) -> float:
+        """The mean time of a cycle on its busiest host, without the first cycle."""
+        rows, missed = np.array(self.loads[1:]), np.array(self.look_ups[1:])
+        spent = (rows * ROW_US + missed * LOOK_UP_US).max(axis=1)
+        return float(spent.mean()) / 1e3
+
+    @property
+    def throughput(self) -> float:
+        """Rows a second: those of a cycle over the time of its busiest host."""
+        rows = np.array(self.loads[1:]).sum(axis=1).mean()
+        return float(rows) / self.latency_ms * 1e3
+
+    @property
+    def warm(self) -> float:
+        """Rows a second with every key in the cache: only the rows of the busiest host count."""
+        rows = np.array(self.loads[1:])
+        return float(rows.sum() / (rows.max(axis=1).sum() * ROW_US / 1e6))
+
+    @property
+    def remote(self) -> int:
+        """All misses."""
+        return sum(map(sum, self.look_ups))
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of the rows that miss nothing; a key misses once per cycle and host."""
+        return 1 - self.remote / sum(map(sum, self.loads))
+
+    @property
+    def busiest(self) -> float:
+        """The median over the cycles of the busiest host's rows over the mean."""
+        rows = np.array(self.loads)
+        return float(np.median(rows.max(axis=1) / rows.mean(axis=1)))
+
+
+def simulate(
+    way: str, cycles: list[Int64s], keys: int, capacity: int | None = None, seed: int = 0
+) -> Routed:
+    """Route a stream's cycles, each under the rule that results from those before it.
+
+    Args:
+        way: one of :data:`benchmarks.hotspot.skews.WAYS`, or ``ANYWHERE``: at random.
+        cycles: the keys of each, 0 to ``keys`` - 1.
+        keys: of the table.
+        capacity: keys of a host's cache; None: all.
+        seed: of random routing.
+
+    Complexity: O(rows) time; a byte per key and host if the caches have room for all.
+    """
+    observe, sample = rule_maker(way, HOSTS)
+    router, found, random = Router(Rule.even(HOSTS)), Routed(), np.random.default_rng(seed)
+    caches = [FullCache(keys) if capacity is None else LruCache(capacity) for _ in range(HOSTS)]
+    for index, stream in enumerate(cycles):
+        collector = Collector(router, sample, seed=index)
+        contents = hashed(np.arange(len(stream)) + index * len(stream))
+        places: NDArray[np.int64] = collector.route(hashed(stream), contents)
+        seen = collector.statistics()
+        if way == ANYWHERE:
+            places = random.integers(0, HOSTS, len(stream))
+        found.skew.append(seen.skew)
+        found.loads.append(np.bincount(places, minlength=HOSTS).tolist())
+        found.look_ups.append([c.add(stream[places == host]) for host, c in enumerate(caches)])
+        found.cached.append(sum(map(len, caches)))
+        if (rule := observe(seen)) is not None:
+            router = Router(rule)
+    found.distinct = len(np.unique(np.concatenate([cache.keys() for cache in caches])))
+    return found

@@ -1,0 +1,228 @@
+"""Skewed streams: DS under every rule, its costs, hosts with caches, and a Spark stream."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import charts
+from benchmarks.data.shifting import Shifting
+from benchmarks.harness.outcome import Context, Figure, Outcome, Table
+from benchmarks.hotspot import live, skews
+from benchmarks.hotspot.hosts import ANYWHERE, HOSTS, Routed, simulate
+from benchmarks.hotspot.skews import EXPONENTS, HASH, PARTITIONS, SPLIT, WAYS
+
+_FIG_11 = "DS stays low at every exponent while it grows by hash, Fig. 11(a)"
+
+
+def run(context: Context) -> Outcome:
+    """Measure; quick: fewer keys and shorter cycles."""
+    seed = context.seed
+    pure = skews.measure(quick=context.quick, seed=seed)
+    for n, cost in pure["costs"].items():
+        context.say(f"  {n:>4} partitions " + "   ".join(f"{k} {v:.2f}" for k, v in cost.items()))
+    keys, rows = context.pick((300_000, 100_000), (1_000_000, 1_000_000))
+    stream = Shifting(keys, 1.16, rows, every=4, seed=seed + 4)
+    cycles = [stream.cycle(index) for index in range(8)]
+    hosts = {
+        name: simulate(way, cycles, keys, round(keys * 0.05), seed + 5)
+        for name, way in ((ANYWHERE, ANYWHERE), (HASH, HASH), (live.HOTSPOT, SPLIT))
+    }
+    count, rows = context.pick((6, 50_000), (12, rows))
+    streamed = live.measure(context, keys, rows, count, seed + 6)
+    picture = context.out / "hotspot.svg"
+    _draw(pure, hosts, streamed, picture)
+    cycles_s = [ms / 1e3 * pure["rows"] / rows for ms in streamed[live.HOTSPOT]["ms"]]
+    measured = {"pure": pure, "caches": {way: vars(one) for way, one in hosts.items()}}
+    return Outcome(
+        [*_rule_figures(pure, cycles_s), *_host_figures(hosts), _stream_figure(streamed)],
+        _tables(pure, hosts, streamed),
+        [picture],
+        measured | {"live": streamed},
+    )
+
+
+def _rule_figures(pure: dict[str, Any], cycles_s: list[float]) -> list[Figure]:
+    """DS of bsjoin's rule, and the cost of detection over the seconds of cycles of so many rows."""
+    found = []
+    for n in (6, 128):
+        skew = pure["skews"][1.16][n][SPLIT]["skew"]
+        name = f"DS of the first adapted cycle, z 1.16, {n} partitions"
+        found.append(Figure(name, skew, 0.05, True, paper=_FIG_11))
+    for n, cost in pure["costs"].items():
+        spent = (cost["count_ns"] + cost["sample_ns"]) * pure["rows"] / 1e9
+        spent += (cost["add_ms"] + cost["observe_ms"]) / 1e3
+        value = spent / statistics.median(cycles_s)
+        spread = (spent / max(cycles_s), spent / min(cycles_s))
+        name = f"detection and sampling / a cycle, {n} partitions"
+        found.append(Figure(name, value, 0.05, True, spread))
+    return found
+
+
+def _host_figures(hosts: dict[str, Routed]) -> list[Figure]:
+    """The paper's statements about Figs. 11(b) and 12, of the simulated hosts; without bounds."""
+    routed = hosts[live.HOTSPOT]
+    return [
+        Figure(
+            f"remote look-ups, HotSpot / no routing, {HOSTS} hosts",
+            routed.remote / hosts[ANYWHERE].remote,
+            at_most=True,
+            paper="caches stay small, no needless copies of rows, Fig. 11(b)",
+            simulated=True,
+        ),
+        Figure(
+            f"rows of the busiest host / mean, HotSpot / hash, {HOSTS} hosts",
+            routed.busiest / hosts[HASH].busiest,
+            at_most=True,
+            paper="every TaskManager gets its share, by hash some get more, Fig. 12",
+            simulated=True,
+        ),
+    ]
+
+
+def _stream_figure(streamed: dict[str, Any]) -> Figure:
+    """DS in the stream under its rules, over that of its first micro-batch, by hash."""
+    one = streamed[live.HOTSPOT]
+    counted = zip(one["skews"], one["versions"], strict=True)
+    ruled = [skew for skew, version in counted if version] or one["skews"]
+    return Figure(
+        "DS in a Spark stream, under a rule / by hash",
+        statistics.median(ruled) / one["skews"][0],
+        at_most=True,
+        paper="far below that of hash at every exponent, Fig. 11(a)",
+    )
+
+
+def _tables(
+    pure: dict[str, Any], hosts: dict[str, Routed], streamed: dict[str, Any]
+) -> list[Table]:
+    first = [
+        {"exponent": f"{z:g}", "partitions": n} | {w: by[n][w]["skew"] for w in WAYS}
+        for n in PARTITIONS
+        for z, by in pure["skews"].items()
+    ]
+    recovery = [
+        {"partitions": n, "rule": way}
+        | {f"cycle {at}": one["skew"] for at, one in enumerate(ways[way], 1)}
+        for n, ways in pure["recovery"].items()
+        for way in WAYS
+    ]
+    cached = [
+        {
+            "rows go": way,
+            "remote look-ups": one.remote,
+            "hit rate": one.hit_rate,
+            "cached keys": one.cached[-1],
+            "distinct ones": one.distinct,
+            "busiest host / mean": one.busiest,
+        }
+        for way, one in hosts.items()
+    ]
+    batches = [
+        {
+            "partition": way,
+            "ms": statistics.median(one["ms"]),
+            "thousand rows/s": one["rows_per_s"] / 1e3,
+            "rows / mean, last micro-batch (Fig. 12)": _shares(one["loads"]),
+        }
+        for way, one in streamed.items()
+    ]
+    return [
+        Table.of(
+            "DS of the first adapted cycle (Fig. 11(a))",
+            first,
+            f"{pure['rows']:,} rows over {pure['keys']:,} keys a cycle. Chance alone leaves about "
+            "the root of partitions over rows.",
+        ),
+        Table.of(
+            "DS cycle by cycle, exponent 1.16", recovery, "Every four cycles other keys become hot."
+        ),
+        Table.of(
+            f"{HOSTS} hosts with a cache of 5 % of the keys each (Fig. 11(b))",
+            cached,
+            "Simulated: on one host bsjoin's workers share a cache, and routing changes nothing.",
+        ),
+        Table.of(
+            "A Spark stream with a full cache, exponent 1.16",
+            batches,
+            "On one host routing is only a cost, for nothing heavy follows the join.",
+        ),
+    ]
+
+
+def _shares(loads: list[list[int]]) -> str:
+    if not loads or not loads[-1]:
+        return "not counted"
+    return " ".join(f"{rows / statistics.mean(loads[-1]):.2f}" for rows in loads[-1])
+
+
+def _draw(
+    pure: dict[str, Any], hosts: dict[str, Routed], streamed: dict[str, Any], file: Path
+) -> None:
+    groups = [(n, z) for n in PARTITIONS for z in EXPONENTS]
+    with charts.panels(file, (13, 9), (2, 2)) as (first, recovery, loads, caches):
+        values = {w: [pure["skews"][z][n][w]["skew"] for n, z in groups] for w in WAYS}
+        gaps = np.repeat(np.arange(len(PARTITIONS)), len(EXPONENTS)) * 0.6
+        charts.grouped_bars(first, [f"{z:g}\n{n}" for n, z in groups], values, gaps=gaps.tolist())
+        first.axhline(0.05, color="0.3", lw=1, ls="--")
+        charts.finish(
+            first,
+            "The paper: repartitioning by its rule balances the load.\n"
+            "Measured: until one key outweighs a partition; then it must be spread",
+            grid="y",
+            yscale="log",
+            xlabel="exponent and partitions (dashed: DS 0.05)",
+            ylabel="DS of the first adapted cycle",
+        )
+        cycles = {
+            way: {at: one["skew"] for at, one in enumerate(pure["recovery"][16][way])}
+            for way in WAYS
+        }
+        charts.lines(recovery, cycles)
+        for changed in range(4, len(cycles[HASH]), 4):
+            recovery.axvline(changed - 0.5, color="0.7", lw=1, ls=":")
+        charts.finish(
+            recovery,
+            "The paper: a cycle's rule comes from the cycle before.\n"
+            "Measured: one uneven cycle, then even again (16 partitions, exponent 1.16)",
+            grid="y",
+            yscale="log",
+            xlabel="cycle (dotted: other keys become hot)",
+            ylabel="DS",
+        )
+        one = streamed[live.HOTSPOT]
+        rows = [np.array(load) for load in one["loads"]]
+        pairs = zip(one["versions"], rows, strict=True)
+        after = next((load for version, load in pairs if version), rows[-1])
+        charts.grouped_bars(
+            loads,
+            [f"partition {n + 1}" for n in range(HOSTS)],
+            {"hash (the first micro-batch)": rows[0] / rows[0].mean(),
+             "split hot keys (the first rule)": after / after.mean()},
+        )  # fmt: skip
+        loads.axhline(1, color="0.3", lw=1, ls="--")
+        charts.finish(
+            loads,
+            "The paper, Fig. 12: the load of the workers becomes even.\n"
+            "Measured in a Spark stream: rows of each partition",
+            grid="y",
+            ylabel="rows / mean",
+        )
+        least = min(one.remote for one in hosts.values())
+        bars = {
+            way: [one.remote / least, one.cached[-1] / one.distinct, one.busiest]
+            for way, one in hosts.items()
+        }
+        what = ("remote look-ups\n/ the least", "keys cached\n/ distinct")
+        charts.grouped_bars(
+            caches, [*what, "rows of the busiest\nhost / mean"], bars, shape="{:.2f}"
+        )
+        charts.finish(
+            caches,
+            "The paper, Fig. 11: smaller caches and fewer look-ups.\n"
+            "Simulated, six hosts with a cache each: as few as by hash, and evenly loaded",
+            grid="y",
+        )

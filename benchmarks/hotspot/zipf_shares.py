@@ -1,0 +1,95 @@
+"""Table 5 of the BS-Join paper: how much of a Zipf stream falls on the most frequent keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import charts
+from benchmarks.data.zipf import Zipf
+from benchmarks.harness.outcome import Context, Figure, Outcome, Table
+
+KEYS = 10_000_000
+TOPS = (1, 10, 20, 30, 40, 50)  # percent of the keys
+TABLE_5 = {
+    0.98: (69.01, 84.15, 88.85, 91.62, 93.61, 95.16),
+    1.04: (78.71, 89.85, 93.00, 94.81, 96.07, 97.04),
+    1.10: (86.42, 93.99, 95.95, 97.03, 97.78, 98.34),
+    1.16: (91.89, 96.69, 97.82, 98.42, 98.83, 99.13),
+}
+"""Percent of the accesses by exponent, for each of ``TOPS``."""
+
+_COLORS = dict(zip(TABLE_5, (charts.PLAIN, charts.GREEN, charts.SPARK, charts.OURS), strict=True))
+
+Shares = dict[float, tuple[float, ...]]
+
+
+def run(context: Context) -> Outcome:
+    """Compute Table 5, count it in drawn keys, and compare every cell with the paper's."""
+    draws = context.pick(1_000_000, 10_000_000)
+    computed = {
+        z: tuple(100 * Zipf(KEYS, z).share(KEYS * top // 100) for top in TOPS) for z in TABLE_5
+    }
+    counted = {z: _counted(z, draws, context.seed) for z in TABLE_5}
+    rows = [
+        {
+            "Z": f"{z:g}",
+            "keys": f"{top} %",
+            "paper": theirs,
+            "ours": round(ours, 2),
+            "difference, points": round(ours - theirs, 3) + 0.0,
+            f"in {draws:,} drawn keys": round(seen, 2),
+        }
+        for z, cells in TABLE_5.items()
+        for top, theirs, ours, seen in zip(TOPS, cells, computed[z], counted[z], strict=True)
+    ]
+    said = "69.01 to 99.13 % (Table 5)"
+    figures = [
+        Figure(name, _largest(found), bound, True, paper=said, unit="points")
+        for name, found, bound in (
+            ("Table 5, computed: largest difference of 24 cells", computed, 0.02),
+            (f"Table 5, {draws:,} keys drawn: largest difference", counted, 0.2),
+        )
+    ]
+    context.say(f"Table 5, {KEYS:,} keys: 24 cells, largest difference {figures[0].value:.3f}")
+    table = Table.of(
+        "Table 5: percent of the accesses that fall on the most frequent keys",
+        rows,
+        f"{KEYS:,} keys; rank r is drawn with a weight of r^(-Z). The paper does not say "
+        "how many keys it has: 10^7 is what its numbers fit.",
+    )
+    picture = context.out / "paper_zipf.svg"
+    _draw(computed, picture)
+    measured = {
+        str(z): {"paper": TABLE_5[z], "computed": computed[z], "drawn": counted[z]} for z in TABLE_5
+    }
+    return Outcome(figures, [table], [picture], measured)
+
+
+def _counted(z: float, draws: int, seed: int) -> tuple[float, ...]:
+    """A row of the table, counted in the keys that the benchmarks' generator draws."""
+    ranks = Zipf(KEYS, z, seed=seed).ranks(draws)
+    return tuple(100 * float(np.mean(ranks <= KEYS * top // 100)) for top in TOPS)
+
+
+def _largest(found: Shares) -> float:
+    """The largest difference from the paper's cells, in points."""
+    return max(abs(a - b) for z in TABLE_5 for a, b in zip(found[z], TABLE_5[z], strict=True))
+
+
+def _draw(computed: Shares, file: Path) -> None:
+    part = np.r_[np.linspace(0.1, 1.9, 19), np.linspace(2, 60, 59)]
+    with charts.panels(file, (7.5, 4.8)) as (axes,):
+        for z, color in _COLORS.items():
+            line = [100 * Zipf(KEYS, z).share(round(KEYS * top / 100)) for top in part]
+            axes.plot(part, line, color=color, lw=1.8, label=f"{z:g}, ours")
+            axes.plot(TOPS, TABLE_5[z], "o", color=color, ms=6, mec="white", mew=0.8)
+        axes.plot([], [], "o", color="0.4", ms=6, label="the paper's cells")
+        charts.finish(
+            axes,
+            f"Table 5: all 24 cells within {_largest(computed):.2f} points of ours",
+            xlabel="most frequent keys, % of 10 million",
+            ylabel="% of the accesses",
+            xlim=(0, 60),
+        )

@@ -1,0 +1,280 @@
+"""The incremental cache over PostgreSQL: Zipf streams, and the alternatives without a cache."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+import bsjoin
+from benchmarks import charts
+from benchmarks.data.tables import UNIFORM, fill, keys_drawn, postgresql, row_of, stream_files
+from benchmarks.harness.outcome import Context, Figure, Outcome, Table
+from benchmarks.harness.spark import JDBC_DRIVER, Join, cache_totals, consume, persisted, run_stream
+from benchmarks.harness.timing import check_equal, ratio, seconds_of
+from benchmarks.jobs.database import per_batch, per_record
+from benchmarks.jobs.job import Job, Step
+from bsjoin.shared import Bounds, HostCache, State
+
+EXPONENTS = (0.98, 1.04, 1.10, 1.16)
+RECORD, BATCH, JDBC = "one query per record", "one query per micro-batch", "Spark's JDBC read"
+LARGE, SMALL, WARM = "bsjoin, all fits", "bsjoin, a tenth fits", "bsjoin, all fits, warm"
+FEW = "bsjoin, small micro-batches"
+
+# Rows per second of Flink 2.3 SQL's look-up join with 10^6 keys on a machine with two cores
+# (design page, section 3): measured earlier, and shown with full sizes only.
+FLINK = {
+    (1.04, SMALL): 328_000,
+    (UNIFORM, SMALL): 56_000,
+    (1.04, WARM): 750_000,
+    (UNIFORM, WARM): 365_000,
+}
+
+_SHARES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.5)
+_LOOK_UP = Job(
+    "look-up", "k long, id long", (Step("t", "k", "amount long, name string"),),
+    lambda folder, _: folder, lambda *_: pa.table({}), "keys",
+)  # fmt: skip
+
+HitRates = dict[float, dict[float, float]]
+"""By exponent and share of the table that fits."""
+
+
+def run(context: Context) -> Outcome:
+    """Measure; quick: 10^5 keys and one exponent beside uniform keys, instead of 10^6 and four."""
+    keys = context.pick(100_000, 1_000_000)
+    measured = _measure(context, keys)
+    rates = {
+        z: {share: _hit_rate(context, z, keys, int(keys * share)) for share in _SHARES}
+        for z in EXPONENTS
+    }
+    picture = context.out / "incremental.svg"
+    _draw(measured, rates, picture, quick=context.quick)
+    shares = [
+        {"keys": f"z {z}"} | {f"{share:.1%} fits": f"{rate:.1%}" for share, rate in by.items()}
+        for z, by in rates.items()
+    ]
+    note = "Of the cache alone, exact LRU; the first half of the keys warms it up, not counted."
+    shown = Table.of("Hit rate, by the share of the table that fits", shares, note)
+    raw = {"rates": measured, "hit_rates": rates}
+    return Outcome(
+        figures(measured, quick=context.quick), [_rates_table(measured), shown], [picture], raw
+    )
+
+
+def _measure(context: Context, keys: int) -> dict[float, Any]:
+    """Rows per second of every way, by exponent (1.04 first) and for uniform keys, alternately.
+
+    Every run begins with an empty cache.
+    """
+    spark, found = context.spark, {}  # type: SparkSession, dict[float, Any]
+    batches, few_batches, rounds = context.pick((4, 6, 1), (10, 40, 2))
+    exponents = context.pick((1.04, UNIFORM), (1.04, 0.98, 1.10, 1.16, UNIFORM))
+    with postgresql() as url:
+        fill(url, keys)
+
+        def cached(max_rows: int, stream: DataFrame) -> DataFrame:
+            source = bsjoin.sources.sql(url, table="t")  # a new one has an empty cache
+            return bsjoin.join(stream, source, "k", cache=bsjoin.Incremental(max_rows=max_rows))
+
+        joins: dict[str, Join] = {
+            LARGE: partial(cached, keys),
+            SMALL: partial(cached, keys // 10),
+            BATCH: per_batch(_LOOK_UP, url),
+            RECORD: per_record(_LOOK_UP, url),
+            FEW: partial(cached, keys),
+        }
+        if JDBC_DRIVER.exists():
+            joins[JDBC] = partial(_jdbc_join, _jdbc_table(spark, url))
+        else:
+            context.say(f"  {JDBC}: not measured, there is no {JDBC_DRIVER}")
+        for z in exponents:
+            files = stream_files(context.data, z, keys, keys, batches, context.seed)
+            few = stream_files(context.data, z, keys, 10_000, few_batches, context.seed)
+            first = spark.read.schema(_LOOK_UP.stream).parquet(str(files / "0000.parquet"))
+            _check(first.limit(2_000), joins | {SMALL: partial(cached, keys // 1000)})
+            ways: dict[str, Callable[[], dict[str, Any]]] = {
+                name: partial(_run, spark, few if name == FEW else files, join)
+                for name, join in joins.items()
+                if z == 1.04 or name in (LARGE, SMALL, BATCH)
+            }
+            if RECORD in ways:
+                some = first.limit(context.pick(2_000, 20_000)).repartition(2)
+                ways[RECORD] = partial(_run_records, some, joins[RECORD])
+            distinct = spark.read.parquet(str(files)).select("k").distinct().count()
+            if z == 1.04:
+                for name, way in ways.items():  # Spark compiles; not counted
+                    if name not in (SMALL, FEW):  # the same code as LARGE
+                        way()
+            found[z] = {"distinct": distinct, "ways": {name: [] for name in ways}}
+            for _ in range(rounds if z == 1.04 else 1):
+                for name, way in ways.items():
+                    one = way()
+                    found[z]["ways"][name].append(one)
+                    hits = f"   hit rate {one['hit_rate']:.1%}" if "hit_rate" in one else ""
+                    context.say(f"  {label(z):<8} {name:<30} {one['rate']:>10,.0f} rows/s{hits}")
+    return found
+
+
+def label(z: float) -> str:
+    """An exponent in print."""
+    return "uniform" if z == UNIFORM else f"z {z}"
+
+
+def _jdbc_table(spark: SparkSession, url: str) -> DataFrame:
+    """The table in Spark's own JDBC source: it is read whole in every micro-batch."""
+    parts = urlsplit(url)
+    options = {
+        "url": f"jdbc:postgresql://{parts.hostname}:{parts.port}{parts.path}",
+        "user": parts.username or "",
+        "password": unquote(parts.password or ""),
+        "driver": "org.postgresql.Driver",
+        "dbtable": "t",
+        "fetchsize": "10000",
+    }
+    return spark.read.format("jdbc").options(**options).load()
+
+
+def _jdbc_join(table: DataFrame, stream: DataFrame) -> DataFrame:
+    return stream.join(table, "k").select("k", "id", "amount", "name")
+
+
+def _run(spark: SparkSession, files: Path, join: Join) -> dict[str, Any]:
+    """Let a stream run through all files.
+
+    Returns:
+        Rows per second (Spark's ``addBatch``) of all micro-batches, ``rate``, and of the second
+        half, ``warm``; and what the cache reports.
+    """
+    stream = spark.readStream.schema(_LOOK_UP.stream).option("maxFilesPerTrigger", 1)
+    query = run_stream(join(stream.parquet(str(files))))
+    done = [p for p in query.recentProgress if p.numInputRows]
+    seconds = [p.durationMs["addBatch"] / 1e3 for p in done]
+    rows, half = [p.numInputRows for p in done], len(done) // 2
+    rates = {"rate": sum(rows) / sum(seconds), "warm": sum(rows[half:]) / sum(seconds[half:])}
+    return {**rates, "batch_s": seconds, **cache_totals(query)}
+
+
+def _run_records(rows: DataFrame, join: Join) -> dict[str, Any]:
+    """One query per record, without the costs of a stream."""
+    kept = persisted(rows)
+    found = {"rate": kept.count() / seconds_of(lambda: consume(join(kept)))}
+    kept.unpersist()
+    return found
+
+
+def _check(rows: DataFrame, joins: dict[str, Join]) -> None:
+    """All ways answer the same, before any is timed."""
+    part = rows.localCheckpoint()
+    answers = {name: join(part).select(*_LOOK_UP.columns) for name, join in joins.items()}
+    answers["arithmetic"] = part.select("k", "id", *row_of(F.col("k")))
+    check_equal({name: sorted(map(tuple, df.collect())) for name, df in answers.items()})
+
+
+def _hit_rate(context: Context, z: float, keys: int, max_rows: int) -> float:
+    """The hit rate of the cache alone: exact LRU over batches of 10,000 keys.
+
+    The first half of the keys warms it up and is not counted.
+    """
+    drawn = keys_drawn(keys, z, context.pick(keys, 4 * keys), context.seed)
+    hits, counted = 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        cache = HostCache(Path(folder), [pa.int64()], [], Bounds(max_rows=max_rows), exact=True)
+        for begin in range(0, len(drawn), 10_000):
+            batch = drawn[begin : begin + 10_000]
+            hashes = batch * np.int64(-7046029254386353131)
+            hashes ^= hashes >> np.int64(29)
+            found, ticks = cache.find(hashes, [pa.array(batch)], 0)
+            missing = np.flatnonzero(found.states == State.MISS)
+            _, last = np.unique(hashes[missing][::-1], return_index=True)
+            new = missing[::-1][last]
+            columns = [pa.array(batch[new])]
+            cache.claim(hashes[new], columns, ticks[new], 0)
+            ones = np.ones(len(new), np.int64)
+            cache.put(hashes[new], columns, ones, [], ticks[new], 0, 0)
+            if begin >= len(drawn) // 2:
+                hits += len(batch) - len(missing)
+                counted += len(batch)
+    return hits / counted
+
+
+def _rates(measured: dict[float, Any], z: float, name: str) -> list[float]:
+    runs = measured[z]["ways"].get(LARGE if name == WARM else name, ())
+    return [one["warm" if name == WARM else "rate"] for one in runs]
+
+
+def _rates_table(measured: dict[float, Any]) -> Table:
+    rows = []
+    for z in sorted(measured):
+        rates = {name: _rates(measured, z, name)
+                 for name in (LARGE, WARM, SMALL, FEW, BATCH, RECORD, JDBC)}  # fmt: skip
+        thousands = {n: statistics.median(r) / 1e3 if r else None for n, r in rates.items()}
+        rows.append({"keys": label(z)} | thousands)
+    note = f"{WARM}: the second half of the micro-batches of {LARGE}."
+    return Table.of("Thousand rows per second, by keys", rows, note)
+
+
+def figures(measured: dict[float, Any], *, quick: bool) -> list[Figure]:
+    """The promised ratios."""
+    rates = partial(_rates, measured)
+    name = "rows/s, bsjoin / one query per record, z 1.04"
+    bound = None if quick else 50.0
+    found = [ratio(name, rates(1.04, LARGE), rates(1.04, RECORD), bound, by_round=True)]
+    for z, one in measured.items():
+        asked = [run["asked"] / one["distinct"] for run in one["ways"][LARGE]]
+        name = f"keys asked / distinct keys, {label(z)}"
+        spread = (min(asked), max(asked))
+        found.append(Figure(name, statistics.median(asked), 1.05, True, spread))
+        name = f"rows/s, bsjoin / one query per micro-batch, {label(z)}"
+        found.append(ratio(name, rates(z, LARGE), rates(z, BATCH), 1.0, by_round=True))
+    for (z, name), rate in FLINK.items() if not quick else ():
+        ours = rates(z, name)
+        what = f"rows/s, {name} / Flink as measured before, {label(z)}"
+        bound = 2.0 if name == WARM else 1.0
+        figure = ratio(what, ours, [float(rate)] * len(ours), bound, by_round=True)
+        found.append(replace(figure, unit="times"))  # a rate of this machine, in effect
+    return found
+
+
+def _draw(measured: dict[float, Any], rates: HitRates, file: Path, *, quick: bool) -> None:
+    ways = {
+        name: statistics.median(_rates(measured, 1.04, name)) for name in measured[1.04]["ways"]
+    }
+    ways[WARM] = statistics.median(_rates(measured, 1.04, WARM))
+    for (z, name), rate in FLINK.items():
+        if z == 1.04 and not quick:
+            ways[f"Flink, {name.removeprefix('bsjoin, ')}"] = rate
+    with charts.panels(file, (13, 4.8), (1, 2)) as (bars, lines):
+        charts.ranked_bars(bars, ways)
+        charts.finish(
+            bars,
+            "Zipf 1.04 over the keys of a PostgreSQL table",
+            grid="x",
+            xscale="log",
+            xlabel="rows per second (logarithmic)",
+            xlim=(None, max(ways.values()) * 6),
+        )
+        colors = dict(zip(EXPONENTS, ("C0", "C1", "C2", "C3"), strict=True))
+        for z, by in rates.items():
+            percent = {100 * share: 100 * rate for share, rate in by.items()}
+            charts.lines(lines, {f"z = {z}": percent}, color=lambda _, c=colors[z]: c)  # type: ignore[misc]
+        charts.finish(
+            lines,
+            "A small cache serves a skewed stream",
+            xscale="log",
+            xlabel="cache size, % of the table",
+            ylabel="hit rate, %",
+            ylim=(0, 100),
+        )
+        lines.set_xticks([100 * share for share in _SHARES], [f"{100 * s:g}" for s in _SHARES])
+        lines.minorticks_off()

@@ -1,0 +1,1 @@
+"""Jobs of several joins in sequence, and every alternative to run them."""

@@ -1,0 +1,299 @@
+"""Every alternative to run a job, on the same stream, alternately: tpc-recall, traffic, flights."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from benchmarks import charts
+from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
+from benchmarks.harness.timing import seconds_of
+from benchmarks.jobs.database import loaded
+from benchmarks.jobs.engines import Engine, engines
+from benchmarks.jobs.job import Batches, Job, stream_files
+from benchmarks.jobs.jobs import JOBS, PLANS
+from benchmarks.jobs.ways import (
+    AQE_ON,
+    BATCH,
+    BROADCAST,
+    FULL,
+    FULL_HOT,
+    INCREMENTAL,
+    INCREMENTAL_HOT,
+    OURS,
+    RECORD,
+    WAYS,
+    Runs,
+    Tables,
+    answer_of_stream,
+    as_frame,
+    build_tables,
+    check_answers,
+    latency_ms,
+    rate,
+    read_tables,
+    run_way,
+    say_run,
+)
+
+_MOST_BROADCAST = 2_000_000  # rows; a larger table takes minutes in every micro-batch
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much of a job is run.
+
+    Args:
+        size: of the tables.
+        batches: of the streams.
+        kinds: of streams; every way runs on the first, bsjoin and Spark with AQE on all.
+        sample: rows on which all answers are compared.
+        records: rows on which one query per record is timed.
+        skipped: ways that are left out.
+    """
+
+    size: float
+    batches: dict[str, int]
+    kinds: list[str]
+    sample: int = 5_000
+    records: int = 2_000
+    skipped: tuple[str, ...] = ()
+
+
+def run(context: Context) -> Outcome:
+    """Run the job of the entry every way: checked first, then alternately."""
+    entry = PLANS[context.name]
+    job = JOBS[entry["job"]]
+    measured = measure(context, job, Plan(**context.pick(entry["quick"], entry["full"])))
+    picture = context.out / f"{context.name}.svg"
+    draw(measured, entry["title"], picture)
+    shown = tables(measured, f"{entry['title']}: every way", job.size.capitalize())
+    return Outcome(figures(measured, entry["paper"]), shown, [picture], measured)
+
+
+def measure(context: Context, job: Job, plan: Plan) -> dict[str, Any]:
+    """Check all ways, then time them alternately.
+
+    Returns:
+        ``ways`` (stream, way, list of runs), ``engines`` (way, seconds by micro-batch size),
+        ``fan_out`` (results for each row of the stream), ``build_s``, ``rows`` and ``left_out``.
+    """
+    spark, batches = context.spark, Batches(**plan.batches)
+    folder = job.tables(context.data, plan.size)
+    frames = read_tables(spark, job, folder)
+    rows = {step.table: _rows(folder / step.table) for step in job.steps}
+    indexed: dict[str, Any] = {}
+    build_s = seconds_of(lambda: indexed.update(build_tables(job, frames)))
+    context.say(f"  tables: {', '.join(f'{name} {n:,}' for name, n in rows.items())}")
+    found: dict[str, Any] = {
+        "size": plan.size,
+        "rows": rows,
+        "batches": [batches.small, batches.large],
+        "build_s": build_s,
+        "left_out": dict.fromkeys(plan.skipped, "full sizes have it"),
+        "ways": {kind: {} for kind in plan.kinds},
+    }
+    most = max(rows.values())
+    if most > _MOST_BROADCAST:
+        reason = f"a table of {most:,} rows, made anew every micro-batch"
+        found["left_out"][BROADCAST] = reason
+    names = [name for name in WAYS if name not in found["left_out"]]
+
+    def files_of(kind: str, sizes: list[int]) -> Path:
+        return stream_files(job, context.data, plan.size, kind, sizes, context.seed)
+
+    others = engines(job, folder)
+    with loaded(job, folder) as url:
+        ready = Tables(job, frames, indexed, url, 2 * most)
+        half = plan.sample // 2
+        sample = files_of(plan.kinds[0], [half, half])
+        found["fan_out"] = _check(context, ready, names, others, sample)
+        short = files_of(plan.kinds[0], batches.few.sizes)
+        for name in (FULL, AQE_ON):  # Spark compiles; not counted
+            run_way(ready, name, spark, short, batches.few)
+        for kind in plan.kinds:
+            first = kind == plan.kinds[0]
+            files = files_of(kind, batches.sizes)
+            for name in names if first else [n for n in names if n in (*OURS, AQE_ON)]:
+                one = run_way(ready, name, spark, files, batches, plan.records)
+                found["ways"][kind][name] = [one]
+                say_run(context.say, kind, name, one)
+    found["engines"] = {name: {} for name in others}
+    for count in (batches.small, batches.large):
+        events = job.events(plan.size, count, 1, plan.kinds[0], context.seed)
+        for number in range(4):  # the first round warms up
+            for name, engine in others.items():
+                seconds = seconds_of(engine, events)
+                if number:
+                    found["engines"][name].setdefault(count, []).append(seconds)
+    return found
+
+
+def _check(
+    context: Context, ready: Tables, names: list[str], others: dict[str, Engine], files: Path
+) -> float:
+    """Compare all answers to the same rows; returns the number of results for each row."""
+    spark, job = context.spark, ready.job
+    events = pq.read_table(files).cast(job.arrow)
+    stream = spark.createDataFrame(events).localCheckpoint()
+    answers: dict[str, Callable[[], DataFrame]] = {}
+    for name in names:
+        way = WAYS[name](ready)
+        answers[name] = partial(way, stream)
+        if name in (FULL_HOT, INCREMENTAL_HOT):  # a rule needs earlier micro-batches
+            answers[name] = partial(answer_of_stream, way, spark, job, files)
+    for name, engine in others.items():
+        answers[name] = partial(lambda engine: as_frame(spark, job, engine(events)), engine)
+    results = check_answers(answers, job.columns)
+    context.say(f"  {len(answers)} ways answer the same: {results:,} rows to {events.num_rows:,}")
+    return results / events.num_rows
+
+
+def _rows(folder: Path) -> int:
+    return sum(pq.ParquetFile(file).metadata.num_rows for file in folder.glob("*.parquet"))
+
+
+def figures(measured: Mapping[str, Any], paper: str) -> list[Figure]:
+    """The time of each alternative over bsjoin's; more than 1 is good for bsjoin.
+
+    A full cache is compared with what has the tables as files or in memory, an incremental one
+    with what queries the database.
+    """
+    first, *others = measured["ways"]
+    ways = measured["ways"][first]
+    small = measured["batches"][0]
+    batch = f"addBatch of {small:,} rows"
+    found = []
+    for name, runs in ways.items():
+        if name in OURS:
+            continue
+        ours = INCREMENTAL if name in (BATCH, RECORD) else FULL
+        if name != RECORD:
+            found.append(ratio(f"{batch}, {name} / {ours}", runs, ways[ours], latency_ms, "ms"))
+        what, promised = f"rows/s, {ours} / {name}", name == RECORD
+        more = (1.0, paper) if promised else (None, "")
+        found.append(ratio(what, ways[ours], runs, rate, "rates", *more))
+    for on, off in ((FULL_HOT, FULL), (INCREMENTAL_HOT, INCREMENTAL)):
+        for kind, other in measured["ways"].items() if on in ways else ():
+            what = f"rows/s, {on} / without" + ("" if kind == first else f", {kind}")
+            found.append(ratio(what, other[on], other[off], rate, "rates"))
+    for kind in others:
+        other = measured["ways"][kind]
+        what = f"{batch}, {AQE_ON} / {FULL}, {kind}"
+        found.append(ratio(what, other[AQE_ON], other[FULL], latency_ms, "ms"))
+    for name, by_rows in measured["engines"].items():
+        for rows, seconds in by_rows.items():
+            ours_s = latency_ms(ways[FULL]) / 1e3 if rows == small else rows / rate(ways[FULL])
+            what = f"seconds of {rows:,} rows, {name} alone / {FULL}"
+            spread = (min(seconds) / ours_s, max(seconds) / ours_s)
+            value = statistics.median(seconds) / ours_s
+            found.append(Figure(what, value, spread=spread))
+    return found
+
+
+def ratio(
+    name: str,
+    above: Runs,
+    below: Runs,
+    of: Callable[[Runs], float],
+    each: str,
+    bound: float | None = None,
+    paper: str = "",
+) -> Figure:
+    """A ratio over all rounds, with the smallest and the largest of a round.
+
+    With a single round the spread is that of its micro-batches: the least of one side over the
+    most of the other, and the reverse.
+    """
+    rounds = [of([a]) / of([b]) for a, b in zip(above, below, strict=False)]
+    spread = (min(rounds), max(rounds)) if len(rounds) > 1 else None
+    if spread is None:
+        a, b = above[0].get(each, ()), below[0].get(each, ())
+        if len(a) > 1 or len(b) > 1:
+            spread = (min(a) / max(b), max(a) / min(b))
+    return Figure(name, of(above) / of(below), bound, spread=spread, paper=paper)
+
+
+def tables(measured: Mapping[str, Any], title: str, size: str) -> list[Table]:
+    """Every way with its numbers, and where bsjoin is slower."""
+    small, large = measured["batches"]
+    fan_out, first = measured["fan_out"], next(iter(measured["ways"]))
+
+    def row(
+        kind: str, way: str, times: list[float], speed: float, hits: float | None = None
+    ) -> dict[str, Cell]:
+        numbers = (statistics.median(times), min(times), max(times)) if times else (None,) * 3
+        heads = (f"ms per {small:,} rows", "least", "most")
+        cells: dict[str, Cell] = {"stream": kind, "way": way}
+        cells |= {
+            h: None if n is None else round(n, 1) for h, n in zip(heads, numbers, strict=True)
+        }
+        return cells | {
+            "rows/s": round(speed),
+            "results/s": round(speed * fan_out),
+            "hits, %": None if hits is None else round(100 * hits, 1),
+        }
+
+    rows = []
+    for kind, ways in measured["ways"].items():
+        for name, runs in ways.items():
+            hits = [one["hit_rate"] for one in runs if "hit_rate" in one]
+            times = [ms for one in runs for ms in one.get("ms", ())]
+            rows.append(
+                row(kind, name, times, rate(runs), statistics.median(hits) if hits else None)
+            )
+    for name, by_rows in measured["engines"].items():
+        speed = large / statistics.median(by_rows[large])
+        rows.append(row(first, f"{name}, alone", [1e3 * s for s in by_rows[small]], speed))
+    listed = ", ".join(f"{name} {n:,}" for name, n in measured["rows"].items())
+    note = (
+        f"{size} {measured['size']:g}: {listed} rows. {fan_out:.2f} results for a row of the "
+        f"stream. Latency: Spark's addBatch of {small:,} rows; rows/s: micro-batches of {large:,}. "
+        "DuckDB and Polars have the tables in their memory and all rows at once, no stream. bsjoin "
+        f"builds its tables once, in {measured['build_s']:.1f} s."
+    )
+    for name, why in measured["left_out"].items():
+        note += f" {name} is left out: {why}."
+    return [Table.of(title, rows, note), slower(measured)]
+
+
+def slower(measured: Mapping[str, Any]) -> Table:
+    """Every alternative that is faster than its counterpart of bsjoin."""
+    rows = tuple(
+        (one.name, round(one.value, 2), round(1 / one.value, 2))
+        for one in figures(measured, "")
+        if one.value < 1
+    )
+    note = (
+        "Ratios below 1. With HotSpot the rows pass through a shuffle first: on one host, where "
+        "all workers share one cache, it cannot gain anything."
+    )
+    heads = ("what", "ratio", "times as fast as bsjoin")
+    return Table("Where bsjoin is slower", heads, rows, note if rows else "Nowhere in this run.")
+
+
+def draw(measured: Mapping[str, Any], title: str, file: Path) -> None:
+    """Milliseconds of a micro-batch and rows a second of every way."""
+    ways = next(iter(measured["ways"].values()))
+    small, large = measured["batches"]
+    times = {name: latency_ms(runs) for name, runs in ways.items() if "ms" in runs[0]}
+    rates = {name: rate(runs) for name, runs in ways.items()}
+    for name, by_rows in measured["engines"].items():
+        times[f"{name}, no stream"] = 1e3 * statistics.median(by_rows[small])
+        rates[f"{name}, no stream"] = large / statistics.median(by_rows[large])
+    with charts.panels(file, (14, 5.2), (1, 2)) as (left, right):
+        charts.ranked_bars(left, times, descending=True)
+        label = f"ms per micro-batch of {small:,} rows (median)"
+        charts.finish(left, title, grid="x", xlabel=label)
+        charts.ranked_bars(right, rates)
+        label = "rows of the stream a second (logarithmic)"
+        head = f"At full speed: micro-batches of {large:,} rows"
+        most = max(rates.values()) * 6
+        charts.finish(right, head, grid="x", xlabel=label, xscale="log", xlim=(None, most))

@@ -1,0 +1,162 @@
+"""What a job is: a stream that is joined with one table after the other; its files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ARROW = {"long": pa.int64(), "string": pa.string()}
+"""The types of columns; every engine has them."""
+
+
+def types_of(ddl: str) -> dict[str, str]:
+    """Names and types of columns in Spark's DDL.
+
+    >>> types_of("customer long, name string")
+    {'customer': 'long', 'name': 'string'}
+    """
+    return dict(column.split() for column in ddl.split(", "))
+
+
+def arrow_schema(types: dict[str, str]) -> pa.Schema:
+    """The same columns for Arrow."""
+    return pa.schema([(name, ARROW[type_]) for name, type_ in types.items()])
+
+
+@dataclass(frozen=True)
+class Step:
+    """One inner equality join of a job; both sides have the same names for the key.
+
+    Names are unquoted in queries: lower case, and no reserved words of SQL.
+
+    Args:
+        table: its name.
+        on: the key columns, separated by commas.
+        brings: the other columns, in Spark's DDL.
+        unique: whether a key occurs at most once.
+    """
+
+    table: str
+    on: str
+    brings: str
+    unique: bool = True
+
+    @property
+    def keys(self) -> list[str]:
+        """The key columns."""
+        return self.on.split(", ")
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the table, the key first."""
+        return [*self.keys, *types_of(self.brings)]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A stream and the tables that it is joined with in sequence.
+
+    Args:
+        name: of the job.
+        stream: the columns of the stream, in Spark's DDL.
+        steps: the joins, in order; a key may be a column of an earlier table.
+        tables: makes the tables of a size as Parquet files in a folder; returns that folder.
+        events: rows of the stream: from the size, how many, which cycle, which kind, and a seed.
+        size: the meaning of "size", for print.
+    """
+
+    name: str
+    stream: str
+    steps: tuple[Step, ...]
+    tables: Callable[[Path, float], Path]
+    events: Callable[[float, int, int, str, int], pa.Table]
+    size: str
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The columns of the result with their Spark types, in order."""
+        return types_of(self.schema)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the result, in order."""
+        return list(self.types)
+
+    @property
+    def schema(self) -> str:
+        """The columns of the result, in Spark's DDL."""
+        return ", ".join([self.stream, *(step.brings for step in self.steps)])
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The columns of the stream, for Arrow."""
+        return arrow_schema(types_of(self.stream))
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The micro-batches of a stream: small ones for the latency, then large ones for the rate.
+
+    Args:
+        small: rows of a small one; the paper counts its latency over 10,000.
+        smalls: how many small ones are counted.
+        large: rows of a large one: a stream that is consumed at full speed.
+        larges: how many large ones are counted.
+        warm: how many small ones come before, uncounted; of the large ones it is one.
+    """
+
+    small: int
+    smalls: int
+    large: int
+    larges: int
+    warm: int = 2
+
+    @property
+    def sizes(self) -> list[int]:
+        """Rows of every micro-batch, in order."""
+        some = [self.small] * (self.warm + self.smalls)
+        return some + ([self.large] * (1 + self.larges) if self.larges else [])
+
+    @property
+    def few(self) -> Batches:
+        """Two small ones, in which Spark compiles what a way needs."""
+        return Batches(self.small, 1, self.large, 0, 1)
+
+
+def store(table: pa.Table, path: Path, parts: int = 4) -> None:
+    """Write a table as a folder of files of about the same size, for tasks to share."""
+    path.mkdir(parents=True, exist_ok=True)
+    rows = -(-max(table.num_rows, 1) // parts)
+    for part in range(parts):
+        some = table.slice(part * rows, rows)
+        if some.num_rows:
+            pq.write_table(some, path / f"{part}.parquet", row_group_size=1 << 18)
+
+
+FILES = 2
+"""Of a micro-batch: one per core."""
+
+
+def stream_files(
+    job: Job, folder: Path, size: float, kind: str, batches: Sequence[int], seed: int
+) -> Path:
+    """The stream as files, ``FILES`` per micro-batch, in order of their times."""
+    runs = [f"{list(batches).count(rows)}x{rows}" for rows in dict.fromkeys(batches)]
+    path = folder / "-".join([job.name, kind, f"{size:g}", *runs, str(FILES), str(seed)])
+    if not (path / "_complete").exists():
+        path.mkdir(parents=True, exist_ok=True)
+        for number, rows in enumerate(batches):
+            events = job.events(size, rows, number, kind, seed)
+            share = -(-rows // FILES)
+            for part in range(FILES):
+                file = path / f"{number:04}-{part}.parquet"
+                pq.write_table(events.slice(part * share, share), file, row_group_size=1 << 18)
+                seconds = 1_700_000_000 + number * FILES + part
+                os.utime(file, (seconds, seconds))
+        (path / "_complete").touch()
+    return path

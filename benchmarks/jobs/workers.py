@@ -1,0 +1,362 @@
+"""Throughput and latency by workers: the paper's Tables 1 to 4, Figs. 9 and 10.
+
+The entries are tpc-workers and traffic-workers. One worker and two are measured, each in a process
+and Spark session of its own; more come from :mod:`benchmarks.jobs.scaling`.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import statistics
+import traceback
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks import charts
+from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
+from benchmarks.harness.spark import spark_session
+from benchmarks.jobs.database import loaded, server_seconds
+from benchmarks.jobs.job import Batches, Job, stream_files
+from benchmarks.jobs.jobs import JOBS, PLANS, read_toml
+from benchmarks.jobs.scaling import WORKERS, Database, Fixed, speed_up
+from benchmarks.jobs.ways import (
+    AQE_ON,
+    FULL,
+    RECORD,
+    RECORD_ROUNDS,
+    WAYS,
+    Tables,
+    build_tables,
+    check_answers,
+    latency_ms,
+    rate,
+    read_tables,
+    run_way,
+    say_run,
+)
+
+MASTERS = {1: "local[1]", 2: "local[2]"}
+CLUSTER = "local-cluster[2,1,1024]"
+_TIMEOUT_S = 3_600
+_HOW = (
+    "One and two workers are measured, more come from a model (simulated): a micro-batch takes "
+    "fixed + work / workers; one query per record is bounded by a database of 16 cores, whose "
+    "processor time for a record was measured."
+)
+_PAPER = read_toml("published")
+PUBLISHED = _PAPER["ways"]
+TABLES: dict[str, dict[str, dict[int, list[float]]]] = {
+    which: {
+        job: {int(workers): row for workers, row in rows.items()}
+        for job, rows in _PAPER[which].items()
+    }
+    for which in ("rate", "latency_ms")
+}
+"""The paper's tables: results a second and milliseconds, by job and workers."""
+
+NUMBERS = {
+    one["job"]: (one["throughput_table"], one["latency_table"], one["figure"])
+    for name, one in PLANS.items()
+    if name.endswith("-workers")
+}
+"""By job the paper's tables of throughput and of latency, and its figure."""
+
+Predicted = dict[str, dict[int, dict[str, float]]]
+"""By way and workers: ``rate`` (results a second) and ``latency_ms``."""
+
+
+def run(context: Context) -> Outcome:
+    """One worker and two, each in a session of its own; more by a model."""
+    entry = PLANS[context.name]
+    job, plan = JOBS[entry["job"]], context.pick(entry["quick"], entry["full"])
+    batches = Batches(**plan["batches"])
+    return outcome(context, job, measure(context, job, entry["kind"], plan["sizes"], batches))
+
+
+def measure(
+    context: Context, job: Job, kind: str, sizes: list[Any], batches: Batches
+) -> dict[str, Any]:
+    """Measure with one and two workers; full sizes also with two executors of a core each.
+
+    Returns:
+        ``masters`` (see :func:`measure_session`), ``kept`` (what could not be measured, and why).
+    """
+    found: dict[str, Any] = {"masters": {}, "sizes": sizes, "kept": {}, "batches": asdict(batches)}
+    with loaded(job, job.tables(context.data, sizes[0])) as url:
+        for workers, master in MASTERS.items():
+            some = sizes if workers == 2 else sizes[:1]
+            found["masters"][master] = _in_a_process(context, job, kind, some, batches, master, url)
+        if not context.quick:
+            try:
+                one = _in_a_process(context, job, kind, sizes[:1], batches, CLUSTER, url)
+                found["masters"][CLUSTER] = one
+            except RuntimeError as error:  # Spark's test cluster does not start everywhere
+                found["kept"][CLUSTER] = str(error)[-300:]
+                context.say(f"  {CLUSTER}: not measured")
+    return found
+
+
+def _in_a_process(context: Context, job: Job, *more: Any) -> dict[str, Any]:
+    """:func:`measure_session` in a process of its own.
+
+    Raises:
+        RuntimeError: it failed, or its process died.
+    """
+    spawn = multiprocessing.get_context("spawn")
+    settings = (context.quick, context.out, context.data, context.seed)
+    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        return pool.submit(measure_session, settings, job.name, *more).result(_TIMEOUT_S)
+
+
+def measure_session(
+    settings: tuple[bool, Path, Path, int],
+    name: str,
+    kind: str,
+    sizes: list[Any],
+    batches: Batches,
+    master: str,
+    url: str,
+) -> dict[str, Any]:
+    """Check, then time, at every size of the tables, in a new Spark session.
+
+    Returns:
+        ``sizes`` (size, way, runs); a run of one query per record has ``demand_s`` (the database's
+        processor time for a record); ``fan_out`` (results for each row) and ``master``.
+    """
+    spark = spark_session("3g", master=master)
+    try:
+        context = Context(*settings, say=partial(print, flush=True))
+        context.__dict__["spark"] = spark
+        found: dict[str, Any] = {"sizes": {}, "master": master}
+        for size in sizes:
+            base = size == sizes[0]
+            some = batches if base else replace(batches, larges=0)
+            ways, fan_out = _measure_size(
+                context, JOBS[name], kind, size, some, url if base else ""
+            )
+            found["sizes"][str(size)] = ways
+            found.setdefault("fan_out", fan_out)
+        return found
+    except Exception as error:  # Spark's own cannot be pickled
+        raise RuntimeError(f"{master}: {error!r}\n{traceback.format_exc()[-1_500:]}") from None
+    finally:
+        spark.stop()
+
+
+def _measure_size(
+    context: Context, job: Job, kind: str, size: Any, batches: Batches, url: str
+) -> tuple[dict[str, Any], float]:
+    spark, data, seed = context.spark, context.data, context.seed
+    frames = read_tables(spark, job, job.tables(data, size))
+    # Other sessions have the same tables: the first one builds them.
+    indexed = build_tables(job, frames, data / "indexed" / f"{job.name}-{size:g}")
+    ready = Tables(job, frames, indexed, url)
+    names = [FULL, AQE_ON, *([RECORD] if url else [])]
+    files = stream_files(job, data, size, kind, batches.sizes, seed)
+    rows, records = context.pick((300, 100), (1_000, 1_000))
+    events = job.events(size, rows, 0, kind, seed).cast(job.arrow)
+    sample = spark.createDataFrame(events).localCheckpoint()
+    answers = {name: partial(WAYS[name](ready), sample) for name in names}
+    results = check_answers(answers, job.columns)
+    if url and not context.quick:  # Spark compiles; not counted
+        few = stream_files(job, data, size, kind, batches.few.sizes, seed)
+        for name in (FULL, AQE_ON):
+            run_way(ready, name, spark, few, batches.few)
+    found = {}
+    for name in names:
+        before = server_seconds(url) if name == RECORD else 0.0
+        one = run_way(ready, name, spark, files, batches, records)
+        if name == RECORD:
+            one["demand_s"] = (server_seconds(url) - before) / (RECORD_ROUNDS * records + 1)
+        found[name] = [one]
+        say_run(context.say, f"{spark.sparkContext.master} {size:g}", name, one)
+    return found, results / rows
+
+
+def predicted(measured: Mapping[str, Any]) -> Predicted:
+    """Results a second and milliseconds for every way and number of workers.
+
+    One worker and two are as measured. ``latency_ms`` is of a micro-batch, or of a record where a
+    way takes records.
+    """
+    base = str(measured["sizes"][0])
+    ones = {n: measured["masters"][m]["sizes"][base] for n, m in MASTERS.items()}
+    fan_out = measured["masters"][MASTERS[1]]["fan_out"]
+    large = measured["batches"]["large"]
+    found: Predicted = {}
+    for name in (FULL, AQE_ON):
+        by = {n: (large / rate(one[name]), latency_ms(one[name]) / 1e3) for n, one in ones.items()}
+        whole, small = (Fixed.of(by[1][i], by[2][i]) for i in range(2))
+        found[name] = {}
+        for n in WORKERS:
+            long_s, short_s = by.get(n) or (whole.seconds(n), small.seconds(n))
+            found[name][n] = {"rate": large / long_s * fan_out, "latency_ms": 1e3 * short_s}
+    runs = {n: one[RECORD] for n, one in ones.items()}
+    demand_s = statistics.median(one["demand_s"] for one in runs[1])
+    model = Database(1 / rate(runs[1]), demand_s)
+    found[RECORD] = {
+        n: {
+            "rate": (rate(runs[n]) if n in runs else model.rate(n)) * fan_out,
+            "latency_ms": latency_ms(runs[n]) if n in runs else 1e3 * model.latency_s(n),
+        }
+        for n in WORKERS
+    }
+    return found
+
+
+def outcome(context: Context, job: Job, measured: dict[str, Any]) -> Outcome:
+    """The figures, tables and the picture of what :func:`measure` returned."""
+    ours = predicted(measured)
+    ups = {name: speed_up({n: v["rate"] for n, v in by.items()}) for name, by in ours.items()}
+    two = measured["masters"][MASTERS[2]]["sizes"]
+    volumes = {
+        name: {float(size): latency_ms(two[str(size)][name]) for size in measured["sizes"]}
+        for name in (FULL, AQE_ON)
+    }
+    picture = context.out / f"{job.name}-workers.svg"
+    _draw(job, ours, ups, volumes, picture)
+    raw = {"runs": measured, "by_workers": ours, "speed_up": ups, "volumes": volumes}
+    tables = [_table(job, measured, ours, which) for which in ("rate", "latency_ms")]
+    tables += [_speed_ups(job, ups), _scalability(job, volumes)]
+    return Outcome(_figures(job, ours, ups, volumes), tables, [picture], raw)
+
+
+def _figures(job: Job, ours: Predicted, ups: Any, volumes: Any) -> list[Figure]:
+    paper, slow = (TABLES[which][job.name] for which in ("rate", "latency_ms"))
+    first, second, drawn = NUMBERS[job.name]
+    found = []
+    for n in (1, 2, 128):
+        for rival in (RECORD, AQE_ON):
+            value = ours[FULL][n]["rate"] / ours[rival][n]["rate"]
+            theirs = paper[n][0] / paper[n][2]
+            said = f"{theirs:.2f} (Table {first}, OPT / Flink 1.12.2)" if rival == RECORD else ""
+            bound, name = 1.0 if said else None, f"results/s, {FULL} / {rival}, {n} workers"
+            found.append(Figure(name, value, bound, paper=said, simulated=n > 2))
+    for n in (2, 128):
+        said = f"{paper[n][0] / paper[1][0]:.2f} (Formula 5, Fig. {drawn}(a))"
+        name = f"speed-up of {n} workers, {FULL}"
+        found.append(Figure(name, ups[FULL][n], paper=said, simulated=n > 2))
+    for n in (2, 128):
+        value = ours[FULL][n]["latency_ms"] / ours[FULL][1]["latency_ms"]
+        said = f"{slow[n][0] / slow[1][0]:.2f} (Table {second})"
+        name = f"latency of {n} workers / 1, {FULL}"
+        found.append(Figure(name, value, at_most=True, paper=said, simulated=n > 2))
+    for name, by_size in volumes.items():
+        sizes = sorted(by_size)
+        if len(sizes) > 1:
+            what = f"ms per micro-batch, {job.size} {sizes[-1]:g} / {sizes[0]:g}, {name}"
+            said = f"nearly constant (Fig. {drawn}(b))" if name == FULL else ""
+            value = by_size[sizes[-1]] / by_size[sizes[0]]
+            found.append(Figure(what, value, at_most=True, paper=said))
+    return found
+
+
+def _table(job: Job, measured: Mapping[str, Any], ours: Predicted, which: str) -> Table:
+    """The paper's table of throughput or latency, ours beside it."""
+    is_rate = which == "rate"
+    unit, digits = ("results/s", 0) if is_rate else ("ms", 2)
+    number = NUMBERS[job.name][0 if is_rate else 1]
+
+    def row(n: int, values: Mapping[str, float], how: str) -> dict[str, Cell]:
+        theirs = zip(PUBLISHED, TABLES[which][job.name][n], strict=True)
+        cells: dict[str, Cell] = {"workers": n}
+        cells |= {f"paper, {way}, {unit}": value for way, value in theirs}
+        cells |= {f"{name}, {unit}": round(value, digits) for name, value in values.items()}
+        return cells | {"how": how}
+
+    rows = [
+        row(n, {name: by[n][which] for name, by in ours.items()}, MASTERS.get(n, "model"))
+        for n in WORKERS
+    ]
+    if CLUSTER in measured["masters"]:
+        at = measured["masters"][CLUSTER]
+        runs = at["sizes"][str(measured["sizes"][0])]
+        of, times = (rate, at["fan_out"]) if is_rate else (latency_ms, 1.0)
+        rows.append(row(2, {name: of(runs[name]) * times for name in ours}, CLUSTER))
+    what = (
+        "Results a second, the stream consumed at full speed."
+        if is_rate
+        else f"Ours: Spark's addBatch of {measured['batches']['small']:,} rows, in which no record "
+        "waits longer; of one query per record, a record. The paper: the calculation time of a "
+        "record in windows of 10,000."
+    )
+    return Table.of(
+        f"Table {number}: {'throughput' if is_rate else 'latency'} by workers, {job.name}",
+        rows,
+        f"{what} {_HOW} Other machines and other data than the paper's: compare ratios.",
+    )
+
+
+def _speed_ups(job: Job, ups: Any) -> Table:
+    paper = TABLES["rate"][job.name]
+    rows = [
+        {"workers": n}
+        | {f"paper, {way}": round(paper[n][i] / paper[1][i], 2) for i, way in enumerate(PUBLISHED)}
+        | {name: round(by[n], 2) for name, by in ups.items()}
+        | {"how": "measured" if n in MASTERS else "model"}
+        for n in WORKERS
+    ]
+    title = f"Fig. {NUMBERS[job.name][2]}(a): speed-up by Formula 5, {job.name}"
+    return Table.of(title, rows, f"The throughput of N workers over that of one. {_HOW}")
+
+
+def _scalability(job: Job, volumes: Any) -> Table:
+    sizes = sorted(volumes[FULL])
+    rows = [
+        {job.size: size}
+        | {f"{name}, ms": round(by[size], 1) for name, by in volumes.items()}
+        | {
+            f"{name}, scalability": round(by[sizes[0]] / by[size], 2)
+            for name, by in volumes.items()
+        }
+        for size in sizes
+    ]
+    return Table.of(
+        f"Fig. {NUMBERS[job.name][2]}(b): scalability, {job.name}",
+        rows,
+        "Two workers. Scalability: the time of a micro-batch with the first tables over that with "
+        "larger ones; 1 is best. The paper's is a picture without numbers.",
+    )
+
+
+def _draw(job: Job, ours: Predicted, ups: Any, volumes: Any, file: Path) -> None:
+    """Throughput, latency, speed-up and scalability, the paper's beside."""
+    drawn = NUMBERS[job.name][2]
+    rates, waits = (TABLES[which][job.name] for which in ("rate", "latency_ms"))
+    theirs = {n: tuple(v / rates[1][i] for i, v in enumerate(row)) for n, row in rates.items()}
+    mine = [
+        {name: {n: v[which] for n, v in by.items()} for name, by in ours.items()}
+        for which in ("rate", "latency_ms")
+    ]
+    with charts.panels(file, (13, 9), (2, 2)) as (left, right, below, larger):
+        for axes, series, paper, title in (
+            (left, mine[0], rates, "Results a second"),
+            (right, mine[1], waits, "ms: ours of a micro-batch, the paper's of a record"),
+            (below, ups, theirs, f"Speed-up (Formula 5, Fig. {drawn}(a))"),
+        ):
+            charts.lines(axes, series, mfc="white")
+            for name, by in series.items():
+                color = charts.color_of(name)
+                axes.plot(list(MASTERS), [by[n] for n in MASTERS], "o", color=color, ms=5)
+            for i, way in enumerate(PUBLISHED):
+                values = [row[i] for row in paper.values()]
+                axes.plot(list(paper), values, ":", color=charts.PAPER[i], label=f"paper, {way}")
+            axes.set_xscale("log", base=2)
+            label = "workers (filled: measured; hollow: model)"
+            charts.finish(axes, title, yscale="log", xlabel=label)
+        smallest = min(volumes[FULL])
+        over = {
+            n: {size: ms / by[smallest] for size, ms in by.items()} for n, by in volumes.items()
+        }
+        charts.lines(larger, over)
+        charts.finish(
+            larger,
+            f"Larger tables, two workers (Fig. {drawn}(b))",
+            xlabel="size of the tables",
+            ylabel="time / time with the first tables",
+            ylim=(0, None),
+        )

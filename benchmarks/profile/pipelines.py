@@ -1,0 +1,130 @@
+"""The pipelines that are profiled: joins of each kind, and identity functions to compare with."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+import bsjoin
+from benchmarks.data.ranges import Case, probes, stored
+from benchmarks.data.tables import scattered, table
+from benchmarks.full_cache.full_latency import with_identity
+from benchmarks.full_cache.full_throughput import with_identity_row
+from benchmarks.harness.outcome import Context
+from benchmarks.harness.spark import Join
+from benchmarks.harness.timing import check_equal
+from benchmarks.ranges.spark_joins import spark_join
+
+NONE, KEY, ROW = "no join", "identity, key in and out", "identity, key in, row out"
+ROWS = "identity, rows in and out"
+FULL, WARM, COLD = "full cache", "incremental, warm", "incremental, cold"
+RANGE, HOTSPOT = "range join", "full cache, HotSpot"
+
+BASELINES = {FULL: ROW, WARM: ROW, COLD: ROW, RANGE: ROWS, HOTSPOT: ROW}
+"""The joins, each with a function of the same shape that does nothing."""
+
+Pipelines = dict[str, tuple[Join, Join | None]]
+"""By name: from the stream's numbers (``value``, ``timestamp``) to what is written; and the same
+join by Spark itself, if it is a join."""
+
+
+def pipelines(context: Context, rows: int, size: int, batches: int) -> Pipelines:
+    """All pipelines."""
+    spark, seed, folder = context.spark, context.seed, context.data
+    df = table(spark, size, folder)
+    full = bsjoin.BatchTable.build(df, on="k", unique=True)
+    case = Case(
+        name="profile", kind="band", rows=size, probes=1, keys=max(size // 1_000, 1), width_s=3_600,
+        seed=seed,
+    )  # fmt: skip
+    ranged = spark.read.parquet(str(stored(case, folder)[0]))
+    indexed = bsjoin.BatchTable.build(ranged, on=case.on, when=case.when)
+    many = max(size, rows * batches)
+    url, source_rows = _database(folder, many), table(spark, many, folder)
+
+    def with_key(key: F.Column, numbers: DataFrame) -> DataFrame:
+        return numbers.select(key.alias("k"), "value", "timestamp")
+
+    value = F.col("value")
+    keyed = partial(with_key, scattered(value, size, seed))
+    same_keys = partial(with_key, scattered(F.pmod(value, F.lit(rows)), many, seed))
+    new_keys = partial(with_key, F.pmod(value, F.lit(many)))
+
+    def with_row(numbers: DataFrame) -> DataFrame:
+        return with_identity_row(keyed(numbers)).select(
+            "k", "value", "timestamp", "m.amount", "m.name"
+        )
+
+    def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+
+    def with_same_rows(numbers: DataFrame) -> DataFrame:
+        sent = ranges(numbers).withColumns({"v": F.col("id"), "a": F.col("p")})
+        return sent.mapInArrow(same, sent.schema)
+
+    def ranges(numbers: DataFrame) -> DataFrame:
+        return probes(numbers, "value", case)
+
+    def incremental(keys: Join, numbers: DataFrame) -> DataFrame:
+        # A source of its own, so that each run begins with an empty cache.
+        source = bsjoin.sources.sql(url, table="t")
+        cache = bsjoin.Incremental(max_rows=2 * many)
+        return bsjoin.join(keys(numbers), source, "k", cache=cache)
+
+    hot = bsjoin.HotSpot(partitions=spark.sparkContext.defaultParallelism)
+    return {
+        NONE: (keyed, None),
+        KEY: (lambda n: with_identity(keyed(n)), None),
+        ROW: (with_row, None),
+        ROWS: (with_same_rows, None),
+        FULL: (lambda n: full.join(keyed(n), "k"), lambda n: keyed(n).join(df, "k")),
+        WARM: (partial(incremental, same_keys), lambda n: same_keys(n).join(source_rows, "k")),
+        COLD: (partial(incremental, new_keys), lambda n: new_keys(n).join(source_rows, "k")),
+        RANGE: (
+            lambda n: indexed.join(ranges(n), case.on, when=case.when),
+            lambda n: spark_join(case, ranged, ranges(n)),
+        ),
+        HOTSPOT: (
+            lambda n: full.join(keyed(n), "k", partition=hot),
+            lambda n: keyed(n).join(df, "k"),
+        ),
+    }
+
+
+def check(context: Context, name: str, pipeline: tuple[Join, Join | None], rows: int) -> None:
+    """A join gives the rows of Spark's own, before anything is timed.
+
+    Raises:
+        AssertionError: it does not.
+    """
+    ours, theirs = pipeline
+    if theirs is None:
+        return
+    moment = F.timestamp_micros(F.col("id")).alias("timestamp")
+    numbers = context.spark.range(rows).select(F.col("id").alias("value"), moment)
+    frames = {name: ours(numbers), "Spark": theirs(numbers)}
+    columns = sorted(set.intersection(*(set(df.columns) for df in frames.values())))
+    check_equal(
+        {way: sorted(map(tuple, df.select(*columns).collect())) for way, df in frames.items()}
+    )
+
+
+def _database(folder: Path, rows: int) -> str:
+    """The URL of a SQLite file with a table ``t(k, amount, name)``."""
+    path = folder / f"profile-{rows}.sqlite"
+    if not path.exists():
+        half = path.with_suffix(".half")
+        half.unlink(missing_ok=True)
+        with sqlite3.connect(half) as connection:
+            connection.execute("CREATE TABLE t (k BIGINT PRIMARY KEY, amount BIGINT, name TEXT)")
+            values = ((k, 7 * k, f"name-{k:07d}") for k in range(rows))
+            connection.executemany("INSERT INTO t VALUES (?, ?, ?)", values)
+        connection.close()
+        half.rename(path)
+    return f"sqlite:///{path.resolve()}"

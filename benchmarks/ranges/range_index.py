@@ -1,0 +1,160 @@
+"""The range index alone, on one core, and DuckDB and Polars on the same rows; no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from benchmarks.data.ranges import SECOND_US, Case, cases, rows_of
+from benchmarks.harness.outcome import Context, Figure, Outcome
+from benchmarks.harness.timing import alternate, check_equal, ratio, seconds_of
+from benchmarks.ranges.comparison import Found, best_rival, draw, say_case, table_of
+from benchmarks.ranges.engines import ENGINES, Engine, engine, fingerprint
+from bsjoin.index import HashIndex, IntervalIndex, SortedRows, nearest, pairs, reach
+
+Int64s = NDArray[np.int64]
+
+OURS = "bsjoin's index"
+_BATCH = 10_000  # rows of an Arrow batch in Spark
+_MAX_PAIRS = 1 << 16
+_MIX = np.int64(-7046029254386353131)
+
+
+class Kernel:
+    """What a worker holds of a table: rows by key and point, the hash index, the range index."""
+
+    def __init__(self, case: Case, table: pa.Table):
+        self._case = case
+        points = _microseconds(table, "a")
+        hashes = _mixed(_numbers(table, "k")) if case.keys else np.zeros(len(points), np.int64)
+        order = np.lexsort((points, hashes))
+        hashes, points = hashes[order], points[order]
+        slices = np.flatnonzero(np.diff(hashes, prepend=hashes[0] - 1))
+        self._keys = HashIndex.build(hashes) if case.keys else None
+        self._rows: SortedRows | IntervalIndex
+        if case.kind in ("band", "asof"):
+            self._rows = SortedRows.build(points, slices)
+        else:
+            ends = _microseconds(table, "b")[order]
+            self._rows = IntervalIndex.build(points, ends, slices, closed="left")
+        self._values = _numbers(table, "v")[order]
+
+    def answer(self, stream: pa.Table) -> pa.Table:
+        """The pairs (id, v), found for batches of the stream one after the other."""
+        found: list[pa.RecordBatch] = []
+        for begin in range(0, stream.num_rows, _BATCH):
+            batch = stream.slice(begin, _BATCH)
+            ids = _numbers(batch, "id")
+            for positions, rows in self._pairs(batch):
+                columns = [pa.array(ids.take(positions)), pa.array(self._values.take(rows))]
+                found.append(pa.RecordBatch.from_arrays(columns, ["id", "v"]))
+        return pa.Table.from_batches(found, pa.schema([("id", pa.int64()), ("v", pa.int64())]))
+
+    def _pairs(self, batch: pa.Table) -> Iterator[tuple[Int64s, Int64s]]:
+        case, rows = self._case, self._rows
+        points = _microseconds(batch, "p")
+        low, high = self._slices(batch)
+        width = case.width_s * SECOND_US
+        if isinstance(rows, IntervalIndex):
+            if case.kind == "within":
+                yield from rows.stab(points, low, high, max_pairs=_MAX_PAIRS)
+            else:
+                ends = _microseconds(batch, "q")
+                yield from rows.overlaps(points, ends, low, high, max_pairs=_MAX_PAIRS)
+        elif case.kind == "band":
+            firsts, stops = rows.band(points - width, points + width, "both", low, high)
+            yield from pairs(firsts, stops, _MAX_PAIRS)
+        else:
+            most = reach(points, width) if width else None
+            found = nearest(rows, points, low, high, direction=case.direction, reach=most)
+            there = np.flatnonzero(found >= 0)
+            yield there, found[there]
+
+    def _slices(self, batch: pa.Table) -> tuple[Int64s, Int64s]:
+        """The first row of each probe's key and one past the last."""
+        if self._keys is None:
+            many = batch.num_rows
+            return np.zeros(many, np.int64), np.full(many, self._rows.rows)
+        first, found = self._keys.probe(_mixed(_numbers(batch, "k")))
+        low = np.where(found, first, 0)
+        return low, np.where(found, low + self._keys.run_lengths(low), 0)
+
+
+def _numbers(rows: pa.Table, name: str) -> Int64s:
+    return np.asarray(rows.column(name).to_numpy(), np.int64)
+
+
+def _microseconds(rows: pa.Table, name: str) -> Int64s:
+    return np.asarray(rows.column(name).cast(pa.int64()).to_numpy())
+
+
+def _mixed(keys: Int64s) -> Int64s:
+    """A hash of 64 bits that no two keys share."""
+    hashes = keys * _MIX
+    return hashes ^ (hashes >> np.int64(29))
+
+
+def run(context: Context) -> Outcome:
+    """Measure; quick: three cases of a tenth of the rows."""
+    every = cases(context.quick, context.seed)
+    found: Found = {}
+    with ExitStack() as processes:
+        engines = {
+            f"{name}, {many} thread{'s' if many > 1 else ''}": processes.enter_context(
+                engine(name, many)
+            )
+            for name in ENGINES
+            for many in (2, 1)
+        }
+        for case in every:
+            if case.direction == "backward":
+                found[case.name] = _measure(context, case, engines)
+    picture = context.out / "range-index.svg"
+    draw(found, OURS, "The index alone, without Spark", picture)
+    note = "Pairs (id, v) as Arrow from each; our index is prepared and runs on one core."
+    table = table_of("The index alone: median ms by engine", found, OURS, note)
+    return Outcome(_figures(found, quick=context.quick), [table], [picture], found)
+
+
+def _measure(context: Context, case: Case, engines: dict[str, Engine]) -> dict[str, object]:
+    """Seconds of every engine for a case, alternately; all must find the same pairs.
+
+    DuckDB reads the rows from Arrow each time; Polars has the table in order where it can use it.
+    """
+    table, stream = rows_of(case)
+    built: list[Kernel] = []
+    build_s = seconds_of(lambda: built.append(Kernel(case, table)))
+    answers = {OURS: fingerprint(built[0].answer(stream))}
+    ways: dict[str, Callable[[], float]] = {OURS: partial(seconds_of, built[0].answer, stream)}
+    for name, one in engines.items():
+        one.load(case)
+        answers[name] = one.run()[1]
+        ways[name] = lambda one=one: one.run()[0]  # type: ignore[misc]
+    count = check_equal(answers)[0]
+    seconds = alternate(ways, context.pick(3, 5), slow_s=3.0)
+    found = {"size": case.size, "pairs": count, "build_s": build_s, "seconds": seconds}
+    say_case(case, found, OURS, context.say)
+    return found
+
+
+def _figures(found: Found, *, quick: bool) -> list[Figure]:
+    """Each engine for the case that was promised 10 times at full sizes; else: not slower."""
+    figures = []
+    for name, one in found.items():
+        ours = one["seconds"][OURS]
+        if name == "key, band":
+            bound = 1.0 if quick else 10.0
+            figures += [
+                ratio(f"index alone, {name}: {way} / bsjoin", theirs, ours, bound)
+                for way, theirs in one["seconds"].items()
+                if way != OURS
+            ]
+        else:
+            label = f"index alone, {name}: the best of both / bsjoin"
+            figures.append(ratio(label, best_rival(one, OURS), ours, 1.0))
+    return figures

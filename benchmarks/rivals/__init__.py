@@ -1,1 +1,0 @@
-"""A job of several joins in turn, and every way to carry it out."""

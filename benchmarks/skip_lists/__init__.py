@@ -1,0 +1,1 @@
+"""The paper's skip lists, alone and in a join."""

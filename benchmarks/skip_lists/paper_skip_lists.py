@@ -1,0 +1,392 @@
+"""Figure 13 and Tables 6 to 8 of the BS-Join paper: skip lists, alone and in a join.
+
+The paper counts comparisons as "the memory access frequency". It has 8, 32 and 128 TaskManagers;
+one machine has some workers, so times cannot be compared, but ratios of one way to another can.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+import bsjoin
+from benchmarks import charts
+from benchmarks.data.ranges import Case, probes, stored
+from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
+from benchmarks.harness.spark import Join, rate_stream, time_batches
+from benchmarks.harness.timing import check_equal, seconds_of
+from benchmarks.skip_lists import published
+from benchmarks.skip_lists.published import CELLS, LATENCY_MS, TABLES, THROUGHPUT
+from benchmarks.skip_lists.searches import (
+    DIRECTORY,
+    FLAT_MAP,
+    JOIN,
+    RANDOM,
+    SORTED,
+    prepare,
+    search_join,
+)
+from bsjoin.index import RandomSkipList, SkipList
+
+WAYS = (FLAT_MAP, RANDOM, SORTED, DIRECTORY, JOIN)
+_SEARCHES, _BUILDS = 10_000, 10  # the paper's ten tests
+
+Measured = dict[str, dict[int, dict[int, Any]]]
+"""By way, rows of the table and workers: ``rate`` (rows a second) and ``latency_ms``."""
+
+
+def run(context: Context) -> Outcome:
+    """Count and time the lists, time the ways in a stream, compare each cell with the paper's."""
+    sizes = [1 << exponent for exponent in context.pick((16, 18), range(18, 24))]
+    lists = {size: measure_lists(size, context.pick(2, 7), context.seed) for size in sizes}
+    for size, one in lists.items():
+        shown = "   ".join(f"{kind} {one[kind]['mean']:5.2f} reads" for kind in (RANDOM, SORTED))
+        context.say(f"  {size:>10,} rows  {shown}")
+    measured = _measure_ways(context)
+    picture = context.out / "paper_skip_lists.svg"
+    draw(lists, measured, picture)
+    return Outcome(
+        [*list_figures(lists), *way_figures(measured, quick=context.quick)],
+        [*list_tables(lists), *cell_tables(measured), ratio_table(measured), our_table(measured)],
+        [picture],
+        {"lists": lists, "ways": measured},
+    )
+
+
+def measure_lists(size: int, rounds: int, seed: int) -> dict[str, Any]:
+    """Reads and seconds of random searches in lists that are built several times.
+
+    Returns:
+        By kind: ``mean``, the reads of a search; ``one``, the variance over the builds of the
+        reads of one search, averaged over the searches; ``all``, the variance over the builds of
+        the mean; ``build`` and ``search``, the seconds of each round.
+
+    Raises:
+        AssertionError: a list finds other rows than numpy.
+    """
+    random = np.random.default_rng([seed, size])
+    values = np.sort(random.integers(0, size << 20, size))
+    searched = random.integers(0, size << 20, _SEARCHES)
+    right = np.searchsorted(values, searched)
+    # The sorted list has the same shape each time, the random one is drawn anew.
+    kinds: dict[str, Callable[[int], Any]] = {
+        RANDOM: lambda number: RandomSkipList.build(values, number),
+        SORTED: lambda _: SkipList(values.copy()),
+    }
+    reads: dict[str, list[Any]] = {kind: [] for kind in kinds}
+    found: dict[str, Any] = {kind: {"build": [], "search": []} for kind in kinds}
+    for number in range(_BUILDS):
+        for kind, build in kinds.items():
+            rows, counts = build(number).search(searched, count=True)
+            if (rows != right).any():
+                raise AssertionError(f"{kind} finds other rows than numpy, {size} rows")
+            reads[kind].append(counts)
+    for number in range(rounds + 1):  # the first round warms up
+        for kind, build in {**kinds, SORTED: lambda _: SkipList(values)}.items():
+            built: list[Any] = []
+            spent = {"build": seconds_of(lambda b=build, kept=built: kept.append(b(seed)))}  # type: ignore[misc]
+            spent["search"] = seconds_of(built[0].search, searched)
+            for what, seconds in spent.items() if number else ():
+                found[kind][what].append(seconds)
+    for kind, counts in reads.items():
+        by_build = np.array(counts, np.float64)
+        found[kind]["mean"] = float(by_build.mean())
+        found[kind]["one"] = float(by_build.var(axis=0).mean())
+        found[kind]["all"] = float(by_build.sum(axis=1).var() / _SEARCHES**2)
+    return found
+
+
+def _measure_ways(context: Context) -> Measured:
+    """Throughput in large micro-batches and latency in small ones, of every way in a stream."""
+    spark = context.spark
+    sizes = context.pick([1 << 18], sorted({size for size, _ in CELLS}))
+    large, batches = context.pick((10_000, 3), (50_000, 4))
+    found: Measured = {way: {} for way in WAYS}
+    for size in sizes:
+        case = Case(
+            name="search", kind="band", rows=size, probes=1_000, keys=1_500, width_s=3_600,
+            seed=context.seed,
+        )  # fmt: skip
+        folder = context.data / "ranges" / f"search-{size}-{context.seed}"
+        prepare(case, folder)
+        joins = {way: search_join(way, case, folder) for way in WAYS[:-1]}
+        joins[JOIN] = _whole_join(context, case)
+        sample = probes(spark.range(2_000), "id", case)
+        check_equal({n: sorted(map(tuple, way(sample).collect())) for n, way in joins.items()})
+        for workers in context.pick([2], [1, 2, 4]):
+            for way, join in joins.items():
+
+                def timed(rows: int, count: int, warm_up: int, join: Join = join) -> list[float]:
+                    numbers = rate_stream(spark, rows, workers)  # noqa: B023
+                    return time_batches(join(probes(numbers, "value", case)), count, warm_up)  # noqa: B023
+
+                slow = way == FLAT_MAP
+                ms = timed(large, max(2, batches // 3) if slow else batches, 1 if slow else 2)
+                rates = [large / one * 1e3 for one in ms]
+                latencies = timed(5_000, batches, 3)
+                found[way].setdefault(size, {})[workers] = one = {
+                    "rate": statistics.median(rates),
+                    "latency_ms": statistics.median(latencies),
+                    "rates": rates,
+                    "latencies_ms": latencies,
+                }
+                context.say(
+                    f"  {size:>10,} rows  {workers} workers  {way:<20} "
+                    f"{one['rate'] / 1e3:8.1f} K rows/s   {one['latency_ms']:7.1f} ms"
+                )
+    return found
+
+
+def _whole_join(context: Context, case: Case) -> Join:
+    table = context.spark.read.parquet(str(stored(case, context.data)[0]))
+    indexed = bsjoin.BatchTable.build(table, on=case.on, when=case.when)
+    return lambda stream: indexed.join(stream, case.on, when=case.when, select=["v"]).select(
+        "id", "v"
+    )
+
+
+def ratios(measured: Measured, name: str, above: str, below: str) -> list[float]:
+    """Ratios of ``rate`` or ``latency_ms`` of one way to another, by size and workers."""
+    return [
+        one[name] / measured[below][size][many][name]
+        for size, by in measured[above].items()
+        for many, one in by.items()
+    ]
+
+
+def list_figures(lists: dict[int, Any]) -> list[Figure]:
+    """Reads of random lists over those of sorted ones, and the variance of the latter."""
+    times = [one[RANDOM]["mean"] / one[SORTED]["mean"] for one in lists.values()]
+    sizes = f"{min(lists):,} to {max(lists):,}"
+    variance = max(one[SORTED][which] for one in lists.values() for which in ("one", "all"))
+    return [
+        Figure(
+            f"reads a search, random / fixed levels, {sizes}",
+            statistics.mean(times),
+            1.33,
+            spread=(min(times), max(times)),
+            paper="about 25 % fewer with fixed ones, Fig. 13(a)",
+        ),
+        Figure(
+            f"variance of the reads over builds, fixed levels, {sizes}",
+            variance,
+            0.0,
+            at_most=True,
+            paper="always 0, Fig. 13(b)",
+        ),
+    ]
+
+
+def way_figures(measured: Measured, *, quick: bool = False) -> list[Figure]:
+    """Ratios of Tables 6 to 8, ours and the paper's; then what bsjoin has instead of a list.
+
+    Without bounds for quick sizes: the fixed cost of a micro-batch outweighs the search.
+    """
+    found = []
+    for name, above, below, bound, tables in (
+        ("rate", SORTED, FLAT_MAP, 2.0, "Tables 6 and 8"),
+        ("rate", SORTED, RANDOM, 1.0, "Tables 7 and 8"),
+        ("rate", RANDOM, FLAT_MAP, 2.0, "Tables 6 and 7"),
+        ("latency_ms", SORTED, FLAT_MAP, 0.55, "Tables 6 and 8"),
+        ("latency_ms", SORTED, RANDOM, 1.0, "Tables 7 and 8"),
+        ("rate", JOIN, FLAT_MAP, 2.0, ""),
+        ("rate", DIRECTORY, SORTED, 1.0, ""),
+    ):
+        if above not in measured:
+            continue
+        ours, paper = ratios(measured, name, above, below), ""
+        if tables:
+            theirs = published.ratios(name, above, below)
+            least, most = min(theirs), max(theirs)
+            paper = f"{statistics.median(theirs):.2f}, {least:.2f} to {most:.2f} ({tables})"
+        what = "rows/s" if name == "rate" else "latency"
+        found.append(
+            Figure(
+                f"{what}, {above} / {below}",
+                statistics.median(ours),
+                None if quick else bound,
+                at_most=name != "rate",
+                spread=(min(ours), max(ours)),
+                paper=paper,
+            )
+        )
+    return found
+
+
+def _power(size: int) -> str:
+    return f"2^{size.bit_length() - 1}"
+
+
+def list_tables(lists: dict[int, Any]) -> list[Table]:
+    """Fig. 13 as numbers, and the times of the lists alone."""
+    reads = [
+        {
+            "rows": _power(size),
+            "random, ours": round(one[RANDOM]["mean"], 2),
+            "sorted, ours": round(one[SORTED]["mean"], 2),
+            "fewer, paper, %": "about 25",
+            "fewer, ours, %": round(100 * (1 - one[SORTED]["mean"] / one[RANDOM]["mean"]), 1),
+            "variance, random, ours": round(one[RANDOM]["one"], 2),
+            "variance, sorted, paper": 0.0,
+            "variance, sorted, ours": round(one[SORTED]["one"], 2),
+        }
+        for size, one in lists.items()
+    ]
+    times = [
+        {"rows": _power(size), "list": kind}
+        | {
+            head: round(statistics.median(one[kind][what]) * 1e3, 3)
+            for head, what in (("build, ms", "build"), ("10,000 searches, ms", "search"))
+        }
+        for size, one in lists.items()
+        for kind in (RANDOM, SORTED)
+    ]
+    return [
+        Table.of(
+            "Fig. 13: comparisons of a search, and their variance over ten builds",
+            reads,
+            "A comparison is a stored value that is read, once per search: the paper's 'memory "
+            "access frequency'. Its curves have no numbers in the text.",
+        ),
+        Table.of(
+            "Skip lists by size: building and searching, one core",
+            times,
+            "Values are sorted before. The levels of the sorted list follow from the positions and "
+            "are not stored, so nothing is built. The random list is for comparison only: all "
+            "probes descend together, each level takes as many rounds as the unluckiest probe, and "
+            "reads are counted, so it loses by more than its reads. The paper gives no times.",
+        ),
+    ]
+
+
+def _counterparts(measured: Measured) -> list[tuple[int, int] | None]:
+    """Our size and workers for each of the paper's cells."""
+    sizes = sorted(measured[SORTED])
+    workers = sorted(measured[SORTED][sizes[0]])
+    ours = {(i, j): (size, many) for i, size in enumerate(sizes) for j, many in enumerate(workers)}
+    return [ours.get(divmod(at, 3)) for at in range(len(CELLS))]
+
+
+def cell_tables(measured: Measured) -> list[Table]:
+    """Tables 6 to 8, ours beside the paper's."""
+    found, places = [], _counterparts(measured)
+    note = (
+        "The paper: a TaskManager is a core of a cluster, latency that of its windows. Ours: a "
+        "worker is a task of Spark on this machine, latency the addBatch of 5,000 rows; the query "
+        "of a record goes to SQLite in the worker, without a network."
+    ) + ("" if all(places) else " Empty: sizes of the full run.")
+    for way, table in TABLES.items():
+        rows = []
+        for at, ((size, many), place) in enumerate(zip(CELLS, places, strict=True)):
+            one = measured[way][place[0]][place[1]] if place else None
+            row: dict[str, Cell] = {
+                "data size": _power(size),
+                "TaskManagers": many,
+                "paper, K/s": THROUGHPUT[way][at],
+                "paper, ms": LATENCY_MS[way][at],
+                "our size": _power(place[0]) if place else None,
+                "our workers": place[1] if place else None,
+                "ours, K/s": round(one["rate"] / 1e3, 1) if one else None,
+                "ours, ms": round(one["latency_ms"], 1) if one else None,
+            }
+            rows.append(row)
+        found.append(Table.of(f"{table}: throughput and latency, {way}", rows, note))
+    return found
+
+
+def our_table(measured: Measured) -> Table:
+    """What bsjoin has instead of a list, by rows of the table and workers."""
+    rows = [
+        {"way": way, "data size": _power(size), "workers": many}
+        | {"K/s": one["rate"] / 1e3, "ms": one["latency_ms"]}
+        for way in (DIRECTORY, JOIN)
+        for size, by_workers in measured[way].items()
+        for many, one in by_workers.items()
+    ]
+    note = (
+        "The directory is searched by the same code as the lists, in place of one; the join is "
+        "all of bsjoin, with types, nulls and columns."
+    )
+    return Table.of("Beside them: what bsjoin does instead", rows, note)
+
+
+def ratio_table(measured: Measured) -> Table:
+    """Ratios of the ways, the paper's and ours, cell by cell."""
+    rows: list[tuple[Cell, ...]] = []
+    pairs = (("rate", SORTED, FLAT_MAP), ("rate", SORTED, RANDOM), ("latency_ms", SORTED, FLAT_MAP))
+    for at, ((size, many), place) in enumerate(zip(CELLS, _counterparts(measured), strict=True)):
+        cells: list[Cell] = [_power(size), many]
+        for name, above, below in pairs:
+            ours = None
+            if place:
+                one, other = (measured[way][place[0]][place[1]][name] for way in (above, below))
+                ours = round(one / other, 2)
+            cells += [round(published.ratios(name, above, below)[at], 2), ours]
+        rows.append(tuple(cells))
+    heads = ("rows/s, sorted / FlatMap", "rows/s, sorted / random", "latency, sorted / FlatMap")
+    return Table(
+        "Tables 6 to 8 as ratios",
+        ("data size", "TaskManagers", *(c for head in heads for c in (f"{head}, paper", "ours"))),
+        tuple(rows),
+        "Ours are of the sizes and workers that the tables above name. The paper's text: 2 to 6 "
+        "times the throughput of FlatMap, latency lower by more than 45 % (in seven cells its "
+        "random list does not reach that). A query of FlatMap crosses a network there, none here.",
+    )
+
+
+def draw(lists: dict[int, Any], measured: Measured, file: Path) -> None:
+    """Reads, variance and times of the lists; ratios of the ways, the paper's and ours."""
+    with charts.panels(file, (14.5, 8.2), (2, 3)) as (reads, variance, times, *below):
+        for axes, what, title in (
+            (reads, "mean", "Fig. 13(a): stored values read in a search.\nThe paper: about 25 % "
+             "fewer when sorted"),
+            (variance, "one", "Fig. 13(b): variance of a search over ten builds.\nThe paper: "
+             "always 0 when sorted"),
+        ):  # fmt: skip
+            kinds = (RANDOM, SORTED)
+            series = {
+                kind: {size: one[kind][what] for size, one in lists.items()} for kind in kinds
+            }
+            charts.lines(axes, series)
+            axes.set_xscale("log", base=2)
+            bottom = 0 if what == "mean" else -1
+            charts.finish(axes, title, grid="y", xlabel="rows", ylim=(bottom, None))
+        for what, style in (("build", "o--"), ("search", "o-")):
+            label = "build" if what == "build" else "10,000 searches"
+            for kind in (RANDOM, SORTED):
+                ms = {size: statistics.median(one[kind][what]) * 1e3 for size, one in lists.items()}
+                charts.lines(times, {f"{kind}, {label}": ms}, style=style)
+        times.set_xscale("log", base=2)
+        title = "The lists alone, here (the paper gives no times)"
+        charts.finish(times, title, grid="y", yscale="log", xlabel="rows", ylabel="ms, one core")
+        for axes, name, other, title in (
+            (below[0], "rate", FLAT_MAP, "Rows a second over FlatMap's (Tables 6 to 8)"),
+            (below[1], "rate", RANDOM, "Rows a second over the random list's"),
+            (below[2], "latency_ms", FLAT_MAP, "Latency over FlatMap's (less is better)"),
+        ):
+            _draw_ratios(axes, measured, name, other)
+            charts.finish(axes, title, grid="y")
+
+
+def _draw_ratios(axes: Axes, measured: Measured, name: str, below: str) -> None:
+    """Each cell a dot: the paper's nine, ours beside them."""
+    ways = [way for way in (RANDOM, SORTED) if way != below]
+    for at, way in enumerate(ways):
+        for shift, values, color, label in (
+            (-0.2, published.ratios(name, way, below), charts.PAPER[3], "the paper, 9 cells"),
+            (0.2, ratios(measured, name, way, below), charts.OURS, "ours"),
+        ):
+            places = at + shift + np.linspace(-0.05, 0.05, len(values))
+            kept = {"label": label} if at == 0 else {}
+            axes.plot(places, values, "o", color=color, ms=5, alpha=0.8, **kept)
+            middle = statistics.median(values)
+            axes.hlines(middle, at + shift - 0.1, at + shift + 0.1, color=color, lw=2)
+            axes.annotate(f"{middle:.2f}", (at + shift + 0.12, middle), va="center", fontsize=8)
+    axes.axhline(1, color="0.3", lw=1, ls="--")
+    axes.set_xticks(range(len(ways)), ways)
+    axes.set(xlim=(-0.5, len(ways) - 0.5), ylim=(0, 1.25 * axes.get_ylim()[1]))

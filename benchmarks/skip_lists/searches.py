@@ -1,0 +1,135 @@
+"""Alternatives to search a table for a band with a key, on arrays or a file that workers open.
+
+The paper's are one range query per record (its FlatMap), a random skip list and a sorted one; both
+lists hold the composite key of its Algorithm 3. Then there is the directory that bsjoin searches.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from benchmarks.data.ranges import BEGIN_US, MONTH_US, SECOND_US, Case, rows_of
+from benchmarks.harness.spark import Join
+from bsjoin.index import RandomSkipList, SkipList, SortedRows, expand
+
+Int64s = NDArray[np.int64]
+Search = Callable[[Int64s, Int64s], tuple[Int64s, Int64s]]
+"""From keys and points to pairs: positions of the probes, and the table's values."""
+
+FLAT_MAP, RANDOM, SORTED = "FlatMap", "random skip list", "sorted skip list"
+DIRECTORY, JOIN = "bsjoin's directory", "bsjoin.join"
+
+_BITS = MONTH_US.bit_length()  # of the point in a composite key
+
+
+def prepare(case: Case, folder: Path) -> None:
+    """Write what the searches read, unless it exists."""
+    if (folder / "ready").exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    table, _ = rows_of(case)
+    keys, points, values = (
+        table.column(name).cast(pa.int64()).to_numpy() for name in ("k", "a", "v")
+    )
+    order = np.lexsort((points, keys))
+    keys, points, values = keys[order], points[order], values[order]
+    slices = np.searchsorted(keys, np.arange(case.keys + 1))
+    composite = _composite(keys, points)
+    arrays = {"points": points, "values": values, "slices": slices, "composite": composite}
+    arrays["directory"] = SortedRows.build(points, slices[:-1]).directory
+    drawn = RandomSkipList.build(composite, seed=1)
+    arrays |= {f"nodes-{level}": nodes for level, nodes in enumerate(drawn.nodes)}
+    arrays |= {f"below-{level}": below for level, below in enumerate(drawn.below)}
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    (folder / "table.sqlite").unlink(missing_ok=True)
+    database = sqlite3.connect(folder / "table.sqlite")
+    database.execute("PRAGMA journal_mode = OFF")
+    database.execute("CREATE TABLE t (k INT, a INT, v INT, PRIMARY KEY (k, a, v)) WITHOUT ROWID")
+    rows = zip(keys.tolist(), points.tolist(), values.tolist(), strict=True)
+    database.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+    database.commit()
+    database.close()
+    (folder / "ready").touch()
+
+
+def _composite(keys: Int64s, points: Int64s) -> Int64s:
+    """Key and point as one number (Algorithm 3); a point off the month stays with its key."""
+    return (keys << _BITS) + np.clip(points - BEGIN_US, 0, (1 << _BITS) - 1)
+
+
+def search_join(way: str, case: Case, folder: Path) -> Join:
+    """The join as a function of the stream (id, k, p): pairs (id, v), found in one way."""
+    width = case.width_s * SECOND_US
+
+    def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        search = _opened(way, folder, width)
+        for batch in batches:
+            ids, keys, points = (batch.column(i).cast(pa.int64()).to_numpy() for i in range(3))
+            positions, values = search(keys, points)
+            columns = [pa.array(ids.take(positions)), pa.array(values)]
+            yield pa.RecordBatch.from_arrays(columns, ["id", "v"])
+
+    return lambda stream: stream.mapInArrow(answer, "id long, v long")
+
+
+@lru_cache
+def _opened(way: str, folder: Path, width: int) -> Search:
+    """A search, opened once per worker."""
+
+    def array(name: str) -> Any:
+        return np.load(folder / f"{name}.npy", mmap_mode="r")
+
+    if way == FLAT_MAP:
+        return _per_record(sqlite3.connect(f"file:{folder}/table.sqlite?mode=ro", uri=True), width)
+    values, slices = array("values"), np.asarray(array("slices"))
+
+    def pairs(firsts: Int64s, stops: Int64s) -> tuple[Int64s, Int64s]:
+        positions, rows = expand(firsts, np.maximum(stops - firsts, 0))
+        return positions, values.take(rows)
+
+    if way == DIRECTORY:
+        directory = SortedRows(array("points"), array("directory"))
+
+        def in_slices(keys: Int64s, points: Int64s) -> tuple[Int64s, Int64s]:
+            low, high = slices.take(keys), slices.take(keys + 1)
+            return pairs(*directory.band(points - width, points + width, "both", low, high))
+
+        return in_slices
+    composite = array("composite")
+    found: SkipList | RandomSkipList = SkipList(composite)
+    if way == RANDOM:
+        levels = len(list(folder.glob("nodes-*.npy")))
+        nodes = tuple(array(f"nodes-{level}") for level in range(levels))
+        below = tuple(array(f"below-{level}") for level in range(levels - 1))
+        found = RandomSkipList(composite, nodes, below)
+
+    def in_one_list(keys: Int64s, points: Int64s) -> tuple[Int64s, Int64s]:
+        firsts = found.search(_composite(keys, points - width), "left")
+        return pairs(firsts, found.search(_composite(keys, points + width), "right"))
+
+    return in_one_list
+
+
+def _per_record(database: sqlite3.Connection, width: int) -> Search:
+    """A query per record, in the worker's own process, without a network."""
+
+    def search(keys: Int64s, points: Int64s) -> tuple[Int64s, Int64s]:
+        query = "SELECT v FROM t WHERE k = ? AND a BETWEEN ? AND ?"
+        counts, found = np.empty(len(keys), np.int64), []
+        for i, (key, point) in enumerate(zip(keys.tolist(), points.tolist(), strict=True)):
+            rows = database.execute(query, (key, point - width, point + width)).fetchall()
+            counts[i] = len(rows)
+            found += rows
+        positions = np.repeat(np.arange(len(keys)), counts)
+        return positions, np.array(found, np.int64).reshape(-1)
+
+    return search
