@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from scheduling.errors import ArgumentError
@@ -38,6 +38,8 @@ def simulation(job: Job, rate: float, **options: object) -> Simulation:
 
 
 @ROUNDED
+# Fewer instances have smaller buffers than what waits for them.
+@example(wordcount(), 20_234.0, False, [0] * 8 + [2, 2, 1], [(0, 1, "r"), (12, 2, "r")])
 @given(
     st.sampled_from([wordcount(), fixwindow(), join_job()]),
     st.floats(0, 150_000),
