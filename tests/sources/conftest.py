@@ -1,7 +1,7 @@
 """Every source that a test makes is closed when the test ends, as a worker closes those it drops.
 
-The drivers of databases leave a connection that breaks, or is refused, to the garbage collector; here
-connections break on purpose.
+The drivers of databases leave a connection that breaks, or is refused, to the garbage collector;
+here connections break on purpose.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from bsjoin.sources import Source
-
 
 _LEFT_BY_DRIVERS = pytest.mark.filterwarnings(
     "ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning"
