@@ -75,6 +75,19 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["seed"] = node.config.option.hypothesis_seed
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give a file, or a folder whose files stay together, to one process of the run."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = Path(super()._split_scope(nodeid))
+            return str(file.parent if file.parent.name in _TOGETHER else file)
+
+    return Scheduling(config, log)
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     """Tell the seed."""
     return f"property tests: --hypothesis-seed={config.option.hypothesis_seed} draws these cases"
@@ -90,13 +103,11 @@ def pytest_terminal_summary(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the property tests; order the files, and say which ones stay together."""
+    """Mark the property tests, and order the files."""
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.property)
             item.add_marker(pytest.mark.timeout(_SHRINKING_S))
-        together = item.path.parent if item.path.parent.name in _TOGETHER else item.path
-        item.add_marker(pytest.mark.xdist_group(str(together.relative_to(TESTS))))
 
     long = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
     long |= {item.path for item in items if item.path.parent.name in _TOGETHER}

@@ -76,9 +76,9 @@ def test_a_folder_for_the_cache_that_cannot_be_created_is_named_by_the_worker(
     for folder in (f"{tmp_path}/file/cache", "/proc/bsjoin", f"{tmp_path}/{'n' * 300}"):
         cache = Incremental(max_rows=9, folder=folder)
         joined = bsjoin.join(people.select("k"), source, "k", cache=cache)
-        with pytest.raises(Exception, match="StoreAccessError: the folder of the cache") as caught:
+        with pytest.raises(Exception, match="StoreAccessError: cannot make the folder") as caught:
             joined.collect()
-        assert repr(folder) in str(caught.value)
+        assert folder in str(caught.value)
     with pytest.raises(StoreError, match="must not hold the character NUL"):
         bsjoin.join(
             people.select("k"), source, "k", cache=Incremental(max_rows=9, folder="/tmp/a\0b")

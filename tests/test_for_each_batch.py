@@ -57,7 +57,14 @@ class OnDisk:
 
     @classmethod
     def of(cls, folder: Path) -> OnDisk:
-        found = [len(list(folder.glob(p))) for p in ("*/versions", "*/versions/*.json", "*/data/*")]
+        stores = [
+            found for found in folder.glob("bsjoin-*/store-*") if (found / "versions").is_dir()
+        ]
+        versions, data = (
+            [one for store in stores for one in store.glob(p)]
+            for p in ("versions/*.json", "data/*")
+        )
+        found = len(stores), len(versions), len(data)
         return cls(*found)
 
 

@@ -33,7 +33,7 @@ def test_refreshing_a_remote_table_does_not_fill_the_disks_of_the_workers(
     parents = {name.split("-")[1].split(".")[0] for name in owners if name.startswith("parent-")}
     assert parents
     for pid in parents:
-        assert b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        assert b"daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def copied(url: str) -> set[str]:

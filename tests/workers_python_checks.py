@@ -129,9 +129,7 @@ def another_version_and_a_package_that_is_not_there(spark: SparkSession, folder:
     python = python_with_our_packages(folder / "python", without="xxhash")
     other = site_packages(python) / "bsjoin"
     shutil.copytree(ROOT / "bsjoin", other, ignore=shutil.ignore_patterns("__pycache__"))
-    text = (other / "__init__.py").read_text("utf-8")
-    text = text.replace(f'"{bsjoin.__version__}"', '"0.0.9"')
-    (other / "__init__.py").write_text(text, "utf-8")
+    (other / "_version.py").write_text('__version__ = "0.0.9"')
     assert "has no xxhash and has bsjoin 0.0.9. " in refusal(spark, python)
     (site_packages(python) / "xxhash.py").write_text("import nothing_of_that_name")
     assert (
