@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Literal
 
 from bsjoin import _checks
 from bsjoin._reuse import Wanted, reused
-from bsjoin._spark.ask import plan_ask, plan_range_ask, schema_of_source
 from bsjoin._spark.columns import Names, join_keys, result_names, selected
 from bsjoin._spark.join import Request, check_types, names_of, next_label
 from bsjoin._spark.observing import current_cycle
 from bsjoin._spark.partitioning import check_partition, kind_of, send_to_partitions
-from bsjoin._spark.ranges import (
+from bsjoin._spark.range_columns import (
     check_range_types,
     range_columns,
     stream_columns,
     table_columns,
     with_columns,
 )
-from bsjoin._spark.scan import scanned
 from bsjoin._spark.session import MicroBatch, micro_batch
+from bsjoin._spark.source_join import plan_range_source_join, plan_source_join, schema_of_source
+from bsjoin._spark.source_scan import scanned
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError
 from bsjoin.hotspot import Hash, HotSpot
@@ -61,9 +61,9 @@ def join(
 
     With a full cache the table is indexed once, by a Spark job that runs before this call
     returns, and is then memory-mapped by the Python workers. With an incremental cache it stays
-    in its source, which is asked for the keys that occur. The result is row for row what Spark's
-    own ``stream.join(batch, ...)`` returns: null keys match nothing, NaN equals NaN, -0.0 equals
-    0.0, every pair of duplicate keys is a row.
+    in its source, which is queried only for the keys in the stream. The result is row for row
+    what Spark's own ``stream.join(batch, ...)`` returns: null keys match nothing, NaN equals NaN,
+    -0.0 equals 0.0, every pair of duplicate keys is a row.
 
     Args:
         stream: the probe side; a streaming DataFrame, or a batch one.
@@ -238,7 +238,7 @@ def _join_source(
         types = {field.name: field.dataType for field in schema}
         stream = send_to_partitions(stream, request, types, partition)
         if when is None:
-            return plan_ask(stream, source, request, cache)
+            return plan_source_join(stream, source, request, cache)
         if not pairs:
             raise ArgumentError(
                 f"on=[] with cache=Incremental(...): a source is asked for the rows of a key, and "
@@ -247,7 +247,7 @@ def _join_source(
         probes = [names.find(name, "when") for name in stream_columns(when)]
         spelled = with_columns(when, probes, ranged)
         table = range_columns(when, schema, ranged)
-        return plan_range_ask(stream, source, request, spelled, table, cache)
+        return plan_range_source_join(stream, source, request, spelled, table, cache)
     keys = [table for _, table in pairs]
     stored = columns if cache.store is None else source_names.columns
     read = list(dict.fromkeys([*keys, *ranged, *stored]))

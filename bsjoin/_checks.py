@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from bsjoin._spark.join import names_of
 from bsjoin._spark.session import is_dataframe
-from bsjoin.errors import ArgumentError, near
+from bsjoin.errors import ArgumentError, suggest
 
 __all__ = ["JoinType", "distinct", "join_type", "key_list", "probe_side", "table_side"]
 
@@ -54,7 +54,7 @@ def join_type(how: object) -> str:
         return _SPELLINGS[plain]
     if plain in _REFUSED:
         raise ArgumentError(f"how={how!r} is not supported: {_REFUSED[plain]}")
-    hint = near(str(how), _JOIN_TYPES)
+    hint = suggest(str(how), _JOIN_TYPES)
     known = "" if hint.startswith("There") else f" They are {', '.join(map(repr, _JOIN_TYPES))}"
     raise ArgumentError(f"how={how!r} is not a join type of bsjoin. {hint}{known}")
 

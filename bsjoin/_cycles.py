@@ -134,7 +134,7 @@ class Cycles:
             self._steering.resize(partition.partitions)
         return RoutePlan(
             label="",
-            home=None,
+            location=None,
             rule=self._steering.rule,
             capacity=self._steering.capacity,
             seed=partition.seed,

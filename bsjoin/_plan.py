@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from bsjoin.conditions import Closed, Direction
 from bsjoin.hotspot.rule import Rule
-from bsjoin.shared.worth import Bounds
-from bsjoin.sources.control import Control
+from bsjoin.shared.entry_state import CacheLimits
+from bsjoin.sources.invalidation import InvalidationLog
 from bsjoin.sources.protocol import Source
-from bsjoin.store import Home
-from bsjoin.store.ranged import is_ranked
+from bsjoin.store import StorageLocation
+from bsjoin.store.range_index import is_ranked
 
 __all__ = [
     "FIGURES",
@@ -22,10 +22,10 @@ __all__ = [
     "ROUTE_FIGURES",
     "LookupPlan",
     "OnError",
-    "Patience",
     "RangeJoin",
     "RangePlan",
     "Ranged",
+    "RetryPolicy",
     "RoutePlan",
     "Search",
     "Shape",
@@ -73,13 +73,13 @@ class LookupPlan(_Plan):
     """A look-up in a stored table, as the workers carry it out.
 
     Args:
-        home: where the table lives.
+        location: where the table lives.
         epoch: when the newest version was published as the plan was made; tells a table
             apart from an earlier one at the same path.
         version: the version to use, or ``None`` to choose by the micro-batch's timestamp.
     """
 
-    home: Home
+    location: StorageLocation
     epoch: int
     version: int | None
 
@@ -138,7 +138,7 @@ class RoutePlan:
 
     Args:
         label: unique name of the join in this application.
-        home: the folder with the rules; None where the plan has the rule of its only cycle.
+        location: the folder with the rules; None where the plan has the rule of its only cycle.
         rule: the rule as long as the folder has none.
         capacity: how many keys each task is to sample under it.
         seed: of the sample.
@@ -146,7 +146,7 @@ class RoutePlan:
     """
 
     label: str
-    home: Home | None
+    location: StorageLocation | None
     rule: Rule
     capacity: int
     seed: int
@@ -158,23 +158,24 @@ class RoutePlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Patience:
+class RetryPolicy:
     """How a source is asked.
 
     Args:
         retries: how often a look-up that failed is repeated.
-        pause_s: the longest pause before the first repetition, in seconds; twice as long
+        backoff_s: the longest pause before the first repetition, in seconds; twice as long
             before each further one, and a random part of that (full jitter).
         max_connections: how many processes of a host may be connected at once.
         on_error: what to do when the repetitions have failed, too.
-        rest_s: for how long the source is then left alone, unless ``on_error`` is "fail".
+        failure_cooldown_s: for how long the source is then not queried, unless ``on_error`` is
+            "fail".
     """
 
     retries: int
-    pause_s: float
+    backoff_s: float
     max_connections: int
     on_error: OnError
-    rest_s: float
+    failure_cooldown_s: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,12 +202,12 @@ class SourcePlan(_Plan):
 
     Args:
         token: the name of the cache on every host.
-        source: whom to ask.
+        source: the source to query.
         keys: the key columns, under their names in the source.
         exact: whether equal hashes mean equal keys.
-        bounds: of the cache.
-        patience: with the source.
-        control: where commands to forget keys come from.
+        limits: of the cache.
+        retry_policy: with the source.
+        invalidation_log: where commands to forget keys come from.
         warm_up: keys to begin with, or a query that yields them.
         folder: where the caches are on every host; None to choose.
         ranged: how the rows of a key are ordered, and which columns tell; None for any order.
@@ -216,9 +217,9 @@ class SourcePlan(_Plan):
     source: Source
     keys: pa.Schema
     exact: bool
-    bounds: Bounds
-    patience: Patience
-    control: Control
+    limits: CacheLimits
+    retry_policy: RetryPolicy
+    invalidation_log: InvalidationLog
     warm_up: pa.Table | str | None
     folder: str | None
     ranged: Ranged | None = None

@@ -45,7 +45,7 @@ class CacheProgress:
         failed_keys: keys that were treated as not found since the source did not answer
             (``on_error="null"``).
         stale_rows: rows that were given outdated rows of the source while these are asked for
-            again (``stale=``); keys that were, since the source did not answer
+            again (``stale_while_revalidate=``); keys that were, since the source did not answer
             (``on_error="stale"``).
         evictions: keys that had to make room.
         rows: rows in the cache, a known absence counted as one; on the host that has most.
@@ -315,7 +315,7 @@ def _partition(one: Any, label: str, mode: str, kind: Any) -> PartitionProgress:
 
 
 def _cache(notes: Sequence[dict[str, Any]]) -> CacheProgress:
-    """Add up what the workers noted; see ``bsjoin.cache.incremental``."""
+    """Add up what the workers noted; see ``bsjoin.worker.incremental_cache``."""
 
     def total(name: str) -> int:
         return sum(note.get(name, 0) for note in notes)

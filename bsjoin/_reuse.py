@@ -19,8 +19,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from bsjoin._spark.fingerprint import fingerprint, is_fixed
 from bsjoin._spark.session import MicroBatch, active_queries
-from bsjoin._spark.source import fingerprint, is_fixed
 from bsjoin.conditions import Condition
 from bsjoin.options import Full
 from bsjoin.table import BatchTable

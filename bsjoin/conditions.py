@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any, Literal, get_args
 
 from bsjoin.durations import seconds
-from bsjoin.errors import ArgumentError, near
+from bsjoin.errors import ArgumentError, suggest
 
 __all__ = [
     "AsOf",
@@ -226,7 +226,7 @@ def condition_from_json(data: object) -> Condition:
     """
     name, arguments = _only(data)
     if name not in _KINDS or not isinstance(arguments, dict):
-        raise ValueError(f"{name!r} is not a range condition. {near(str(name), _KINDS)}")
+        raise ValueError(f"{name!r} is not a range condition. {suggest(str(name), _KINDS)}")
     kind = _KINDS[name]
     if arguments.keys() != {field.name for field in fields(kind)}:
         raise ValueError(f"{name} does not have the arguments {sorted(map(str, arguments))}")
@@ -240,7 +240,7 @@ def condition_from_json(data: object) -> Condition:
 def _width_from_json(data: object) -> Width:
     kind, value = _only(data)
     if kind not in _WIDTHS or type(value) is not (int if kind == "microseconds" else str):
-        raise ValueError(f"{data!r} is not a width. {near(str(kind), _WIDTHS)}")
+        raise ValueError(f"{data!r} is not a width. {suggest(str(kind), _WIDTHS)}")
     try:
         width: Width = _WIDTHS[kind][2](value)
     except (ArithmeticError, ValueError) as error:
@@ -261,7 +261,7 @@ def _column(name: object, argument: str) -> None:
 
 def _one_of(value: object, argument: str, choices: Sequence[str]) -> None:
     if value not in choices:
-        raise ArgumentError(f"{argument}={value!r} is not known. {near(str(value), choices)}")
+        raise ArgumentError(f"{argument}={value!r} is not known. {suggest(str(value), choices)}")
 
 
 def _size(width: object, argument: str) -> Decimal:

@@ -109,12 +109,12 @@ class StoreFullError(StoreError):
     """The disk had no space left while a table was built; nothing of it is visible."""
 
 
-def near(name: str, choices: Iterable[str]) -> str:
+def suggest(name: str, choices: Iterable[str]) -> str:
     """Say which names come near to ``name``, for the end of an error message.
 
-    >>> near("carier", ["carrier", "origin"])
+    >>> suggest("carier", ["carrier", "origin"])
     "Did you mean 'carrier'?"
-    >>> near("x", ["carrier", "origin"])
+    >>> suggest("x", ["carrier", "origin"])
     "There are: 'carrier', 'origin'."
     """
     known = list(choices)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from bsjoin._secrets import described
 from bsjoin.durations import seconds
-from bsjoin.errors import ArgumentError, near
+from bsjoin.errors import ArgumentError, suggest
 
 __all__ = ["Full", "Incremental"]
 
@@ -98,7 +98,7 @@ _Duration = timedelta | str | float
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Incremental:
-    """Incremental cache: the table stays in its source, asked only for the keys that occur.
+    """Incremental cache: the table stays in its source, queried only for the keys in the stream.
 
     What was asked for, absences included, is kept in memory that all workers of a host share,
     up to a bound, and what was used least recently makes room. The bounds hold per host,
@@ -111,29 +111,30 @@ class Incremental:
         max_bytes: bytes to keep, keys and administration included: a number, or a text such as
             ``"512 MB"``. The files in memory take up to twice that, and three times for a
             moment while they are tidied up.
-        ttl: how long a row may be used before it is asked for again: a ``timedelta``, a text
+        ttl: how long a row may be used before the source is queried again: a ``timedelta``, a text
             such as ``"10 minutes"`` or a number of seconds. ``None``: for ever, or until
             ``source.invalidate``.
-        idle_ttl: rows that were not used for so long are asked for again.
+        idle_ttl: rows that were not used for so long are queried again.
         negative: whether absences are kept at all.
         negative_ttl: how long an absence may be used; ``None``: as ``ttl``.
-        stale: for so long after its ``ttl`` a row may still be used while it is asked for in
-            the background (stale-while-revalidate).
+        stale_while_revalidate: for so long after its ``ttl`` a row may still be used, while the
+            source is queried for it in the background.
         warm_up: keys to load before the first batch on each host: a list of values, of tuples
-            for several key columns, or a query that yields them (SQL sources). The first are
-            taken for the most important.
+            for several key columns, or a query that yields them (SQL sources). Earlier
+            keys are evicted last.
         on_error: when a look-up and its repetitions have failed: ``"fail"`` fails the
             micro-batch, which Spark runs again after a restart; ``"stale"`` uses outdated rows,
             and fails for keys that have none; ``"null"`` treats the keys as not found, and does
             not keep that.
         retries: how often a failed look-up is repeated.
-        pause: the longest pause before the first repetition; it doubles with each, up to 30
+        backoff: the longest pause before the first repetition; it doubles with each, up to 30
             seconds, and a random part of it is waited.
-        rest: unless ``on_error="fail"``, for how long the source is left alone after a failure.
+        failure_cooldown: for how long the source is not queried after a failure, unless
+            ``on_error="fail"``.
         max_connections: how many workers of a host may be connected to the source at once.
         folder: where the cache lies on every host; ``None``: in ``/dev/shm`` where there is
             room when the first worker begins, else in the folder for temporary files.
-        control: a folder or URL that the driver and all workers reach, for
+        invalidation_log: a folder or URL that the driver and all workers reach, for
             ``source.invalidate``; ``None``: a temporary folder of this machine.
 
     Raises:
@@ -150,15 +151,15 @@ class Incremental:
     idle_ttl: _Duration | None = None
     negative: bool = True
     negative_ttl: _Duration | None = None
-    stale: _Duration | None = None
+    stale_while_revalidate: _Duration | None = None
     warm_up: Sequence[Any] | str | None = field(default=None, hash=False)
     on_error: Literal["fail", "stale", "null"] = "fail"
     retries: int = 3
-    pause: _Duration = "200 ms"
-    rest: _Duration = "5 seconds"
+    backoff: _Duration = "200 ms"
+    failure_cooldown: _Duration = "5 seconds"
     max_connections: int = 8
     folder: str | os.PathLike[str] | None = None
-    control: str | os.PathLike[str] | None = None
+    invalidation_log: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         if self.max_rows is None and self.max_bytes is None:
@@ -172,7 +173,14 @@ class Incremental:
                 raise ArgumentError(f"{name}={value!r}: give a whole number of {least} or more")
         if self.max_bytes is not None:
             _bytes(self.max_bytes, "max_bytes")
-        for name in ("ttl", "idle_ttl", "negative_ttl", "stale", "pause", "rest"):
+        for name in (
+            "ttl",
+            "idle_ttl",
+            "negative_ttl",
+            "stale_while_revalidate",
+            "backoff",
+            "failure_cooldown",
+        ):
             value = getattr(self, name)
             if value is not None and not seconds(value, name) > 0:
                 raise ArgumentError(f"{name}={value!r}: it must be above zero, or left out")
@@ -180,14 +188,20 @@ class Incremental:
             raise ArgumentError(f"negative={self.negative!r}: give True or False")
         if not self.negative and self.negative_ttl is not None:
             raise ArgumentError("negative_ttl has no meaning with negative=False; leave it out")
-        if self.stale is not None and self.ttl is None and self.negative_ttl is None:
-            raise ArgumentError("stale= needs ttl=: without it nothing is ever outdated")
+        if (
+            self.stale_while_revalidate is not None
+            and self.ttl is None
+            and self.negative_ttl is None
+        ):
+            raise ArgumentError(
+                "stale_while_revalidate= needs ttl=: without it nothing is ever outdated"
+            )
         if self.on_error not in ("fail", "stale", "null"):
             raise ArgumentError(
                 f"on_error={self.on_error!r} is none of 'fail', 'stale', 'null'. "
-                + near(str(self.on_error), ("fail", "stale", "null"))
+                + suggest(str(self.on_error), ("fail", "stale", "null"))
             )
-        for name in ("folder", "control"):
+        for name in ("folder", "invalidation_log"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str | os.PathLike) and str(value)):
                 raise ArgumentError(f"{name}={value!r}: give a folder, or None")

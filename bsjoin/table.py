@@ -15,6 +15,7 @@ from bsjoin import _checks
 from bsjoin._spark.arrow import check_storable
 from bsjoin._spark.build import Layout, build
 from bsjoin._spark.columns import Names, join_keys, quoted, result_names, selected
+from bsjoin._spark.fingerprint import fingerprint as fingerprint_of
 from bsjoin._spark.join import Request, names_of, next_label, plan_join, schema_of
 from bsjoin._spark.keys import check_key_types, type_name, type_of
 from bsjoin._spark.partitioning import (
@@ -23,11 +24,10 @@ from bsjoin._spark.partitioning import (
     kind_of,
     send_to_partitions,
 )
+from bsjoin._spark.range_columns import range_columns, stream_columns, table_columns, with_columns
 from bsjoin._spark.range_join import plan_range_join
-from bsjoin._spark.ranges import range_columns, stream_columns, table_columns, with_columns
 from bsjoin._spark.refresh import start_refreshing
 from bsjoin._spark.session import needed_since_us, refresh_files
-from bsjoin._spark.source import fingerprint as fingerprint_of
 from bsjoin.conditions import Condition
 from bsjoin.durations import seconds
 from bsjoin.errors import (
@@ -37,11 +37,11 @@ from bsjoin.errors import (
     NotATableError,
     OtherKeysError,
     StoreError,
-    near,
+    suggest,
 )
 from bsjoin.options import Full
-from bsjoin.store import Home, Manifest, RangeColumns, Stats, versions
-from bsjoin.store.temporary import temporary_home
+from bsjoin.store import Manifest, RangeColumns, Stats, StorageLocation, versions
+from bsjoin.store.temporary import temporary_location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -85,15 +85,15 @@ class BatchTable:
         >>> table.join(orders_stream, how="left").writeStream
     """
 
-    def __init__(self, home: Home, *, may_change: bool, options: Full):
-        self._home = home
+    def __init__(self, location: StorageLocation, *, may_change: bool, options: Full):
+        self._location = location
         self._may_change = may_change
         self._options = options
         self._refreshing: threading.Event | None = None
 
     def __repr__(self) -> str:
         try:
-            manifest = versions.latest(self._home)
+            manifest = versions.latest(self._location)
         except StoreError as error:
             return f"BatchTable({self.path!r}: {type(error).__name__})"
         keys = [key.name for key in manifest.keys]
@@ -158,11 +158,11 @@ class BatchTable:
             NotATableError: there is no table at the path.
             DamagedTableError: a segment is not what was written; the error names it.
         """
-        home = Home.of(path)
-        manifest = versions.latest(home)
+        location = StorageLocation.of(path)
+        manifest = versions.latest(location)
         if verify:
-            versions.verify(home, manifest)
-        return cls(home, may_change=True, options=Full(store=path, unique=manifest.unique))
+            versions.verify(location, manifest)
+        return cls(location, may_change=True, options=Full(store=path, unique=manifest.unique))
 
     @classmethod
     def _ensure(
@@ -189,9 +189,11 @@ class BatchTable:
             found = [names.find(name, "when") for name in table_columns(when)]
             ranged = range_columns(when, schema, found)
         temporary = options.store is None
-        home = temporary_home() if options.store is None else Home.of(options.store)
+        location = (
+            temporary_location() if options.store is None else StorageLocation.of(options.store)
+        )
         changeable = not (private and temporary) or options.refresh_s > 0
-        table = cls(home, may_change=changeable, options=options)
+        table = cls(location, may_change=changeable, options=options)
         mark = None if temporary else options.fingerprint or fingerprint_of(df)
         before = None if temporary else table._newest_or_none()
         if before is not None:
@@ -199,7 +201,7 @@ class BatchTable:
             table._check_same_ranges(before, ranged)
             if private:  # what one join asks for is not what the table was built with
                 when = before.condition or when
-            known = mark is not None and versions.is_marked(home, before, mark)
+            known = mark is not None and versions.is_marked(location, before, mark)
             if known and _serves(before, columns, options) and table._is_intact(before):
                 table._remember(before, when, mark)
                 return table
@@ -208,9 +210,9 @@ class BatchTable:
 
     def _newest_or_none(self) -> Manifest | None:
         try:
-            return versions.latest(self._home)
+            return versions.latest(self._location)
         except NotATableError:
-            if self._home.names("versions"):
+            if self._location.names("versions"):
                 raise
             return None
 
@@ -231,17 +233,17 @@ class BatchTable:
         layout = Layout(
             tuple(keys), tuple(columns), options.unique, options.segment_bytes, ranged, when
         )
-        draft = build(df, self._home, layout)
+        draft = build(df, self._location, layout)
         try:
             if before is not None and before.same_as(draft) and self._is_intact(before):
-                draft.discard(self._home)
+                draft.discard(self._location)
                 return self._remember(before, when, mark)
-            published = versions.publish(self._home, draft)
+            published = versions.publish(self._location, draft)
             if mark is not None:
-                versions.mark(self._home, published, mark)
+                versions.mark(self._location, published, mark)
             return published
         except BaseException:
-            draft.discard(self._home)
+            draft.discard(self._location)
             raise
 
     def _remember(self, before: Manifest, when: Condition | None, mark: str | None) -> Manifest:
@@ -251,14 +253,14 @@ class BatchTable:
         """
         published = before
         if when is not None and before.condition != when:
-            published = versions.publish(self._home, replace(before, condition=when))
-        if mark is not None and not versions.is_marked(self._home, published, mark):
-            versions.mark(self._home, published, mark)
+            published = versions.publish(self._location, replace(before, condition=when))
+        if mark is not None and not versions.is_marked(self._location, published, mark):
+            versions.mark(self._location, published, mark)
         return published
 
     def _is_intact(self, manifest: Manifest) -> bool:
         try:
-            versions.verify(self._home, manifest)
+            versions.verify(self._location, manifest)
         except DamagedTableError as error:
             _log.warning("bsjoin: %s; it is built again now", error)
             return False
@@ -269,37 +271,37 @@ class BatchTable:
         wanted = [(name, type_name(dtype)) for name, dtype in keys]
         if built != wanted:
             raise OtherKeysError(
-                f"the table in {str(self._home)!r} was built for the keys {_shown(built)}, not "
+                f"the table in {str(self._location)!r} was built for the keys {_shown(built)}, not "
                 f"for {_shown(wanted)}. Join on its keys, or build another table at another path"
             )
 
     def _check_same_ranges(self, before: Manifest, ranged: RangeColumns | None) -> None:
         if before.ranged != ranged:
             raise OtherKeysError(
-                f"the table in {str(self._home)!r} was built {_shown_ranges(before.ranged)}, not "
-                f"{_shown_ranges(ranged)}. Join as it was built, or build another table at "
+                f"the table in {str(self._location)!r} was built {_shown_ranges(before.ranged)}, "
+                f"not {_shown_ranges(ranged)}. Join as it was built, or build another table at "
                 "another path"
             )
 
     @property
     def path(self) -> str:
         """Where the table is stored; secrets in the query of a URL are shown as ``***``."""
-        return str(self._home)
+        return str(self._location)
 
     @property
     def version(self) -> int:
         """The number of the newest version."""
-        return versions.latest(self._home).version
+        return versions.latest(self._location).version
 
     @property
     def keys(self) -> list[str]:
         """The key columns."""
-        return [key.name for key in versions.latest(self._home).keys]
+        return [key.name for key in versions.latest(self._location).keys]
 
     @property
     def columns(self) -> list[str]:
         """The columns that a join can bring."""
-        return versions.latest(self._home).columns
+        return versions.latest(self._location).columns
 
     def join(
         self,
@@ -329,7 +331,7 @@ class BatchTable:
         _checks.probe_side(stream)
         how = _checks.join_type(how)
         check_partition(partition)
-        manifest = versions.latest(self._home)
+        manifest = versions.latest(self._location)
         table_keys = [key.name for key in manifest.keys]
         names = names_of(stream, "the stream")
         when = self._condition(manifest, names) if when is None else when
@@ -359,7 +361,7 @@ class BatchTable:
         types = {key.name: type_of(key.type) for key in manifest.keys}
         stream = send_to_partitions(stream, request, types, partition)
         if when is None and manifest.ranged is None:
-            return plan_join(stream, self._home, manifest, request, may_change=self._may_change)
+            return plan_join(stream, self._location, manifest, request, may_change=self._may_change)
         return self._join_ranges(stream, manifest, request, when)
 
     def _condition(self, manifest: Manifest, stream: Names) -> Condition | None:
@@ -377,7 +379,7 @@ class BatchTable:
             if name not in stream:
                 raise ColumnError(
                     f"the table in {self.path!r} was built with {when!r}, and the stream has no "
-                    f"column {name!r}. {near(name, stream.columns)} Give when=... with the "
+                    f"column {name!r}. {suggest(name, stream.columns)} Give when=... with the "
                     "stream's columns"
                 )
         return when
@@ -406,7 +408,7 @@ class BatchTable:
             )
         spelled = with_columns(when, probes, built.names)
         return plan_range_join(
-            stream, self._home, manifest, request, spelled, may_change=self._may_change
+            stream, self._location, manifest, request, spelled, may_change=self._may_change
         )
 
     def refresh(self, df: DataFrame) -> int:
@@ -425,7 +427,7 @@ class BatchTable:
             OtherKeysError: keys or columns differ from the table's.
         """
         _checks.table_side(df)
-        before = versions.latest(self._home)
+        before = versions.latest(self._location)
         schema = _checks.distinct(df, "the new table")
         keys = [key.name for key in before.keys]
         ranged = () if before.ranged is None else before.ranged.names
@@ -473,19 +475,19 @@ class BatchTable:
 
     def _remove_before(self, version: int) -> None:
         """Remove the versions before one of them, whoever uses them."""
-        kept = sum(number >= version for number in versions.numbers(self._home))
-        versions.vacuum(self._home, _FOR_EVER_US, kept)
+        kept = sum(number >= version for number in versions.numbers(self._location))
+        versions.vacuum(self._location, _FOR_EVER_US, kept)
 
     def _remove(self) -> None:
         """Remove the table; for one that nobody else knows."""
         self.stop_refreshing()
-        self._home.remove("")
+        self._location.remove("")
 
     def versions(self) -> list[Version]:
         """The versions that are stored, oldest first."""
         found = []
-        for number in versions.numbers(self._home):
-            manifest = versions.load(self._home, number)
+        for number in versions.numbers(self._location):
+            manifest = versions.load(self._location, number)
             created = datetime.fromtimestamp(manifest.created_at_us / 1e6, UTC)
             found.append(Version(number, created, manifest.stats.rows, manifest.stats.bytes))
         return found
@@ -496,12 +498,12 @@ class BatchTable:
         Raises:
             DamagedTableError: names the first file that is missing or differs.
         """
-        for number in versions.numbers(self._home):
-            versions.verify(self._home, versions.load(self._home, number))
+        for number in versions.numbers(self._location):
+            versions.verify(self._location, versions.load(self._location, number))
 
     def stats(self) -> Stats:
         """Rows, keys, bytes, segments and build time of the newest version."""
-        return versions.latest(self._home).stats
+        return versions.latest(self._location).stats
 
     def vacuum(self, *, keep: int = 1, older_than: timedelta | str | float = "7 days") -> list[int]:
         """Remove old versions.
@@ -521,7 +523,7 @@ class BatchTable:
         from_us = time.time_ns() // 1000 - round(seconds(older_than, "older_than") * 1e6)
         needed_us = needed_since_us()
         return versions.vacuum(
-            self._home, from_us if needed_us is None else min(from_us, needed_us), keep
+            self._location, from_us if needed_us is None else min(from_us, needed_us), keep
         )
 
 

@@ -13,7 +13,7 @@ run at the same time; six tables are joined.
     turn_times   on the turn, when the slice is near              Band
     crossings    on the crossing                                  its name
 
-The result is held against numpy, and against the jams that the city was made with.
+The result is compared with numpy, and against the jams that the city was made with.
 
     python examples/roads.py [--out FOLDER] [--reports ROWS] [--side CROSSINGS] [--days DAYS]
 

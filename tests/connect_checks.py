@@ -253,7 +253,7 @@ def a_small_database_is_read_whole(spark: SparkSession, folder: Path) -> None:
 def a_source_that_fails_says_so(spark: SparkSession, folder: Path) -> None:
     source = Model(folder / "model", pa.table({"k": [1]}))
     source.fail()
-    cache = Incremental(max_rows=100, retries=1, pause="1 ms")
+    cache = Incremental(max_rows=100, retries=1, backoff="1 ms")
     with pytest.raises(Exception, match="LookupFailedError"):
         bsjoin.join(spark.range(2).toDF("k"), source, cache=cache, how="semi").collect()
 

@@ -24,12 +24,12 @@ from range_tables import stored as store_ranges
 from stored_tables import put, store
 
 from bsjoin import AsOf, Band, Overlaps, Within
-from bsjoin.cache import full
-from bsjoin.cache.ranged import joined
-from bsjoin.cache.table import OpenTable
 from bsjoin.errors import DamagedTableError
-from bsjoin.store import Home, versions
+from bsjoin.store import StorageLocation, versions
 from bsjoin.store.segment import checksum
+from bsjoin.worker import full_cache
+from bsjoin.worker.open_table import OpenTable
+from bsjoin.worker.range_join import joined
 
 __all__ = [
     "TABLES",
@@ -71,15 +71,15 @@ def _payload() -> dict[str, pa.Array]:
     }
 
 
-def _equality(home: Home, compared: int, hashes: list[int]) -> None:
+def _equality(location: StorageLocation, compared: int, hashes: list[int]) -> None:
     keys = {"k": pa.array(_KEYS, pa.string())} if compared else {}
     rows = pa.table({**keys, **_payload()})
     schema = rows.schema
     for name in (*keys, "number"):
         at = schema.get_field_index(name)
         schema = schema.set(at, schema.field(at).with_nullable(False))
-    draft = store(home, hashes, rows.cast(schema), compared=compared, cuts=[60])
-    put(home, draft, 1, 100)
+    draft = store(location, hashes, rows.cast(schema), compared=compared, cuts=[60])
+    put(location, draft, 1, 100)
 
 
 def _ranges(type_: str, when: Any, at: Callable[[int], Any]) -> Case:
@@ -116,29 +116,29 @@ def build(folder: Path, kind: str) -> None:
         kind: "keys" are compared; "hashes" tell keys apart; "unique" hashes; the others are for
             range joins.
     """
-    home = Home.of(folder)
+    location = StorageLocation.of(folder)
     if kind == "keys":
-        _equality(home, 1, _HASHES)
+        _equality(location, 1, _HASHES)
     elif kind in ("hashes", "unique"):
-        _equality(home, 0, [h // 3 for h in _HASHES] if kind == "hashes" else [*range(-30, 60)])
+        _equality(location, 0, [h // 3 for h in _HASHES] if kind == "hashes" else [*range(-30, 60)])
     else:
-        store_ranges(home, _CASES[kind])
+        store_ranges(location, _CASES[kind])
 
 
 def answers(folder: Path, kind: str) -> bytes:
     """All that a join with the table brings, as an Arrow stream."""
-    full._tables.clear()
-    home = Home.of(folder)
+    full_cache._tables.clear()
+    location = StorageLocation.of(folder)
     if kind in _CASES:
         case = _CASES[kind]
         found = [
             batch
             for how in ("left", "semi")
-            for batch in joined(plan_of(home, case, how), iter(batches_of(case, 100)))
+            for batch in joined(plan_of(location, case, how), iter(batches_of(case, 100)))
         ]
         return b"".join(_stream(pa.Table.from_batches([batch])) for batch in found)
-    found = versions.load(home, 1)
-    table = OpenTable(home, found)
+    found = versions.load(location, 1)
+    table = OpenTable(location, found)
     pairs = [(h, k) for h in sorted({*_HASHES, *range(-40, 70)}) for k in ("none", *_KEYS[::9])]
     pairs += list(zip(_HASHES, _KEYS, strict=True))
     keys = [pa.array([key for _, key in pairs], pa.string())] if found.compared else []

@@ -17,8 +17,8 @@ from stored_tables import put, store
 
 from bsjoin import AsOf, Band, Overlaps, Within
 from bsjoin._plan import RangePlan, Search
-from bsjoin.cache.ranged import _MAX_PAIRS, NOTE, joined
-from bsjoin.store import Home, RangeColumns, SegmentInfo, merge_segments, write_segment
+from bsjoin.store import RangeColumns, SegmentInfo, StorageLocation, merge_segments, write_segment
+from bsjoin.worker.range_join import _MAX_PAIRS, NOTE, joined
 
 __all__ = [
     "HASHES",
@@ -98,7 +98,7 @@ class Case:
         return HASHES[self.told_apart_by][(KEYS + LACKING).index(row["k"] or LACKING)]
 
 
-def stored(home: Home, case: Case) -> None:
+def stored(location: StorageLocation, case: Case) -> None:
     """Write a case's table as version 1; it brings the number of each row, and a text."""
     rows, compared = case.sorted, int(case.told_apart_by == "keys")
     hashes = np.array([case.hash(row) for row in rows], np.int64)
@@ -120,15 +120,15 @@ def stored(home: Home, case: Case) -> None:
             groups.append([])
         name, piece = f"data/x/{start:06d}", written.slice(start, end - start)
         groups[-1].append(
-            write_segment(home, name, hashes[start:end], piece, compared, len(ranged), closed)
+            write_segment(location, name, hashes[start:end], piece, compared, len(ranged), closed)
         )
     segments = tuple(
-        merge_segments(home, f"{group[0].name}-merged", group) if len(group) > 1 else group[0]
+        merge_segments(location, f"{group[0].name}-merged", group) if len(group) > 1 else group[0]
         for group in groups
     )
-    draft = store(home, [], pa.table({**keys, **brought}).slice(0, 0), compared=compared)
+    draft = store(location, [], pa.table({**keys, **brought}).slice(0, 0), compared=compared)
     columns = RangeColumns(tuple(names), (_type_name(case.kind.arrow),) * len(names), closed)
-    put(home, replace(draft, segments=segments, ranged=columns), 1, 100)
+    put(location, replace(draft, segments=segments, ranged=columns), 1, 100)
 
 
 def _type_name(dtype: pa.DataType) -> str:
@@ -170,12 +170,12 @@ def _width(number: Any) -> Fraction | float:
     return number if isinstance(number, float) else Fraction(number)
 
 
-def plan_of(home: Home, case: Case, how: str, **changes: Any) -> RangePlan:
+def plan_of(location: StorageLocation, case: Case, how: str, **changes: Any) -> RangePlan:
     """The plan of a case's join."""
     given: dict[str, Any] = {"version": 1, "columns": ("n", "v"), "row_type": _ROW, **changes}
     return RangePlan(
         label="1:k",
-        home=home,
+        location=location,
         epoch=100,
         shape="rows",
         reports=given["version"] is None,
@@ -213,9 +213,11 @@ def results(plan: RangePlan, batches: Iterable[pa.RecordBatch]) -> list[pa.Recor
     return found
 
 
-def check(home: Home, case: Case, expected: list[list[int]], how: str, size: int) -> None:
+def check(
+    location: StorageLocation, case: Case, expected: list[list[int]], how: str, size: int
+) -> None:
     """The rows of a join type are those that follow from the pairs."""
-    found = results(plan_of(home, case, how), batches_of(case, size))
+    found = results(plan_of(location, case, how), batches_of(case, size))
     rows = [row for batch in found for row in zip(*(c.to_pylist() for c in batch), strict=True)]
     wanted: list[tuple[Any, ...]] = []
     for n, (probe, matches) in enumerate(zip(case.stream, expected, strict=True)):

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from bsjoin.store import Home, KeyColumn, Manifest, write_segment
+from bsjoin.store import KeyColumn, Manifest, StorageLocation, write_segment
 from bsjoin.store.manifest import compared_fields
 
 
 def store(
-    home: Home,
+    location: StorageLocation,
     hashes: Sequence[int],
     rows: pa.Table,
     *,
@@ -37,7 +37,7 @@ def store(
     bounds = [0, *cuts, len(hashes)]
     segments = [
         write_segment(
-            home,
+            location,
             f"{folder}/{number:04d}-000",
             np.array(hashes[start:end], np.int64),
             rows.slice(start, end - start),
@@ -62,13 +62,13 @@ def store(
     )
 
 
-def numbered(home: Home, value: int = 0, rows: int = 3) -> Manifest:
+def numbered(location: StorageLocation, value: int = 0, rows: int = 3) -> Manifest:
     """A table with keys 0, 1, … whose column ``v`` says ``value`` everywhere."""
-    return store(home, range(rows), pa.table({"v": pa.array([value] * rows, pa.int64())}))
+    return store(location, range(rows), pa.table({"v": pa.array([value] * rows, pa.int64())}))
 
 
-def put(home: Home, draft: Manifest, version: int, activates_at_us: int) -> Manifest:
+def put(location: StorageLocation, draft: Manifest, version: int, activates_at_us: int) -> Manifest:
     """Publish a version under a given number and time."""
     manifest = draft.published_as(version, activates_at_us, activates_at_us)
-    assert home.create(f"versions/{version:08d}.json", manifest.to_bytes())
+    assert location.create(f"versions/{version:08d}.json", manifest.to_bytes())
     return manifest

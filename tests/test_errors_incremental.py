@@ -24,8 +24,8 @@ from bsjoin.errors import (
     KeyTypeError,
     SourceError,
 )
-from bsjoin.sources.control import Control, controls, key_table, register
-from bsjoin.store import Home
+from bsjoin.sources.invalidation import InvalidationLog, controls, key_table, register
+from bsjoin.store import StorageLocation
 
 CACHE = Incremental(max_rows=10)
 
@@ -63,13 +63,16 @@ def says(error: pytest.ExceptionInfo[BaseException], *parts: str) -> None:
         ),
         *(
             ({"max_rows": 1, name: value}, [f"{name}={value!r}", "above zero"])
-            for name in ("ttl", "idle_ttl", "negative_ttl", "pause", "rest")
+            for name in ("ttl", "idle_ttl", "negative_ttl", "backoff", "failure_cooldown")
             for value in (0, -1, dt.timedelta(0))
         ),
-        ({"max_rows": 1, "ttl": 1, "stale": 0}, ["stale=0", "above zero"]),
+        (
+            {"max_rows": 1, "ttl": 1, "stale_while_revalidate": 0},
+            ["stale_while_revalidate=0", "above zero"],
+        ),
         *(
             ({"max_rows": 1, name: value}, [name, repr(value)])
-            for name in ("ttl", "idle_ttl", "negative_ttl", "pause", "rest")
+            for name in ("ttl", "idle_ttl", "negative_ttl", "backoff", "failure_cooldown")
             for value in ("soon", "5 parsecs", [], float("nan"))
         ),
         ({"max_rows": 1, "negative": 1}, ["negative=1", "True or False"]),
@@ -77,11 +80,11 @@ def says(error: pytest.ExceptionInfo[BaseException], *parts: str) -> None:
             {"max_rows": 1, "negative": False, "negative_ttl": 5},
             ["negative_ttl", "no meaning with negative=False"],
         ),
-        ({"max_rows": 1, "stale": 5}, ["stale= needs ttl="]),
+        ({"max_rows": 1, "stale_while_revalidate": 5}, ["stale_while_revalidate= needs ttl="]),
         ({"max_rows": 1, "on_error": "nul"}, ["on_error='nul'", "Did you mean 'null'"]),
         ({"max_rows": 1, "on_error": None}, ["on_error=None", "'fail'"]),
         ({"max_rows": 1, "folder": ""}, ["folder=''", "give a folder"]),
-        ({"max_rows": 1, "control": 5}, ["control=5", "give a folder"]),
+        ({"max_rows": 1, "invalidation_log": 5}, ["invalidation_log=5", "give a folder"]),
     ],
 )
 def test_a_value_out_of_range_is_refused_when_the_options_are_made(
@@ -113,7 +116,9 @@ def test_options_are_frozen_given_by_name_and_compared() -> None:
         options.max_rows = 6
     with pytest.raises(TypeError):
         Incremental(5)
-    both = Incremental(max_rows=1, max_bytes="1 MB", stale=1, negative_ttl=dt.timedelta(seconds=1))
+    both = Incremental(
+        max_rows=1, max_bytes="1 MB", stale_while_revalidate=1, negative_ttl=dt.timedelta(seconds=1)
+    )
     assert (both.max_rows, both.most_bytes, both.ttl_s) == (1, 10**6, None)
 
 
@@ -182,7 +187,7 @@ def test_keys_are_given_in_several_forms(
 def asked(tmp_path: Path) -> Model:
     """A model that one join asks, by two columns."""
     model = Model(tmp_path / "model", planes([1]))
-    register(model.token, Control(Home.of(tmp_path / "control"), TWO))
+    register(model.token, InvalidationLog(StorageLocation.of(tmp_path / "invalidation_log"), TWO))
     return model
 
 

@@ -50,7 +50,9 @@ def test_a_path_that_cannot_be_created_is_an_error_of_the_store(
         lambda: BatchTable.build(people, on="k", path=path),
         lambda: bsjoin.join(keys, people, "k", cache=Full(store=path)),
         lambda: bsjoin.join(stream, people, "k", partition=HotSpot(partitions=2, store=path)),
-        lambda: bsjoin.join(keys, source, "k", cache=Incremental(max_rows=9, control=path)),
+        lambda: bsjoin.join(
+            keys, source, "k", cache=Incremental(max_rows=9, invalidation_log=path)
+        ),
     ]
     for call in calls:
         with pytest.raises(StoreError) as caught:

@@ -29,7 +29,7 @@ from bsjoin.errors import (
     StoreError,
     StoreFullError,
 )
-from bsjoin.store import Home, SegmentInfo
+from bsjoin.store import SegmentInfo, StorageLocation
 
 
 @pytest.fixture
@@ -320,8 +320,8 @@ def test_a_full_disk_is_an_error_and_nothing_of_the_build_stays(
 def test_a_disk_that_fills_while_pieces_are_merged_is_the_same_error(
     people: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def merge(home: Home, name: str, parts: list[SegmentInfo]) -> SegmentInfo:
-        with home.writing(f"{name}.index.arrow") as path:
+    def merge(location: StorageLocation, name: str, parts: list[SegmentInfo]) -> SegmentInfo:
+        with location.writing(f"{name}.index.arrow") as path:
             path.write_bytes(b"half")
             raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -336,10 +336,10 @@ def test_a_disk_that_fills_when_a_version_is_published_is_the_same_error(
 ) -> None:
     before = files(a_copy)
 
-    def create(home: Home, name: str, content: bytes) -> bool:
-        raise StoreFullError(f"cannot write {name!r} in {str(home)!r}: no space left")
+    def create(location: StorageLocation, name: str, content: bytes) -> bool:
+        raise StoreFullError(f"cannot write {name!r} in {str(location)!r}: no space left")
 
-    monkeypatch.setattr(Home, "create", create)
+    monkeypatch.setattr(StorageLocation, "create", create)
     with pytest.raises(StoreFullError, match="00000002"):
         BatchTable.open(a_copy).refresh(people.limit(3))
     assert files(a_copy) == before

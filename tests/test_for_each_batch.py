@@ -19,7 +19,7 @@ from spark_samples import Feed, rows, write_parquet
 import bsjoin
 import bsjoin.table
 from bsjoin import Full
-from bsjoin._spark.source import fingerprint, is_fixed
+from bsjoin._spark.fingerprint import fingerprint, is_fixed
 
 BATCHES = 7
 
@@ -39,9 +39,9 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     build = bsjoin.table.build
 
-    def counted(df: DataFrame, home: object, *rest: object) -> object:
-        seen.append(str(home))
-        return build(df, home, *rest)  # type: ignore[arg-type]
+    def counted(df: DataFrame, location: object, *rest: object) -> object:
+        seen.append(str(location))
+        return build(df, location, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(bsjoin.table, "build", counted)
     return seen

@@ -19,9 +19,9 @@ from spark_samples import files
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, Full
-from bsjoin.cache import full
 from bsjoin.errors import NotATableError, StoreError
-from bsjoin.store import Home
+from bsjoin.store import StorageLocation
+from bsjoin.worker import full_cache
 
 UDT = {
     "type": "udt",
@@ -163,10 +163,10 @@ def test_no_type_in_a_manifest_runs_code(
 def test_a_worker_does_not_run_the_code_of_a_version_that_comes_later(
     spark: SparkSession, plain: Path, marker: Path
 ) -> None:
-    home = Home.of(plain)
+    location = StorageLocation.of(plain)
     change(plain, with_type(UDT))
     with pytest.raises(NotATableError, match="user-defined"):
-        full._version(home, full._Table(), 1)
+        full_cache._version(location, full_cache._Table(), 1)
     assert not marker.exists()
 
 
@@ -202,11 +202,11 @@ def test_a_name_in_a_manifest_reads_no_local_file_of_a_table_behind_a_url(
             BatchTable.open(url)
         for name in (str(folder / "x"), "../x", "file:///x"):
             for call in (
-                lambda name=name, url=url: Home.of(url).map(name, 1, ""),
-                lambda name=name, url=url: Home.of(url).read(name),
-                lambda name=name, url=url: Home.of(url).create(name, b""),
-                lambda name=name, url=url: Home.of(url).remove(name),
-                lambda name=name, url=url: Home.of(url).size(name),
+                lambda name=name, url=url: StorageLocation.of(url).map(name, 1, ""),
+                lambda name=name, url=url: StorageLocation.of(url).read(name),
+                lambda name=name, url=url: StorageLocation.of(url).create(name, b""),
+                lambda name=name, url=url: StorageLocation.of(url).remove(name),
+                lambda name=name, url=url: StorageLocation.of(url).size(name),
             ):
                 with pytest.raises(StoreError, match="is not the name of a file below"):
                     call()
@@ -253,7 +253,9 @@ def test_a_link_itself_can_be_removed_and_the_whole_folder_may_be_one(
     table.vacuum(older_than=0)
     assert not link.is_symlink()
     assert (tmp_path / "kept").is_dir()
-    assert Home.of(plain).names(f"data/{inside.name}") == sorted(p.name for p in folder.iterdir())
+    assert StorageLocation.of(plain).names(f"data/{inside.name}") == sorted(
+        p.name for p in folder.iterdir()
+    )
     assert table.join(rows.select("k")).count() == 3
 
 

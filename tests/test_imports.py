@@ -215,7 +215,9 @@ def test_only_the_build_and_the_check_of_the_workers_bring_rows_to_the_driver() 
     assert found == []
 
 
-@pytest.mark.parametrize("module", ["bsjoin", "bsjoin.cache.full", "bsjoin.store", "bsjoin.index"])
+@pytest.mark.parametrize(
+    "module", ["bsjoin", "bsjoin.worker.full_cache", "bsjoin.store", "bsjoin.index"]
+)
 def test_a_worker_imports_no_spark(module: str) -> None:
     code = (
         f"import sys, {module}\n"

@@ -68,7 +68,7 @@ def fails(query: StreamingQuery, *parts: str) -> str:
 
 
 def test_a_query_survives_faults_that_pass(feed: Feed, model: Model) -> None:
-    run = Run(feed, joined(feed, model, retries=3, pause="1 ms"))
+    run = Run(feed, joined(feed, model, retries=3, backoff="1 ms"))
     model.fail(3)
     assert run.turn(1, 9).rows == [(1, "v1"), (9, None)]
     assert figures(run.last(), *COUNTS) == (0, 0, 2, 1, 2, 0, 2, 3)
@@ -80,7 +80,7 @@ def test_a_query_survives_faults_that_pass(feed: Feed, model: Model) -> None:
 def test_a_failed_micro_batch_is_run_again_and_nothing_is_lost_or_doubled(
     feed: Feed, model: Model, sink: Sink
 ) -> None:
-    query = sink.start(joined(feed, model, retries=2, pause="1 ms"))
+    query = sink.start(joined(feed, model, retries=2, backoff="1 ms"))
     feed.add(1, 2, None)
     query.processAllAvailable()
     model.fail()
@@ -106,7 +106,10 @@ def test_a_failed_micro_batch_is_run_again_and_nothing_is_lost_or_doubled(
 
 
 def test_null_treats_keys_as_not_found_and_does_not_keep_that(feed: Feed, model: Model) -> None:
-    run = Run(feed, joined(feed, model, on_error="null", retries=1, pause="1 ms", rest="1 ms"))
+    run = Run(
+        feed,
+        joined(feed, model, on_error="null", retries=1, backoff="1 ms", failure_cooldown="1 ms"),
+    )
     run.turn(1)
     model.fail()
     assert run.turn(1, 3, 3, 9, None).rows == [
@@ -120,7 +123,10 @@ def test_null_treats_keys_as_not_found_and_does_not_keep_that(feed: Feed, model:
 
 
 def test_a_source_that_failed_is_left_alone_for_a_while(feed: Feed, model: Model) -> None:
-    run = Run(feed, joined(feed, model, on_error="null", retries=2, pause="1 ms", rest="1 hour"))
+    run = Run(
+        feed,
+        joined(feed, model, on_error="null", retries=2, backoff="1 ms", failure_cooldown="1 hour"),
+    )
     model.fail()
     for keys in ((1,), (2, 3), (1, 9)):
         assert run.turn(*keys).rows == [(key, None) for key in keys]
@@ -147,7 +153,7 @@ def test_null_matches_nothing_in_every_join_type(
 
 
 def test_stale_uses_outdated_rows_and_fails_for_keys_it_never_saw(feed: Feed, model: Model) -> None:
-    options = {"on_error": "stale", "ttl": 0.2, "retries": 0, "rest": "1 ms"}
+    options = {"on_error": "stale", "ttl": 0.2, "retries": 0, "failure_cooldown": "1 ms"}
     run = Run(feed, joined(feed, model, **options))
     first = run.turn(1, 9)
     until(lambda: time.monotonic() > first.end_s + 0.2, "the ttl")
@@ -177,14 +183,14 @@ def test_a_warm_up_that_fails_is_repeated_and_then_left_out(
     feed: Feed, model: Model, warm_up: Any, tmp_path: Path
 ) -> None:
     model.fail(2)
-    run = Run(feed, joined(feed, model, warm_up=warm_up, retries=2, pause="1 ms"))
+    run = Run(feed, joined(feed, model, warm_up=warm_up, retries=2, backoff="1 ms"))
     assert run.turn(1, 3).rows == [(1, "v1"), (3, "v1")]
     assert figures(run.last(), *COUNTS[:4]) == (2, 0, 0, 0)
     run.query.stop()
     model.fail(3)
     feed = Feed(feed.spark, tmp_path / "again")
     # Other options, and so a cache of its own.
-    run = Run(feed, joined(feed, model, warm_up=warm_up, retries=2, pause="2 ms"))
+    run = Run(feed, joined(feed, model, warm_up=warm_up, retries=2, backoff="2 ms"))
     assert run.turn(1, 3).rows == [(1, "v1"), (3, "v1")]
     assert figures(run.last(), *COUNTS[:4]) == (0, 0, 2, 1)
 
@@ -208,7 +214,7 @@ def test_a_source_that_hangs_is_asked_again_and_then_given_up(
 ) -> None:
     stream = spark.range(3).toDF("k").coalesce(1)
     schema = pa.schema([("k", pa.int64()), ("v", pa.string())])
-    cache = Incremental(max_rows=10, retries=1, pause="1 ms")
+    cache = Incremental(max_rows=10, retries=1, backoff="1 ms")
     once, ever = tmp_path / "once", tmp_path / "ever"
     try:
         source = sources.function(hanging(once, 1), schema, timeout="300 ms")
@@ -231,9 +237,9 @@ def test_what_asking_again_cannot_help_is_not_asked_again(
     source = Wrong(tmp_path / "model", planes([1, 2]))
     source.refuses = True
     stream = spark.range(3).toDF("k").coalesce(1)
-    cache = Incremental(max_rows=10, retries=5, pause="1 ms")
+    cache = Incremental(max_rows=10, retries=5, backoff="1 ms")
     for on_error in ("fail", "null", "stale"):
-        cache = Incremental(max_rows=10, retries=5, pause="1 ms", on_error=on_error)
+        cache = Incremental(max_rows=10, retries=5, backoff="1 ms", on_error=on_error)
         begun = len(source.begun)
         with pytest.raises(PySparkException, match="SourceError: no such table"):
             bsjoin.join(stream, source, "k", cache=cache).collect()
@@ -284,7 +290,7 @@ def test_a_database_killed_in_the_middle_of_a_stream_loses_and_doubles_nothing(
     feed: Feed, sink: Sink, postgresql: PostgreSQL
 ) -> None:
     source = sources.sql(postgresql.url, table=fill(postgresql, "killed"), connect_timeout=2)
-    cache = Incremental(max_rows=30, retries=1, pause="10 ms")
+    cache = Incremental(max_rows=30, retries=1, backoff="10 ms")
     joined = bsjoin.join(feed.stream, source, "k", how="left", cache=cache)
     query = sink.start(joined)
     feed.add(*range(0, 40), 1000, None)
@@ -314,7 +320,7 @@ def test_a_query_waits_for_a_database_that_comes_back(
 ) -> None:
     """Micro-batches run one after another while the server dies and comes back."""
     source = sources.sql(postgresql.url, table=fill(postgresql, "waits"), connect_timeout=2)
-    cache = Incremental(max_rows=1000, retries=200, pause="10 ms")
+    cache = Incremental(max_rows=1000, retries=200, backoff="10 ms")
     run = Run(feed, bsjoin.join(feed.stream, source, "k", how="left", cache=cache))
     run.turn(1, 2, None)
     postgresql.kill()
@@ -342,8 +348,8 @@ def test_a_password_appears_nowhere(
     caplog.set_level(logging.DEBUG)
     source = sources.sql(postgresql.url, table=fill(postgresql, "secret"), connect_timeout=2)
     cache = Incremental(
-        max_rows=100, retries=1, pause="1 ms", folder=tmp_path / "cache",
-        control=tmp_path / "control", warm_up="SELECT k FROM secret WHERE k < 3",
+        max_rows=100, retries=1, backoff="1 ms", folder=tmp_path / "cache",
+        invalidation_log=tmp_path / "invalidation_log", warm_up="SELECT k FROM secret WHERE k < 3",
     )  # fmt: skip
     joined = bsjoin.join(feed.stream, source, "k", how="left", cache=cache)
     joined.explain("extended")
@@ -369,9 +375,11 @@ def test_a_password_appears_nowhere(
     with pytest.raises((PySparkException, SourceError)) as error:
         bsjoin.join(stream, broken, "k", cache=Incremental(max_rows=9, retries=0)).collect()
     texts.append(str(error.value))
-    written = [f for place in ("cache", "control", "checkpoint") for f in files(tmp_path / place)]
+    written = [
+        f for place in ("cache", "invalidation_log", "checkpoint") for f in files(tmp_path / place)
+    ]
     assert {path.relative_to(tmp_path).parts[0] for path in written} == {
-        "cache", "control", "checkpoint",
+        "cache", "invalidation_log", "checkpoint",
     }  # fmt: skip
     texts += [path.read_bytes().decode("latin-1") for path in written]
     texts += [*capfd.readouterr(), caplog.text]

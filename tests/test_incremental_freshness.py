@@ -102,7 +102,7 @@ def test_only_a_row_that_was_not_used_for_its_idle_time_is_asked_for_again(
 def test_an_outdated_row_is_served_at_once_and_asked_for_meanwhile(
     feed: Feed, model: Model
 ) -> None:
-    run = Run(feed, joined(feed, model, ttl=1, stale="1 hour"))
+    run = Run(feed, joined(feed, model, ttl=1, stale_while_revalidate="1 hour"))
     first = run.turn(1)
     model.put(planes([1], 2))
     until(lambda: time.monotonic() > first.end_s + 1, "the ttl")

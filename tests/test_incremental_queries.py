@@ -56,7 +56,10 @@ def test_a_failing_row_beside_the_join_leaves_no_claim_behind(
         joined.where("k < 3 OR raise_error('my own') IS NULL").collect()
     model.fail(4)
     other = bsjoin.join(
-        spark.range(4).toDF("k"), model, "k", cache=Incremental(max_rows=9, retries=1, pause=0.001)
+        spark.range(4).toDF("k"),
+        model,
+        "k",
+        cache=Incremental(max_rows=9, retries=1, backoff=0.001),
     )
     with pytest.raises(PySparkException, match="LookupFailedError"):
         other.coalesce(1).collect()

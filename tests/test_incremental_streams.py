@@ -111,7 +111,7 @@ def test_the_figures_of_a_cache_are_exact(feed: Feed, model: Model) -> None:
 
 def test_evictions_pieces_and_retries_are_counted(feed: Feed, tmp_path: Path) -> None:
     model = Model(tmp_path / "model", planes(range(100)), max_keys=4)
-    run = Run(feed, joined(feed, model, max_rows=5, pause="1 ms"))
+    run = Run(feed, joined(feed, model, max_rows=5, backoff="1 ms"))
     model.fail(2)
     run.turn(*range(5))
     assert figures(run.last(), *COUNTS) == (0, 0, 5, 2, 5, 0, 5, 2)

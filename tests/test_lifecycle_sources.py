@@ -26,9 +26,9 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     build = bsjoin.table.build
 
-    def counted(df: DataFrame, home: object, *rest: object) -> object:
-        seen.append(str(home))
-        return build(df, home, *rest)  # type: ignore[arg-type]
+    def counted(df: DataFrame, location: object, *rest: object) -> object:
+        seen.append(str(location))
+        return build(df, location, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(bsjoin.table, "build", counted)
     return seen

@@ -18,7 +18,7 @@ import bsjoin
 from bsjoin import Band, BatchTable, Hash, HotSpot, Incremental
 from bsjoin.errors import ArgumentError
 from bsjoin.hotspot.published import Rules
-from bsjoin.store import Home
+from bsjoin.store import StorageLocation
 
 # Each cycle that is uneven brings a new rule.
 EAGER = {"partitions": 4, "threshold": 0.02, "smoothing": 0.0, "min_cycles": 1, "sample": 2_000}
@@ -135,7 +135,7 @@ def test_rules_follow_a_hot_key_and_outlive_the_query(
     assert all(p.kind == "hotspot" and sum(p.rows) == ROWS for p in partitions)
     assert all(p.hottest[0][0] == str(n // 2) for n, p in enumerate(partitions))
     assert all(0.3 < p.hottest[0][1] < 0.4 for p in partitions)
-    last = Rules(Home.of(tmp_path / "rules")).last()
+    last = Rules(StorageLocation.of(tmp_path / "rules")).last()
     assert last is not None
     assert last.rule.version >= 1
     # Another application goes on with that rule.

@@ -34,8 +34,8 @@ from bsjoin.errors import (
 )
 from bsjoin.hotspot import Rule
 from bsjoin.hotspot.published import Rules
-from bsjoin.sources.control import Control
-from bsjoin.store import Home, versions
+from bsjoin.sources.invalidation import InvalidationLog
+from bsjoin.store import StorageLocation, versions
 
 SECRET = "s3cr3t%2Fvalue+x%3D"
 QUERY = f"?version=7&sas={SECRET}"
@@ -89,19 +89,19 @@ NAMES = [
 def test_options_sources_and_plans_show_no_secret(name: str) -> None:
     for query in (f"?{name}={SECRET}", f"?a=1&{name}={SECRET}&b=2", f"?a=1;{name}={SECRET}"):
         for url in (f"s3://bucket/table{query}", f"simplecache::https://host/t{query}"):
-            home = Home.of(url)
-            assert home.url == url
-            assert pickle.loads(pickle.dumps(home)) == home  # the workers need it
+            location = StorageLocation.of(url)
+            assert location.url == url
+            assert pickle.loads(pickle.dumps(location)) == location  # the workers need it
             row = pa.struct([])
             plan = LookupPlan(
                 label="1:k", columns=(), shape="exists", row_type=row, reports=False,
-                home=home, epoch=1, version=1,
+                location=location, epoch=1, version=1,
             )  # fmt: skip
-            route = RoutePlan(label="1:k", home=home, rule=Rule.even(2), capacity=1, seed=0)
+            route = RoutePlan(label="1:k", location=location, rule=Rule.even(2), capacity=1, seed=0)
             for thing in (
-                home, plan, route, Control(home, pa.schema([])), Full(store=url),
-                Incremental(max_rows=1, control=url, folder=url), HotSpot(store=url),
-                BatchTable(home, may_change=False, options=Full(store=url)).path,
+                location, plan, route, InvalidationLog(location, pa.schema([])), Full(store=url),
+                Incremental(max_rows=1, invalidation_log=url, folder=url), HotSpot(store=url),
+                BatchTable(location, may_change=False, options=Full(store=url)).path,
                 sources.parquet(url), sources.sql(f"postgresql://host/db{query}", table="t"),
             ):  # fmt: skip
                 nowhere(thing, repr(thing), f"{thing}", ascii(thing))
@@ -111,8 +111,8 @@ def test_options_sources_and_plans_show_no_secret(name: str) -> None:
 def test_what_is_no_secret_is_still_shown() -> None:
     url = f"abfss://data@account.dfs.core.windows.net/table?versionId=7&region=eu&sig={SECRET}"
     shown = "abfss://data@account.dfs.core.windows.net/table?versionId=7&region=eu&sig=***"
-    assert str(Home.of(url)) == shown
-    assert repr(Home.of(url)) == f"Home({shown!r})"
+    assert str(StorageLocation.of(url)) == shown
+    assert repr(StorageLocation.of(url)) == f"StorageLocation({shown!r})"
     assert repr(Full(store=url)) == (
         f"Full(store={shown!r}, refresh=None, unique=False, fingerprint=None, "
         f"segment_bytes={1 << 30})"
@@ -121,7 +121,7 @@ def test_what_is_no_secret_is_still_shown() -> None:
 
 
 def test_options_are_told_apart_by_their_secrets() -> None:
-    one, other = (Incremental(max_rows=1, control=f"s3://b/c?token={i}") for i in "ab")
+    one, other = (Incremental(max_rows=1, invalidation_log=f"s3://b/c?token={i}") for i in "ab")
     assert one != other
     assert repr(one) == repr(other)
 
@@ -168,7 +168,7 @@ def test_errors_show_no_secret(people: DataFrame, tmp_path: Path, url: str) -> N
     other = people.withColumn("k", people["k"].cast("int"))
     raised(lambda: table.refresh(other), OtherKeysError)
     raised(lambda: BatchTable.build(people, on="name", path=url), OtherKeysError)
-    raised(lambda: versions.load(table._home, 9), StoreError)
+    raised(lambda: versions.load(table._location, 9), StoreError)
     (victim,) = (tmp_path / f"table{QUERY}").glob("data/*/*.index.arrow")
     victim.unlink()
     raised(table.verify, DamagedTableError)
@@ -176,7 +176,7 @@ def test_errors_show_no_secret(people: DataFrame, tmp_path: Path, url: str) -> N
         joined.collect()
     nowhere(*traceback.format_exception(caught.value))
     with pytest.raises(StoreError, match="neither a local path nor a URL") as refused:
-        Home.of(f"s3:/bucket{QUERY}")
+        StorageLocation.of(f"s3:/bucket{QUERY}")
     nowhere(refused.value)
     (tmp_path / f"below{QUERY}").write_text("")
     for scheme in ("local", "file"):
@@ -233,20 +233,20 @@ def test_no_error_of_a_file_system_shows_the_secret(
     kind: type[StoreError],
 ) -> None:
     monkeypatch.setattr(LoudFileSystem, "error", staticmethod(error))
-    home = Home.of(loud)
+    location = StorageLocation.of(loud)
     for call in (
-        lambda: home.names("x"),
-        lambda: home.read("x"),
-        lambda: home.create("x", b""),
-        lambda: home.map("x", 1, ""),
-        lambda: home.size("x"),
-        lambda: home.remove("x"),
-        home.make,
-        lambda: home.reading("x").__enter__(),
+        lambda: location.names("x"),
+        lambda: location.read("x"),
+        lambda: location.create("x", b""),
+        lambda: location.map("x", 1, ""),
+        lambda: location.size("x"),
+        lambda: location.remove("x"),
+        location.make,
+        lambda: location.reading("x").__enter__(),
         lambda: BatchTable.open(loud),
         lambda: BatchTable.build(people, on="k", path=loud),
         lambda: bsjoin.join(people.select("k"), people, "k", cache=Full(store=loud)),
-        lambda: Rules(home).at(1),
+        lambda: Rules(location).at(1),
     ):
         found = raised(call, kind)
         assert "***" in str(found)
@@ -257,14 +257,14 @@ def test_what_is_missing_on_a_loud_file_system_is_missing(
     loud: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LoudFileSystem, "error", FileNotFoundError)
-    home = Home.of(loud)
-    assert home.names("x") == []
-    assert home.size("x") is None
-    home.remove("x")
+    location = StorageLocation.of(loud)
+    assert location.names("x") == []
+    assert location.size("x") is None
+    location.remove("x")
     raised(lambda: BatchTable.open(loud), NotATableError)
-    raised(home.make, StoreAccessError)
+    raised(location.make, StoreAccessError)
     with pytest.raises(FileNotFoundError) as caught:
-        home.read("x")
+        location.read("x")
     nowhere(*traceback.format_exception(caught.value))
 
 

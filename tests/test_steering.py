@@ -11,7 +11,7 @@ import pytest
 from bsjoin._spark.steering import Steering
 from bsjoin.hotspot import Collector, CycleStatistics, HotSpot, Router, added
 from bsjoin.hotspot.published import Rules
-from bsjoin.store import Home
+from bsjoin.store import StorageLocation
 
 OPTIONS = HotSpot(partitions=2, min_cycles=1, smoothing=0.0)
 
@@ -24,10 +24,10 @@ def cycle(steering: Steering, code: int, rows: int = 1_000) -> CycleStatistics:
 
 
 def test_a_rule_is_published_and_gone_on_with(tmp_path: Path) -> None:
-    home = Home.of(tmp_path / "rules")
-    steering = Steering(OPTIONS, 1, home)
+    location = StorageLocation.of(tmp_path / "rules")
+    steering = Steering(OPTIONS, 1, location)
     steering.observe(cycle(steering, 7))
-    published = Rules(home).last()
+    published = Rules(location).last()
     assert published is not None
     assert published.rule == steering.rule
     assert steering.rule.version >= 1  # a slow machine may skip a number
@@ -39,8 +39,8 @@ def test_a_rule_is_published_and_gone_on_with(tmp_path: Path) -> None:
 def test_a_rule_that_could_not_be_published_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
-    home = Home.of(tmp_path / "rules")
-    steering = Steering(OPTIONS, 1, home)
+    location = StorageLocation.of(tmp_path / "rules")
+    steering = Steering(OPTIONS, 1, location)
 
     def publish(*_: object) -> None:
         if how == "raises":
@@ -53,14 +53,14 @@ def test_a_rule_that_could_not_be_published_is_made_again(
     assert ("no space left" in caplog.text) == (how == "raises")
     steering.observe(cycle(steering, 7))
     assert steering.rule.version >= 1
-    published = Rules(home).last()
+    published = Rules(location).last()
     assert published is not None
     assert published.rule == steering.rule
 
 
 def test_workers_hear_how_many_keys_to_sample(tmp_path: Path) -> None:
-    home = Home.of(tmp_path / "rules")
-    steering = Steering(HotSpot(partitions=2, sample=1_000), 2, home)
+    location = StorageLocation.of(tmp_path / "rules")
+    steering = Steering(HotSpot(partitions=2, sample=1_000), 2, location)
     assert steering.capacity == 500
     even = np.random.default_rng(2).integers(-(2**62), 2**62, size=10_000)
     parts = []
@@ -69,7 +69,7 @@ def test_workers_hear_how_many_keys_to_sample(tmp_path: Path) -> None:
         collector.route(even[task::10])
         parts.append(collector.statistics())
     steering.observe(added(parts))
-    published = Rules(home).last()
+    published = Rules(location).last()
     assert published is not None
     assert (published.capacity, steering.capacity) == (100, 100)
     assert published.rule.version >= 1
@@ -77,8 +77,8 @@ def test_workers_hear_how_many_keys_to_sample(tmp_path: Path) -> None:
 
 
 def test_another_number_of_partitions_is_a_rule_made_from_what_was_seen(tmp_path: Path) -> None:
-    home = Home.of(tmp_path / "rules")
-    steering = Steering(OPTIONS, 1, home)
+    location = StorageLocation.of(tmp_path / "rules")
+    steering = Steering(OPTIONS, 1, location)
     steering.observe(cycle(steering, 7))
     before = steering.rule
     steering.resize(2)
@@ -88,7 +88,7 @@ def test_another_number_of_partitions_is_a_rule_made_from_what_was_seen(tmp_path
     begun = Steering(HotSpot(partitions=5, min_cycles=1, smoothing=0.0), 1)
     begun.observe(cycle(begun, 7))
     assert cycle(steering, 7).skew == cycle(begun, 7).skew
-    published = Rules(home).last()
+    published = Rules(location).last()
     assert published is not None
     assert published.rule == steering.rule
     alone = Steering(OPTIONS, 1)
@@ -99,7 +99,7 @@ def test_another_number_of_partitions_is_a_rule_made_from_what_was_seen(tmp_path
 def test_a_number_that_cannot_be_remembered_holds_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    steering = Steering(OPTIONS, 1, Home.of(tmp_path / "rules"))
+    steering = Steering(OPTIONS, 1, StorageLocation.of(tmp_path / "rules"))
 
     def publish(*_: object) -> None:
         raise OSError("no space left")

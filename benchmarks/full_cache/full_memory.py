@@ -11,8 +11,8 @@ import pyarrow as pa
 import bsjoin
 from benchmarks.data.tables import table
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from bsjoin.cache.table import OpenTable
-from bsjoin.store import Home, versions
+from bsjoin.store import StorageLocation, versions
+from bsjoin.worker.open_table import OpenTable
 
 _BATCH = 10_000
 
@@ -57,7 +57,7 @@ def _private_bytes(task: tuple[str, bool]) -> int:
     counts a page of a file as private while only one process has it mapped.)
     """
     path, use = task
-    home = Home.of(path)
+    home = StorageLocation.of(path)
     opened = OpenTable(home, versions.latest(home))
     if use:
         for segment in opened._segments:

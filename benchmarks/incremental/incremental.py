@@ -24,7 +24,7 @@ from benchmarks.harness.spark import JDBC_DRIVER, Join, cache_totals, consume, p
 from benchmarks.harness.timing import check_equal, ratio, seconds_of
 from benchmarks.jobs.database import per_batch, per_record
 from benchmarks.jobs.job import Job, Step
-from bsjoin.shared import Bounds, HostCache, State
+from bsjoin.shared import CacheLimits, HostCache, State
 
 EXPONENTS = (0.98, 1.04, 1.10, 1.16)
 RECORD, BATCH, JDBC = "one query per record", "one query per micro-batch", "Spark's JDBC read"
@@ -189,7 +189,9 @@ def _hit_rate(context: Context, z: float, keys: int, max_rows: int) -> float:
     drawn = keys_drawn(keys, z, context.pick(keys, 4 * keys), context.seed)
     hits, counted = 0, 0
     with tempfile.TemporaryDirectory() as folder:
-        cache = HostCache(Path(folder), [pa.int64()], [], Bounds(max_rows=max_rows), exact=True)
+        cache = HostCache(
+            Path(folder), [pa.int64()], [], CacheLimits(max_rows=max_rows), exact=True
+        )
         for begin in range(0, len(drawn), 10_000):
             batch = drawn[begin : begin + 10_000]
             hashes = batch * np.int64(-7046029254386353131)

@@ -14,7 +14,7 @@ import pytest
 from cachetools import LRUCache
 
 from benchmarks.kernels.conftest import Ints, Sizes, Timed
-from bsjoin.shared import Bounds, HostCache, State
+from bsjoin.shared import CacheLimits, HostCache, State
 
 _MIX = np.int64(-7046029254386353131)
 _NOW = 1_000_000
@@ -96,7 +96,7 @@ def test_gathered(timed: Timed, folders: Any, random: np.random.Generator, sizes
 
 
 def test_claimed_and_put(timed: Timed, folders: Any, sizes: Sizes) -> None:
-    cache = HostCache(folders(), [pa.int64()], [pa.int64()], Bounds(), exact=True)
+    cache = HostCache(folders(), [pa.int64()], [pa.int64()], CacheLimits(), exact=True)
     begin = iter(range(0, 1 << 62, sizes.probes))
     _put(cache, np.arange(-sizes.probes, 0))
     assert (_find(cache, np.arange(-sizes.probes, 0)).states == State.HIT).all()
@@ -141,7 +141,7 @@ def _put(cache: HostCache, keys: Ints) -> int:
 
 
 def _filled(folder: Path, rows: int, most: int | None) -> HostCache:
-    cache = HostCache(folder, [pa.int64()], [pa.int64()], Bounds(max_rows=most), exact=True)
+    cache = HostCache(folder, [pa.int64()], [pa.int64()], CacheLimits(max_rows=most), exact=True)
     for begin in range(0, rows, 100_000):
         _put(cache, np.arange(begin, min(begin + 100_000, rows)))
     return cache

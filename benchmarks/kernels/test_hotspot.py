@@ -33,8 +33,8 @@ def rule() -> Rule:
 
 def test_np_searchsorted(timed: Timed, codes: Ints, rule: Rule) -> None:
     boundaries = np.array(rule.boundaries)
-    homes = timed(lambda: np.searchsorted(boundaries, codes), len(codes), unit="row")
-    assert (homes == rule.partition_of(codes)).all()
+    locations = timed(lambda: np.searchsorted(boundaries, codes), len(codes), unit="row")
+    assert (locations == rule.partition_of(codes)).all()
 
 
 def test_np_choice(timed: Timed, codes: Ints, random: np.random.Generator) -> None:

@@ -11,7 +11,6 @@ import pytest
 from sortedcontainers import SortedList
 
 from benchmarks.kernels.conftest import Ints, Sizes, Timed
-from bsjoin.cache.table import OpenTable
 from bsjoin.index import (
     HashIndex,
     IntervalIndex,
@@ -22,7 +21,8 @@ from bsjoin.index import (
     pairs,
     reach,
 )
-from bsjoin.store import Home, KeyColumn, Manifest, write_segment
+from bsjoin.store import KeyColumn, Manifest, StorageLocation, write_segment
+from bsjoin.worker.open_table import OpenTable
 
 _SPAN = 1 << 48
 _GROUPS = 100
@@ -267,7 +267,7 @@ def _columns(rows: int) -> list[pa.Array]:
 
 def _stored(folder: Path, hashes: Ints, columns: list[pa.Array]) -> OpenTable:
     rows = pa.table(dict(zip(("v", "name"), columns, strict=False)))
-    home = Home.of(str(folder))
+    home = StorageLocation.of(str(folder))
     segment = write_segment(home, "data/0000-000", hashes.astype(np.int64), rows, 0)
     manifest = Manifest(
         version=0,

@@ -27,19 +27,19 @@ WAIT, SEND, SET_UP, SPARK = "wait", "send", "set up", "spark"
 
 # By module and label: functions; those with a star are generators.
 WATCHED: dict[tuple[str, str], tuple[str, ...]] = {
-    ("bsjoin.cache.full", "other"): ("answer", "gather"),
-    ("bsjoin.cache.full", "gather"): ("structs", "lists"),
-    ("bsjoin.cache.table", "find"): ("OpenTable.find", "OpenTable.run_lengths"),
-    ("bsjoin.cache.table", "gather"): ("OpenTable.gather",),
-    ("bsjoin.cache.incremental", "other"): ("answers*",),
-    ("bsjoin.cache.incremental", "gather"): ("structs", "lists"),
-    ("bsjoin.cache.loading", "keep"): ("Loader.load",),
-    ("bsjoin.cache.asking", "source"): ("Asker.ask",),
+    ("bsjoin.worker.full_cache", "other"): ("answer", "gather"),
+    ("bsjoin.worker.full_cache", "gather"): ("structs", "lists"),
+    ("bsjoin.worker.open_table", "find"): ("OpenTable.find", "OpenTable.run_lengths"),
+    ("bsjoin.worker.open_table", "gather"): ("OpenTable.gather",),
+    ("bsjoin.worker.incremental_cache", "other"): ("answers*",),
+    ("bsjoin.worker.incremental_cache", "gather"): ("structs", "lists"),
+    ("bsjoin.worker.loading", "keep"): ("Loader.load",),
+    ("bsjoin.worker.source_client", "source"): ("SourceClient.ask",),
     ("bsjoin.shared.cache", "find"): ("HostCache.find",),
     ("bsjoin.shared.cache", "keep"): ("HostCache.claim", "HostCache.put"),
-    ("bsjoin.cache.ranged", "other"): ("joined*",),
-    ("bsjoin.cache.ranged", "find"): ("stored_groups*", "cached_groups*", "matches*"),
-    ("bsjoin.cache.ranged", "gather"): ("_result",),
+    ("bsjoin.worker.range_join", "other"): ("joined*",),
+    ("bsjoin.worker.range_join", "find"): ("stored_groups*", "cached_groups*", "matches*"),
+    ("bsjoin.worker.range_join", "gather"): ("_result",),
     ("bsjoin.hotspot.worker", "route"): ("routed*",),
 }
 

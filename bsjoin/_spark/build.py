@@ -28,17 +28,17 @@ from bsjoin._retype import retyped
 from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import hash_is_exact, table_key, type_name
-from bsjoin._spark.ranges import range_side
+from bsjoin._spark.range_columns import range_side
 from bsjoin._spark.session import default_parallelism
 from bsjoin._spark.workers import check_workers
 from bsjoin.conditions import Condition
 from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
 from bsjoin.store import (
-    Home,
     KeyColumn,
     Manifest,
     RangeColumns,
     SegmentInfo,
+    StorageLocation,
     merge_segments,
     write_segment,
 )
@@ -75,12 +75,12 @@ class Layout:
     condition: Condition | None = None
 
 
-def build(df: DataFrame, home: Home, layout: Layout) -> Manifest:
+def build(df: DataFrame, location: StorageLocation, layout: Layout) -> Manifest:
     """Write the segments of a new version; nothing is visible until it is published.
 
     Args:
         df: the table.
-        home: where it is to live.
+        location: where it is to live.
         layout: which columns, which limits.
 
     Returns:
@@ -89,12 +89,12 @@ def build(df: DataFrame, home: Home, layout: Layout) -> Manifest:
     Raises:
         DuplicateKeyError: a key occurs twice, and the layout says unique.
         WorkerEnvironmentError: the workers cannot run it.
-        StoreFullError, StoreAccessError: the home cannot be written to. What was written of
+        StoreFullError, StoreAccessError: the location cannot be written to. What was written of
             the build is removed again.
     """
     check_workers(df.sparkSession)
     started = time.monotonic()
-    home.make()
+    location.make()
     folder = f"data/{uuid.uuid4().hex}"
     fields = {field.name: field for field in df.schema.fields}
     key_types = [fields[name].dataType for name in layout.on]
@@ -123,9 +123,9 @@ def build(df: DataFrame, home: Home, layout: Layout) -> Manifest:
     compared_fields = [field.with_nullable(False) for field in arrow_fields(compared_types)]
     schema = pa.schema([*compared_fields, *arrow_fields(stored)])
     written = pa.schema([*compared_fields, *arrow_fields(range_types), *arrow_fields(stored)])
-    writer = _writer(home, folder, written, len(compared), layout)
+    writer = _writer(location, folder, written, len(compared), layout)
     try:
-        with _worker_errors(home):
+        with _worker_errors(location):
             summaries = (
                 keyed.repartitionById(tasks, _task_of(tasks))
                 .sortWithinPartitions(*order)
@@ -135,7 +135,7 @@ def build(df: DataFrame, home: Home, layout: Layout) -> Manifest:
             )
             pieces = _segments(summaries)
             _check_unique(df, layout, pieces)
-            segments = _merged(df.sparkSession, home, folder, pieces, layout)
+            segments = _merged(df.sparkSession, location, folder, pieces, layout)
         manifest = Manifest(
             version=0,
             activates_at_us=0,
@@ -150,10 +150,10 @@ def build(df: DataFrame, home: Home, layout: Layout) -> Manifest:
             ranged=layout.ranged,
             condition=layout.condition,
         )
-        _check_visible(home, manifest)
+        _check_visible(location, manifest)
     except BaseException:
         with contextlib.suppress(OSError, StoreError):
-            home.remove(folder)
+            location.remove(folder)
         raise
     assert hash_is_exact(key_types) == (not compared)
     return manifest
@@ -179,7 +179,7 @@ def _task_of(tasks: int) -> Column:
 
 
 def _writer(
-    home: Home, folder: str, schema: pa.Schema, compared: int, layout: Layout
+    location: StorageLocation, folder: str, schema: pa.Schema, compared: int, layout: Layout
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that a build task runs over its sorted rows."""
     limit = min(_PIECE_BYTES, layout.segment_bytes)
@@ -191,7 +191,7 @@ def _writer(
         task = f"{context.partitionId():04d}-{context.taskAttemptId()}" if context else "0"
         for number, (hashes, rows) in enumerate(_pieces(batches, schema, limit)):
             name = f"{folder}/{task}-{number:03d}"
-            info = write_segment(home, name, hashes, rows, compared, many, closed)
+            info = write_segment(location, name, hashes, rows, compared, many, closed)
             yield pa.RecordBatch.from_pylist([info.to_json()], _SUMMARY_ARROW)
 
     return write
@@ -255,7 +255,11 @@ def _segments(summaries: list[dict[str, object]]) -> tuple[SegmentInfo, ...]:
 
 
 def _merged(
-    spark: SparkSession, home: Home, folder: str, pieces: Sequence[SegmentInfo], layout: Layout
+    spark: SparkSession,
+    location: StorageLocation,
+    folder: str,
+    pieces: Sequence[SegmentInfo],
+    layout: Layout,
 ) -> tuple[SegmentInfo, ...]:
     """Merge neighbouring pieces into segments of up to ``segment_bytes``."""
     groups: list[list[SegmentInfo]] = []
@@ -270,21 +274,23 @@ def _merged(
         if len(group) == 1:
             segments += group
         elif sum(piece.bytes for piece in group) <= _PIECE_BYTES:
-            segments.append(merge_segments(home, name, group))
+            segments.append(merge_segments(location, name, group))
         else:
             large.append((name, json.dumps([piece.to_json() for piece in group])))
     if large:
         todo = spark.createDataFrame(large, "name string, pieces string")
-        done = todo.repartition(len(large)).mapInArrow(_merger(home), _SUMMARY).toArrow()
+        done = todo.repartition(len(large)).mapInArrow(_merger(location), _SUMMARY).toArrow()
         segments += _segments(done.to_pylist())
     kept = {segment.name for segment in segments}
     for piece in pieces:
         if piece.name not in kept:
-            piece.remove(home)
+            piece.remove(location)
     return tuple(sorted(segments, key=lambda info: info.first_hash))
 
 
-def _merger(home: Home) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _merger(
+    location: StorageLocation,
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that a merge task runs over the groups of pieces it is given."""
 
     def merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -294,7 +300,7 @@ def _merger(home: Home) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
                 # A task that is run again must not write to the files of the first try.
                 context = TaskContext.get()
                 name = f"{row['name']}-{context.taskAttemptId() if context else 0}"
-                merged = merge_segments(home, name, pieces)
+                merged = merge_segments(location, name, pieces)
                 yield pa.RecordBatch.from_pylist([merged.to_json()], _SUMMARY_ARROW)
 
     return merge
@@ -317,17 +323,17 @@ def _check_unique(df: DataFrame, layout: Layout, pieces: Sequence[SegmentInfo]) 
     )
 
 
-def _check_visible(home: Home, manifest: Manifest) -> None:
+def _check_visible(location: StorageLocation, manifest: Manifest) -> None:
     for name, size, _ in manifest.files:
-        if home.size(name) != size:
+        if location.size(name) != size:
             raise StoreError(
-                f"the workers wrote {name!r} to {str(home)!r}, but it is not visible from "
+                f"the workers wrote {name!r} to {str(location)!r}, but it is not visible from "
                 "here: give store=/path= a folder that the driver and all workers share"
             )
 
 
 @contextlib.contextmanager
-def _worker_errors(home: Home) -> Iterator[None]:
+def _worker_errors(location: StorageLocation) -> Iterator[None]:
     """Give the store errors of a worker back their class."""
     try:
         yield
@@ -338,7 +344,7 @@ def _worker_errors(home: Home) -> Iterator[None]:
                 raise kind(found[1]) from error
         if "No space left on device" in text:
             raise StoreFullError(
-                f"no space left on a device while the table in {str(home)!r} was built (Spark "
+                f"no space left on a device while the table in {str(location)!r} was built (Spark "
                 "may also need room for its shuffle). Nothing half-built is visible"
             ) from error
         raise

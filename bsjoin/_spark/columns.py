@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from bsjoin.errors import ArgumentError, ColumnError, near
+from bsjoin.errors import ArgumentError, ColumnError, suggest
 
 __all__ = ["Names", "On", "join_keys", "quoted", "result_names", "selected", "unused"]
 
@@ -66,7 +66,7 @@ class Names:
             )
         if name not in self:
             raise ColumnError(
-                f"{argument}: {self.side} has no column {name!r}. {near(name, self.columns)}"
+                f"{argument}: {self.side} has no column {name!r}. {suggest(name, self.columns)}"
             )
         if self._count[self._fold(name)] > 1:
             raise ColumnError(

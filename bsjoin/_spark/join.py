@@ -20,7 +20,7 @@ from bsjoin._spark.lookup import look_up, shape_of
 from bsjoin._spark.observing import current_cycle, is_reported
 from bsjoin._spark.session import is_case_sensitive
 from bsjoin.errors import NotATableError
-from bsjoin.store import Home, Manifest
+from bsjoin.store import Manifest, StorageLocation
 
 __all__ = [
     "Request",
@@ -108,13 +108,18 @@ def answer_row(fields: Sequence[T.StructField]) -> T.StructType:
 
 
 def plan_join(
-    stream: DataFrame, home: Home, manifest: Manifest, request: Request, *, may_change: bool
+    stream: DataFrame,
+    location: StorageLocation,
+    manifest: Manifest,
+    request: Request,
+    *,
+    may_change: bool,
 ) -> DataFrame:
     """Build the plan that joins a stream with a stored table.
 
     Args:
         stream: the probe side.
-        home: where the table lives.
+        location: where the table lives.
         manifest: its newest version.
         request: what is asked for.
         may_change: whether other versions of the table may come while the plan is in use.
@@ -140,7 +145,7 @@ def plan_join(
     plan = LookupPlan(
         label=request.label,
         partitioned=request.partitioned,
-        home=home,
+        location=location,
         epoch=manifest.created_at_us,
         version=manifest.version if bound else None,
         columns=request.columns,

@@ -22,11 +22,11 @@ from bsjoin.errors import KeyTypeError
 
 __all__ = [
     "KeySide",
-    "asked_key",
     "check_key_types",
     "digits_together",
     "hash_is_exact",
     "is_binary_collation",
+    "source_key",
     "stream_key",
     "table_key",
     "type_name",
@@ -200,7 +200,7 @@ def stream_key(
     return _side([_canonical(*triple) for triple in triples], table)
 
 
-def asked_key(
+def source_key(
     columns: Sequence[Column], types: Sequence[T.DataType], table: Sequence[T.DataType]
 ) -> KeySide:
     """The stream's side of a key that a source is asked for.

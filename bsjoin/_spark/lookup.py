@@ -24,9 +24,9 @@ from bsjoin._plan import LookupPlan, Shape, SourcePlan
 from bsjoin._spark.columns import unused
 from bsjoin._spark.keys import KeySide
 from bsjoin._spark.metrics import observed
-from bsjoin._spark.nullability import declared
+from bsjoin._spark.nullability import as_not_null
 from bsjoin._spark.workers import check_workers
-from bsjoin.cache import full, incremental, notes
+from bsjoin.worker import full_cache, incremental_cache, notes
 
 __all__ = ["clock_of", "look_up", "shape_of"]
 
@@ -127,7 +127,7 @@ def look_up(
             answers = answers.where(answer.isNotNull())
         values = [answer.getField(field.name) for field in row.fields]
         if how == "inner":
-            values = [declared(v, f) for v, f in zip(values, row.fields, strict=True)]
+            values = [as_not_null(v, f) for v, f in zip(values, row.fields, strict=True)]
         columns = [
             value.alias(name, metadata=metadata)
             for value, (name, metadata) in zip(values, names, strict=True)
@@ -194,7 +194,7 @@ def _asked(
     """
 
     def bsjoin_lookup(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-        return incremental.answers(plan, batches)
+        return incremental_cache.answers(plan, batches)
 
     returned = _answered(plan.shape, row)
     if not plan.reports:
@@ -225,14 +225,14 @@ def _answer(plan: LookupPlan, row: T.StructType) -> Callable[..., Column]:
     def bsjoin_lookup(*columns: pa.Array) -> pa.Array:
         hashes, *rest = columns
         batch_time = rest.pop(0) if timed else None
-        return full.answer(plan, hashes, batch_time, rest)
+        return full_cache.answer(plan, hashes, batch_time, rest)
 
     return _function(bsjoin_lookup, _answered(plan.shape, row))
 
 
 def _gather(plan: LookupPlan, row: T.StructType) -> Callable[..., Column]:
     def bsjoin_gather(first: pa.Array, count: pa.Array, *batch_time: pa.Array) -> pa.Array:
-        return full.gather(plan, batch_time[0] if batch_time else None, first, count)
+        return full_cache.gather(plan, batch_time[0] if batch_time else None, first, count)
 
     return _function(bsjoin_gather, T.ArrayType(row, containsNull=False))
 

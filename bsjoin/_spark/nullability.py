@@ -15,7 +15,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-__all__ = ["declared"]
+__all__ = ["as_not_null"]
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _CONSTANTS: dict[type[T.DataType], Any] = {
@@ -38,7 +38,7 @@ if hasattr(T, "TimeType"):
     _CONSTANTS[T.TimeType] = datetime.time()
 
 
-def declared(value: Column, field: T.StructField) -> Column:
+def as_not_null(value: Column, field: T.StructField) -> Column:
     """The value, not nullable to Spark if the field says that it never is."""
     if field.nullable:
         return value

@@ -97,5 +97,5 @@ def _sent(
     # A batch is a single cycle: it has the rule that was learned before, if there is one.
     tasks = default_parallelism(spark)
     rule = rule_to_begin_with(partition, partition.partitions or tasks)
-    plan = RoutePlan(label=label, home=None, rule=rule, capacity=1, seed=partition.seed)
+    plan = RoutePlan(label=label, location=None, rule=rule, capacity=1, seed=partition.seed)
     return by_rule(stream, key, names, plan)

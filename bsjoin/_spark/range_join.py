@@ -23,7 +23,7 @@ from bsjoin._spark.keys import KeySide, stream_key, type_of
 from bsjoin._spark.lookup import clock_of
 from bsjoin._spark.metrics import observed_range, observed_rows
 from bsjoin._spark.observing import is_reported
-from bsjoin._spark.ranges import (
+from bsjoin._spark.range_columns import (
     check_range_types,
     finer_digits,
     probe_type,
@@ -31,17 +31,17 @@ from bsjoin._spark.ranges import (
     width_in_units,
 )
 from bsjoin._spark.workers import check_workers
-from bsjoin.cache import ranged
 from bsjoin.conditions import AsOf, Band, Condition, Within
 from bsjoin.errors import ColumnError
-from bsjoin.store import Home, Manifest, RangeColumns
+from bsjoin.store import Manifest, RangeColumns, StorageLocation
+from bsjoin.worker import range_join
 
 __all__ = ["plan_range_join", "range_joined", "search_of"]
 
 
 def plan_range_join(
     stream: DataFrame,
-    home: Home,
+    location: StorageLocation,
     manifest: Manifest,
     request: Request,
     when: Condition,
@@ -52,7 +52,7 @@ def plan_range_join(
 
     Args:
         stream: the probe side.
-        home: where the table lives.
+        location: where the table lives.
         manifest: its newest version; it has range columns.
         request: the equality keys, the join type, the columns to bring.
         when: the condition, its column names as the stream and the table spell them.
@@ -79,7 +79,7 @@ def plan_range_join(
     plan = RangePlan(
         label=request.label,
         partitioned=request.partitioned,
-        home=home,
+        location=location,
         epoch=manifest.created_at_us,
         version=manifest.version if bound else None,
         columns=request.columns,
@@ -138,21 +138,21 @@ def range_joined(
         [
             *(T.StructField(f"s{i}", f.dataType, f.nullable) for i, f in enumerate(schema)),
             *(T.StructField(f"c{i}", f.dataType, f.nullable) for i, f in enumerate(fields)),
-            *([T.StructField(ranged.NOTE, T.StringType())] if plan.reports else []),
+            *([T.StructField(range_join.NOTE, T.StringType())] if plan.reports else []),
         ]
     )
 
     def bsjoin_range_join(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return ranged.joined(plan, batches)
+        return range_join.joined(plan, batches)
 
     joined = sent.mapInArrow(bsjoin_range_join, returned)
     if plan.reports:
-        joined = observed_range(joined, plan, F.col(ranged.NOTE))
+        joined = observed_range(joined, plan, F.col(range_join.NOTE))
     named = [(f.name, f.metadata) for f in schema]
     if fields:
         named += [(name, field.metadata) for name, field in brought]
     if not any(metadata for _, metadata in named):
-        return joined.drop(ranged.NOTE).toDF(*(name for name, _ in named))
+        return joined.drop(range_join.NOTE).toDF(*(name for name, _ in named))
     return joined.select(
         *(
             F.col(field.name).alias(name, metadata=metadata)

@@ -25,7 +25,7 @@ from bsjoin.hotspot import Rule
 from bsjoin.hotspot.published import Rules
 from bsjoin.hotspot.routing import Router
 from bsjoin.hotspot.worker import Task, routed
-from bsjoin.store import Home
+from bsjoin.store import StorageLocation
 
 __all__ = ["by_hash", "by_rule", "hashable"]
 
@@ -104,17 +104,17 @@ def _task(plan: RoutePlan, time_us: int) -> Task:
     context = TaskContext.get()
     number = context.partitionId() if context else 0
     rule, capacity, cycle = plan.rule, plan.capacity, plan.cycle
-    if plan.home is not None:
+    if plan.location is not None:
         cycle = time_us
-        published = _rules(plan.home).at(time_us)
+        published = _rules(plan.location).at(time_us)
         if published is not None and published.rule.partitions == rule.partitions:
             rule, capacity = published.rule, published.capacity
     return Task(_router(rule), capacity, (plan.seed, cycle, number))
 
 
 @lru_cache(maxsize=64)
-def _rules(home: Home) -> Rules:
-    return Rules(home)
+def _rules(location: StorageLocation) -> Rules:
+    return Rules(location)
 
 
 @lru_cache(maxsize=8)

@@ -20,8 +20,8 @@ from bsjoin._progress import route
 from bsjoin._spark.session import default_parallelism
 from bsjoin.hotspot import Controller, CycleStatistics, HotSpot, Rule
 from bsjoin.hotspot.published import Rules
-from bsjoin.store import Home
-from bsjoin.store.temporary import temporary_home
+from bsjoin.store import StorageLocation
+from bsjoin.store.temporary import temporary_location
 
 __all__ = ["Steering", "rule_to_begin_with", "steered"]
 
@@ -34,20 +34,20 @@ class Steering:
     Args:
         options: how to steer.
         tasks: how many tasks a cycle has, to begin with.
-        home: the folder; None where the driver puts the rule into every plan, and remembers it
+        location: the folder; None where the driver puts the rule into every plan, and remembers it
             if ``options.store`` says where.
     """
 
-    def __init__(self, options: HotSpot, tasks: int, home: Home | None = None):
+    def __init__(self, options: HotSpot, tasks: int, location: StorageLocation | None = None):
         rule = rule_to_begin_with(options, options.partitions or tasks)
         self._controller = Controller(options, rule=rule)
         self._lock = threading.Lock()
         self.capacity = max(1, -(-options.sample // tasks))
-        home = home or _home(options)
+        location = location or _location(options)
         self._rules = None
-        if home is not None:
-            home.make()
-            self._rules = Rules(home)
+        if location is not None:
+            location.make()
+            self._rules = Rules(location)
             before = self._rules.last()
             if before is not None and before.rule.version < rule.version:
                 self._rules.publish(rule, self.capacity)
@@ -115,12 +115,12 @@ def steered(spark: SparkSession, options: HotSpot, label: str) -> RoutePlan:
     Returns:
         What the workers do.
     """
-    home = _home(options) or temporary_home()
-    steering = Steering(options, default_parallelism(spark), home)
+    location = _location(options) or temporary_location()
+    steering = Steering(options, default_parallelism(spark), location)
     _listener(spark).steer(label, steering)
     return RoutePlan(
         label=label,
-        home=home,
+        location=location,
         rule=Rule.even(steering.rule.partitions),
         capacity=steering.capacity,
         seed=options.seed,
@@ -129,8 +129,8 @@ def steered(spark: SparkSession, options: HotSpot, label: str) -> RoutePlan:
 
 def rule_to_begin_with(options: HotSpot, partitions: int) -> Rule:
     """The rule that was in force when the application before this one ended, else an even one."""
-    home = _home(options)
-    before = None if home is None else Rules(home).last()
+    location = _location(options)
+    before = None if location is None else Rules(location).last()
     if before is None:
         return Rule.even(partitions)
     if before.rule.partitions == partitions:
@@ -138,8 +138,8 @@ def rule_to_begin_with(options: HotSpot, partitions: int) -> Rule:
     return Rule.even(partitions, before.rule.version + 1)
 
 
-def _home(options: HotSpot) -> Home | None:
-    return None if options.store is None else Home.of(options.store)
+def _location(options: HotSpot) -> StorageLocation | None:
+    return None if options.store is None else StorageLocation.of(options.store)
 
 
 class _Listener(StreamingQueryListener):

@@ -1,4 +1,4 @@
-"""Hot keys: how unevenly rows lie on partitions, and the rule that evens them out.
+"""Hot keys: how skewed the load of the partitions is, and the rule that balances it.
 
 Pure: numpy and nothing of Spark. Keys are 64-bit codes, see docs/decisions/0007-hotspot.md.
 """
@@ -6,7 +6,7 @@ Pure: numpy and nothing of Spark. Keys are 64-bit codes, see docs/decisions/0007
 from bsjoin.hotspot.controller import Controller, Observation
 from bsjoin.hotspot.cycle import Collector, CycleStatistics, added
 from bsjoin.hotspot.options import Hash, HotSpot
-from bsjoin.hotspot.ranges import algorithm_2, whole_keys
+from bsjoin.hotspot.range_rules import algorithm_2, whole_keys
 from bsjoin.hotspot.reservoir import Reservoir
 from bsjoin.hotspot.routing import Router
 from bsjoin.hotspot.rule import HotKey, Rule

@@ -18,7 +18,7 @@ import numpy as np
 from bsjoin.errors import ArgumentError
 from bsjoin.hotspot.cycle import CycleStatistics
 from bsjoin.hotspot.options import HotSpot
-from bsjoin.hotspot.ranges import algorithm_2, whole_keys
+from bsjoin.hotspot.range_rules import algorithm_2, whole_keys
 from bsjoin.hotspot.routing import STEPS, Router
 from bsjoin.hotspot.rule import Rule
 from bsjoin.hotspot.sample import Sample

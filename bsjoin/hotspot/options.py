@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bsjoin._secrets import described
-from bsjoin.errors import ArgumentError, near
+from bsjoin.errors import ArgumentError, suggest
 
 __all__ = ["Hash", "HotSpot"]
 
@@ -108,7 +108,7 @@ class HotSpot:
             )
         if self.rule not in _RULES:
             raise ArgumentError(
-                f"rule={self.rule!r} is not a rule of HotSpot. {near(str(self.rule), _RULES)}"
+                f"rule={self.rule!r} is not a rule of HotSpot. {suggest(str(self.rule), _RULES)}"
             )
         if self.split_hot_keys is not None and not isinstance(self.split_hot_keys, bool):
             raise ArgumentError(f"split_hot_keys={self.split_hot_keys!r}: give True, False or None")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from bsjoin.hotspot.rule import Rule
 from bsjoin.store import fields
-from bsjoin.store.home import Home
+from bsjoin.store.location import StorageLocation
 from bsjoin.store.names import numbers_in
 
 __all__ = ["PublishedRule", "Rules", "now_us"]
@@ -80,11 +80,11 @@ class Rules:
     """The rules in one folder, as one process sees them.
 
     Args:
-        home: the folder.
+        location: the folder.
     """
 
-    def __init__(self, home: Home):
-        self._home = home
+    def __init__(self, location: StorageLocation):
+        self._location = location
         self._known: dict[int, PublishedRule | None] = {}
         self._read_for_us = -1
 
@@ -98,21 +98,21 @@ class Rules:
             The rule that is in force then, under a later version where there were others
             meanwhile; None where writing takes seconds, again and again.
         """
-        delay = _LOCAL_DELAY_US if self._home.is_local else _REMOTE_DELAY_US
+        delay = _LOCAL_DELAY_US if self._location.is_local else _REMOTE_DELAY_US
         for _ in range(_TRIES):
             numbers = self._numbers()
             if numbers and rule.version <= numbers[-1]:
                 rule = replace(rule, version=numbers[-1] + 1)
             published = PublishedRule(rule, clock() + delay, capacity)
-            if not self._home.create(_name(rule.version), published.to_bytes()):
+            if not self._location.create(_name(rule.version), published.to_bytes()):
                 continue  # another driver steers here, too
             if clock() < published.activates_at_us:
                 for number in self._numbers()[:-_KEPT]:
-                    self._home.remove(_name(number))
+                    self._location.remove(_name(number))
                 return rule
             # A micro-batch may have begun without it, and its tasks must all have one rule. The
             # number is not used again: a worker may have read it.
-            self._home.remove(_name(rule.version))
+            self._location.remove(_name(rule.version))
             rule, delay = replace(rule, version=rule.version + 1), 4 * delay
         return None
 
@@ -141,16 +141,16 @@ class Rules:
     def _load(self, number: int) -> PublishedRule | None:
         """A rule; None for a file that is damaged or gone: the rows go by an older one."""
         try:
-            found = PublishedRule.from_bytes(self._home.read(_name(number), _LARGEST))
+            found = PublishedRule.from_bytes(self._location.read(_name(number), _LARGEST))
             if found.rule.version != number:
                 raise ValueError(f"it holds the rule {found.rule.version}")
             return found
         except (ValueError, FileNotFoundError) as error:
-            _log.warning("bsjoin: no rule %d in %r: %s", number, str(self._home), error)
+            _log.warning("bsjoin: no rule %d in %r: %s", number, str(self._location), error)
             return None
 
     def _numbers(self) -> list[int]:
-        return numbers_in(self._home.names(""), _ENDING)
+        return numbers_in(self._location.names(""), _ENDING)
 
 
 def _name(number: int) -> str:

@@ -1,4 +1,4 @@
-"""How unevenly a cycle's rows lie on the partitions, and how much of that is chance."""
+"""How skewed the load of a cycle's partitions is, and how much of that is chance."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bsjoin.hotspot.ranges import near_quantiles
+from bsjoin.hotspot.range_rules import near_quantiles
 from bsjoin.hotspot.rule import HotKey, Rule
 from bsjoin.hotspot.sample import Sample
 from bsjoin.hotspot.skew import skew

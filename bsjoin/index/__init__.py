@@ -7,11 +7,11 @@ from bsjoin.index.encoding import GREATEST, LEAST, add_saturated, codes, floats,
 from bsjoin.index.hash import HashIndex
 from bsjoin.index.intervals import IntervalIndex
 from bsjoin.index.levels import level, levels
-from bsjoin.index.maxima import Maxima
 from bsjoin.index.nearest import Later, later_float, later_int, nearest
+from bsjoin.index.ordered_dictionary import ByteStrings, OrderedDictionary
 from bsjoin.index.random_skiplist import RandomSkipList
-from bsjoin.index.ranges import expand, pairs
-from bsjoin.index.ranks import Ranks, Texts
+from bsjoin.index.range_max_tree import RangeMaxTree
+from bsjoin.index.row_pairs import expand, pairs
 from bsjoin.index.skiplist import SkipList
 from bsjoin.index.sorted_rows import SortedRows
 from bsjoin.index.wide import (
@@ -27,15 +27,15 @@ from bsjoin.index.wide import (
 __all__ = [
     "GREATEST",
     "LEAST",
+    "ByteStrings",
     "HashIndex",
     "IntervalIndex",
     "Later",
-    "Maxima",
+    "OrderedDictionary",
     "RandomSkipList",
-    "Ranks",
+    "RangeMaxTree",
     "SkipList",
     "SortedRows",
-    "Texts",
     "add_saturated",
     "add_wide",
     "clamped",

@@ -5,7 +5,7 @@ have equal codes. (The paper's Algorithm 3 pads digits with zeros to make text c
 numbers; negative numbers and fractions would compare wrong.)
 
 Text, binary and decimals of more than 18 digits do not fit into 64 bits: see
-:mod:`bsjoin.index.ranks`.
+:mod:`bsjoin.index.ordered_dictionary`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def codes(values: NDArray[Any]) -> Int64s:
         return values.astype(np.int64, copy=False)
     if kind in "mM":
         return np.ascontiguousarray(values).view(np.int64)
-    raise TypeError(f"values of type {values.dtype} have no code of 64 bits; use Ranks")
+    raise TypeError(f"values of type {values.dtype} have no code of 64 bits; use OrderedDictionary")
 
 
 def _float_codes(values: NDArray[Any]) -> Int64s:

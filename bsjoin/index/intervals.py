@@ -2,7 +2,7 @@
 
 Rows are sorted by (group, start), so the intervals that begin early enough are a run of rows,
 found as for any other range (:class:`bsjoin.index.SortedRows`). Which of them end late enough is
-told by a tree over their last points (:class:`bsjoin.index.maxima.Maxima`): a part of it whose
+told by a tree over their last points (:class:`bsjoin.index.RangeMaxTree`): a part of it whose
 greatest last point is too early is left out at once, so a long interval among short ones costs
 its own path only. Where nearly every interval ends late enough, a nested loop is faster than the
 tree (:mod:`bsjoin.index.scan`): which of them is chosen batch by batch.
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bsjoin.index.checks import chunks, refuse
 from bsjoin.index.encoding import GREATEST, LEAST
-from bsjoin.index.maxima import Maxima
+from bsjoin.index.range_max_tree import RangeMaxTree
 from bsjoin.index.scan import is_dense, scanned
 from bsjoin.index.skiplist import Side
 from bsjoin.index.sorted_rows import CLOSED, Closed, SortedRows
@@ -41,7 +41,7 @@ class IntervalIndex:
     Args:
         starts: the rows by their start.
         tree: int64, the last point (inclusive) of each row, then the maxima of 8 rows each, of
-            64, and so on: the values of :class:`bsjoin.index.maxima.Maxima`.
+            64, and so on: the values of :class:`bsjoin.index.range_max_tree.RangeMaxTree`.
         empty: int64, ascending: the rows whose interval is empty, which match nothing.
         closed: which ends belong to the intervals.
     """
@@ -85,15 +85,15 @@ class IntervalIndex:
         if len(starts) != len(ends):
             raise ValueError(f"there are {len(starts)} starts and {len(ends)} ends")
         empty = _is_empty(starts, ends, closed, missing_ends)
-        # Without its end, an interval of codes ends one before it; where that is no int64 the
-        # interval is empty, and the wrapped value is replaced.
+        # Without its end, an interval of codes ends one before it; where that is not a valid int64
+        # the interval is empty, and the wrapped value is replaced.
         lasts = ends.copy() if closed in ("both", "right") else ends - 1
         if missing_ends is not None:
             lasts[missing_ends] = GREATEST
         lasts[empty] = LEAST
         return cls(
             SortedRows.build(starts, slices),
-            Maxima.build(lasts).values,
+            RangeMaxTree.build(lasts).values,
             np.flatnonzero(empty),
             closed,
         )
@@ -117,7 +117,7 @@ class IntervalIndex:
             raise ValueError("the parts differ in closed, or have other rows than the starts")
         lasts = np.concatenate([part.tree[: part.rows] for part in parts])
         shifted = [part.empty + offset for part, offset in zip(parts, offsets, strict=False)]
-        return cls(starts, Maxima.build(lasts).values, np.concatenate(shifted), closed)
+        return cls(starts, RangeMaxTree.build(lasts).values, np.concatenate(shifted), closed)
 
     @property
     def rows(self) -> int:
@@ -201,7 +201,7 @@ class IntervalIndex:
             highs: as in :meth:`stab`.
             missing_ends: bool[m], the probes whose end is null: they are open-ended.
             empty: bool[m], the probes whose interval is empty; default: as the codes say, which
-                ranks cannot (:class:`bsjoin.index.Ranks`), nor codes that are shifted.
+                ranks cannot (:class:`bsjoin.index.OrderedDictionary`), nor codes that are shifted.
             shifts: those of the starts and of the ends, as in :meth:`stab`.
             max_pairs: as in :meth:`stab`.
             visits: as in :meth:`stab`.
@@ -302,14 +302,14 @@ class IntervalIndex:
         if visits is None and is_dense(self.tree, *wanted):
             found = scanned(self.tree, *wanted, max_pairs)
         else:
-            found = Maxima(self.tree, self.rows).pairs(*wanted, max_pairs, visits)
+            found = RangeMaxTree(self.tree, self.rows).pairs(*wanted, max_pairs, visits)
         for probes, rows in found:
             probes, rows = self._without_empty(probes, rows, least)
             if len(probes):
                 yield probes, rows
 
     def _any(self, firsts: Int64s, stops: Int64s, least: Int64s) -> Bools:
-        found = Maxima(self.tree, self.rows).any(firsts, stops, least)
+        found = RangeMaxTree(self.tree, self.rows).any(firsts, stops, least)
         if self.empty.size:
             doubtful = np.flatnonzero(found & (least == LEAST))
             if doubtful.size:
@@ -342,7 +342,7 @@ class IntervalIndex:
         if self.closed not in CLOSED:
             raise ValueError(f"closed is {self.closed!r} instead of one of {', '.join(CLOSED)}")
         self.starts.validate(runs)
-        Maxima(self.tree, self.rows).validate()
+        RangeMaxTree(self.tree, self.rows).validate()
         if self.empty.size and not 0 <= self.empty[0] <= self.empty[-1] < self.rows:
             raise ValueError(f"the empty intervals are not among the {self.rows} rows")
         for begin, end in chunks(len(self.empty) - 1):

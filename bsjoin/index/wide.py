@@ -1,7 +1,7 @@
 """Numbers of 128 bits: decimals of more than 18 digits.
 
 They come as Arrow stores them, two words of 64 bits, the low one first. To be compared they
-become texts of 16 bytes (:class:`bsjoin.index.ranks.Ranks`); to be added to and subtracted they
+become strings of 16 bytes (:class:`bsjoin.index.OrderedDictionary`); to be added they
 stay two words. Decimals of up to 18 digits need none of this: their low word is their code.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bsjoin.index.nearest import Later
-from bsjoin.index.ranks import Texts
+from bsjoin.index.ordered_dictionary import ByteStrings
 
 __all__ = [
     "add_wide",
@@ -35,7 +35,7 @@ _SIGN = np.uint64(1 << 63)
 _DIGITS, _HALF = 9, np.uint64((1 << 32) - 1)  # 10**9 times 32 bits fits into 64
 
 
-def wide_texts(words: Int64s) -> Texts:
+def wide_texts(words: Int64s) -> ByteStrings:
     """Texts of 16 bytes in the order of the numbers.
 
     Args:
@@ -47,10 +47,10 @@ def wide_texts(words: Int64s) -> Texts:
     swapped[:, 0] = words[:, 1].view(np.uint64) ^ _SIGN
     swapped[:, 1] = words[:, 0].view(np.uint64)
     offsets = np.arange(len(words) + 1, dtype=np.int64) * 16
-    return Texts(offsets, swapped.view(np.uint8).ravel())
+    return ByteStrings(offsets, swapped.view(np.uint8).ravel())
 
 
-def words_of_texts(texts: Texts, rows: Int64s) -> Int64s:
+def words_of_texts(texts: ByteStrings, rows: Int64s) -> Int64s:
     """Some numbers of a column of texts; the inverse of :func:`wide_texts`.
 
     Args:

@@ -6,15 +6,15 @@ that filled it and costs the host its size once, whatever the number of processe
 """
 
 from bsjoin.shared.cache import HostCache
-from bsjoin.shared.locks import Slots, only_one
+from bsjoin.shared.entry_state import CacheLimits, Found, State
+from bsjoin.shared.locks import ConnectionSemaphore, only_one
 from bsjoin.shared.places import cache_folder, remove_at_exit
-from bsjoin.shared.worth import Bounds, Found, State
 
 __all__ = [
-    "Bounds",
+    "CacheLimits",
+    "ConnectionSemaphore",
     "Found",
     "HostCache",
-    "Slots",
     "State",
     "cache_folder",
     "only_one",

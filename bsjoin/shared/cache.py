@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from bsjoin.shared.columns import row_bytes
 from bsjoin.shared.compaction import copy, survivors
+from bsjoin.shared.entry_state import CacheLimits, Found, State, classify
 from bsjoin.shared.generation import ENTRY, PENDING, Generation
 from bsjoin.shared.header import Header
 from bsjoin.shared.locks import HostLock, Membership
-from bsjoin.shared.recency import Recency, fitting, living
-from bsjoin.shared.worth import Bounds, Found, State, judge
+from bsjoin.shared.recency import Recency, admissible, live_entries
 
 __all__ = ["ENTRY_BYTES", "HostCache"]
 
@@ -46,7 +46,7 @@ class HostCache:
         keys: the types of the key columns. Floating-point keys must be canonical: one NaN, no
             -0.0.
         rows: the types of the columns of a row.
-        bounds: what may be kept; the same in every process.
+        limits: what may be kept; the same in every process.
         exact: whether equal hashes mean equal keys.
     """
 
@@ -55,13 +55,13 @@ class HostCache:
         folder: Path,
         keys: Sequence[pa.DataType],
         rows: Sequence[pa.DataType],
-        bounds: Bounds,
+        limits: CacheLimits,
         *,
         exact: bool,
     ):
         self._folder = folder
         self._types = (tuple(keys), tuple(rows), exact)
-        self.bounds = bounds
+        self.limits = limits
         self._lock = HostLock(folder / "lock")
         with self._lock.exclusive():
             self.header = Header(folder)
@@ -92,7 +92,7 @@ class HostCache:
         """
         with self._lock.shared():
             view, count = self._view()
-        found = judge(view, view.find(hashes, keys, count)[0], count, self.bounds, now_us)
+        found = classify(view, view.find(hashes, keys, count)[0], count, self.limits, now_us)
         with self._lock.exclusive():
             ticks = np.arange(self.header.ticks, self.header.ticks + len(hashes))
             self.header.ticks += len(hashes)
@@ -109,7 +109,7 @@ class HostCache:
         ids = found.ids[found.usable]
         if view is found.view and not (len(ids) and view.entries(count)["dead"][ids].any()):
             return found
-        return judge(view, view.find(hashes, keys, count)[0], count, self.bounds, now_us)
+        return classify(view, view.find(hashes, keys, count)[0], count, self.limits, now_us)
 
     def held(self) -> tuple[int, int]:
         """How many rows and bytes are in it; never what a writer has still to evict."""
@@ -123,7 +123,7 @@ class HostCache:
             later = ticks > entries["used"][ids]
             ids = ids[later]
             entries["used"][ids] = ticks[later]  # of several in a batch, the last one counts
-            if self.bounds.idle_ttl_us is not None:
+            if self.limits.idle_ttl_us is not None:
                 entries["seen"][ids] = now_us
 
     def _view(self) -> tuple[Generation, int]:
@@ -166,7 +166,7 @@ class HostCache:
             self._complain(error)
             with self._lock.shared():
                 view, count = self._view()
-            found = judge(view, view.find(hashes, keys, count)[0], count, self.bounds, now_us)
+            found = classify(view, view.find(hashes, keys, count)[0], count, self.limits, now_us)
             found.states[~found.usable] = State.MINE
             return found
 
@@ -183,7 +183,7 @@ class HostCache:
             self._compact_if_due(len(hashes))
             view, count = self._view()
             ids, slots = view.find(hashes, keys, count)
-            found = judge(view, ids, count, self.bounds, now_us)
+            found = classify(view, ids, count, self.limits, now_us)
             self._touch(view, found.ids[found.usable], ticks[found.usable], now_us)
             owners = self._owners(view, ids, count)
             mine = found.states == State.MISS
@@ -244,7 +244,7 @@ class HostCache:
                     self._release(hashes, keys, restore=True)
                     return 0
                 ticks = self._last_uses(hashes, keys, ticks)
-                keep, gone_before = fitting(self.bounds, counts, sizes, ticks)
+                keep, gone_before = admissible(self.limits, counts, sizes, ticks)
                 if not keep.all():
                     rest, kept = np.flatnonzero(~keep), np.flatnonzero(keep)
                     self._release(hashes[rest], _take(keys, rest), restore=False)
@@ -262,7 +262,7 @@ class HostCache:
 
     def _last_uses(self, hashes: Int64s, keys: Sequence[pa.Array], ticks: Int64s) -> Int64s:
         """The later of ``ticks`` and the last use of the outdated entries that are replaced."""
-        if not self.bounds.expires:
+        if not self.limits.expires:
             return ticks
         view, count = self._view()
         ids, _ = view.find(hashes, keys, count)
@@ -304,7 +304,7 @@ class HostCache:
                 return 0
             entries = view.entries(count)
             if hashes is None:
-                ids = living(entries)
+                ids = live_entries(entries)
             else:
                 found, _ = view.find(hashes, keys, count)
                 ids = _with_previous(entries, found[found >= 0])
@@ -384,10 +384,10 @@ class HostCache:
 
     def _over(self) -> tuple[int, int]:
         """Rows and bytes above the bounds; negative where there is room."""
-        bounds, header = self.bounds, self.header
+        limits, header = self.limits, self.header
         return (
-            header.live_rows - (_MOST if bounds.max_rows is None else bounds.max_rows),
-            header.live_bytes - (_MOST if bounds.max_bytes is None else bounds.max_bytes),
+            header.live_rows - (_MOST if limits.max_rows is None else limits.max_rows),
+            header.live_bytes - (_MOST if limits.max_bytes is None else limits.max_bytes),
         )
 
     def _evict(self, gone_before: int) -> int:
@@ -396,7 +396,7 @@ class HostCache:
         entries = view.entries(count)
         evicted = 0
         if gone_before >= 0:
-            alive = living(entries)
+            alive = live_entries(entries)
             evicted += self._kill(entries, alive[entries["used"][alive] < gone_before])
         while max(over := self._over()) > 0:
             evicted += self._kill(entries, self._recency.take(entries, *over))
@@ -449,7 +449,7 @@ class HostCache:
             entries = view.entries(count) if count else np.zeros(0, ENTRY)
             linked = view.linked(count)
             assert len(np.unique(linked)) == len(linked)
-            held = living(entries)
+            held = live_entries(entries)
             assert set(held.tolist()) <= set(_with_previous(entries, linked).tolist())
             assert header.live == len(held)
             assert header.live_rows == int(np.maximum(entries["count"][held], 1).sum())

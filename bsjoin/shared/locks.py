@@ -1,4 +1,4 @@
-"""Locks between the processes of a host, which the kernel opens when their holder dies."""
+"""Locks between the processes of a host, which the kernel releases when the holder dies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ try:
 except ImportError:  # Windows; Full needs none of this
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["HostLock", "Membership", "Slots", "only_one"]
+__all__ = ["ConnectionSemaphore", "HostLock", "Membership", "only_one"]
 
 _WAIT_S = 0.005
 
@@ -98,7 +98,7 @@ class Membership:
         return False
 
 
-class Slots:
+class ConnectionSemaphore:
     """So many permits for all processes of a host; a permit ends with its holder.
 
     Args:

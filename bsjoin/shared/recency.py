@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from bsjoin.shared.entry_state import CacheLimits
 from bsjoin.shared.generation import PENDING
-from bsjoin.shared.worth import Bounds
 
-__all__ = ["Recency", "fitting", "living"]
+__all__ = ["Recency", "admissible", "live_entries"]
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -17,7 +17,7 @@ _FEWEST = 4096
 _QUEUED = np.dtype([("id", np.int64), ("used", np.int64)])
 
 
-def living(entries: NDArray[np.void]) -> Int64s:
+def live_entries(entries: NDArray[np.void]) -> Int64s:
     """The entries that are alive and not pending."""
     return np.flatnonzero((entries["dead"] == 0) & (entries["count"] != PENDING))
 
@@ -62,10 +62,10 @@ class Recency:
         """Whether an entry was added that was used before one in the queue."""
         added = entries[self._checked :]
         self._checked = len(entries)
-        return bool((added["used"][living(added)] < self._until).any())
+        return bool((added["used"][live_entries(added)] < self._until).any())
 
     def _fill(self, entries: NDArray[np.void]) -> None:
-        ids = living(entries)
+        ids = live_entries(entries)
         used = entries["used"][ids]
         size = min(len(ids), max(_FEWEST, len(ids) // 4))
         if size < len(ids):
@@ -78,14 +78,16 @@ class Recency:
         self._checked = len(entries)
 
 
-def fitting(bounds: Bounds, counts: Int64s, sizes: Int64s, ticks: Int64s) -> tuple[Bools, int]:
+def admissible(
+    limits: CacheLimits, counts: Int64s, sizes: Int64s, ticks: Int64s
+) -> tuple[Bools, int]:
     """Which of some new entries would be there in the end if they were kept one by one.
 
     What is larger than a bound is not kept at all. Of the others the latest stay, as many as
     fit: the content of an LRU cache is the longest end of the order of uses that fits.
 
     Args:
-        bounds: the bounds.
+        limits: the bounds.
         counts: int64[d], rows of each entry.
         sizes: int64[d], bytes of each entry.
         ticks: int64[d], when each was used.
@@ -93,20 +95,20 @@ def fitting(bounds: Bounds, counts: Int64s, sizes: Int64s, ticks: Int64s) -> tup
     Returns:
         bool[d], and a tick: what was used before it would be gone in the end.
     """
-    keep = np.ones(len(counts), np.bool_) if bounds.negative else counts > 0
-    limits = [
+    keep = np.ones(len(counts), np.bool_) if limits.negative else counts > 0
+    weighted = [
         (bound, weights)
         for bound, weights in (
-            (bounds.max_rows, np.maximum(counts, 1)),
-            (bounds.max_bytes, sizes),
+            (limits.max_rows, np.maximum(counts, 1)),
+            (limits.max_bytes, sizes),
         )
         if bound is not None
     ]
-    for bound, weights in limits:
+    for bound, weights in weighted:
         keep &= weights <= bound
     latest_first = np.argsort(-ticks, kind="stable")
     ends = np.ones(len(counts), np.bool_)
-    for bound, weights in limits:
+    for bound, weights in weighted:
         ends &= np.cumsum(np.where(keep, weights, 0)[latest_first]) <= bound
     crowded_out = latest_first[keep[latest_first] & ~ends]
     keep[crowded_out] = False

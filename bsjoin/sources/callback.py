@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError, SourceError
-from bsjoin.sources.deadline import within
 from bsjoin.sources.protocol import Source
+from bsjoin.sources.timeouts import run_with_timeout
 from bsjoin.sources.types import as_schema, fitted, wanted_columns
 
 __all__ = ["function"]
@@ -111,7 +111,7 @@ class _Function(Source):
         if self._timeout_s is None:
             result = self._fn(keys)
         else:
-            result = within(self._timeout_s, lambda: self._fn(keys), repr(self))
+            result = run_with_timeout(self._timeout_s, lambda: self._fn(keys), repr(self))
         table = self._table(result, wanted)
         missing = [name for name in names if name not in table.column_names]
         if missing:

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from bsjoin._secrets import scrubbed
-from bsjoin.errors import BSJoinError, ColumnError, SourceError, near
-from bsjoin.sources.faults import Overdue, SourceFault
+from bsjoin.errors import BSJoinError, ColumnError, SourceError, suggest
 from bsjoin.sources.protocol import Source
+from bsjoin.sources.transient import LookupTimeoutError, TransientSourceError
 from bsjoin.sources.types import fitted, overridden, wanted_columns
 from bsjoin.sources.urls import Address
 
@@ -150,7 +150,7 @@ class Database(Source):
         """About how many rows there are; None if counting takes too long."""
         try:
             return int(self._asked(self._count))
-        except SourceFault:
+        except TransientSourceError:
             return None
 
     def is_unique(self, columns: Sequence[str]) -> bool:
@@ -158,7 +158,7 @@ class Database(Source):
         for name in columns:
             if name not in self.schema.names:
                 raise ColumnError(
-                    f"{self!r} has no column {name!r}. {near(name, self.schema.names)}"
+                    f"{self!r} has no column {name!r}. {suggest(name, self.schema.names)}"
                 )
         if self.target.unique is not None:
             return self.target.unique
@@ -301,28 +301,28 @@ class Database(Source):
 
         try:
             return self._limited(ask, fresh=not opened)
-        except Overdue:
+        except LookupTimeoutError:
             opened = []  # the thread that still waits may use it, and nobody else
             raise
         finally:
             self._held = (os.getpid(), opened[0]) if opened else None
 
     def _limited(self, work: Callable[[], T], *, fresh: bool) -> T:
-        """Do the work; for drivers that could wait for ever, no longer than :class:`Overdue`."""
+        """Do the work; drivers that could wait for ever raise :class:`LookupTimeoutError`."""
         return work()
 
     def _translated(self, error: Exception) -> Exception:
-        if isinstance(error, BSJoinError | SourceFault):
+        if isinstance(error, BSJoinError | TransientSourceError):
             return error
-        text = scrubbed(f"{self!r}: {self._told(error)}", self.target.address.secrets)
+        text = scrubbed(f"{self!r}: {self._error_message(error)}", self.target.address.secrets)
         if self._refused_to_write(error):
             return SourceError(
                 f"{text}: bsjoin reads in read-only sessions: remove from query= (or from the "
                 "view) what writes, locks rows or takes numbers of a sequence"
             )
-        return SourceFault(text) if self._may_pass(error) else SourceError(text)
+        return TransientSourceError(text) if self._may_pass(error) else SourceError(text)
 
-    def _told(self, error: Exception) -> str:
+    def _error_message(self, error: Exception) -> str:
         """The driver's words; a table that is not there gets suggestions."""
         return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
@@ -330,7 +330,7 @@ class Database(Source):
         """The error for a table that is not there."""
         name = ".".join(self.target.table or ())
         try:
-            hint = near(name, self._tables(connection)[:1000])
+            hint = suggest(name, self._tables(connection)[:1000])
         except Exception:
             hint = ""
         return SourceError(f"{self!r}: there is no table {name!r}. {hint}")

@@ -163,10 +163,10 @@ class DuckDB(Database):
     def _refused_to_write(self, error: Exception) -> bool:
         return "read-only mode" in str(error)
 
-    def _told(self, error: Exception) -> str:
+    def _error_message(self, error: Exception) -> str:
         if type(error).__name__ == "InterruptException":
             return f"no answer within timeout={self.target.timeout_s:g} seconds"
-        return super()._told(error)
+        return super()._error_message(error)
 
 
 def _column(name: str, declared: str, arrow: pa.DataType) -> Column:

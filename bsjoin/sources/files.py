@@ -15,9 +15,9 @@ import pyarrow.fs as pafs
 
 from bsjoin._secrets import hidden, scrubbed, secrets_of
 from bsjoin.errors import ArgumentError, BSJoinError, SourceError
-from bsjoin.sources.bounds import Bounds, bounds_of, sorted_keys, touched
-from bsjoin.sources.faults import SourceFault
 from bsjoin.sources.protocol import Source
+from bsjoin.sources.row_groups import MinMax, min_max_of, sorted_keys, touched
+from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import as_schema, fitted, overridden, sparkable, wanted_columns
 
 __all__ = ["parquet"]
@@ -82,17 +82,17 @@ class _File:
     mark: tuple[str, int, int | None]
     fragment: ds.ParquetFileFragment
     fixed: dict[str, Any]
-    bounds: dict[str, list[Bounds]] = field(default_factory=dict)
+    bounds: dict[str, list[MinMax]] = field(default_factory=dict)
 
-    def bounds_in(self, name: str, dtype: pa.DataType) -> list[Bounds]:
+    def bounds_in(self, name: str, dtype: pa.DataType) -> list[MinMax]:
         if name not in self.bounds:
             metadata = self.fragment.metadata
             if name in self.fixed:
                 value = pa.scalar(self.fixed[name]).cast(dtype).as_py()
-                known: Bounds = None if value is None else (value, value)
+                known: MinMax = None if value is None else (value, value)
                 self.bounds[name] = [known] * metadata.num_row_groups
             else:
-                self.bounds[name] = bounds_of(metadata, name, dtype)
+                self.bounds[name] = min_max_of(metadata, name, dtype)
         return self.bounds[name]
 
 
@@ -281,7 +281,7 @@ class _Parquet(Source):
             return error
         told = f"{self!r}: {type(error).__name__}: {' '.join(str(error).split())}"
         # A file may be half written, or gone since it was listed.
-        return SourceFault(scrubbed(told, secrets_of(self._path)))
+        return TransientSourceError(scrubbed(told, secrets_of(self._path)))
 
 
 def _file(mark: tuple[str, int, int | None], fragment: Any) -> _File:

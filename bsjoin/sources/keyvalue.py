@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from bsjoin._secrets import scrubbed
 from bsjoin.durations import seconds
-from bsjoin.errors import ArgumentError, BSJoinError, ColumnError, SourceError, near
+from bsjoin.errors import ArgumentError, BSJoinError, ColumnError, SourceError, suggest
 from bsjoin.sources.drivers import driver
-from bsjoin.sources.faults import SourceFault
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.rows import array_of
+from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import as_schema, wanted_columns
 from bsjoin.sources.urls import Address, address_of
 
@@ -108,7 +108,7 @@ def _pattern(key: object, schema: pa.Schema) -> list[tuple[str, str | None]]:
         if name is not None:
             if name not in schema.names:
                 raise ColumnError(
-                    f"key={key!r}: the schema has no column {name!r}. {near(name, schema.names)}"
+                    f"key={key!r}: the schema has no column {name!r}. {suggest(name, schema.names)}"
                 )
             dtype = schema.field(name).type
             if (
@@ -253,7 +253,7 @@ class _Redis(Source):
         denied = {"AuthenticationError", "NoPermissionError", "AuthorizationError"} & kinds
         lost = {"ConnectionError", "TimeoutError", "OSError", "BusyLoadingError", "ReadOnlyError",
                 "TryAgainError", "ClusterDownError", "MasterDownError"} & kinds  # fmt: skip
-        return SourceFault(text) if lost and not denied else SourceError(text)
+        return TransientSourceError(text) if lost and not denied else SourceError(text)
 
     def _client(self) -> Any:
         if self._held is not None and self._held[0] != os.getpid():

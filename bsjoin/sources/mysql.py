@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bsjoin.errors import ArgumentError, near
+from bsjoin.errors import ArgumentError, suggest
 from bsjoin.sources.dialect import BATCH_ROWS, Column, Database, Target
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.rows import array_of, python_values
@@ -59,7 +59,7 @@ class MySQL(Database):
             if name not in _OPTIONS | _SWITCHES:
                 raise ArgumentError(
                     f"url={str(address)!r}: the option {name!r} is not known. "
-                    f"{near(name, sorted(_OPTIONS | _SWITCHES))}"
+                    f"{suggest(name, sorted(_OPTIONS | _SWITCHES))}"
                 )
         if target.table is None and not address.path:
             return
@@ -234,7 +234,7 @@ class MySQL(Database):
     def _refused_to_write(self, error: Exception) -> bool:
         return bool(error.args) and error.args[0] == _READ_ONLY
 
-    def _told(self, error: Exception) -> str:
+    def _error_message(self, error: Exception) -> str:
         return " ".join(" ".join(map(str, error.args)).split())
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from bsjoin.sources.dialect import Column
 from bsjoin.sources.types import DECIMAL, sparkable
 
-__all__ = ["column_of", "told_kinds"]
+__all__ = ["column_of", "reported_types"]
 
 _NATIVE = {
     "bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "name", "bytea",
@@ -15,7 +15,7 @@ _NATIVE = {
 }  # fmt: skip
 
 
-def told_kinds(schema: pa.Schema) -> list[tuple[str, int]] | None:
+def reported_types(schema: pa.Schema) -> list[tuple[str, int]] | None:
     """Name and modifier of every column's type, of drivers since 1.13."""
     kinds = []
     for field in schema:

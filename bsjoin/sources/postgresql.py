@@ -11,10 +11,10 @@ from urllib.parse import quote, urlencode
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bsjoin.sources.deadline import within
 from bsjoin.sources.dialect import Column, Database, Target
 from bsjoin.sources.drivers import driver
-from bsjoin.sources.pgtypes import column_of, told_kinds
+from bsjoin.sources.pgtypes import column_of, reported_types
+from bsjoin.sources.timeouts import run_with_timeout
 
 __all__ = ["PostgreSQL"]
 
@@ -98,7 +98,7 @@ class PostgreSQL(Database):
     def _limited(self, work: Callable[[], T], *, fresh: bool) -> T:
         # The server ends what takes too long; this is for a server that answers nothing.
         limit = self.target.timeout_s + _GRACE_S
-        return within(limit + self.target.connect_timeout_s * fresh, work, repr(self))
+        return run_with_timeout(limit + self.target.connect_timeout_s * fresh, work, repr(self))
 
     def _describe(self, connection: Any, source: str) -> list[Column]:
         try:
@@ -111,7 +111,7 @@ class PostgreSQL(Database):
             if not (absent and source == self._from):
                 raise
         else:
-            kinds = told_kinds(schema)
+            kinds = reported_types(schema)
             if kinds is None:
                 kinds = self._asked_kinds(connection, source, schema.names)
             self._kinds.update(zip(schema.names, (kind for kind, _ in kinds), strict=True))
@@ -292,7 +292,7 @@ class PostgreSQL(Database):
         state = getattr(error, "sqlstate", None)
         return state == _READ_ONLY or (not state and "read-only transaction" in str(error))
 
-    def _told(self, error: Exception) -> str:
+    def _error_message(self, error: Exception) -> str:
         # The statement itself follows, which helps nobody.
         text = re.split(r"\s*Query was:", str(error), maxsplit=1)[0]
         state = getattr(error, "sqlstate", None)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from bsjoin.errors import ArgumentError, SourceError
-from bsjoin.sources.control import controls, key_table
+from bsjoin.sources.invalidation import controls, key_table
 
 __all__ = ["Source"]
 
@@ -86,9 +86,9 @@ class Source(ABC):
     def invalidate(self, keys: Any) -> None:
         """Let every join of this application that asks this source forget some keys.
 
-        Workers of this machine obey before their next Arrow batch, others within a second if
-        the join was given ``Incremental(control=...)``. Look-ups under way are answered and
-        not kept.
+        Workers of this machine apply it before their next Arrow batch, others within a second if
+        the join was given ``Incremental(invalidation_log=...)``. Look-ups under way are answered
+        and not kept.
 
         Args:
             keys: a list of values for one key column; of tuples (in the order of ``on``) or
@@ -97,13 +97,13 @@ class Source(ABC):
         Raises:
             ArgumentError: no join asks this source, or a key does not have the columns' types.
         """
-        for control in self._joins():
-            control.forget(key_table(keys, control.keys, "keys"))
+        for invalidation_log in self._joins():
+            invalidation_log.forget(key_table(keys, invalidation_log.keys, "keys"))
 
     def invalidate_all(self) -> None:
         """Let every join of this application that asks this source forget all keys."""
-        for control in self._joins():
-            control.forget(None)
+        for invalidation_log in self._joins():
+            invalidation_log.forget(None)
 
     def _joins(self) -> list[Any]:
         found = controls(self.token)

@@ -1,4 +1,4 @@
-"""SQLite through Python's own driver: read-only, values held against the declared types."""
+"""SQLite through Python's own driver: read-only, values compared with the declared types."""
 
 from __future__ import annotations
 
@@ -221,17 +221,17 @@ class SQLite(Database):
         code = getattr(error, "sqlite_errorcode", None)
         return code is not None and code & 0xFF in _MAY_PASS
 
-    def _told(self, error: Exception) -> str:
+    def _error_message(self, error: Exception) -> str:
         code = getattr(error, "sqlite_errorcode", None)
         if code == sqlite3.SQLITE_INTERRUPT:
             return f"no answer within timeout={self.target.timeout_s:g} seconds"
         if code == sqlite3.SQLITE_CANTOPEN:
             return (
-                f"{super()._told(error)}. This account needs the right to read the file and, if "
-                "the database is in WAL mode, to write in its folder. Give it that right, or "
-                "let the owner run PRAGMA journal_mode = DELETE"
+                f"{super()._error_message(error)}. This account needs the right to read the file "
+                "and, if the database is in WAL mode, to write in its folder. Give it that right, "
+                "or let the owner run PRAGMA journal_mode = DELETE"
             )
-        return super()._told(error)
+        return super()._error_message(error)
 
 
 def _spellings(value: Any) -> Sequence[Any]:

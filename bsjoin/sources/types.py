@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bsjoin.errors import ArgumentError, ColumnError, SourceError, near
+from bsjoin.errors import ArgumentError, ColumnError, SourceError, suggest
 from bsjoin.sources.rows import array_of
 
 __all__ = ["DECIMAL", "as_schema", "fitted", "overridden", "sparkable", "wanted_columns"]
@@ -133,7 +133,7 @@ def overridden(
     types = {} if override is None else {field.name: field.type for field in override}
     for name in types:
         if name not in names:
-            raise ColumnError(f"schema: {what} has no column {name!r}. {near(name, names)}")
+            raise ColumnError(f"schema: {what} has no column {name!r}. {suggest(name, names)}")
     fields = []
     for name, kind, told in declared:
         kind = types.get(name, kind)
@@ -158,7 +158,7 @@ def wanted_columns(
     wanted = list(dict.fromkeys([*keys, *(schema.names if columns is None else columns)]))
     for name in wanted:
         if name not in schema.names:
-            raise ColumnError(f"{what} has no column {name!r}. {near(name, schema.names)}")
+            raise ColumnError(f"{what} has no column {name!r}. {suggest(name, schema.names)}")
     return wanted
 
 

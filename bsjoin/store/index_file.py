@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bsjoin.index import HashIndex
 from bsjoin.store.mapped import shown
-from bsjoin.store.ranged import RANGE_CELLS, RANGE_LAYOUTS, RangeIndex
+from bsjoin.store.range_index import RANGE_CELLS, RANGE_LAYOUTS, RangeIndex
 
 __all__ = ["check_index_schema", "index_batch", "index_of"]
 

@@ -19,7 +19,7 @@ from bsjoin.conditions import Condition, condition_from_json, condition_to_json
 from bsjoin.errors import NotATableError, StoreError
 from bsjoin.index.sorted_rows import CLOSED, Closed
 from bsjoin.store import fields
-from bsjoin.store.home import Home
+from bsjoin.store.location import StorageLocation
 from bsjoin.store.names import is_plain
 from bsjoin.store.segment import SegmentInfo
 from bsjoin.store.spark_schema import arrow_type, read_spark_schema
@@ -94,7 +94,7 @@ class Manifest:
     Args:
         version: 1, 2, 3, …
         activates_at_us: from this moment (microseconds since the epoch, UTC) on, a
-            micro-batch uses this version; the first version counts from ever on.
+            micro-batch uses this version; the first version is active for all earlier timestamps.
         created_at_us: when it was published.
         build_s: seconds that the build took.
         keys: the key columns, in order.
@@ -174,10 +174,10 @@ class Manifest:
             self, version=version, created_at_us=created_at_us, activates_at_us=activates_at_us
         )
 
-    def discard(self, home: Home) -> None:
+    def discard(self, location: StorageLocation) -> None:
         """Remove the files of a version that is not going to be published."""
         for folder in {file.rsplit("/", 1)[0] for file, _, _ in self.files}:
-            home.remove(folder)
+            location.remove(folder)
 
     def to_bytes(self) -> bytes:
         """The JSON document."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from bsjoin.errors import DamagedTableError, StoreError
-from bsjoin.store.home import Home
+from bsjoin.store.location import StorageLocation
 
 __all__ = ["has_forbidden_nulls", "map_batch", "shown", "sound"]
 
@@ -28,7 +28,7 @@ _HEADER, _COMPRESSION = 2, 3
 
 
 @contextlib.contextmanager
-def sound(home: Home, name: str) -> Iterator[None]:
+def sound(location: StorageLocation, name: str) -> Iterator[None]:
     """Turn what is wrong with a file into an error that names the table and the file."""
     try:
         yield
@@ -36,24 +36,28 @@ def sound(home: Home, name: str) -> Iterator[None]:
         raise
     except FileNotFoundError:
         raise DamagedTableError(
-            f"the file {name!r} of the table in {str(home)!r} is missing; "
+            f"the file {name!r} of the table in {str(location)!r} is missing; "
             "was the version vacuumed while it was in use? Build the table again"
         ) from None
     except (ValueError, TypeError, EOFError, struct.error, pa.ArrowException) as error:
         raise DamagedTableError(
-            f"the file {name!r} of the table in {str(home)!r} is damaged ({error}); "
+            f"the file {name!r} of the table in {str(location)!r} is damaged ({error}); "
             "build the table again"
         ) from error
 
 
 def map_batch(
-    home: Home, name: str, size: int, expected: str, check_schema: Callable[[pa.Schema], None]
+    location: StorageLocation,
+    name: str,
+    size: int,
+    expected: str,
+    check_schema: Callable[[pa.Schema], None],
 ) -> pa.RecordBatch:
     """Map a file of one record batch.
 
     Args:
-        home: the table's home.
-        name: of the file, relative to the home.
+        location: the table's location.
+        name: of the file, relative to the location.
         size: its bytes, as the manifest says.
         expected: its checksum, to compare a copy that is fetched from afar.
         check_schema: raises ValueError unless the columns are those expected.
@@ -65,8 +69,8 @@ def map_batch(
     Complexity: O(rows) for columns of text, binary, long decimals, lists and maps, whose offsets
     and values are checked; O(1) for others.
     """
-    with sound(home, name):
-        mapped = home.map(name, size, expected)
+    with sound(location, name):
+        mapped = location.map(name, size, expected)
         if mapped.size() != size:
             raise ValueError(f"it has {mapped.size()} bytes instead of {size}")
         try:

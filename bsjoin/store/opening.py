@@ -9,10 +9,10 @@ import numpy as np
 
 from bsjoin.errors import DamagedTableError
 from bsjoin.index.checks import chunks
-from bsjoin.store.home import Home
+from bsjoin.store.location import StorageLocation
 from bsjoin.store.manifest import Manifest, RangeColumns
 from bsjoin.store.mapped import sound
-from bsjoin.store.ranged import LONG_DIGITS, RangeIndex
+from bsjoin.store.range_index import LONG_DIGITS, RangeIndex
 from bsjoin.store.segment import Segment
 
 __all__ = ["open_segments", "validate"]
@@ -20,7 +20,7 @@ __all__ = ["open_segments", "validate"]
 _WIDE = 16  # bytes of a decimal of more than 18 digits
 
 
-def open_segments(home: Home, manifest: Manifest) -> list[Segment]:
+def open_segments(location: StorageLocation, manifest: Manifest) -> list[Segment]:
     """Open a version: its indexes and compared keys now, its columns when they are used.
 
     Raises:
@@ -31,26 +31,26 @@ def open_segments(home: Home, manifest: Manifest) -> list[Segment]:
     """
     segments = []
     for info in manifest.segments:
-        segment = Segment(home, info, manifest.compared, manifest.schema)
-        with sound(home, info.files[0]):
+        segment = Segment(location, info, manifest.compared, manifest.schema)
+        with sound(location, info.files[0]):
             _check_ranges(segment.ranges, manifest.ranged)
         segments.append(segment)
     for before, behind in pairwise(segments):
         if before.index.hashes[-2] >= behind.info.first_hash:
             raise DamagedTableError(
-                f"the manifest of version {manifest.version} of the table in {str(home)!r} lists "
-                f"{behind.info.name!r} out of order; build the table again"
+                f"the manifest of version {manifest.version} of the table in {str(location)!r} "
+                f"lists {behind.info.name!r} out of order; build the table again"
             )
     return segments
 
 
-def validate(home: Home, manifest: Manifest) -> None:
+def validate(location: StorageLocation, manifest: Manifest) -> None:
     """Check all files of a version as they are checked when they are opened.
 
     Raises:
         DamagedTableError: as :func:`open_segments`; also for columns.
     """
-    for segment in open_segments(home, manifest):
+    for segment in open_segments(location, manifest):
         for number in range(len(manifest.schema)):
             segment.column(number)
 

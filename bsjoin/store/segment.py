@@ -3,7 +3,7 @@
 ``<name>.index.arrow``
     An Arrow IPC file with one row: the arrays of :class:`bsjoin.index.HashIndex` as list
     columns, so that each array is one contiguous piece of the file; in a table for range joins
-    those of its range index too (:mod:`bsjoin.store.ranged`).
+    those of its range index too (:mod:`bsjoin.store.range_index`).
 ``<name>.<i>.arrow``
     An Arrow IPC file with one column in one batch, for each column of the table: first the
     keys (where a hash does not tell keys apart for certain), then the others.
@@ -29,10 +29,10 @@ from bsjoin.index.checks import chunks, refuse
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.index.sorted_rows import Closed
 from bsjoin.store.checksums import checksum
-from bsjoin.store.home import Home
 from bsjoin.store.index_file import check_index_schema, index_batch, index_of
+from bsjoin.store.location import StorageLocation
 from bsjoin.store.mapped import has_forbidden_nulls, map_batch, shown, sound
-from bsjoin.store.ranged import RangeIndex, concat, index_ranges, run_starts
+from bsjoin.store.range_index import RangeIndex, concat, index_ranges, run_starts
 
 __all__ = ["Segment", "SegmentInfo", "merge_segments", "write_segment"]
 
@@ -45,7 +45,7 @@ class SegmentInfo:
     """What the manifest says of one segment.
 
     Args:
-        name: path of the files without their endings, relative to the table's home.
+        name: path of the files without their endings, relative to the table's location.
         rows: number of rows.
         keys: number of distinct keys.
         longest_run: the largest number of rows of one key.
@@ -64,7 +64,7 @@ class SegmentInfo:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The names of the files, relative to the table's home."""
+        """The names of the files, relative to the table's location."""
         columns = range(len(self.sizes) - 1)
         return (_index_file(self.name), *(_column_file(self.name, i) for i in columns))
 
@@ -73,10 +73,10 @@ class SegmentInfo:
         """The size of all files."""
         return sum(self.sizes)
 
-    def remove(self, home: Home) -> None:
+    def remove(self, location: StorageLocation) -> None:
         """Remove the files."""
         for file in self.files:
-            home.remove(file)
+            location.remove(file)
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary that JSON can hold."""
@@ -109,7 +109,7 @@ def _column_file(name: str, number: int) -> str:
 
 
 def write_segment(
-    home: Home,
+    location: StorageLocation,
     name: str,
     hashes: Int64s,
     rows: pa.Table,
@@ -120,8 +120,8 @@ def write_segment(
     """Write one segment.
 
     Args:
-        home: the table's home.
-        name: the segment's name, relative to the home.
+        location: the table's location.
+        name: the segment's name, relative to the location.
         hashes: int64[n] ascending: the hash of each row's key.
         rows: the n rows in the same order; rows with equal keys are neighbours.
         keys: how many of the leading columns of ``rows`` are keys to compare; 0 where equal
@@ -145,20 +145,22 @@ def write_segment(
     if ranged:
         ranges = index_ranges(columns[keys : keys + ranged], run_starts(index), closed)
         del columns[keys : keys + ranged]
-    return _write(home, name, index, ranges, iter(columns))
+    return _write(location, name, index, ranges, iter(columns))
 
 
-def merge_segments(home: Home, name: str, parts: Sequence[SegmentInfo]) -> SegmentInfo:
+def merge_segments(
+    location: StorageLocation, name: str, parts: Sequence[SegmentInfo]
+) -> SegmentInfo:
     """Merge neighbouring segments into one, a column at a time; the parts stay.
 
     Args:
-        home: the table's home.
+        location: the table's location.
         name: name of the new segment.
         parts: the segments in the order of their hashes; no key is in two of them.
 
     Complexity: O(rows) time; the memory of the index, then of one column after the other.
     """
-    opened = [Segment(home, part) for part in parts]
+    opened = [Segment(location, part) for part in parts]
     index = HashIndex.concat([segment.index for segment in opened])
     parts_ranges = [segment.ranges for segment in opened if segment.ranges is not None]
     ranges = concat(parts_ranges, run_starts(index)) if parts_ranges else None
@@ -166,24 +168,24 @@ def merge_segments(home: Home, name: str, parts: Sequence[SegmentInfo]) -> Segme
         _one_array([segment.column(number) for segment in opened], None)
         for number in range(len(parts[0].sizes) - 1)
     )
-    merged = _write(home, name, index, ranges, columns)
+    merged = _write(location, name, index, ranges, columns)
     for file in (file for part in parts for file in part.files):
-        home.remove_copy(file)
+        location.remove_copy(file)
     return merged
 
 
 def _write(
-    home: Home,
+    location: StorageLocation,
     name: str,
     index: HashIndex,
     ranges: RangeIndex | None,
     columns: Iterator[pa.Array],
 ) -> SegmentInfo:
     """Write the index, then one column after the other."""
-    files = [_write_batch(home, _index_file(name), index_batch(index, ranges))]
+    files = [_write_batch(location, _index_file(name), index_batch(index, ranges))]
     for number, column in enumerate(columns):
         batch = pa.RecordBatch.from_arrays([column], ["column"])
-        files.append(_write_batch(home, _column_file(name, number), batch))
+        files.append(_write_batch(location, _column_file(name, number), batch))
     keys, longest = _keys_and_longest_run(index)
     return SegmentInfo(
         name=name,
@@ -204,9 +206,9 @@ def _keys_and_longest_run(index: HashIndex) -> tuple[int, int]:
     return keys, int(index.runs.max())
 
 
-def _write_batch(home: Home, name: str, batch: pa.RecordBatch) -> tuple[int, str]:
+def _write_batch(location: StorageLocation, name: str, batch: pa.RecordBatch) -> tuple[int, str]:
     """Write a file; its size and checksum."""
-    with home.writing(name) as path:
+    with location.writing(name) as path:
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as out:
             out.write_batch(batch)
         with path.open("rb") as file:
@@ -227,7 +229,7 @@ class Segment:
     """An open segment: memory-mapped columns and their index, all of them checked.
 
     Args:
-        home: the table's home.
+        location: the table's location.
         info: what the manifest says of it.
         compared: how many leading columns are keys to compare; None for a segment in which no
             key will be looked for.
@@ -239,23 +241,23 @@ class Segment:
 
     def __init__(
         self,
-        home: Home,
+        location: StorageLocation,
         info: SegmentInfo,
         compared: int | None = None,
         schema: pa.Schema | None = None,
     ):
         self.info = info
-        self._home = home
+        self._location = location
         self._schema = schema
         self._columns: dict[int, pa.Array] = {}
         file = info.files[0]
-        arrays = map_batch(home, file, info.sizes[0], info.checksums[0], check_index_schema)
-        with sound(home, file):
+        arrays = map_batch(location, file, info.sizes[0], info.checksums[0], check_index_schema)
+        with sound(location, file):
             self.index, self.ranges = index_of(arrays)
             self._validate()
         self._keys = [self.column(number) for number in range(compared or 0)]
         if compared is not None:
-            with sound(home, file):
+            with sound(location, file):
                 self._validate_keys()
 
     def _validate(self) -> None:
@@ -321,8 +323,10 @@ class Segment:
 
         info, place = self.info, 1 + number
         file = info.files[place]
-        batch = map_batch(self._home, file, info.sizes[place], info.checksums[place], check_schema)
-        with sound(self._home, file):
+        batch = map_batch(
+            self._location, file, info.sizes[place], info.checksums[place], check_schema
+        )
+        with sound(self._location, file):
             if batch.num_rows != self.info.rows:
                 raise ValueError(f"it has {batch.num_rows} rows instead of {self.info.rows}")
             if field is not None and has_forbidden_nulls(batch.column(0), field):

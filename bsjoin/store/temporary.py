@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bsjoin.host import temporary_folder
-from bsjoin.store.home import Home
+from bsjoin.store.location import StorageLocation
 
-__all__ = ["temporary_home"]
+__all__ = ["temporary_location"]
 
 
-def temporary_home() -> Home:
+def temporary_location() -> StorageLocation:
     """A new folder for one table, which goes when this process ends."""
-    return Home.of(temporary_folder("store").path)
+    return StorageLocation.of(temporary_folder("store").path)

@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from bsjoin.errors import DamagedTableError, NotATableError, StoreError, VersionGoneError
 from bsjoin.store.checksums import checksum
-from bsjoin.store.home import Home
+from bsjoin.store.location import StorageLocation
 from bsjoin.store.manifest import LARGEST, Manifest
 from bsjoin.store.names import numbers_in
 from bsjoin.store.opening import validate
@@ -55,63 +55,65 @@ def _name(version: int) -> str:
     return f"{_FOLDER}/{version:08d}.json"
 
 
-def numbers(home: Home) -> list[int]:
+def numbers(location: StorageLocation) -> list[int]:
     """The numbers of the versions that are there, ascending."""
-    return numbers_in(home.names(_FOLDER), ".json")
+    return numbers_in(location.names(_FOLDER), ".json")
 
 
-def load(home: Home, version: int) -> Manifest:
+def load(location: StorageLocation, version: int) -> Manifest:
     """The manifest of one version."""
     name = _name(version)
     try:
-        where = f"{name!r} in {str(home)!r}"
-        return Manifest.from_bytes(home.read(name, LARGEST), where, version)
+        where = f"{name!r} in {str(location)!r}"
+        return Manifest.from_bytes(location.read(name, LARGEST), where, version)
     except FileNotFoundError:
-        there = numbers(home)
+        there = numbers(location)
         raise VersionGoneError(
-            f"version {version} of the table in {str(home)!r} is not there (any more); "
+            f"version {version} of the table in {str(location)!r} is not there (any more); "
             f"there are {there}. A result is bound to the version it was planned with: "
             "plan it again, and keep versions longer when you vacuum"
         ) from None
 
 
-def latest(home: Home) -> Manifest:
+def latest(location: StorageLocation) -> Manifest:
     """The newest version. Raises NotATableError where there is none."""
-    there = numbers(home)
+    there = numbers(location)
     if not there:
         raise NotATableError(
-            f"{str(home)!r} holds no table of bsjoin: there is no version in its folder "
+            f"{str(location)!r} holds no table of bsjoin: there is no version in its folder "
             f"{_FOLDER!r}. Build one with BatchTable.build(df, on=..., path=...)"
         )
-    return load(home, there[-1])
+    return load(location, there[-1])
 
 
-def publish(home: Home, draft: Manifest, clock: Callable[[], int] = now_us) -> Manifest:
+def publish(
+    location: StorageLocation, draft: Manifest, clock: Callable[[], int] = now_us
+) -> Manifest:
     """Make a built version visible; returns once every new micro-batch will use it.
 
     Args:
-        home: the table's home.
+        location: the table's location.
         draft: the manifest, its version and times still open.
         clock: microseconds since the epoch.
 
     Returns:
         The manifest as published.
     """
-    delay = _LOCAL_DELAY_US if home.is_local else _REMOTE_DELAY_US
+    delay = _LOCAL_DELAY_US if location.is_local else _REMOTE_DELAY_US
     withdrawn = 0
     for _ in range(10):
-        there = numbers(home)
-        before = load(home, there[-1]) if there else None
+        there = numbers(location)
+        before = load(location, there[-1]) if there else None
         now = clock()
         activates = max(now + delay, before.activates_at_us + 1) if before else now
         number = max(before.version if before else 0, withdrawn) + 1
         manifest = draft.published_as(number, now, activates)
-        if not home.create(_name(manifest.version), manifest.to_bytes()):
+        if not location.create(_name(manifest.version), manifest.to_bytes()):
             continue  # another application published this number: take the next one
         if before and clock() >= activates:
             # Writing took so long that a micro-batch may have begun without seeing it.
             # Its number is not used again: a worker may have read it.
-            home.remove(_name(number))
+            location.remove(_name(number))
             withdrawn = number
             delay *= 4
             continue
@@ -120,19 +122,19 @@ def publish(home: Home, draft: Manifest, clock: Callable[[], int] = now_us) -> M
             time.sleep(min(_LONGEST_WAIT_S, max(0.0, (activates - clock()) / 1e6)))
         return manifest
     raise StoreError(
-        f"could not publish a version in {str(home)!r} after 10 tries: others publish there "
+        f"could not publish a version in {str(location)!r} after 10 tries: others publish there "
         "at the same time, or the file system takes seconds to write a small file"
     )
 
 
-def mark(home: Home, manifest: Manifest, fingerprint: str) -> None:
+def mark(location: StorageLocation, manifest: Manifest, fingerprint: str) -> None:
     """Note that a version holds the rows of the source that has this fingerprint."""
-    home.create(_mark(manifest, fingerprint), b"")
+    location.create(_mark(manifest, fingerprint), b"")
 
 
-def is_marked(home: Home, manifest: Manifest, fingerprint: str) -> bool:
+def is_marked(location: StorageLocation, manifest: Manifest, fingerprint: str) -> bool:
     """Whether :func:`mark` has noted that."""
-    return home.size(_mark(manifest, fingerprint)) is not None
+    return location.size(_mark(manifest, fingerprint)) is not None
 
 
 def _mark(manifest: Manifest, fingerprint: str) -> str:
@@ -140,11 +142,11 @@ def _mark(manifest: Manifest, fingerprint: str) -> str:
     return f"{_MARKS}/{manifest.version:08d}-{manifest.created_at_us}-{digest}"
 
 
-def version_at(home: Home, time_us: int, known: Iterable[Manifest]) -> Manifest:
+def version_at(location: StorageLocation, time_us: int, known: Iterable[Manifest]) -> Manifest:
     """The version that a micro-batch of this time uses.
 
     Args:
-        home: the table's home, to name it in an error.
+        location: the table's location, to name it in an error.
         time_us: the micro-batch's timestamp, microseconds since the epoch.
         known: the manifests that are there, ascending.
 
@@ -160,7 +162,7 @@ def version_at(home: Home, time_us: int, known: Iterable[Manifest]) -> Manifest:
         if oldest is None or oldest.version != 1:
             raise VersionGoneError(
                 f"a micro-batch of time {time_us} µs needs a version of the table in "
-                f"{str(home)!r} older than those that are left; it was vacuumed. "
+                f"{str(location)!r} older than those that are left; it was vacuumed. "
                 "Another version could give another answer, so none is taken: restart the "
                 "query from a new checkpoint, and keep versions longer when you vacuum"
             )
@@ -168,7 +170,7 @@ def version_at(home: Home, time_us: int, known: Iterable[Manifest]) -> Manifest:
     return chosen
 
 
-def verify(home: Home, manifest: Manifest) -> None:
+def verify(location: StorageLocation, manifest: Manifest) -> None:
     """Compare every file of a version with its checksum, and check what is in it.
 
     The files of a remote table are checked where they are opened, which needs a copy of them.
@@ -180,68 +182,68 @@ def verify(home: Home, manifest: Manifest) -> None:
     Complexity: reads all bytes of the version once, its indexes twice.
     """
     for name, size, expected in manifest.files:
-        found = home.size(name)
+        found = location.size(name)
         if found != size:
             state = "is missing" if found is None else f"has {found} bytes instead of {size}"
         else:
-            with home.reading(name) as file:
+            with location.reading(name) as file:
                 if checksum(file) == expected:
                     continue
             state = "has another checksum than when it was written"
         raise DamagedTableError(
-            f"version {manifest.version} of the table in {str(home)!r} is damaged: the segment "
+            f"version {manifest.version} of the table in {str(location)!r} is damaged: the segment "
             f"file {name!r} {state}. Build the table again: BatchTable.build(..., path=...)"
         )
-    if home.is_local:
-        validate(home, manifest)
+    if location.is_local:
+        validate(location, manifest)
 
 
-def vacuum(home: Home, keep_from_us: int, keep: int) -> list[int]:
+def vacuum(location: StorageLocation, keep_from_us: int, keep: int) -> list[int]:
     """Remove versions that no micro-batch of ``keep_from_us`` or later can need.
 
     Args:
-        home: the table's home.
+        location: the table's location.
         keep_from_us: a version that was in use at this time or later stays.
         keep: so many of the newest versions stay in any case, at least 1.
 
     Returns:
         The numbers of the versions that were removed.
     """
-    manifests = [load(home, number) for number in numbers(home)]
+    manifests = [load(location, number) for number in numbers(location)]
     gone: list[Manifest] = []
     for manifest, successor in pairwise(manifests):
         if len(manifests) - len(gone) <= max(1, keep) or successor.activates_at_us > keep_from_us:
             break
         gone.append(manifest)
     for manifest in gone:
-        home.remove(_name(manifest.version))
+        location.remove(_name(manifest.version))
     kept_marks = tuple(f"{manifest.version:08d}-" for manifest in manifests[len(gone) :])
-    for name in home.names(_MARKS):
+    for name in location.names(_MARKS):
         if not name.startswith(kept_marks):
-            home.remove(f"{_MARKS}/{name}")
+            location.remove(f"{_MARKS}/{name}")
     kept = {_folder(name) for m in manifests[len(gone) :] for name, _, _ in m.files}
     expendable = {_folder(name) for m in gone for name, _, _ in m.files}
-    for folder in (f"{DATA}/{name}" for name in home.names(DATA)):
-        age = home.age_s(folder)
+    for folder in (f"{DATA}/{name}" for name in location.names(DATA)):
+        age = location.age_s(folder)
         orphan = age is not None and age > _ORPHAN_AGE_S
         if folder not in kept and (folder in expendable or orphan):
-            home.remove(folder)
+            location.remove(folder)
     return [manifest.version for manifest in gone]
 
 
-def remove_copies(home: Home, in_use: Iterable[Manifest]) -> None:
+def remove_copies(location: StorageLocation, in_use: Iterable[Manifest]) -> None:
     """Remove this host's copies of a remote table, but for versions that may be opened again.
 
     Args:
-        home: the table's home.
+        location: the table's location.
         in_use: versions whose copies stay; those of the two newest do in any case.
     """
-    if home.is_local:
+    if location.is_local:
         return
     kept = [*in_use]
     with contextlib.suppress(VersionGoneError):  # vacuumed at this moment
-        kept += [load(home, number) for number in numbers(home)[-2:]]
-        home.keep_copies({name for manifest in kept for name, _, _ in manifest.files})
+        kept += [load(location, number) for number in numbers(location)[-2:]]
+        location.keep_copies({name for manifest in kept for name, _, _ in manifest.files})
 
 
 def _folder(file: str) -> str:

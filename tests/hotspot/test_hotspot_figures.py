@@ -11,7 +11,7 @@ import pytest
 from benchmarks.data.shifting import Shifting
 from benchmarks.data.zipf import Zipf, hashed, scattered
 from benchmarks.hotspot.skews import HASH, PAPER, SPLIT, WAYS, WHOLE, run
-from bsjoin.cache.hashing import xxhash64
+from bsjoin.worker.hashing import xxhash64
 
 TABLE_5 = {
     0.98: (69.01, 84.15, 88.85, 91.62, 93.61, 95.16),

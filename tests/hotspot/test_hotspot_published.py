@@ -13,22 +13,22 @@ import pytest
 from bsjoin.hotspot import Rule
 from bsjoin.hotspot.published import PublishedRule, Rules, now_us
 from bsjoin.hotspot.rule import HotKey
-from bsjoin.store import Home
+from bsjoin.store import StorageLocation
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home.of(tmp_path / "rules")
+def location(tmp_path: Path) -> StorageLocation:
+    return StorageLocation.of(tmp_path / "rules")
 
 
-def test_a_micro_batch_has_the_rule_of_its_time(home: Home) -> None:
-    home.make()
-    rules = Rules(home)
+def test_a_micro_batch_has_the_rule_of_its_time(location: StorageLocation) -> None:
+    location.make()
+    rules = Rules(location)
     assert rules.at(now_us()) is None
     assert rules.last() is None
     rules.publish(Rule(1, 2, (5,)), 100, clock=lambda: 1_000_000)
     rules.publish(Rule(2, 2, (9,)), 50, clock=lambda: 2_000_000)
-    for reader in (Rules(home), Rules(home)):
+    for reader in (Rules(location), Rules(location)):
         found = [reader.at(time) for time in (900_000, 1_019_999, 1_020_000, 2_020_000, 1_500_000)]
         versions = [None if one is None else one.rule.version for one in found]
         assert versions == [None, None, 1, 2, 1]
@@ -37,56 +37,60 @@ def test_a_micro_batch_has_the_rule_of_its_time(home: Home) -> None:
     assert (last.rule.boundaries, last.capacity) == ((9,), 50)
 
 
-def test_a_rule_that_was_written_too_late_is_put_off(home: Home) -> None:
-    home.make()
+def test_a_rule_that_was_written_too_late_is_put_off(location: StorageLocation) -> None:
+    location.make()
     # The first writing takes 30 ms, the second none.
     times = itertools.chain([0, 30_000, 40_000], itertools.repeat(40_001))
-    in_force = Rules(home).publish(Rule(1, 2, (5,)), 100, clock=lambda: next(times))
-    last = Rules(home).last()
+    in_force = Rules(location).publish(Rule(1, 2, (5,)), 100, clock=lambda: next(times))
+    last = Rules(location).last()
     assert last is not None
     assert last.activates_at_us == 40_000 + 80_000
     # A worker may have read the first one: its number is not used again.
     assert in_force == last.rule == Rule(2, 2, (5,))
 
 
-def test_a_folder_that_writes_too_slowly_gets_no_rule(home: Home) -> None:
-    home.make()
+def test_a_folder_that_writes_too_slowly_gets_no_rule(location: StorageLocation) -> None:
+    location.make()
     clock = itertools.count(step=10**9)
-    assert Rules(home).publish(Rule(1, 2, (5,)), 100, clock=lambda: next(clock)) is None
-    assert Rules(home).last() is None
+    assert Rules(location).publish(Rule(1, 2, (5,)), 100, clock=lambda: next(clock)) is None
+    assert Rules(location).last() is None
 
 
-def test_two_drivers_do_not_overwrite_each_other(home: Home) -> None:
-    home.make()
-    first, second = Rules(home), Rules(home)
+def test_two_drivers_do_not_overwrite_each_other(location: StorageLocation) -> None:
+    location.make()
+    first, second = Rules(location), Rules(location)
     clock = itertools.repeat(0).__next__  # writing takes no time, however busy the machine is
     assert first.publish(Rule(1, 2, (5,)), 100, clock) == Rule(1, 2, (5,))
     assert second.publish(Rule(1, 2, (9,)), 100, clock) == Rule(2, 2, (9,))
-    assert list(home.names("")) == ["00000001.rule", "00000002.rule"]
+    assert list(location.names("")) == ["00000001.rule", "00000002.rule"]
 
 
-def test_a_folder_that_cannot_be_read_is_an_error(home: Home, tmp_path: Path) -> None:
-    home.make()
-    Rules(home).publish(Rule(1, 2, (5,)), 100, itertools.repeat(0).__next__)
+def test_a_folder_that_cannot_be_read_is_an_error(
+    location: StorageLocation, tmp_path: Path
+) -> None:
+    location.make()
+    Rules(location).publish(Rule(1, 2, (5,)), 100, itertools.repeat(0).__next__)
     file = tmp_path / "rules" / "00000001.rule"
     file.unlink()
     file.mkdir()  # reading a folder fails as a broken disk does
     with pytest.raises(Exception, match=r"(?i)directory"):
-        Rules(home).at(now_us())
+        Rules(location).at(now_us())
 
 
-def test_damaged_rules_are_passed_over_and_old_ones_removed(home: Home, tmp_path: Path) -> None:
-    home.make()
-    rules = Rules(home)
+def test_damaged_rules_are_passed_over_and_old_ones_removed(
+    location: StorageLocation, tmp_path: Path
+) -> None:
+    location.make()
+    rules = Rules(location)
     for version in range(1, 60):
         rules.publish(Rule(version, 2, (version,)), 1)
-    assert len(home.names("")) == 50
+    assert len(location.names("")) == 50
     # Versions may be skipped when the machine is slow, so rules are told by their boundaries.
     max((tmp_path / "rules").iterdir()).write_bytes(b"\x00")
-    last = Rules(home).last()
+    last = Rules(location).last()
     assert last is not None
     assert last.rule.boundaries == (58,)
-    found = Rules(home).at(now_us() + 10**9)
+    found = Rules(location).at(now_us() + 10**9)
     assert found is not None
     assert found.rule.boundaries == (58,)
 
@@ -129,13 +133,13 @@ BOMB = base64.b64encode(zlib.compress(bytes(90 << 20))).decode()
     ids=lambda content: content[:20].decode() + str(len(content)),
 )
 def test_a_rule_that_others_wrote_is_checked(
-    home: Home, content: bytes, caplog: pytest.LogCaptureFixture
+    location: StorageLocation, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    home.create("00000001.rule", content)
-    assert Rules(home).at(now_us()) is None
+    location.create("00000001.rule", content)
+    assert Rules(location).at(now_us()) is None
     assert "no rule 1 in" in caplog.text
 
 
-def test_the_attack_on_rules_begins_with_one_that_works(home: Home) -> None:
-    home.create("00000001.rule", document())
-    assert Rules(home).at(now_us()) is not None
+def test_the_attack_on_rules_begins_with_one_that_works(location: StorageLocation) -> None:
+    location.create("00000001.rule", document())
+    assert Rules(location).at(now_us()) is not None

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bsjoin.index import IntervalIndex
-from bsjoin.index.maxima import Maxima
+from bsjoin.index.range_max_tree import RangeMaxTree
 from bsjoin.index.scan import is_dense, scanned
 
 
@@ -27,7 +27,7 @@ def test_it_finds_what_the_tree_finds(
     is_dense(values, *asked)
     found = list(scanned(values, *asked, max_pairs))
     assert all(0 < len(part[0]) <= max_pairs for part in found)
-    by_tree = Maxima.build(values).pairs(*asked, 10**6)
+    by_tree = RangeMaxTree.build(values).pairs(*asked, 10**6)
     pairs = [pair for part in by_tree for pair in zip(*part, strict=True)]
     assert [pair for part in found for pair in zip(*part, strict=True)] == pairs
 

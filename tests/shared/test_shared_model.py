@@ -15,7 +15,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from bsjoin.shared import Bounds, HostCache, State
+from bsjoin.shared import CacheLimits, HostCache, State
 from bsjoin.shared.cache import ENTRY_BYTES
 from bsjoin.shared.columns import row_bytes
 
@@ -37,20 +37,20 @@ class Entry:
 class Model:
     """What the cache must do, said as simply as possible."""
 
-    def __init__(self, bounds: Bounds):
-        self.bounds = bounds
+    def __init__(self, limits: CacheLimits):
+        self.limits = limits
         self.entries: OrderedDict[int, Entry] = OrderedDict()
 
     def state(self, key: int, now: int) -> State:
         entry = self.entries.get(key)
         if entry is None:
             return State.MISS
-        bounds = self.bounds
-        ttl = bounds.ttl_us if entry.rows else bounds.negative_ttl_us
-        if bounds.idle_ttl_us is not None and now - entry.seen >= bounds.idle_ttl_us:
+        limits = self.limits
+        ttl = limits.ttl_us if entry.rows else limits.negative_ttl_us
+        if limits.idle_ttl_us is not None and now - entry.seen >= limits.idle_ttl_us:
             return State.MISS
         if ttl is not None and now - entry.born >= ttl:
-            return State.STALE if now - entry.born < ttl + bounds.stale_us else State.MISS
+            return State.STALE if now - entry.born < ttl + limits.stale_us else State.MISS
         return State.HIT if entry.rows else State.ABSENT
 
     def use(self, key: int, now: int) -> None:
@@ -59,12 +59,12 @@ class Model:
 
     def keep(self, key: int, entry: Entry) -> None:
         self.entries.pop(key, None)
-        bounds = self.bounds
+        limits = self.limits
         rows = max(1, len(entry.rows))
         if (
-            (bounds.max_rows is not None and rows > bounds.max_rows)
-            or (bounds.max_bytes is not None and entry.size > bounds.max_bytes)
-            or (not entry.rows and not bounds.negative)
+            (limits.max_rows is not None and rows > limits.max_rows)
+            or (limits.max_bytes is not None and entry.size > limits.max_bytes)
+            or (not entry.rows and not limits.negative)
         ):
             return
         self.entries[key] = entry
@@ -74,8 +74,8 @@ class Model:
             return bound is not None and total > bound
 
         while over(
-            self.bounds.max_rows, sum(max(1, len(e.rows)) for e in self.entries.values())
-        ) or over(self.bounds.max_bytes, sum(e.size for e in self.entries.values())):
+            self.limits.max_rows, sum(max(1, len(e.rows)) for e in self.entries.values())
+        ) or over(self.limits.max_bytes, sum(e.size for e in self.entries.values())):
             self.entries.popitem(last=False)
 
 
@@ -106,7 +106,7 @@ class SharedCache(RuleBasedStateMachine):
         ttl=st.none() | st.just(10),
         negative_ttl=st.none() | st.just(3),
         idle_ttl=st.none() | st.just(5),
-        stale=st.sampled_from([0, 4]),
+        stale_while_revalidate=st.sampled_from([0, 4]),
         negative=st.booleans(),
     )
     def begin(self, **options: Any) -> None:
@@ -114,7 +114,7 @@ class SharedCache(RuleBasedStateMachine):
             value = options[name]
             return None if value is None else value * SECOND
 
-        self.bounds = Bounds(
+        self.limits = CacheLimits(
             max_rows=options["max_rows"],
             max_bytes=options["max_bytes"],
             ttl_us=micro("ttl"),
@@ -123,12 +123,12 @@ class SharedCache(RuleBasedStateMachine):
             stale_us=options["stale"] * SECOND,
             negative=options["negative"],
         )
-        self.model = Model(self.bounds)
+        self.model = Model(self.limits)
         self.handles = [self.open(), self.open()]
 
     def open(self) -> HostCache:
         key_types = [pa.int64()] if self.exact else [pa.string(), pa.float64()]
-        return HostCache(self.folder, key_types, ROW_TYPES, self.bounds, exact=self.exact)
+        return HostCache(self.folder, key_types, ROW_TYPES, self.limits, exact=self.exact)
 
     def hashed(self, keys: list[int]) -> np.ndarray:
         numbers = np.array(keys, np.int64)

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bsjoin.shared import Bounds, HostCache, Slots, State
+from bsjoin.shared import CacheLimits, ConnectionSemaphore, HostCache, State
 from bsjoin.shared.locks import Membership
-from bsjoin.shared.recency import living
+from bsjoin.shared.recency import live_entries
 
 KEYS, ROWS = [pa.int64()], [pa.int64(), pa.string()]
 TICK = 1_000_000
@@ -28,8 +28,8 @@ def hashed(keys: np.ndarray) -> np.ndarray:
     return keys * np.int64(-7046029254386353131)
 
 
-def open_cache(folder: Path, bounds: Bounds) -> HostCache:
-    return HostCache(folder, KEYS, ROWS, bounds, exact=True)
+def open_cache(folder: Path, limits: CacheLimits) -> HostCache:
+    return HostCache(folder, KEYS, ROWS, limits, exact=True)
 
 
 def work(
@@ -45,10 +45,10 @@ def work(
     Key k has k % 3 rows: (k, "k:0"), (k, "k:1").
     """
     rng = np.random.default_rng(seed)
-    bounds = Bounds(max_rows=max_rows, max_bytes=1 << 30)
-    cache = open_cache(folder, bounds)
+    limits = CacheLimits(max_rows=max_rows, max_bytes=1 << 30)
+    cache = open_cache(folder, limits)
     if kind == "Recording":
-        cache = Recording(folder, KEYS, ROWS, bounds, exact=True)
+        cache = Recording(folder, KEYS, ROWS, limits, exact=True)
         cache.open_log()
     asked: list[int] = []
     for _ in range(batches):
@@ -119,7 +119,7 @@ def test_together_they_ask_for_each_key_once(tmp_path: Path, processes: int) -> 
     running = [start(tmp_path, seed, 60, None, 3_000) for seed in range(processes)]
     asked = [key for process in running for key in finished(process)]
     assert len(asked) == len(set(asked))
-    cache = open_cache(tmp_path, Bounds(max_bytes=1 << 30))
+    cache = open_cache(tmp_path, CacheLimits(max_bytes=1 << 30))
     cache._check()
     assert cache.header.live == len(set(asked))
 
@@ -128,7 +128,7 @@ def test_a_small_cache_is_right_under_constant_eviction(tmp_path: Path) -> None:
     running = [start(tmp_path, seed, 80, 500, 3_000) for seed in range(3)]
     for process in running:
         finished(process)
-    cache = open_cache(tmp_path, Bounds(max_rows=500, max_bytes=1 << 30))
+    cache = open_cache(tmp_path, CacheLimits(max_rows=500, max_bytes=1 << 30))
     cache._check()
     assert cache.header.evictions > 1_000
 
@@ -174,11 +174,11 @@ def test_processes_together_evict_what_was_used_least_recently(
     running = [start(tmp_path, seed, 60, max_rows, 600, "Recording") for seed in range(processes)]
     for process in running:
         finished(process)
-    cache = open_cache(tmp_path, Bounds(max_rows=max_rows, max_bytes=1 << 30))
+    cache = open_cache(tmp_path, CacheLimits(max_rows=max_rows, max_bytes=1 << 30))
     assert cache.header.ticks == processes * 60 * 300  # no use is lost
     view, count = cache._view()
     entries = view.entries(count)
-    held = living(entries)
+    held = live_entries(entries)
     keys = view.keys.gather(held)[0].to_pylist()
     expected = replayed(tmp_path / "log", max_rows)
     assert dict(zip(keys, entries["used"][held].tolist(), strict=True)) == expected
@@ -186,7 +186,7 @@ def test_processes_together_evict_what_was_used_least_recently(
 
 
 def test_an_entry_that_was_long_in_loading_is_evicted_in_its_turn(tmp_path: Path) -> None:
-    cache = open_cache(tmp_path, Bounds(max_rows=10))
+    cache = open_cache(tmp_path, CacheLimits(max_rows=10))
 
     def use(keys: list[int]) -> np.ndarray:
         return cache.find(hashed(np.array(keys)), [pa.array(keys)], TICK)[1]
@@ -218,14 +218,14 @@ def test_processes_that_are_killed_spoil_nothing(tmp_path: Path, max_rows: int |
         assert victim.returncode == -signal.SIGKILL, errors
     finished(survivor)
     assert work(tmp_path, 7, 20, max_rows, 20_000) is not None
-    cache = open_cache(tmp_path, Bounds(max_rows=max_rows, max_bytes=1 << 30))
+    cache = open_cache(tmp_path, CacheLimits(max_rows=max_rows, max_bytes=1 << 30))
     cache.release(np.zeros(0, np.int64), [pa.array([], pa.int64())])  # repairs, if need be
     cache._check()
 
 
 def test_a_writer_that_died_half_way_costs_what_it_was_writing(tmp_path: Path) -> None:
-    bounds = Bounds(max_rows=1_000)
-    cache = open_cache(tmp_path, bounds)
+    limits = CacheLimits(max_rows=1_000)
+    cache = open_cache(tmp_path, limits)
     keys = np.arange(10)
 
     def put(some: np.ndarray) -> None:
@@ -242,7 +242,7 @@ def test_a_writer_that_died_half_way_costs_what_it_was_writing(tmp_path: Path) -
     cache._view()[0].rows.append(rows, [pa.array([77]), pa.array(["torn"])])
     cache.header.rows, cache.header.entries, cache.header.dirty = rows + 1, entries, 1
     cache.header.live_rows += 5
-    again = open_cache(tmp_path, bounds)
+    again = open_cache(tmp_path, limits)
     found, _ = again.find(hashed(keys), [pa.array(keys)], TICK)
     assert found.states.tolist() == [State.HIT] * 10
     again.release(np.zeros(0, np.int64), [pa.array([], pa.int64())])
@@ -253,7 +253,7 @@ def test_a_writer_that_died_half_way_costs_what_it_was_writing(tmp_path: Path) -
 def test_a_full_disk_costs_the_cache_and_no_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cache = open_cache(tmp_path, Bounds(max_rows=1 << 20))
+    cache = open_cache(tmp_path, CacheLimits(max_rows=1 << 20))
     keys = np.arange(50_000)
     columns = [pa.array(keys)]
     _, ticks = cache.find(hashed(keys), columns, TICK)
@@ -285,7 +285,10 @@ def test_members_know_who_is_alive(tmp_path: Path) -> None:
 
 
 def test_permits_are_handed_over(tmp_path: Path) -> None:
-    one, other = Slots(tmp_path / "slots", 1), Slots(tmp_path / "slots", 1)
+    one, other = (
+        ConnectionSemaphore(tmp_path / "slots", 1),
+        ConnectionSemaphore(tmp_path / "slots", 1),
+    )
     one.acquire()
     one.acquire()
     assert one.is_held

@@ -17,7 +17,7 @@ from servers import PASSWORD, Server
 from bsjoin._secrets import hidden, scrubbed, secrets_of
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.sources import Source, parquet, redis, sql
-from bsjoin.sources.faults import SourceFault
+from bsjoin.sources.transient import TransientSourceError
 
 WRONG = "wr0ng:/@ pass%41é"
 SPELLINGS = [
@@ -103,14 +103,14 @@ def test_a_wrong_password_is_for_good_and_not_shown(
 def test_a_host_that_is_not_there(server: Server, kind: str) -> None:
     source = source_of(kind, re.sub(r":\d+/", ":1/", server.url))
     if kind == "redis_server":
-        raised(lambda: first_words(source), SourceFault)
+        raised(lambda: first_words(source), TransientSourceError)
     else:
         raised(lambda: source.schema, SourceError)
 
 
 def test_a_name_that_is_no_host(server: Server, kind: str) -> None:
     source = source_of(kind, server.url.replace("127.0.0.1", "no-such-host.invalid"))
-    raised(lambda: first_words(source), (SourceError, SourceFault))
+    raised(lambda: first_words(source), (SourceError, TransientSourceError))
 
 
 def test_a_lost_connection(server: Server, kind: str) -> None:
@@ -123,8 +123,8 @@ def test_a_lost_connection(server: Server, kind: str) -> None:
     stand_in.lookup(first)
     try:
         server.kill()
-        raised(lambda: stand_in.lookup(first), SourceFault)
-        raised(lambda: stand_in.lookup(first), SourceFault)
+        raised(lambda: stand_in.lookup(first), TransientSourceError)
+        raised(lambda: stand_in.lookup(first), TransientSourceError)
     finally:
         server.start()
     stand_in.close()

@@ -15,7 +15,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.errors import ArgumentError, ColumnError, SourceError
 from bsjoin.sources import function
-from bsjoin.sources.faults import SourceFault
+from bsjoin.sources.transient import TransientSourceError
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("price", pa.decimal128(8, 2))])
 ROWS: list[dict[str, Any]] = [
@@ -118,7 +118,7 @@ def test_a_late_answer_is_a_fault() -> None:
         time.sleep(1)
 
     start = time.monotonic()
-    with pytest.raises(SourceFault, match=r"no answer within 0\.05 seconds"):
+    with pytest.raises(TransientSourceError, match=r"no answer within 0\.05 seconds"):
         function(fn, SCHEMA, timeout="50 ms").lookup(KEYS)
     assert time.monotonic() - start < 0.8
     assert function(fn, SCHEMA, timeout="10 seconds").lookup(KEYS).num_rows == 0

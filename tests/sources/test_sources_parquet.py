@@ -20,8 +20,8 @@ from source_stands import matching, rows
 
 from bsjoin.errors import ArgumentError, ColumnError, SourceError
 from bsjoin.sources import parquet
-from bsjoin.sources.bounds import EMPTY, touched
-from bsjoin.sources.faults import SourceFault
+from bsjoin.sources.row_groups import EMPTY, touched
+from bsjoin.sources.transient import TransientSourceError
 
 NAN = math.nan
 
@@ -217,7 +217,7 @@ def test_a_file_that_goes_while_it_is_known_is_a_fault(tmp_path: Path) -> None:
     source = parquet(tmp_path)
     assert len(read_by(source, k=[3])[0]) == 2
     (tmp_path / "a.parquet").unlink()
-    with pytest.raises(SourceFault):
+    with pytest.raises(TransientSourceError):
         read_by(source, k=[4])
     assert len(read_by(source, k=[3])[0]) == 1
 

@@ -15,7 +15,7 @@ from servers import Redis
 
 import bsjoin.sources
 from bsjoin.errors import ArgumentError, ColumnError, SourceError
-from bsjoin.sources.faults import SourceFault
+from bsjoin.sources.transient import TransientSourceError
 
 SCHEMA = pa.schema(
     [
@@ -197,7 +197,7 @@ def test_a_restart_is_a_fault_and_then_forgotten(
     try:
         redis_server.kill()
         for _ in range(2):
-            with pytest.raises(SourceFault):
+            with pytest.raises(TransientSourceError):
                 source.lookup(ids(1))
     finally:
         redis_server.start()
@@ -213,7 +213,7 @@ def test_a_server_that_answers_nothing_is_a_fault(client: Any, redis_server: Red
     assert redis_server.process is not None
     redis_server.process.send_signal(signal.SIGSTOP)
     try:
-        with pytest.raises(SourceFault):
+        with pytest.raises(TransientSourceError):
             source.lookup(ids(1))
     finally:
         redis_server.process.send_signal(signal.SIGCONT)

@@ -20,7 +20,7 @@ from source_stands import DATABASES, Database, DuckDB, MariaDB, PostgreSQL, SQLi
 import bsjoin.sources
 from bsjoin.errors import ArgumentError, BSJoinError, ColumnError, SourceError
 from bsjoin.sources import sql
-from bsjoin.sources.faults import SourceFault
+from bsjoin.sources.transient import TransientSourceError
 
 HOSTILE = [
     'we"ird',
@@ -339,7 +339,7 @@ def test_a_restart_is_a_fault_and_then_forgotten(kind: str, request: pytest.Fixt
         try:
             end()
             for _ in range(2):
-                with pytest.raises(SourceFault):
+                with pytest.raises(TransientSourceError):
                     source.lookup(asked)
             assert source.size() is None
             fresh = pickle.loads(pickle.dumps(database.source(table="t")))
@@ -350,7 +350,7 @@ def test_a_restart_is_a_fault_and_then_forgotten(kind: str, request: pytest.Fixt
         assert source.lookup(asked).num_rows == 1
     # The connection breaks while nobody asks.
     server.restart()
-    with pytest.raises(SourceFault):
+    with pytest.raises(TransientSourceError):
         source.lookup(asked)
     assert source.lookup(asked).num_rows == 1
     source.close()
@@ -398,7 +398,7 @@ def test_a_look_up_that_takes_too_long_is_a_fault(
     source = database.source(query=SLOW[kind], timeout=1, schema={"a": pa.int64()})
     assert source.schema.names == ["a"]
     start = time.monotonic()
-    with pytest.raises(SourceFault):
+    with pytest.raises(TransientSourceError):
         source.lookup(keys(a=pa.array([1], pa.int64())))
     assert time.monotonic() - start < 8
     source.close()
@@ -422,7 +422,7 @@ def test_a_server_that_answers_nothing_is_left_alone(postgresql: Server) -> None
         os.kill(pid, signal.SIGSTOP)
     try:
         start = time.monotonic()
-        with pytest.raises(SourceFault, match="no answer within"):
+        with pytest.raises(TransientSourceError, match="no answer within"):
             source.lookup(asked)
         assert time.monotonic() - start < 15
         assert source.lookup(asked).num_rows == 0  # through another connection
@@ -439,7 +439,7 @@ def test_a_file_that_is_locked_is_a_fault_in_sqlite(tmp_path: Path) -> None:
     asked = by_type(source, a=[1])
     with database.cursor() as cursor:
         cursor.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(SourceFault, match="locked"):
+        with pytest.raises(TransientSourceError, match="locked"):
             source.lookup(asked)
     assert source.lookup(asked).num_rows == 0
     source.close()
@@ -495,7 +495,7 @@ def test_another_process_may_write_the_duckdb_file_between_look_ups(tmp_path: Pa
     ) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"held\n"
-        with pytest.raises(SourceFault, match=r"(?i)lock"):
+        with pytest.raises(TransientSourceError, match=r"(?i)lock"):
             source.lookup(asked)
         writer.communicate(b"\n")
     assert source.lookup(asked).num_rows == 1

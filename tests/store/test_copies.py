@@ -20,12 +20,12 @@ from host_samples import environment, run, running
 from stored_tables import numbered, put
 
 from bsjoin._plan import LookupPlan
-from bsjoin.cache import full
-from bsjoin.cache.table import OpenTable
 from bsjoin.errors import DamagedTableError, StoreAccessError
-from bsjoin.store import Home, Manifest, merge_segments, versions
+from bsjoin.store import Manifest, StorageLocation, merge_segments, versions
 from bsjoin.store.checksums import checksum
 from bsjoin.store.copies import HostCopies
+from bsjoin.worker import full_cache
+from bsjoin.worker.open_table import OpenTable
 
 
 class Unreliable(MemoryFileSystem):
@@ -59,11 +59,11 @@ fsspec.register_implementation("unreliable", Unreliable)
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+def location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StorageLocation]:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(Unreliable, "damages", [])
     monkeypatch.setattr(Unreliable, "fetched", [])
-    yield Home.of(f"unreliable://bucket-{uuid.uuid4().hex}/table")
+    yield StorageLocation.of(f"unreliable://bucket-{uuid.uuid4().hex}/table")
     Unreliable.store.clear()
 
 
@@ -71,18 +71,18 @@ def copies(folder: Path) -> list[Path]:
     return sorted(folder.glob("bsjoin-*/copies-*/copy-*"))
 
 
-def value(home: Home, manifest: Manifest) -> int:
+def value(location: StorageLocation, manifest: Manifest) -> int:
     """What the table's column says, as a worker would read it that has just begun."""
-    opened = OpenTable(home, manifest)
+    opened = OpenTable(location, manifest)
     (found,) = opened.gather(("v",), np.array([0]))
     return int(found[0].as_py())
 
 
-def test_copies_are_private_whatever_the_umask(home: Home, tmp_path: Path) -> None:
+def test_copies_are_private_whatever_the_umask(location: StorageLocation, tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        manifest = put(home, numbered(home, 7), 1, 1)
-        assert value(home, manifest) == 7
+        manifest = put(location, numbered(location, 7), 1, 1)
+        assert value(location, manifest) == 7
     finally:
         os.umask(before)
     (folder,) = {copy.parent for copy in copies(tmp_path)}
@@ -90,62 +90,68 @@ def test_copies_are_private_whatever_the_umask(home: Home, tmp_path: Path) -> No
     assert folder.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_folder_of_copies_that_others_can_write_to_is_refused(home: Home, tmp_path: Path) -> None:
-    manifest = put(home, numbered(home, 7), 1, 1)
-    value(home, manifest)
+def test_a_folder_of_copies_that_others_can_write_to_is_refused(
+    location: StorageLocation, tmp_path: Path
+) -> None:
+    manifest = put(location, numbered(location, 7), 1, 1)
+    value(location, manifest)
     folder = copies(tmp_path)[0].parent
     folder.chmod(0o777)
     with pytest.raises(StoreAccessError, match="mode 0777") as caught:
-        value(home, manifest)
+        value(location, manifest)
     assert str(folder) in str(caught.value)
 
 
 @pytest.mark.parametrize("how", ["flip", "cut"])
-def test_a_file_that_is_damaged_on_its_way_is_fetched_again_once(home: Home, how: str) -> None:
-    manifest = put(home, numbered(home, 7), 1, 1)
+def test_a_file_that_is_damaged_on_its_way_is_fetched_again_once(
+    location: StorageLocation, how: str
+) -> None:
+    manifest = put(location, numbered(location, 7), 1, 1)
     Unreliable.damages[:] = [how]
-    assert value(home, manifest) == 7
+    assert value(location, manifest) == 7
     assert len(Unreliable.fetched) == 3
     assert len(set(Unreliable.fetched)) == 2
 
 
 @pytest.mark.parametrize("how", ["flip", "cut"])
 def test_a_file_that_is_damaged_twice_is_named_and_never_used(
-    home: Home, tmp_path: Path, how: str
+    location: StorageLocation, tmp_path: Path, how: str
 ) -> None:
-    manifest = put(home, numbered(home, 7), 1, 1)
+    manifest = put(location, numbered(location, 7), 1, 1)
     Unreliable.damages[:] = [how] * 2
     with pytest.raises(DamagedTableError, match="fetched twice") as caught:
-        value(home, manifest)
+        value(location, manifest)
     assert manifest.segments[0].files[0] in str(caught.value)
-    assert home.url in str(caught.value)
+    assert location.url in str(caught.value)
     assert copies(tmp_path) == []
-    assert value(home, manifest) == 7
+    assert value(location, manifest) == 7
 
 
 @pytest.mark.parametrize("how", ["flip", "cut", "link"])
-def test_a_copy_that_was_changed_is_fetched_again(home: Home, tmp_path: Path, how: str) -> None:
-    manifest = put(home, numbered(home, 7), 1, 1)
-    assert value(home, manifest) == 7
+def test_a_copy_that_was_changed_is_fetched_again(
+    location: StorageLocation, tmp_path: Path, how: str
+) -> None:
+    manifest = put(location, numbered(location, 7), 1, 1)
+    assert value(location, manifest) == 7
     for copy in copies(tmp_path):
         damage(copy, how)
     Unreliable.fetched.clear()
-    assert value(home, manifest) == 7
+    assert value(location, manifest) == 7
     assert len(Unreliable.fetched) == 2
     assert not any(copy.is_symlink() for copy in copies(tmp_path))
-    assert value(home, manifest) == 7
+    assert value(location, manifest) == 7
     assert len(Unreliable.fetched) == 2
 
 
 @pytest.mark.parametrize("name", ["../x", "a/../../x", "/x", "..", "owners"])
 def test_no_name_of_a_file_leads_out_of_the_folder_of_copies(
-    home: Home, tmp_path: Path, name: str
+    location: StorageLocation, tmp_path: Path, name: str
 ) -> None:
     def download(path: str) -> None:
         Path(path).write_bytes(b"abc")
 
     for _ in range(2):
-        mapped = HostCopies(home.url).map(name, 3, checksum(io.BytesIO(b"abc")), download)
+        mapped = HostCopies(location.url).map(name, 3, checksum(io.BytesIO(b"abc")), download)
         assert mapped is not None
         assert mapped.read() == b"abc"
     (copy,) = (
@@ -154,14 +160,14 @@ def test_no_name_of_a_file_leads_out_of_the_folder_of_copies(
     assert copies(tmp_path) == [copy]
 
 
-def plan_of(home: Home, version: int | None, epoch: int) -> LookupPlan:
+def plan_of(location: StorageLocation, version: int | None, epoch: int) -> LookupPlan:
     return LookupPlan(
         label="1:k",
         columns=("v",),
         shape="row",
         row_type=pa.struct([pa.field("c0", pa.int64())]),
         reports=False,
-        home=home,
+        location=location,
         epoch=epoch,
         version=version,
     )
@@ -169,66 +175,70 @@ def plan_of(home: Home, version: int | None, epoch: int) -> LookupPlan:
 
 def answered(plan: LookupPlan, time_us: int) -> int:
     times = pa.array([time_us], pa.timestamp("us", "UTC"))
-    (row,) = full.answer(plan, pa.array([0], pa.int64()), times, []).to_pylist()
+    (row,) = full_cache.answer(plan, pa.array([0], pa.int64()), times, []).to_pylist()
     return int(row["c0"])
 
 
 def test_a_host_keeps_copies_of_the_newest_versions_and_of_those_in_use(
-    home: Home, tmp_path: Path
+    location: StorageLocation, tmp_path: Path
 ) -> None:
     for number in range(1, 7):
-        put(home, numbered(home, number), number, number * 100)
+        put(location, numbered(location, number), number, number * 100)
         # As in foreachBatch: a plan of its own for each micro-batch.
-        stream = plan_of(home, None, epoch=number * 100)
+        stream = plan_of(location, None, epoch=number * 100)
         assert answered(stream, number * 100 + 50) == number
         assert len(copies(tmp_path)) == 2 * min(number, 2)
     # A plan that was made earlier is served all the same.
-    assert answered(plan_of(home, 2, epoch=200), 0) == 2
+    assert answered(plan_of(location, 2, epoch=200), 0) == 2
     assert len(copies(tmp_path)) == 2 * 3
-    put(home, numbered(home, 7), 7, 700)
+    put(location, numbered(location, 7), 7, 700)
     assert answered(stream, 750) == 7
     assert len(copies(tmp_path)) == 2 * 2
 
 
-def test_a_worker_holds_no_more_than_two_versions_open(home: Home) -> None:
+def test_a_worker_holds_no_more_than_two_versions_open(location: StorageLocation) -> None:
     for number in range(1, 7):
-        put(home, numbered(home, number), number, number * 100)
-        assert answered(plan_of(home, None, epoch=number * 100), number * 100 + 50) == number
-    tables = [table for (url, _), table in full._tables.items() if url == home.url]
+        put(location, numbered(location, number), number, number * 100)
+        assert answered(plan_of(location, None, epoch=number * 100), number * 100 + 50) == number
+    tables = [table for (url, _), table in full_cache._tables.items() if url == location.url]
     assert sorted(version for table in tables for version in table.open) == [5, 6]
 
 
-def test_plans_of_the_same_version_do_not_close_it_for_each_other(home: Home) -> None:
-    put(home, numbered(home, 1), 1, 100)
-    plans = [plan_of(home, 1, epoch) for epoch in (100, 200, 300, 400)]
+def test_plans_of_the_same_version_do_not_close_it_for_each_other(
+    location: StorageLocation,
+) -> None:
+    put(location, numbered(location, 1), 1, 100)
+    plans = [plan_of(location, 1, epoch) for epoch in (100, 200, 300, 400)]
     assert [answered(plan, 0) for plan in plans] == [1] * 4
-    assert all(len(full._tables[home.url, plan.epoch].open) == 1 for plan in plans)
+    assert all(len(full_cache._tables[location.url, plan.epoch].open) == 1 for plan in plans)
 
 
-def test_merged_segments_leave_no_copies_of_their_parts(home: Home, tmp_path: Path) -> None:
-    parts = [numbered(home, number).segments[0] for number in (1, 2)]
-    merge_segments(home, "data/x/merged", parts)
+def test_merged_segments_leave_no_copies_of_their_parts(
+    location: StorageLocation, tmp_path: Path
+) -> None:
+    parts = [numbered(location, number).segments[0] for number in (1, 2)]
+    merge_segments(location, "data/x/merged", parts)
     assert len(Unreliable.fetched) == 4
     assert copies(tmp_path) == []
 
 
 WORK = """
 import sys, test_copies as t
-t.work(t.Home.of(sys.argv[1]), int(sys.argv[2]))
+t.work(t.StorageLocation.of(sys.argv[1]), int(sys.argv[2]))
 """
 
 
-def work(home: Home, rounds: int) -> None:
+def work(location: StorageLocation, rounds: int) -> None:
     """Open versions in turn, each as a process that has just begun."""
     for turn in range(rounds):
-        full._tables.clear()
+        full_cache._tables.clear()
         version = 1 + turn % 4
-        assert answered(plan_of(home, version, epoch=version * 100), 0) == version
+        assert answered(plan_of(location, version, epoch=version * 100), 0) == version
 
 
-def start(home: Home, temp: Path, rounds: int) -> subprocess.Popen[str]:
+def start(location: StorageLocation, temp: Path, rounds: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", WORK, home.url, str(rounds)],
+        [sys.executable, "-c", WORK, location.url, str(rounds)],
         env=environment(temp),
         stderr=subprocess.PIPE,
         text=True,
@@ -241,10 +251,10 @@ def finish(process: subprocess.Popen[str]) -> None:
 
 
 def test_workers_that_remove_each_others_copies_still_answer(tmp_path: Path) -> None:
-    home = Home.of(f"local://{tmp_path}/table")
+    location = StorageLocation.of(f"local://{tmp_path}/table")
     for number in range(1, 7):
-        put(home, numbered(home, number), number, number * 100)
-    for process in [start(home, tmp_path, 40) for _ in range(2)]:
+        put(location, numbered(location, number), number, number * 100)
+    for process in [start(location, tmp_path, 40) for _ in range(2)]:
         finish(process)
     # Of the two newest nobody had one; the last process had one more open.
     assert len(copies(tmp_path)) <= 2 * 3
@@ -253,19 +263,19 @@ def test_workers_that_remove_each_others_copies_still_answer(tmp_path: Path) -> 
 def test_copies_of_vacuumed_versions_go_from_hosts_that_did_not_vacuum(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = Home.of(f"local://{tmp_path}/table")
+    location = StorageLocation.of(f"local://{tmp_path}/table")
     for number in (1, 2, 3):
-        put(home, numbered(home, number), number, number * 100)
+        put(location, numbered(location, number), number, number * 100)
     here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
     here.mkdir()
     elsewhere.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(elsewhere))
-    assert [value(home, versions.load(home, number)) for number in (1, 2, 3)] == [1, 2, 3]
+    assert [value(location, versions.load(location, number)) for number in (1, 2, 3)] == [1, 2, 3]
     assert len(copies(elsewhere)) == 6
-    code = f"t.versions.vacuum(t.Home.of({home.url!r}), 1 << 62, keep=1)"
+    code = f"t.versions.vacuum(t.StorageLocation.of({location.url!r}), 1 << 62, keep=1)"
     run(f"import test_copies as t\n{code}", here)
-    put(home, numbered(home, 4), 4, 400)
-    assert answered(plan_of(home, None, epoch=400), 450) == 4
+    put(location, numbered(location, 4), 4, 400)
+    assert answered(plan_of(location, None, epoch=400), 450) == 4
     assert len(copies(elsewhere)) == 4
 
 
@@ -279,9 +289,9 @@ print("ready", flush=True)
 
 
 def test_copies_go_with_the_application_and_not_with_its_workers(tmp_path: Path) -> None:
-    home = Home.of(f"local://{tmp_path}/table")
-    put(home, numbered(home, 1), 1, 100)
-    with running(APPLICATION.format(work=WORK, url=home.url), tmp_path) as (process, _):
+    location = StorageLocation.of(f"local://{tmp_path}/table")
+    put(location, numbered(location, 1), 1, 100)
+    with running(APPLICATION.format(work=WORK, url=location.url), tmp_path) as (process, _):
         found = copies(tmp_path)
         assert len(found) == 2
         run("from bsjoin.host import temporary_folder as t; t('store')", tmp_path)

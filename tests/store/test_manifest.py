@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from stored_tables import store
 
 from bsjoin.errors import NotATableError, StoreError
-from bsjoin.store import Home, KeyColumn, Manifest, SegmentInfo, versions
+from bsjoin.store import KeyColumn, Manifest, SegmentInfo, StorageLocation, versions
 from bsjoin.store.manifest import LARGEST, compared_fields
 
 KEYS = (KeyColumn("größe", "decimal(10,2)"), KeyColumn("a`b", "string"))
@@ -275,7 +275,7 @@ def test_a_manifest_has_a_size_limit_for_readers_and_writers(
     with (tmp_path / "versions/00000001.json").open("wb") as file:
         file.truncate(1 << 40)  # a sparse file: a terabyte that takes no space
     with pytest.raises(NotATableError, match=f"more than {LARGEST} bytes"):
-        versions.latest(Home.of(tmp_path))
+        versions.latest(StorageLocation.of(tmp_path))
 
 
 @settings(max_examples=100, deadline=None)
@@ -300,10 +300,10 @@ def test_publishing_changes_version_and_times_only() -> None:
 
 
 def test_the_same_rows_in_other_files_are_the_same_as(tmp_path: Path) -> None:
-    home = Home.of(tmp_path)
+    location = StorageLocation.of(tmp_path)
 
     def table(values: list[int], hashes: list[int], cuts: tuple[int, ...] = ()) -> Manifest:
-        return store(home, hashes, pa.table({"v": pa.array(values)}), cuts=cuts)
+        return store(location, hashes, pa.table({"v": pa.array(values)}), cuts=cuts)
 
     first = table([1, 2, 3], [1, 2, 3])
     assert first.same_as(table([1, 2, 3], [1, 2, 3]).published_as(9, 8, 7))
@@ -314,9 +314,9 @@ def test_the_same_rows_in_other_files_are_the_same_as(tmp_path: Path) -> None:
 
 
 def test_discarding_removes_the_files(tmp_path: Path) -> None:
-    home = Home.of(tmp_path)
-    draft = store(home, [1, 2], pa.table({"v": pa.array([1, 2])}), cuts=[1])
-    assert all(home.size(name) for name, _, _ in draft.files)
-    draft.discard(home)
-    assert [home.size(name) for name, _, _ in draft.files] == [None] * 4
-    draft.discard(home)  # and once more is fine
+    location = StorageLocation.of(tmp_path)
+    draft = store(location, [1, 2], pa.table({"v": pa.array([1, 2])}), cuts=[1])
+    assert all(location.size(name) for name, _, _ in draft.files)
+    draft.discard(location)
+    assert [location.size(name) for name, _, _ in draft.files] == [None] * 4
+    draft.discard(location)  # and once more is fine

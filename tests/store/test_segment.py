@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bsjoin.errors import DamagedTableError
-from bsjoin.store import Home, Segment, SegmentInfo, merge_segments, write_segment
+from bsjoin.store import Segment, SegmentInfo, StorageLocation, merge_segments, write_segment
 from bsjoin.store.checksums import checksum
 from bsjoin.store.segment import take
 
@@ -68,32 +68,34 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home.of(tmp_path)
+def location(tmp_path: Path) -> StorageLocation:
+    return StorageLocation.of(tmp_path)
 
 
 def one_segment(
-    home: Home, hashes: list[int], rows: pa.Table, keys: int = 0
+    location: StorageLocation, hashes: list[int], rows: pa.Table, keys: int = 0
 ) -> tuple[SegmentInfo, Segment]:
-    info = write_segment(home, "data/x/0000-000", np.array(hashes, np.int64), rows, keys)
-    return info, Segment(home, info, keys)
+    info = write_segment(location, "data/x/0000-000", np.array(hashes, np.int64), rows, keys)
+    return info, Segment(location, info, keys)
 
 
 @pytest.mark.parametrize("kind", VALUES)
-def test_values_of_every_type_come_back(home: Home, kind: str) -> None:
+def test_values_of_every_type_come_back(location: StorageLocation, kind: str) -> None:
     dtype, values = VALUES[kind]
     column = pa.array(values, dtype)
-    _, segment = one_segment(home, [10, 20, 30], pa.table({"v": column}))
+    _, segment = one_segment(location, [10, 20, 30], pa.table({"v": column}))
     taken = segment.take(0, np.array([2, 0, 1, 1, 2], np.int64))
     assert taken.type == dtype
     assert taken.to_pylist() == column.take(pa.array([2, 0, 1, 1, 2])).to_pylist()
 
 
 @pytest.mark.parametrize("kind", VALUES)
-def test_missing_rows_are_null_whatever_number_stands_there(home: Home, kind: str) -> None:
+def test_missing_rows_are_null_whatever_number_stands_there(
+    location: StorageLocation, kind: str
+) -> None:
     dtype, values = VALUES[kind]
     column = pa.array(values, dtype)
-    _, segment = one_segment(home, [10, 20, 30], pa.table({"v": column}))
+    _, segment = one_segment(location, [10, 20, 30], pa.table({"v": column}))
     rows = np.array([-1, 2, -1, 0], np.int64)
     taken = segment.take(0, rows, rows < 0)
     assert taken.type == dtype
@@ -105,32 +107,34 @@ def test_missing_rows_are_null_whatever_number_stands_there(home: Home, kind: st
 
 
 @pytest.mark.parametrize("kind", ["string", "binary", "list", "struct", "bool"])
-def test_a_slice_of_a_larger_table_is_stored_as_the_slice(home: Home, kind: str) -> None:
+def test_a_slice_of_a_larger_table_is_stored_as_the_slice(
+    location: StorageLocation, kind: str
+) -> None:
     dtype, values = VALUES[kind]
     rows = pa.table({"v": pa.array([*values, *values], dtype)}).slice(2, 3)
-    _, segment = one_segment(home, [1, 2, 3], rows)
+    _, segment = one_segment(location, [1, 2, 3], rows)
     assert segment.take(0, np.arange(3)).to_pylist() == rows.column("v").to_pylist()
 
 
-def test_rows_in_many_chunks_are_one_segment(home: Home) -> None:
+def test_rows_in_many_chunks_are_one_segment(location: StorageLocation) -> None:
     chunked = pa.chunked_array([["a"], [], ["b", None], ["c"]], pa.string())
-    info, segment = one_segment(home, [1, 2, 3, 4], pa.table({"v": chunked}))
+    info, segment = one_segment(location, [1, 2, 3, 4], pa.table({"v": chunked}))
     assert info.rows == 4
     assert segment.take(0, np.arange(4)).to_pylist() == ["a", "b", None, "c"]
 
 
-def test_a_table_without_columns_is_found_by_its_hashes(home: Home) -> None:
+def test_a_table_without_columns_is_found_by_its_hashes(location: StorageLocation) -> None:
     rows = pa.table({"v": pa.array([1, 2, 3])}).select([])
-    info, segment = one_segment(home, [5, 5, 9], rows)
+    info, segment = one_segment(location, [5, 5, 9], rows)
     assert (info.rows, info.keys, info.longest_run) == (3, 2, 2)
     assert segment.find(np.array([9, 5, 4], np.int64), []).tolist() == [2, 0, -1]
 
 
-def test_the_info_counts_rows_keys_and_the_longest_run(home: Home) -> None:
-    info, _ = one_segment(home, [-3, 1, 1, 1, 2, 2], pa.table({"v": pa.array(range(6))}))
+def test_the_info_counts_rows_keys_and_the_longest_run(location: StorageLocation) -> None:
+    info, _ = one_segment(location, [-3, 1, 1, 1, 2, 2], pa.table({"v": pa.array(range(6))}))
     assert (info.rows, info.keys, info.longest_run, info.first_hash) == (6, 3, 3, -3)
     for name, size, expected in zip(info.files, info.sizes, info.checksums, strict=True):
-        path = Path(home.url, name)
+        path = Path(location.url, name)
         assert path.stat().st_size == size
         with path.open("rb") as file:
             assert checksum(file) == expected
@@ -138,12 +142,12 @@ def test_the_info_counts_rows_keys_and_the_longest_run(home: Home) -> None:
     assert pickle.loads(pickle.dumps(info)) == info
 
 
-def test_equal_content_has_equal_checksums(home: Home) -> None:
+def test_equal_content_has_equal_checksums(location: StorageLocation) -> None:
     rows = pa.table({"v": pa.array(["a", "b"])})
     hashes = np.array([1, 2], np.int64)
-    infos = [write_segment(home, f"data/{name}/s", hashes, rows, 0) for name in "xy"]
+    infos = [write_segment(location, f"data/{name}/s", hashes, rows, 0) for name in "xy"]
     assert infos[0].checksums == infos[1].checksums
-    other = write_segment(home, "data/z/s", hashes, pa.table({"v": pa.array(["a", "c"])}), 0)
+    other = write_segment(location, "data/z/s", hashes, pa.table({"v": pa.array(["a", "c"])}), 0)
     assert other.checksums[0] == infos[0].checksums[0]  # the index
     assert other.checksums[1] != infos[0].checksums[1]
 
@@ -171,8 +175,8 @@ def test_keys_whose_hashes_collide_are_told_apart(
             "v": pa.array(range(len(stored))),
         }
     )
-    home = Home.of(tmp_path_factory.mktemp("collide"))
-    info, segment = one_segment(home, [hash_ for hash_, _, _ in stored], rows, keys=2)
+    location = StorageLocation.of(tmp_path_factory.mktemp("collide"))
+    info, segment = one_segment(location, [hash_ for hash_, _, _ in stored], rows, keys=2)
     segment.index.validate()
     assert info.keys == len(set(stored))
     assert info.longest_run == max(stored.count(key) for key in stored)
@@ -190,17 +194,17 @@ def test_keys_whose_hashes_collide_are_told_apart(
     assert lengths == [stored.count(key) for key in probes if key in stored]
 
 
-def test_a_null_key_equals_nothing_even_where_its_hash_is_stored(home: Home) -> None:
+def test_a_null_key_equals_nothing_even_where_its_hash_is_stored(location: StorageLocation) -> None:
     rows = pa.table({"k0": pa.array(["a", "b"]), "v": pa.array([1, 2])})
-    _, segment = one_segment(home, [7, 7], rows, keys=1)
+    _, segment = one_segment(location, [7, 7], rows, keys=1)
     found = segment.find(np.array([7, 7], np.int64), [pa.array([None, "b"])])
     assert found.tolist() == [-1, 1]
 
 
-def test_columns_have_the_numbers_of_the_table_that_was_written(home: Home) -> None:
+def test_columns_have_the_numbers_of_the_table_that_was_written(location: StorageLocation) -> None:
     # Their names do not matter: a column may be called like a compared key.
     rows = pa.Table.from_arrays([pa.array(["a"]), pa.array([1])], names=["k0", "k0"])
-    _, segment = one_segment(home, [7], rows, keys=1)
+    _, segment = one_segment(location, [7], rows, keys=1)
     assert segment.find(np.array([7]), [pa.array(["a"])]).tolist() == [0]
     assert segment.take(0, np.array([0])).to_pylist() == ["a"]
     assert segment.take(1, np.array([0])).to_pylist() == [1]
@@ -225,27 +229,27 @@ def test_merged_segments_are_the_segment_of_all_rows(
     n = len(stored)
     cuts = sorted(data.draw(st.sets(st.integers(0, n), max_size=4)) - {0, n})
     cuts = [cut for cut in cuts if stored[cut] != stored[cut - 1]]
-    home = Home.of(tmp_path_factory.mktemp("merge"))
-    whole = write_segment(home, "data/whole/0000", hashes, rows, 2)
+    location = StorageLocation.of(tmp_path_factory.mktemp("merge"))
+    whole = write_segment(location, "data/whole/0000", hashes, rows, 2)
     parts = [
-        write_segment(home, f"data/parts/{a}", hashes[a:b], rows.slice(a, b - a), 2)
+        write_segment(location, f"data/parts/{a}", hashes[a:b], rows.slice(a, b - a), 2)
         for a, b in pairwise([0, *cuts, n])
     ]
-    merged = merge_segments(home, "data/parts/merged", parts)
+    merged = merge_segments(location, "data/parts/merged", parts)
     assert merged == replace(whole, name="data/parts/merged")
     # The parts stay until nobody can need them for another try.
-    assert all(home.size(name) is not None for part in parts for name in part.files)
+    assert all(location.size(name) is not None for part in parts for name in part.files)
 
 
 @pytest.mark.parametrize("kind", VALUES)
-def test_values_of_every_type_are_merged(home: Home, kind: str) -> None:
+def test_values_of_every_type_are_merged(location: StorageLocation, kind: str) -> None:
     dtype, values = VALUES[kind]
     rows = pa.table({"v": pa.array(values, dtype)})
     parts = [
-        write_segment(home, f"data/x/{i}", np.array([i], np.int64), rows.slice(i, 1), 0)
+        write_segment(location, f"data/x/{i}", np.array([i], np.int64), rows.slice(i, 1), 0)
         for i in range(3)
     ]
-    segment = Segment(home, merge_segments(home, "data/x/merged", parts), 0)
+    segment = Segment(location, merge_segments(location, "data/x/merged", parts), 0)
     assert segment.column(0).to_pylist() == rows.column("v").to_pylist()
     assert segment.column(0).type == dtype
 
@@ -271,7 +275,7 @@ REQUIRED = {
 
 
 @pytest.mark.parametrize("kind", REQUIRED)
-def test_nulls_stand_only_where_the_schema_has_them(home: Home, kind: str) -> None:
+def test_nulls_stand_only_where_the_schema_has_them(location: StorageLocation, kind: str) -> None:
     dtype, right, wrong = REQUIRED[kind]
     for nullable, values, damaged in (
         (True, [right, None, right], False),
@@ -280,9 +284,9 @@ def test_nulls_stand_only_where_the_schema_has_them(home: Home, kind: str) -> No
         (False, [right, None, right], True),
     ):
         rows = pa.table({"v": pa.array(values, dtype)})
-        info = write_segment(home, "data/x/s", np.arange(3), rows, 0)
+        info = write_segment(location, "data/x/s", np.arange(3), rows, 0)
         schema = pa.schema([pa.field("v", dtype, nullable)])
-        segment = Segment(home, info, 0, schema)
+        segment = Segment(location, info, 0, schema)
         if damaged:
             with pytest.raises(DamagedTableError, match="nulls where there are none"):
                 segment.column(0)
@@ -298,13 +302,15 @@ def test_text_is_taken_whatever_stands_behind_its_offsets() -> None:
 
 @pytest.mark.parametrize("file", [0, 1])
 @pytest.mark.parametrize("left", [None, 0, 100])
-def test_opening_a_missing_or_cut_file_names_it(home: Home, file: int, left: int | None) -> None:
-    info, _ = one_segment(home, [1, 2], pa.table({"v": pa.array(["a", "b"])}))
+def test_opening_a_missing_or_cut_file_names_it(
+    location: StorageLocation, file: int, left: int | None
+) -> None:
+    info, _ = one_segment(location, [1, 2], pa.table({"v": pa.array(["a", "b"])}))
     name = info.files[file]
-    path = Path(home.url, name)
+    path = Path(location.url, name)
     if left is None:
         path.unlink()
     else:
         path.write_bytes(path.read_bytes()[:left])
     with pytest.raises(DamagedTableError, match=re.escape(name)):
-        Segment(home, info, 0).take(0, np.array([0]))
+        Segment(location, info, 0).take(0, np.array([0]))

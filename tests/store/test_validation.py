@@ -25,7 +25,7 @@ from damaged_tables import (
 )
 
 from bsjoin.errors import DamagedTableError, NotATableError, StoreAccessError, StoreError
-from bsjoin.store import Home, versions
+from bsjoin.store import StorageLocation, versions
 
 KEY, TEXT, BYTES, NUMBER, FLAG, TIME, PRICE, LIST, POINTS, MAP, VOID = range(11)
 
@@ -38,14 +38,14 @@ def child() -> Iterator[Apart]:
 
 def check(child: Apart, folder: Path, kind: str, says: str, name: str) -> None:
     """The join is an error that names the table, the file and what is wrong; so is a check."""
-    home = Home.of(folder)
+    location = StorageLocation.of(folder)
     with pytest.raises(DamagedTableError, match=says) as error:
         child.run(answers, folder, kind)
     assert name in str(error.value)
     assert str(folder) in str(error.value)
     assert "build the table again" in str(error.value)
     with pytest.raises(DamagedTableError, match=says):
-        child.run(versions.verify, home, versions.load(home, 1))
+        child.run(versions.verify, location, versions.load(location, 1))
 
 
 Cells = dict[str, Any]
@@ -363,7 +363,7 @@ def test_figures_that_no_segment_has_are_no_manifest(
     build(tmp_path, "keys")
     manifest(tmp_path, segment(**values))
     with pytest.raises(NotATableError, match=re.escape("00000001.json")):
-        versions.load(Home.of(tmp_path), 1)
+        versions.load(StorageLocation.of(tmp_path), 1)
 
 
 @pytest.mark.parametrize("number", [-1, TEXT])
@@ -372,7 +372,7 @@ def test_a_file_of_another_format_is_an_error(
     child: Apart, tmp_path: Path, number: int, content: bytes
 ) -> None:
     build(tmp_path, "keys")
-    name = versions.load(Home.of(tmp_path), 1).segments[0].files[number + 1]
+    name = versions.load(StorageLocation.of(tmp_path), 1).segments[0].files[number + 1]
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DamagedTableError, match=f"has {len(content)} bytes instead of"):
         child.run(answers, tmp_path, "keys")
@@ -384,7 +384,7 @@ def test_a_file_of_another_format_is_an_error(
 
 def test_what_is_no_file_is_an_error(child: Apart, tmp_path: Path) -> None:
     build(tmp_path, "keys")
-    name = versions.load(Home.of(tmp_path), 1).segments[0].files[0]
+    name = versions.load(StorageLocation.of(tmp_path), 1).segments[0].files[0]
     (tmp_path / name).unlink()
     os.mkfifo(tmp_path / name)
     with pytest.raises(StoreError, match="neither a file nor a folder"):
@@ -394,7 +394,7 @@ def test_what_is_no_file_is_an_error(child: Apart, tmp_path: Path) -> None:
 def test_a_file_that_may_not_be_read_is_an_error_of_access(tmp_path: Path) -> None:
     build(tmp_path, "keys")
     answers(tmp_path, "keys")  # whatever is imported late is imported now
-    name = versions.load(Home.of(tmp_path), 1).segments[0].files[0]
+    name = versions.load(StorageLocation.of(tmp_path), 1).segments[0].files[0]
     (tmp_path / name).chmod(0)
     user = os.geteuid()
     if user == 0:  # who may read everything
@@ -422,7 +422,7 @@ def test_texts_may_hold_any_bytes_as_in_spark(child: Apart, tmp_path: Path) -> N
     raw = pa.array([b"\xff\xfe" * (i % 3) for i in range(60)], pa.binary())
     rewrite(tmp_path, TEXT, lambda _: {"column": raw.view(pa.string())})
     assert child.run(answers, tmp_path, "keys")
-    versions.verify(Home.of(tmp_path), versions.load(Home.of(tmp_path), 1))
+    versions.verify(StorageLocation.of(tmp_path), versions.load(StorageLocation.of(tmp_path), 1))
 
 
 @pytest.mark.parametrize("kind", TABLES)

@@ -21,14 +21,14 @@ from bsjoin.errors import (
     StoreError,
     VersionGoneError,
 )
-from bsjoin.store import Home, Manifest, versions
+from bsjoin.store import Manifest, StorageLocation, versions
 
 FOREVER = 1 << 62
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home.of(tmp_path / "table")
+def location(tmp_path: Path) -> StorageLocation:
+    return StorageLocation.of(tmp_path / "table")
 
 
 def ticking(start: int, step: int) -> Callable[[], int]:
@@ -45,92 +45,96 @@ def ticking(start: int, step: int) -> Callable[[], int]:
 
 def publish_some(path: Path, values: list[int]) -> list[Manifest]:
     """Publish one version after another; runs in a thread or a process of its own."""
-    home = Home.of(path)
-    return [versions.publish(home, numbered(home, value, rows=1)) for value in values]
+    location = StorageLocation.of(path)
+    return [versions.publish(location, numbered(location, value, rows=1)) for value in values]
 
 
-def test_versions_are_numbered_from_one(home: Home) -> None:
-    assert versions.numbers(home) == []
+def test_versions_are_numbered_from_one(location: StorageLocation) -> None:
+    assert versions.numbers(location) == []
     for number in (1, 2, 3):
-        manifest = versions.publish(home, numbered(home, number))
+        manifest = versions.publish(location, numbered(location, number))
         assert manifest.version == number
-        assert versions.numbers(home) == list(range(1, number + 1))
-        assert versions.latest(home) == versions.load(home, number) == manifest
+        assert versions.numbers(location) == list(range(1, number + 1))
+        assert versions.latest(location) == versions.load(location, number) == manifest
 
 
-def test_a_number_is_not_given_again_after_a_vacuum(home: Home) -> None:
+def test_a_number_is_not_given_again_after_a_vacuum(location: StorageLocation) -> None:
     for number in (1, 2):
-        put(home, numbered(home, number), number, number)
-    versions.vacuum(home, FOREVER, keep=1)
-    assert versions.publish(home, numbered(home, 3)).version == 3
+        put(location, numbered(location, number), number, number)
+    versions.vacuum(location, FOREVER, keep=1)
+    assert versions.publish(location, numbered(location, 3)).version == 3
 
 
-def test_a_version_activates_after_it_is_published_and_before_publish_returns(home: Home) -> None:
-    versions.publish(home, numbered(home, 1))
+def test_a_version_activates_after_it_is_published_and_before_publish_returns(
+    location: StorageLocation,
+) -> None:
+    versions.publish(location, numbered(location, 1))
     begun = versions.now_us()
-    second = versions.publish(home, numbered(home, 2))
+    second = versions.publish(location, numbered(location, 2))
     assert begun <= second.created_at_us < second.activates_at_us <= versions.now_us()
-    assert versions.version_at(home, versions.now_us(), [second]) == second
+    assert versions.version_at(location, versions.now_us(), [second]) == second
 
 
-def test_activation_ascends_when_the_clock_goes_back(home: Home) -> None:
+def test_activation_ascends_when_the_clock_goes_back(location: StorageLocation) -> None:
     now = versions.now_us()
-    first = put(home, numbered(home, 1), 1, now + 50_000)
-    second = versions.publish(home, numbered(home, 2), clock=lambda: now - 200_000)
+    first = put(location, numbered(location, 1), 1, now + 50_000)
+    second = versions.publish(location, numbered(location, 2), clock=lambda: now - 200_000)
     assert second.activates_at_us > first.activates_at_us
 
 
-def test_a_slow_file_system_does_not_activate_a_version_in_the_past(home: Home) -> None:
-    versions.publish(home, numbered(home, 1))
+def test_a_slow_file_system_does_not_activate_a_version_in_the_past(
+    location: StorageLocation,
+) -> None:
+    versions.publish(location, numbered(location, 1))
     # Every look at the clock costs 150 ms: more than the delay of 100 ms, less than the next.
     clock = ticking(versions.now_us(), 150_000)
-    second = versions.publish(home, numbered(home, 2), clock=clock)
+    second = versions.publish(location, numbered(location, 2), clock=clock)
     # A number that was withdrawn is not used again: a worker may have read it.
     assert second.version == 3
     assert second.activates_at_us - second.created_at_us > 150_000
-    assert versions.numbers(home) == [1, 3]
-    assert versions.load(home, 3) == second
+    assert versions.numbers(location) == [1, 3]
+    assert versions.load(location, 3) == second
 
 
-def test_publishing_gives_up_when_writing_never_gets_fast_enough(home: Home) -> None:
-    versions.publish(home, numbered(home, 1))
+def test_publishing_gives_up_when_writing_never_gets_fast_enough(location: StorageLocation) -> None:
+    versions.publish(location, numbered(location, 1))
     with pytest.raises(StoreError, match="after 10 tries"):
-        versions.publish(home, numbered(home, 2), clock=ticking(versions.now_us(), 10**12))
-    assert versions.numbers(home) == [1]
+        versions.publish(location, numbered(location, 2), clock=ticking(versions.now_us(), 10**12))
+    assert versions.numbers(location) == [1]
 
 
-def concurrently(pool: Executor, home: Home, publishers: int, each: int) -> None:
+def concurrently(pool: Executor, location: StorageLocation, publishers: int, each: int) -> None:
     jobs = [
-        pool.submit(publish_some, Path(home.url), [100 * p + i for i in range(each)])
+        pool.submit(publish_some, Path(location.url), [100 * p + i for i in range(each)])
         for p in range(publishers)
     ]
     published = [manifest for job in jobs for manifest in job.result()]
     total = publishers * each
     # On a loaded machine a number may be withdrawn, and is then not used again.
     assert len({manifest.version for manifest in published}) == total
-    stored = [versions.load(home, number) for number in versions.numbers(home)]
+    stored = [versions.load(location, number) for number in versions.numbers(location)]
     assert sorted(published, key=lambda m: m.version) == stored
     times = [manifest.activates_at_us for manifest in stored]
     assert times == sorted(set(times))
-    assert [name for name in home.names("versions") if name.startswith(".")] == []
+    assert [name for name in location.names("versions") if name.startswith(".")] == []
     for manifest in stored:
-        versions.verify(home, manifest)
+        versions.verify(location, manifest)
 
 
-def test_threads_that_publish_at_once_get_numbers_of_their_own(home: Home) -> None:
+def test_threads_that_publish_at_once_get_numbers_of_their_own(location: StorageLocation) -> None:
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        concurrently(pool, home, publishers=4, each=2)
+        concurrently(pool, location, publishers=4, each=2)
 
 
-def test_processes_that_publish_at_once_get_numbers_of_their_own(home: Home) -> None:
+def test_processes_that_publish_at_once_get_numbers_of_their_own(location: StorageLocation) -> None:
     spawn = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(2, mp_context=spawn) as pool:
-        concurrently(pool, home, publishers=2, each=3)
+        concurrently(pool, location, publishers=2, each=3)
 
 
-def three(home: Home) -> list[Manifest]:
+def three(location: StorageLocation) -> list[Manifest]:
     """Versions that activate at 100, 200 and 300 microseconds."""
-    return [put(home, numbered(home, n), n, n * 100) for n in (1, 2, 3)]
+    return [put(location, numbered(location, n), n, n * 100) for n in (1, 2, 3)]
 
 
 @pytest.mark.parametrize(
@@ -138,48 +142,48 @@ def three(home: Home) -> list[Manifest]:
     [(0, 1), (99, 1), (100, 1), (199, 1), (200, 2), (201, 2), (299, 2), (300, 3), (FOREVER, 3)],
 )
 def test_a_time_has_the_newest_version_that_is_active(
-    home: Home, time_us: int, expected: int
+    location: StorageLocation, time_us: int, expected: int
 ) -> None:
-    known = three(home)
-    assert versions.version_at(home, time_us, known).version == expected
+    known = three(location)
+    assert versions.version_at(location, time_us, known).version == expected
     # A replay asks for the same time when later versions are there, and gets the same answer.
-    later = [*known, put(home, numbered(home, 4), 4, FOREVER + 1)]
-    assert versions.version_at(home, time_us, later).version == expected
+    later = [*known, put(location, numbered(location, 4), 4, FOREVER + 1)]
+    assert versions.version_at(location, time_us, later).version == expected
 
 
 @pytest.mark.parametrize("time_us", [0, 199, 200, 299])
 def test_a_time_whose_version_was_vacuumed_is_an_error_that_says_so(
-    home: Home, time_us: int
+    location: StorageLocation, time_us: int
 ) -> None:
-    three(home)
-    versions.vacuum(home, keep_from_us=FOREVER, keep=1)
-    known = [versions.load(home, number) for number in versions.numbers(home)]
+    three(location)
+    versions.vacuum(location, keep_from_us=FOREVER, keep=1)
+    known = [versions.load(location, number) for number in versions.numbers(location)]
     assert [manifest.version for manifest in known] == [3]
     with pytest.raises(VersionGoneError, match=r"vacuumed.*new checkpoint"):
-        versions.version_at(home, time_us, known)
-    assert versions.version_at(home, 300, known).version == 3
+        versions.version_at(location, time_us, known)
+    assert versions.version_at(location, 300, known).version == 3
 
 
-def test_a_time_without_any_version_is_an_error(home: Home) -> None:
+def test_a_time_without_any_version_is_an_error(location: StorageLocation) -> None:
     with pytest.raises(VersionGoneError):
-        versions.version_at(home, 5, [])
+        versions.version_at(location, 5, [])
 
 
-def test_loading_a_version_that_is_gone_says_which_are_left(home: Home) -> None:
-    three(home)
-    home.remove("versions/00000001.json")
+def test_loading_a_version_that_is_gone_says_which_are_left(location: StorageLocation) -> None:
+    three(location)
+    location.remove("versions/00000001.json")
     with pytest.raises(VersionGoneError, match=r"version 1 .*there are \[2, 3\]"):
-        versions.load(home, 1)
+        versions.load(location, 1)
 
 
-def test_the_newest_of_nothing_is_not_a_table(home: Home, tmp_path: Path) -> None:
+def test_the_newest_of_nothing_is_not_a_table(location: StorageLocation, tmp_path: Path) -> None:
     with pytest.raises(NotATableError, match=r"BatchTable\.build"):
-        versions.latest(home)
+        versions.latest(location)
     (tmp_path / "table" / "versions").mkdir(parents=True)
     (tmp_path / "table" / "versions" / "notes.json").write_text("{}")
     (tmp_path / "table" / "versions" / ".00000001.json.abc").write_text("half")
     with pytest.raises(NotATableError):
-        versions.latest(home)
+        versions.latest(location)
 
 
 @pytest.mark.parametrize(
@@ -198,35 +202,37 @@ def test_the_newest_of_nothing_is_not_a_table(home: Home, tmp_path: Path) -> Non
     ],
 )
 def test_vacuum_keeps_the_newest_and_what_was_in_use(
-    home: Home, keep_from_us: int, keep: int, gone: list[int]
+    location: StorageLocation, keep_from_us: int, keep: int, gone: list[int]
 ) -> None:
-    manifests = three(home)
-    assert versions.vacuum(home, keep_from_us, keep) == gone
-    assert versions.numbers(home) == [n for n in (1, 2, 3) if n not in gone]
+    manifests = three(location)
+    assert versions.vacuum(location, keep_from_us, keep) == gone
+    assert versions.numbers(location) == [n for n in (1, 2, 3) if n not in gone]
     for manifest in manifests:
-        sizes = {home.size(name) is not None for name, _, _ in manifest.files}
+        sizes = {location.size(name) is not None for name, _, _ in manifest.files}
         assert sizes == {manifest.version not in gone}
-    assert versions.vacuum(home, keep_from_us, keep) == []
+    assert versions.vacuum(location, keep_from_us, keep) == []
 
 
-def test_vacuum_of_nothing_removes_nothing(home: Home) -> None:
-    assert versions.vacuum(home, FOREVER, keep=1) == []
+def test_vacuum_of_nothing_removes_nothing(location: StorageLocation) -> None:
+    assert versions.vacuum(location, FOREVER, keep=1) == []
 
 
-def test_vacuum_removes_an_old_folder_of_no_version_and_spares_a_young_one(home: Home) -> None:
-    put(home, numbered(home, 1), 1, 100)
-    old, young = (numbered(home, n).segments[0].name.rsplit("/", 1)[0] for n in (8, 9))
+def test_vacuum_removes_an_old_folder_of_no_version_and_spares_a_young_one(
+    location: StorageLocation,
+) -> None:
+    put(location, numbered(location, 1), 1, 100)
+    old, young = (numbered(location, n).segments[0].name.rsplit("/", 1)[0] for n in (8, 9))
     two_days_ago = time.time() - 2 * 24 * 3600
-    os.utime(Path(home.url, old), (two_days_ago, two_days_ago))
-    assert versions.vacuum(home, FOREVER, keep=1) == []
-    assert not Path(home.url, old).exists()
-    assert Path(home.url, young).exists()
-    versions.verify(home, versions.latest(home))
+    os.utime(Path(location.url, old), (two_days_ago, two_days_ago))
+    assert versions.vacuum(location, FOREVER, keep=1) == []
+    assert not Path(location.url, old).exists()
+    assert Path(location.url, young).exists()
+    versions.verify(location, versions.latest(location))
 
 
-def test_verify_says_nothing_when_all_is_well(home: Home) -> None:
-    for manifest in three(home):
-        assert versions.verify(home, manifest) is None
+def test_verify_says_nothing_when_all_is_well(location: StorageLocation) -> None:
+    for manifest in three(location):
+        assert versions.verify(location, manifest) is None
 
 
 @pytest.mark.parametrize("file", [0, 1, 2, 3])
@@ -234,11 +240,13 @@ def test_verify_says_nothing_when_all_is_well(home: Home) -> None:
     ("damage", "says"),
     [("flip", "checksum"), ("cut", "bytes instead of"), ("grow", "bytes"), ("remove", "missing")],
 )
-def test_verify_names_the_damaged_file(home: Home, file: int, damage: str, says: str) -> None:
+def test_verify_names_the_damaged_file(
+    location: StorageLocation, file: int, damage: str, says: str
+) -> None:
     letters = pa.table({"v": ["a", "b", "c", "d"]})
-    manifest = put(home, store(home, range(4), letters, cuts=[2]), 1, 1)
+    manifest = put(location, store(location, range(4), letters, cuts=[2]), 1, 1)
     name = manifest.files[file][0]
-    path = Path(home.url, name)
+    path = Path(location.url, name)
     content = path.read_bytes()
     if damage == "flip":
         path.write_bytes(content[:-20] + bytes([content[-20] ^ 1]) + content[-19:])
@@ -249,13 +257,13 @@ def test_verify_names_the_damaged_file(home: Home, file: int, damage: str, says:
     else:
         path.unlink()
     with pytest.raises(DamagedTableError, match=says) as caught:
-        versions.verify(home, manifest)
+        versions.verify(location, manifest)
     assert repr(name) in str(caught.value)
-    assert str(home) in str(caught.value)
+    assert str(location) in str(caught.value)
 
 
 def test_a_path_below_a_file_cannot_be_published_to(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("I am no folder")
-    home = Home.of(tmp_path / "file" / "table")
+    location = StorageLocation.of(tmp_path / "file" / "table")
     with pytest.raises(StoreAccessError, match=r"file/table"):
-        home.make()
+        location.make()

@@ -1,0 +1,328 @@
+"""Codes of text and binary: ranks among the stored values, in byte order.
+
+A text of any length has no code of 64 bits of its own. But a search only compares probes with
+stored values. So the distinct stored values are numbered in order: the one of rank ``r`` gets the
+code ``2 r + 1``, and a probe that lies between two of them the even code between theirs. From
+there on text is searched as integers are.
+
+Texts are compared eight bytes at a time, all of a batch at once; only those that agree so far
+go on to the next eight. Byte order is the order of Spark's strings (UTF-8) and binaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bsjoin.index.checks import chunks, refuse
+from bsjoin.index.row_pairs import pairs
+from bsjoin.index.skiplist import SkipList
+
+__all__ = ["ByteStrings", "OrderedDictionary"]
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_PIECE = 8
+_CHUNK = 1 << 20
+_FEW = 64  # texts that are faster compared one by one
+_SIGN = np.uint64(1 << 63)
+_ALONG = np.arange(_PIECE, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class ByteStrings:
+    """Texts as Arrow lays them out; the buffers of an Arrow array can be used as they are.
+
+    Args:
+        offsets: int32 or int64[n + 1], where each text begins in the data, then where the last
+            one ends.
+        data: uint8, the bytes.
+    """
+
+    offsets: NDArray[Any]
+    data: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def piece(self, rows: Int64s, number: int) -> tuple[Int64s, Int64s]:
+        """Eight bytes of each text, and whether it ends with them.
+
+        Args:
+            rows: int64[m], which texts.
+            number: which eight bytes, 0 for the first.
+
+        Returns:
+            int64[m]: the bytes as a number, ordered as they are, zeros for what is missing.
+            int64[m]: how many bytes there are, 0 to 8, and 9 where more follow. The number, then
+            the count, order the texts as far as these bytes go; texts equal in both are equal,
+            or both go on.
+        """
+        begins = self.offsets.take(rows).astype(np.int64) + number * _PIECE
+        counts = np.clip(self.offsets.take(rows + 1) - begins, 0, _PIECE + 1)
+        if not self.data.size:
+            return np.full(len(rows), int(_SIGN) - (1 << 64)), counts
+        found = self.data.take(begins[:, None] + _ALONG, mode="clip")
+        found[counts[:, None] <= _ALONG] = 0
+        numbers = found.view(">u8").ravel().astype(np.uint64)
+        return (numbers ^ _SIGN).view(np.int64), counts
+
+    def bytes(self, row: int) -> NDArray[np.uint8]:
+        """The bytes of one text, as a view."""
+        return self.data[int(self.offsets[row]) : int(self.offsets[row + 1])]
+
+    def validate(self) -> None:
+        """Check that the texts follow one another and fill the data.
+
+        Raises:
+            ValueError: says what is wrong, and where.
+        """
+        if not len(self.offsets):
+            raise ValueError("texts without an offset")
+        begins, ends = int(self.offsets[0]), int(self.offsets[-1])
+        if (begins, ends) != (0, len(self.data)):
+            raise ValueError(f"texts go from {begins} to {ends} in {len(self.data)} bytes")
+        for begin, end in chunks(len(self)):
+            falls = self.offsets[begin + 1 : end + 1] < self.offsets[begin:end]
+            refuse(falls, begin, "the length is negative of the text")
+
+    def are_below_next(self, rows: Int64s) -> Bools:
+        """Whether each of some texts comes before the one behind it.
+
+        Complexity: O(bytes that they have in common), in steps of eight.
+        """
+        below: Bools = np.zeros(len(rows), np.bool_)
+        going, number = np.arange(len(rows), dtype=np.int64), 0
+        while len(going) > _FEW:
+            at = rows.take(going)
+            (text, length), (next_text, next_length) = (
+                self.piece(at, number),
+                self.piece(at + 1, number),
+            )
+            same = text == next_text
+            below[going] = (text < next_text) | (same & (length < next_length))
+            going = going[same & (length == next_length) & (length > _PIECE)]
+            number += 1
+        for place in going.tolist():
+            row = int(rows[place])
+            below[place] = self.bytes(row).tobytes() < self.bytes(row + 1).tobytes()
+        return below
+
+    def take(self, rows: Int64s) -> ByteStrings:
+        """Some of the texts, copied.
+
+        Args:
+            rows: int64[m], which.
+
+        Complexity: O(m + bytes).
+        """
+        begins = self.offsets.take(rows).astype(np.int64)
+        lengths = self.offsets.take(rows + 1) - begins
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        data = np.empty(int(offsets[-1]), np.uint8)
+        done = 0
+        for _, places in pairs(begins, begins + lengths, _CHUNK):
+            self.data.take(places, out=data[done : done + len(places)])
+            done += len(places)
+        return ByteStrings(offsets, data)
+
+    @classmethod
+    def concat(cls, parts: Sequence[ByteStrings]) -> ByteStrings:
+        """All texts of some parts.
+
+        Complexity: O(n + bytes).
+        """
+        lengths = [np.diff(part.offsets) for part in parts]
+        data = [part.data[int(part.offsets[0]) : int(part.offsets[-1])] for part in parts]
+        offsets = np.concatenate([np.zeros(1, np.int64), *lengths]).cumsum()
+        return cls(offsets, np.concatenate(data))
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedDictionary:
+    """The distinct values of a stored column, in order.
+
+    Args:
+        texts: the d distinct values, ascending.
+        prefixes: int64[d], their first eight bytes (:meth:`ByteStrings.piece`) that are not the
+            same in all of them.
+
+    Example:
+        >>> column = ByteStrings(np.array([0, 1, 3, 4]), np.frombuffer(b"bccb", np.uint8))
+        >>> ranks, stored = OrderedDictionary.build(column)
+        >>> stored.tolist(), ranks.codes(ByteStrings(np.array([0, 2]), column.data[1:3])).tolist()
+        ([1, 3, 1], [3])
+    """
+
+    texts: ByteStrings
+    prefixes: Int64s
+
+    @classmethod
+    def build(cls, texts: ByteStrings) -> tuple[OrderedDictionary, Int64s]:
+        """Rank a column, in any order.
+
+        Args:
+            texts: n texts; those of rows that are null may be anything.
+
+        Returns:
+            The ranks: a copy of the distinct values, and 16 bytes for each. And int64[n], the
+            codes of the rows.
+
+        Complexity: O(n log n) for each eight bytes that many texts have in common.
+        """
+        order, new = _sorted(texts)
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.cumsum(new) - 1
+        distinct = texts.take(order[new])
+        prefixes, _ = distinct.piece(np.arange(len(distinct)), _shared(distinct))
+        return cls(distinct, prefixes), 2 * ranks + 1
+
+    @classmethod
+    def concat(cls, parts: Sequence[OrderedDictionary]) -> tuple[OrderedDictionary, list[Int64s]]:
+        """Rank the values of several columns together.
+
+        Returns:
+            The ranks; and for each part int64[d]: the new code of each of its values, to be
+            taken by ``codes >> 1``.
+
+        Complexity: that of :meth:`build`, of distinct values.
+        """
+        together, codes = cls.build(ByteStrings.concat([part.texts for part in parts]))
+        return together, np.split(codes, np.cumsum([len(part.texts) for part in parts])[:-1])
+
+    def codes(self, probes: ByteStrings) -> Int64s:
+        """Encode probes, to be compared with the codes of the stored rows.
+
+        Args:
+            probes: m texts.
+
+        Returns:
+            int64[m]: odd for a stored value, even between two of them; 0 is before all.
+
+        Complexity: O(log d) a probe for each eight bytes that it has in common with some stored
+        values and not with all.
+        """
+        codes = np.zeros(len(probes), np.int64)
+        going = np.arange(len(probes), dtype=np.int64)
+        number, many = _shared(self.texts), len(self.texts)
+        for shared in range(number):
+            if not going.size:
+                return codes
+            wanted, counts = probes.piece(going, shared)
+            stored, _ = self.texts.piece(np.zeros(1, np.int64), shared)
+            codes[going[wanted > stored]] = 2 * many
+            going = going[(wanted == stored) & (counts > _PIECE)]
+        wanted, _ = probes.piece(going, number)
+        prefixes = SkipList(self.prefixes)
+        low = prefixes.search(wanted, "left")
+        codes[going] = 2 * low
+        # The stored values in [low, high) agree with the probe in all pieces so far.
+        high = prefixes.search(wanted, "right", low, np.full(len(low), many))
+        some = low < high
+        going, low, high = going[some], low[some], high[some]
+        while going.size:
+            wanted, counts = probes.piece(going, number)
+            pieces = number, wanted, counts
+            first = _bounds(low, high, partial(self._are_before, *pieces, False))
+            stop = _bounds(first, high, partial(self._are_before, *pieces, True))
+            codes[going] = 2 * first
+            some = first < stop
+            ends = counts <= _PIECE
+            codes[going[some & ends]] += 1
+            on = some & ~ends
+            going, low, high, number = going[on], first[on], stop[on], number + 1
+        return codes
+
+    def _are_before(
+        self,
+        number: int,
+        wanted: Int64s,
+        counts: Int64s,
+        or_equal: bool,
+        places: Int64s,
+        probes: Int64s,
+    ) -> Bools:
+        """Whether stored values come before probes, as far as one piece of their text tells."""
+        stored, lengths = self.texts.piece(places, number)
+        text, length = wanted.take(probes), counts.take(probes)
+        shorter = lengths <= length if or_equal else lengths < length
+        return np.asarray((stored < text) | ((stored == text) & shorter))
+
+    def validate(self) -> None:
+        """Check everything that encoding relies on.
+
+        Raises:
+            ValueError: says what is wrong, and where.
+
+        Complexity: O(bytes) time, O(1) memory.
+        """
+        self.texts.validate()
+        many = len(self.texts)
+        if len(self.prefixes) != many:
+            raise ValueError(f"there are {len(self.prefixes)} prefixes of {many} distinct values")
+        shared = _shared(self.texts)
+        for begin, end in chunks(many - 1):
+            rows = np.arange(begin, end)
+            refuse(~self.texts.are_below_next(rows), begin + 1, "the distinct values fall at rank")
+        for begin, end in chunks(many):
+            found, _ = self.texts.piece(np.arange(begin, end), shared)
+            refuse(found != self.prefixes[begin:end], begin, "a prefix is wrong at rank")
+
+
+def _shared(texts: ByteStrings) -> int:
+    """How many times eight bytes all of the texts have in common, and go on; texts in order."""
+    if len(texts) < 2:
+        return 0
+    first, last = texts.bytes(0), texts.bytes(len(texts) - 1)
+    shortest = min(len(first), len(last))
+    for begin in range(0, shortest, _CHUNK):
+        end = min(begin + _CHUNK, shortest)
+        differs = first[begin:end] != last[begin:end]
+        if differs.any():
+            return (begin + int(differs.argmax())) // _PIECE
+    return max(0, shortest - 1) // _PIECE
+
+
+def _bounds(lows: Int64s, highs: Int64s, moves: Callable[[Int64s, Int64s], Bools]) -> Int64s:
+    """Binary search in many ranges at once; ``moves(places, positions)`` passes a place."""
+    low, high = lows.copy(), highs.copy()
+    going = np.flatnonzero(low < high)
+    while going.size:
+        middle = (low[going] + high[going]) >> 1
+        passed = moves(middle, going)
+        low[going[passed]] = middle[passed] + 1
+        high[going[~passed]] = middle[~passed]
+        going = going[low[going] < high[going]]
+    return low
+
+
+def _sorted(texts: ByteStrings) -> tuple[Int64s, Bools]:
+    """The rows in the order of their texts, and whether a text is not that of the row before."""
+    order: Int64s = np.arange(len(texts), dtype=np.int64)
+    new: Bools = np.zeros(len(texts), np.bool_)
+    new[:1] = True
+    # Places in the order whose texts agree so far with a neighbour's and go on.
+    open_places, number = order.copy(), 0
+    while open_places.size:
+        rows = order.take(open_places)
+        families = np.cumsum(new.take(open_places))
+        numbers, counts = texts.piece(rows, number)
+        by = np.lexsort((counts, numbers, families))
+        order[open_places] = rows.take(by)
+        numbers, counts = numbers.take(by), counts.take(by)
+        differs = np.ones(len(by), np.bool_)
+        differs[1:] = (numbers[1:] != numbers[:-1]) | (counts[1:] != counts[:-1])
+        new[open_places] |= differs
+        # A family's members stand together; one that differs from both neighbours is done.
+        last = np.ones(len(by), np.bool_)
+        last[:-1] = new[open_places[1:]]
+        goes_on = (counts > _PIECE) & ~(new[open_places] & last)
+        open_places, number = open_places[goes_on], number + 1
+    return order, new

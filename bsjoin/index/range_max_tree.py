@@ -1,0 +1,237 @@
+"""The greatest value of every 8, 64, 512, ... rows: a tree without pointers.
+
+These are every third level of the deterministic skip list, each node with the maximum of the rows
+below it. As in the skip list a node's children are found by its position: those of node ``j`` of
+level ``l`` are the nodes ``8 j`` to ``8 j + 7`` of level ``l - 1``, one line of the CPU's cache.
+
+The tree answers which rows of a range reach a threshold. All probes of a batch go down together;
+a node that does not reach its probe's threshold is left with everything below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bsjoin.index.checks import chunks, refuse
+from bsjoin.index.encoding import LEAST
+from bsjoin.index.row_pairs import expand
+
+__all__ = ["RangeMaxTree"]
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_BITS = 3
+_FAN = 1 << _BITS
+
+
+@dataclass(frozen=True, eq=False)
+class RangeMaxTree:
+    """Which rows reach a threshold, answered for whole batches of ranges.
+
+    Args:
+        values: int64, the value of each row, then the maxima of 8 rows each, of 64, and so on;
+            every level is filled up to a multiple of 8 with the least int64.
+        rows: how many of them are rows.
+    """
+
+    values: Int64s
+    rows: int
+
+    @classmethod
+    def build(cls, values: Int64s) -> RangeMaxTree:
+        """Build the tree over the values of all rows.
+
+        Args:
+            values: int64[n].
+
+        Returns:
+            The tree: 9.2 bytes a row, the values included.
+
+        Complexity: O(n).
+        """
+        sizes = _sizes(len(values))
+        tree = np.full(sum(sizes), LEAST)
+        tree[: len(values)] = values
+        built = cls(tree, len(values))
+        for level, above in pairwise(built._levels()):
+            np.max(level.reshape(-1, _FAN), axis=1, out=above[: len(level) // _FAN])
+        return built
+
+    def _levels(self) -> list[Int64s]:
+        """The levels, as views."""
+        return np.split(self.values, np.cumsum(_sizes(self.rows))[:-1])
+
+    def pairs(
+        self,
+        firsts: Int64s,
+        stops: Int64s,
+        least: Int64s,
+        max_pairs: int,
+        visits: Int64s | None = None,
+    ) -> Iterator[tuple[Int64s, Int64s]]:
+        """The rows of each probe's range whose value is not below its threshold.
+
+        A piece of work is a number of nodes of one level, in order; a piece that grows too large
+        is split and its rear part waits on a stack. So memory is bounded, and pairs come in order.
+
+        Args:
+            firsts: int64[m], first row of each probe's range.
+            stops: int64[m], one past its last row.
+            least: int64[m], the threshold.
+            max_pairs: the most pairs of a slice, 1 or more.
+            visits: int64[m], to which the number of visited nodes of each probe is added.
+
+        Yields:
+            int64[p] and int64[p]: positions of the probes, ascending, and rows, ascending for
+            each probe; at most ``max_pairs`` at a time, never none.
+
+        Raises:
+            ValueError: where ``max_pairs`` is below 1.
+
+        Complexity: O(log n + k) a probe where its k answers are neighbours, O(k log(n / k)) where
+        they lie far apart; O(m + max_pairs) memory.
+        """
+        if max_pairs < 1:
+            raise ValueError(f"max_pairs must be 1 or more, not {max_pairs}")
+        width = max(1, max_pairs // _FAN)
+        lines = [level.reshape(-1, _FAN) for level in self._levels()]
+        waiting = np.flatnonzero(firsts < stops)
+        for begin in range(0, len(waiting), width):
+            stack = [_roots(waiting[begin : begin + width], firsts, stops, len(lines))]
+            while stack:
+                level, probes, nodes = stack.pop()
+                if len(probes) > width:
+                    stack.append((level, probes[width:], nodes[width:]))
+                    probes, nodes = probes[:width], nodes[:width]
+                if visits is not None:
+                    visits += np.bincount(probes, minlength=len(visits))
+                late = lines[level - 1].take(nodes, axis=0) >= least.take(probes)[:, None]
+                children = np.flatnonzero(late)
+                parents = children >> _BITS
+                doubtful = None
+                if len(children) > 2 * len(nodes):
+                    # With many answers it pays to see that only the first and the last node of
+                    # a probe have children outside its range.
+                    edge = nodes == firsts.take(probes) >> _BITS * level
+                    edge |= nodes == (stops.take(probes) - 1) >> _BITS * level
+                    doubtful = np.flatnonzero(edge.take(parents))
+                probes = probes.take(parents)
+                nodes = (nodes.take(parents) << _BITS) + (children & (_FAN - 1))
+                inside = _inside(level - 1, probes, nodes, firsts, stops, doubtful)
+                probes, nodes = probes[inside], nodes[inside]
+                if level > 1:
+                    if len(probes):
+                        stack.append((level - 1, probes, nodes))
+                    continue
+                for cut in range(0, len(probes), max_pairs):
+                    yield probes[cut : cut + max_pairs], nodes[cut : cut + max_pairs]
+
+    def any(self, firsts: Int64s, stops: Int64s, least: Int64s) -> Bools:
+        """Whether any row of each probe's range has a value not below its threshold.
+
+        Args:
+            firsts: as in :meth:`pairs`.
+            stops: as in :meth:`pairs`.
+            least: as in :meth:`pairs`.
+
+        Returns:
+            bool[m].
+
+        Complexity: O(log n) a probe, O(m) memory, however many rows there are.
+        """
+        found: Bools = np.zeros(len(firsts), np.bool_)
+        levels = self._levels()
+        going = np.flatnonzero(firsts < stops)
+        # The range without what earlier rounds have looked at, in nodes of the level.
+        first, stop = firsts.take(going), stops.take(going)
+        for level in levels:
+            # Up to 7 nodes at either end stand beside the nodes of the level above, which the
+            # last level has not.
+            bottom = stop if level is levels[-1] else np.minimum(stop, -(-first // _FAN) * _FAN)
+            top = np.maximum(bottom, stop // _FAN * _FAN)
+            wanted = least.take(going)
+            reached = np.zeros(len(going), np.bool_)
+            for place in range(_FAN):
+                for begin, end in ((first, bottom), (top, stop)):
+                    value = level.take(np.minimum(begin + place, len(level) - 1))
+                    reached |= (begin + place < end) & (value >= wanted)
+            found[going[reached]] = True
+            on = ~reached & (bottom < top)
+            going, first, stop = going[on], bottom[on] // _FAN, top[on] // _FAN
+            if not going.size:
+                break
+        return found
+
+    def validate(self) -> None:
+        """Check everything that a search relies on.
+
+        Raises:
+            ValueError: says what is wrong, and where.
+
+        Complexity: O(n) time, O(1) memory.
+        """
+        if len(self.values) != sum(_sizes(self.rows)):
+            raise ValueError(f"the tree has {len(self.values)} values for {self.rows} rows")
+        levels = self._levels()
+        used = self.rows
+        for number, level in enumerate(levels):
+            if (level[used:] != LEAST).any():
+                raise ValueError(f"level {number} of the tree is not filled up")
+            used = -(-used // _FAN)
+            if level is levels[-1]:
+                break
+            for begin, end in chunks(used):
+                children = level[begin * _FAN : end * _FAN].reshape(-1, _FAN)
+                wrong = children.max(axis=1) != levels[number + 1][begin:end]
+                refuse(wrong, begin, f"level {number + 1} of the tree has a wrong maximum at node")
+
+
+def _sizes(rows: int) -> list[int]:
+    """How many entries each level of the tree has, rows first."""
+    sizes = []
+    while True:
+        nodes = -(-rows // _FAN)
+        sizes.append(nodes * _FAN)
+        if nodes <= 1:
+            return sizes
+        rows = nodes
+
+
+def _roots(
+    probes: Int64s, firsts: Int64s, stops: Int64s, levels: int
+) -> tuple[int, Int64s, Int64s]:
+    """The nodes to begin with: at most two a probe, all of the lowest level where that is so."""
+    first, last = firsts.take(probes), stops.take(probes) - 1
+    level = 1
+    while level < levels and ((last >> _BITS * level) - (first >> _BITS * level) > 1).any():
+        level += 1
+    first >>= _BITS * level
+    last >>= _BITS * level
+    positions, nodes = expand(first, last - first + 1)
+    return level, probes.take(positions), nodes
+
+
+def _inside(
+    level: int,
+    probes: Int64s,
+    nodes: Int64s,
+    firsts: Int64s,
+    stops: Int64s,
+    doubtful: Int64s | None,
+) -> Bools:
+    """Which nodes have rows in their probe's range; ``doubtful`` names those to look at."""
+    if doubtful is not None:
+        inside: Bools = np.ones(len(nodes), np.bool_)
+        at = probes.take(doubtful), nodes.take(doubtful)
+        inside[doubtful] = _inside(level, *at, firsts, stops, None)
+        return inside
+    shift = _BITS * level
+    inside = nodes >= firsts.take(probes) >> shift
+    inside &= nodes <= (stops.take(probes) - 1) >> shift
+    return inside

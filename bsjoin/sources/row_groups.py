@@ -1,0 +1,84 @@
+"""Which row groups can hold some keys, by the least and greatest values that files record."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from bsjoin.sources.types import sparkable
+
+__all__ = ["EMPTY", "MinMax", "min_max_of", "sorted_keys", "touched"]
+
+# The least and the greatest value; None: not known; EMPTY: nulls only.
+MinMax = tuple[Any, Any] | str | None
+EMPTY = "empty"
+
+
+def min_max_of(metadata: Any, path: str, dtype: pa.DataType) -> list[MinMax]:
+    """The bounds of one column in every row group of a file.
+
+    Args:
+        metadata: of the Parquet file.
+        path: the column's path in the file.
+        dtype: the type that the column is read as.
+    """
+    place = next(
+        (i for i in range(metadata.num_columns) if metadata.schema.column(i).path == path), None
+    )
+    if place is None:
+        return [None] * metadata.num_row_groups
+    arrow = metadata.schema.to_arrow_schema().field(path).type
+    # Another type may sort otherwise.
+    same = sparkable(arrow) == dtype and not pa.types.is_nested(dtype)
+    return [
+        _bounds(metadata.row_group(i).column(place).statistics, dtype) if same else None
+        for i in range(metadata.num_row_groups)
+    ]
+
+
+def _bounds(statistics: Any, dtype: pa.DataType) -> MinMax:
+    if statistics is None:
+        return None
+    try:
+        if not statistics.has_min_max:
+            only_nulls = statistics.has_null_count and statistics.num_values == 0
+            return EMPTY if only_nulls and not pa.types.is_floating(dtype) else None
+        # A finer time loses its last digits on both sides, as the column does.
+        least, greatest = (_value(v, dtype) for v in (statistics.min, statistics.max))
+        return (least, greatest) if least <= greatest else None  # NaN, or a writer's mistake
+    except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
+        return None  # such as a text that was cut inside a letter
+
+
+def _value(value: Any, dtype: pa.DataType) -> Any:
+    if pa.types.is_timestamp(dtype):
+        nanos = getattr(value, "nanosecond", 0)
+        value = value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
+        if nanos < 0:
+            raise ValueError(nanos)
+    return pa.scalar(value, dtype).as_py()
+
+
+def sorted_keys(column: pa.ChunkedArray) -> list[Any] | None:
+    """The keys in order; None where bounds say nothing about one of them (NaN)."""
+    values = column.to_pylist()
+    if any(value != value for value in values):
+        return None
+    return sorted(values)
+
+
+def touched(keys: Sequence[Any], bounds: MinMax) -> bool:
+    """Whether a key lies within the bounds.
+
+    >>> touched([1, 5, 9], (6, 8)), touched([1, 5, 9], (6, 9)), touched([1], None)
+    (False, True, True)
+    """
+    if bounds is None:
+        return True
+    if isinstance(bounds, str):
+        return False
+    place = bisect.bisect_left(keys, bounds[0])
+    return place < len(keys) and bool(keys[place] <= bounds[1])

@@ -1,0 +1,39 @@
+"""Work that is given up after a time: it runs in a thread that nobody waits for any longer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from bsjoin.sources.transient import LookupTimeoutError
+
+__all__ = ["run_with_timeout"]
+
+T = TypeVar("T")
+
+
+def run_with_timeout(limit_s: float, work: Callable[[], T], what: str) -> T:
+    """Do the work, or leave it alone after ``limit_s`` seconds.
+
+    Raises:
+        LookupTimeoutError: the time is over. The work goes on in its thread; its result is dropped.
+        BaseException: whatever the work raises.
+    """
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name=f"bsjoin: {what}", daemon=True)
+    thread.start()
+    thread.join(limit_s)
+    if errors:
+        raise errors.pop()
+    if not results:
+        raise LookupTimeoutError(f"{what}: no answer within {limit_s:g} seconds")
+    return results[0]

@@ -1,0 +1,350 @@
+"""The folder a table lives in: a local path, or any fsspec URL with a local copy of what is used.
+
+Everything that touches a file system goes through :class:`StorageLocation`; the rest of the store
+uses names relative to the table and in plain local files. What others may have written
+there leads to no place outside of the folder (:mod:`bsjoin.store.names`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import shutil
+import time
+import uuid
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from bsjoin._secrets import hidden
+from bsjoin.errors import DamagedTableError, StoreAccessError, StoreError, StoreFullError
+from bsjoin.host import temporary_folder
+from bsjoin.store.checksums import Readable
+from bsjoin.store.copies import HostCopies
+from bsjoin.store.names import check_inside, is_plain
+from bsjoin.store.remote import RemoteFiles
+
+__all__ = ["StorageLocation"]
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_DENIED = {
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EISDIR,
+    errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.ENOTSUP,
+}  # fmt: skip
+_LARGEST = 1 << 30
+
+
+@dataclass(frozen=True)
+class StorageLocation:
+    """The location of a table; small, picklable, the same on the driver and on every worker.
+
+    Its text forms hide the secrets of its URL; its pickled form has them, for the workers.
+
+    Args:
+        url: a local path or an fsspec URL (``s3://bucket/table``). Credentials belong into
+            the environment or fsspec's configuration, never into the URL.
+    """
+
+    url: str
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str]) -> StorageLocation:
+        """Take a path or URL as a user gives it; local paths become absolute."""
+        text = os.fspath(path)
+        if "\0" in text:
+            raise StoreError(f"{hidden(text)!r}: a path must not hold the character NUL")
+        if text.startswith("file:/") and not text.startswith("file://"):
+            text = "file://" + text.removeprefix("file:")
+        if "://" not in text:
+            if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", text):
+                raise StoreError(
+                    f"{hidden(text)!r} is neither a local path nor a URL: a URL begins with "
+                    "scheme://"
+                )
+            return cls(_absolute(text))
+        if text.startswith("file://"):
+            return cls(text.removeprefix("file://"))
+        if any(":" in _user_info(part) for part in text.split("::") if "://" in part):
+            raise StoreError(
+                "a store's URL must not carry credentials: give them to fsspec through the "
+                "environment or its configuration file"
+            )
+        return cls(text.rstrip("/"))
+
+    def __reduce__(self) -> tuple[type[StorageLocation], tuple[str]]:
+        # Not what fsspec has opened: that may carry credentials.
+        return StorageLocation, (self.url,)
+
+    def __str__(self) -> str:
+        return hidden(self.url)
+
+    def __repr__(self) -> str:
+        return f"StorageLocation({str(self)!r})"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the files can be memory-mapped where they lie."""
+        return "://" not in self.url
+
+    @cached_property
+    def _remote(self) -> tuple[Any, str]:
+        files = RemoteFiles(self.url)
+        return files, files.root
+
+    def _path(self, name: str) -> Path:
+        """The path of a local file or folder, which lies below that of the location."""
+        self._check_plain(name)
+        if name:
+            check_inside(self.url, name)
+        return Path(self.url, name)
+
+    def _entry(self, name: str) -> Path:
+        """The path of what is to be removed: a link to anywhere may be."""
+        self._check_plain(name)
+        folder, slash, last = name.rpartition("/")
+        return self._path(folder) / last if slash else Path(self.url, name)
+
+    def _url_of(self, name: str) -> str:
+        """The address of a remote file or folder, as its file system calls it."""
+        self._check_plain(name)
+        return f"{self._remote[1]}/{name}"
+
+    def _check_plain(self, name: str) -> None:
+        if name and not is_plain(name):
+            raise StoreError(
+                f"{name!r} is not the name of a file below {str(self)!r}: such names are made of "
+                "letters, digits, dots, hyphens, underscores and slashes, and lead nowhere else"
+            )
+
+    def names(self, folder: str) -> list[str]:
+        """The plain names in a folder, sorted; none where the folder is missing."""
+        with self._errors(f"list {folder!r}"):
+            try:
+                if self.is_local:
+                    found = os.listdir(self._path(folder))
+                else:
+                    fs, _ = self._remote
+                    fs.invalidate_cache(self._url_of(folder))
+                    found = fs.ls(self._url_of(folder), detail=False)
+            except FileNotFoundError:
+                return []
+            last = (str(path).rstrip("/").rsplit("/", 1)[-1] for path in found)
+            return sorted(name for name in last if is_plain(name))
+
+    def read(self, name: str, at_most: int = _LARGEST) -> bytes:
+        """The bytes of a small file; of a larger one, the first ``at_most + 1``.
+
+        Raises:
+            FileNotFoundError: it is missing.
+        """
+        with self._errors(f"read {name!r}"):
+            if self.is_local:
+                with self._path(name).open("rb") as file:
+                    return file.read(at_most + 1)
+            fs, _ = self._remote
+            size = fs.size(self._url_of(name))
+            if size is not None and size > at_most:
+                return bytes(fs.cat_file(self._url_of(name), start=0, end=at_most + 1))
+            return bytes(fs.cat_file(self._url_of(name)))
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Write a small file under its final name at once and whole, unless it exists.
+
+        Returns:
+            False where the name was taken: nothing is written then.
+        """
+        with self._errors(f"write {name!r}", writes=True):
+            if not self.is_local:
+                fs, _ = self._remote
+                if fs.exists(self._url_of(name)):
+                    return False
+                self._make_parents(name)
+                fs.pipe_file(self._url_of(name), content)
+                return True
+            path = self._path(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            hidden = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+            try:
+                with hidden.open("wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.link(hidden, path)
+            except FileExistsError:
+                return False
+            finally:
+                hidden.unlink(missing_ok=True)
+            return True
+
+    @contextlib.contextmanager
+    def writing(self, name: str) -> Iterator[Path]:
+        """A local path to write a large file to; it reaches the location when the block ends."""
+        with self._errors(f"write {name!r}", writes=True), self._writing(name) as path:
+            yield path
+
+    @contextlib.contextmanager
+    def _writing(self, name: str) -> Iterator[Path]:
+        if self.is_local:
+            path = self._path(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield path
+            return
+        with temporary_folder("upload") as folder:
+            path = folder / "file"
+            yield path
+            fs, _ = self._remote
+            self._make_parents(name)
+            fs.put_file(str(path), self._url_of(name))
+
+    def _make_parents(self, name: str) -> None:
+        """Make the folders above a remote file; object stores need none and make none."""
+        fs, _ = self._remote
+        fs.makedirs(self._url_of(name).rsplit("/", 1)[0], exist_ok=True)
+
+    @contextlib.contextmanager
+    def reading(self, name: str) -> Iterator[Readable]:
+        """A file of the location itself, never a copy, open for reading."""
+        with self._errors(f"read {name!r}"):
+            fs = None if self.is_local else self._remote[0]
+            file = self._path(name).open("rb") if fs is None else fs.open(self._url_of(name))
+            with contextlib.closing(file):
+                yield file
+
+    def map(self, name: str, size: int, expected: str) -> pa.MemoryMappedFile:
+        """Map a file: the file itself, or of a remote table this host's copy of it.
+
+        Args:
+            name: the file.
+            size: its size in bytes; compared, as the checksum is, when a copy is made.
+            expected: its checksum.
+
+        Raises:
+            FileNotFoundError: the file is missing.
+            DamagedTableError: the file, fetched twice, is not what was written.
+        """
+        if self.is_local:
+            with self._errors(f"read {name!r}"):
+                return pa.memory_map(str(self._path(name)))
+        self._check_plain(name)
+
+        def download(path: str) -> None:
+            fs, _ = self._remote
+            fs.get_file(self._url_of(name), path)
+
+        with self._errors(f"fetch {name!r}"):
+            copy = self._copies.map(name, size, expected, download)
+        if copy is None:
+            raise DamagedTableError(
+                f"the file {name!r} of the table in {str(self)!r} was fetched twice, and its size "
+                "or checksum is another one than when it was written. Build the table again: "
+                "BatchTable.build(..., path=...)"
+            )
+        return copy
+
+    def remove_copy(self, name: str) -> None:
+        """Remove this host's copy of a file or folder; fine where there is none."""
+        if not self.is_local:
+            self._copies.remove(name)
+
+    def keep_copies(self, names: Collection[str]) -> None:
+        """Remove this host's copies of all files but these."""
+        if not self.is_local:
+            self._copies.keep(names)
+
+    @property
+    def _copies(self) -> HostCopies:
+        return HostCopies(self.url)
+
+    def size(self, name: str) -> int | None:
+        """The size of a file in bytes, or None where it is missing."""
+        with self._errors(f"look at {name!r}"):
+            try:
+                if self.is_local:
+                    return self._path(name).stat().st_size
+                fs, _ = self._remote
+                return int(fs.size(self._url_of(name)))
+            except FileNotFoundError:
+                return None
+
+    def age_s(self, name: str) -> float | None:
+        """Seconds since a local file or folder was last changed; None where unknown."""
+        if not self.is_local:
+            return None
+        with contextlib.suppress(FileNotFoundError):
+            return time.time() - self._entry(name).lstat().st_mtime
+        return None
+
+    def remove(self, name: str) -> None:
+        """Remove a file or folder, and this host's copies of it; fine where it is missing."""
+        with self._errors(f"remove {name!r}"):
+            if self.is_local:
+                path = self._entry(name)
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
+                return
+            self._check_plain(name)
+            self.remove_copy(name)
+            fs, _ = self._remote
+            with contextlib.suppress(FileNotFoundError):
+                fs.rm(self._url_of(name), recursive=True)
+
+    def make(self) -> None:
+        """Create the folder, and find out now whether it can be written to."""
+        probe = f".writable-{uuid.uuid4().hex}"
+        with self._errors("create the folder", writes=True), self._writing(probe) as path:
+            path.write_bytes(b"")
+        self.remove(probe)
+
+    @contextlib.contextmanager
+    def _errors(self, doing: str, *, writes: bool = False) -> Iterator[None]:
+        """Turn the operating system's errors into ours; a missing file stays what it is.
+
+        Where something is written, what is missing is a folder that cannot be made.
+        """
+        try:
+            yield
+        except OSError as error:
+            _hide_paths(error)
+            if error.errno in _FULL:
+                raise StoreFullError(
+                    f"cannot {doing} in {str(self)!r}: no space left on the device. "
+                    "Nothing half-built is visible; free space or choose another store path"
+                ) from error
+            if error.errno in _DENIED or (writes and error.errno == errno.ENOENT):
+                raise StoreAccessError(
+                    f"cannot {doing} in {str(self)!r}: {error.strerror}. "
+                    "It must be a folder (or not be there yet), and the process needs the right "
+                    "to read and write in it"
+                ) from error
+            raise
+
+
+def _hide_paths(error: OSError) -> None:
+    """Hide the secrets in the paths of an error, and of those it came from: tracebacks have all."""
+    link: BaseException | None = error
+    while link is not None:
+        if isinstance(link, OSError) and isinstance(link.filename, str):
+            link.filename = hidden(link.filename)
+        link = link.__context__
+
+
+def _absolute(path: str) -> str:
+    try:
+        os.fsencode(path)
+        return str(Path(path).expanduser().absolute())
+    except (OSError, RuntimeError, ValueError) as error:
+        raise StoreError(f"{path!r} cannot be the path of a folder: {error}") from None
+
+
+def _user_info(url: str) -> str:
+    """What stands before the @ in the first part of a URL."""
+    authority = url.split("://", 1)[1].split("/", 1)[0]
+    return authority.rpartition("@")[0]

@@ -1,0 +1,275 @@
+"""The range part of a segment: rows of a key in the order of their range column, indexed.
+
+Inside each key's run of rows the range column ascends. A table for points (bands, as-of) keeps
+its codes and their directory (:class:`bsjoin.index.SortedRows`); one for intervals keeps the
+tree of last points beside them (:class:`bsjoin.index.IntervalIndex`). Values that have no code
+of 64 bits, texts and long decimals, are coded by their rank among the segment's distinct values,
+which are kept, too (:class:`bsjoin.index.OrderedDictionary`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bsjoin.index import (
+    ByteStrings,
+    HashIndex,
+    IntervalIndex,
+    OrderedDictionary,
+    SortedRows,
+    codes,
+    wide_texts,
+)
+from bsjoin.index.checks import chunks, refuse
+from bsjoin.index.encoding import GREATEST, LEAST
+from bsjoin.index.sorted_rows import Closed
+
+__all__ = [
+    "LONG_DIGITS",
+    "RANGE_CELLS",
+    "RANGE_LAYOUTS",
+    "RangeIndex",
+    "codes_of",
+    "concat",
+    "index_ranges",
+    "is_ranked",
+    "run_starts",
+    "texts_of",
+    "words_of",
+]
+
+RANGE_CELLS = {
+    "points": pa.int64(),
+    "point_directory": pa.int32(),
+    "tree": pa.int64(),
+    "empty": pa.int64(),
+    "ends": pa.int64(),
+    "text": pa.uint8(),
+    "prefixes": pa.int64(),
+}
+"""The arrays that a range index may have, by their names in a file."""
+
+_POINTS, _INTERVALS = ("points", "point_directory"), ("tree", "empty")
+_RANKS = ("ends", "text", "prefixes")
+RANGE_LAYOUTS = (
+    _POINTS,
+    (*_POINTS, *_INTERVALS),
+    (*_POINTS, *_RANKS),
+    (*_POINTS, *_INTERVALS, *_RANKS),
+)
+"""Which of them a range index has: of points or intervals, their values ranked or not."""
+
+Int64s = NDArray[np.int64]
+Int32s = NDArray[np.int32]
+
+LONG_DIGITS = 18
+"""A decimal of more digits has no code of 64 bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class RangeIndex:
+    """What a range join searches in one segment.
+
+    Args:
+        rows: the rows by their points, or by their intervals.
+        ranks: the distinct values of ranked columns; None where values are their own codes.
+    """
+
+    rows: SortedRows | IntervalIndex
+    ranks: OrderedDictionary | None = None
+
+    @property
+    def starts(self) -> SortedRows:
+        """The rows by their points, or by where their intervals begin."""
+        return self.rows.starts if isinstance(self.rows, IntervalIndex) else self.rows
+
+    @property
+    def closed(self) -> Closed | None:
+        """Which ends belong to the intervals; None for points."""
+        return self.rows.closed if isinstance(self.rows, IntervalIndex) else None
+
+    def cells(self) -> dict[str, NDArray[Any]]:
+        """The arrays to be stored, by name."""
+        assert self.starts.directory is not None
+        arrays: list[NDArray[Any]] = [self.starts.values, self.starts.directory]
+        names = [*_POINTS]
+        if isinstance(self.rows, IntervalIndex):
+            arrays += [self.rows.tree, self.rows.empty]
+            names += _INTERVALS
+        if self.ranks is not None:
+            arrays += [self.ranks.texts.offsets, self.ranks.texts.data, self.ranks.prefixes]
+            names += _RANKS
+        return dict(zip(names, arrays, strict=True))
+
+    @classmethod
+    def of_cells(cls, cells: dict[str, NDArray[Any]], closed: Closed | None) -> RangeIndex:
+        """The inverse of :meth:`cells`.
+
+        Raises:
+            ValueError: the arrays are of intervals and ``closed`` is not, or the reverse.
+        """
+        if (closed is None) == ("tree" in cells):
+            raise ValueError(f"closed is {closed!r} for {', '.join(cells)}")
+        starts = SortedRows(cells["points"], cells["point_directory"])
+        rows: SortedRows | IntervalIndex = starts
+        if closed is not None:
+            rows = IntervalIndex(starts, cells["tree"], cells["empty"], closed)
+        ranks = None
+        if "ends" in cells:
+            ranks = OrderedDictionary(ByteStrings(cells["ends"], cells["text"]), cells["prefixes"])
+        return cls(rows, ranks)
+
+    def validate(self, runs: Int32s) -> None:
+        """Check everything that a search relies on.
+
+        Args:
+            runs: int32[n], how many rows follow with the same key, this one included.
+
+        Raises:
+            ValueError: says what is wrong, and where.
+
+        Complexity: O(n + bytes of ranked values) time, O(1) memory.
+        """
+        self.rows.validate(runs)
+        if self.ranks is None:
+            return
+        self.ranks.validate()
+        last = 2 * len(self.ranks.texts) - 1  # the code of the greatest value
+        for begin, end in chunks(self.starts.rows):
+            values = self.starts.values[begin:end]
+            wrong = (values < 1) | (values > last) | (values & 1 == 0)
+            refuse(wrong, begin, "the point has no stored value at row")
+            if isinstance(self.rows, IntervalIndex):
+                lasts = self.rows.tree[begin:end]
+                wrong = (lasts < 0) | (lasts > last)
+                wrong &= (lasts != LEAST) & (lasts != GREATEST)
+                refuse(wrong, begin, "the last point has no stored value at row")
+
+
+def is_ranked(dtype: pa.DataType) -> bool:
+    """Whether values of a type are coded by their rank among those that are stored."""
+    if pa.types.is_decimal128(dtype):
+        return bool(dtype.precision > LONG_DIGITS)
+    return bool(_is_text(dtype))
+
+
+def _is_text(dtype: pa.DataType) -> bool:
+    kinds = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string)
+    return any(kind(dtype) for kind in (*kinds, pa.types.is_large_binary))
+
+
+def codes_of(array: pa.Array) -> Int64s:
+    """Order-preserving codes of a column; anything where a value is null.
+
+    Args:
+        array: integers, floating-point numbers, decimals of up to 18 digits, dates, timestamps.
+
+    Raises:
+        TypeError: for types that are ranked.
+    """
+    dtype = array.type
+    if is_ranked(dtype):
+        raise TypeError(f"{dtype} has no code of 64 bits")
+    if pa.types.is_decimal128(dtype):
+        # The low half of each number; the high half only repeats the sign.
+        return np.ascontiguousarray(words_of(array)[:, 0])
+    if pa.types.is_floating(dtype):
+        return codes(np.asarray(array.to_numpy(zero_copy_only=False)))
+    width = dtype.bit_width // 8
+    data = np.frombuffer(array.buffers()[1], f"i{width}")
+    return codes(data[array.offset :][: len(array)])
+
+
+def words_of(array: pa.Array) -> Int64s:
+    """The numbers of a column of decimals: int64[m, 2], low and high word of each."""
+    words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)
+    return words[array.offset :][: len(array)]
+
+
+def texts_of(array: pa.Array) -> ByteStrings:
+    """What a ranked column is ranked by; anything where a value is null."""
+    if pa.types.is_decimal128(array.type):
+        return wide_texts(words_of(array))
+    _, ends, data = array.buffers()
+    large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    if ends is None:  # an array without elements may have no buffers
+        return ByteStrings(np.zeros(1, np.int64), np.zeros(0, np.uint8))
+    return ByteStrings(
+        np.frombuffer(ends, np.int64 if large else np.int32)[array.offset :][: len(array) + 1],
+        np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8),
+    )
+
+
+def run_starts(index: HashIndex) -> Int64s:
+    """The first row of each key's run, ascending."""
+    if index.runs is None:
+        return np.arange(index.rows)
+    starts = np.ones(index.rows, np.bool_)
+    starts[1:] = index.runs[:-1] == 1  # a run counts down to 1 at its last row
+    return np.flatnonzero(starts)
+
+
+def index_ranges(columns: Sequence[pa.Array], slices: Int64s, closed: Closed | None) -> RangeIndex:
+    """Index the range columns of rows that are sorted by (key, first range column).
+
+    Args:
+        columns: the points; or the starts and the ends, null where open-ended.
+        slices: the first row of each key.
+        closed: which ends belong to the intervals; None for points.
+
+    Complexity: O(n); O(n log n) for ranked types.
+    """
+    ranks = None
+    if is_ranked(columns[0].type):
+        ranks, together = OrderedDictionary.build(
+            ByteStrings.concat([texts_of(column) for column in columns])
+        )
+        coded = np.split(together, len(columns))
+    else:
+        coded = [codes_of(column) for column in columns]
+    if closed is None:
+        return RangeIndex(SortedRows.build(coded[0], slices), ranks)
+    missing = columns[1].is_null().to_numpy(zero_copy_only=False)
+    intervals = IntervalIndex.build(
+        coded[0],
+        coded[1],
+        slices,
+        closed=closed,
+        missing_ends=missing if missing.any() else None,
+    )
+    return RangeIndex(intervals, ranks)
+
+
+def concat(parts: Sequence[RangeIndex], slices: Int64s) -> RangeIndex:
+    """Join the indexes of neighbouring segments; no key is in two of them.
+
+    Complexity: O(rows); O(d log d) for d distinct values of ranked types.
+    """
+    ranked = [part.ranks for part in parts if part.ranks is not None]
+    ranks = None
+    if ranked:
+        ranks, codes_of_values = OrderedDictionary.concat(ranked)
+        parts = [_recoded(p, new) for p, new in zip(parts, codes_of_values, strict=True)]
+    values = np.concatenate([part.starts.values for part in parts])
+    starts = SortedRows.build(values, slices)
+    trees = [part.rows for part in parts if isinstance(part.rows, IntervalIndex)]
+    return RangeIndex(IntervalIndex.concat(trees, starts) if trees else starts, ranks)
+
+
+def _recoded(part: RangeIndex, codes_of_values: Int64s) -> RangeIndex:
+    """The same rows under other ranks; ``codes_of_values`` are the new codes, by the old rank."""
+    starts = SortedRows(codes_of_values.take(part.starts.values >> 1), part.starts.directory)
+    if not isinstance(part.rows, IntervalIndex):
+        return RangeIndex(starts)
+    lasts = part.rows.tree[: part.rows.rows]
+    # The last point of an interval is its end, or lies just before it: an odd or an even code.
+    inside = np.clip(lasts >> 1, 0, len(codes_of_values) - 1)
+    moved = codes_of_values.take(inside) - (1 - (lasts & 1))
+    tree = np.where((lasts == LEAST) | (lasts == GREATEST), lasts, moved)
+    return RangeIndex(IntervalIndex(starts, tree, part.rows.empty, part.rows.closed))

@@ -1,0 +1,181 @@
+"""Groups: the rows of one key, which a range condition searches; whichever way they are kept.
+
+In a stored table the rows of all keys are indexed together. In an incremental cache a group is
+one entry. Its rows lie in the order of their points, so the group *is* a skip list with
+deterministic levels (:class:`bsjoin.index.SkipList`) and is searched where it lies. Intervals
+need the tree of their ends, and texts their ranks: these are made for the groups of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bsjoin._plan import Ranged, RangePlan, SourceRangePlan
+from bsjoin.index import OrderedDictionary, SortedRows, expand
+from bsjoin.store.range_index import RangeIndex, codes_of, index_ranges, is_ranked, texts_of
+from bsjoin.worker.open_table import OpenTable
+from bsjoin.worker.row_refs import RowRefs, RowSource
+
+__all__ = ["CacheRows", "Groups", "cached_groups", "grouped", "range_columns", "stored_groups"]
+
+Int64s = NDArray[np.int64]
+
+
+class CacheRows(RowSource, Protocol):
+    """Where rows of an incremental cache lie: in the shared cache, or in what was just read."""
+
+    def gather(self, rows: Int64s, numbers: Sequence[int] | None = None) -> list[pa.Array]:
+        """The values of the columns (or of those numbered) at some rows."""
+
+    def codes(self, number: int, count: int) -> Int64s:
+        """The first so many values of a column of int64, as they lie there."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups that lie together, and the probes that search them.
+
+    Args:
+        part: int64[m], positions of the probes in the batch; None for all of it.
+        index: the rows.
+        low: int64[m], first row of each probe's group.
+        high: int64[m], one past its last row; the same as ``low`` where there is no group.
+        gather: from rows to the values of the columns to bring.
+    """
+
+    part: Int64s | None
+    index: RangeIndex
+    low: Int64s
+    high: Int64s
+    gather: Callable[[Int64s], list[pa.Array]]
+
+
+def stored_groups(
+    plan: RangePlan, table: OpenTable, hashes: pa.Array, keys: Sequence[pa.Array]
+) -> Iterator[Groups]:
+    """The groups of a batch of keys in a stored table, segment by segment."""
+    firsts = table.find(hashes, list(keys))
+    counts = table.run_lengths(firsts)
+    for part, index, first_row in table.groups(firsts):
+        local, many = firsts, counts
+        if part is not None:
+            local, many = firsts.take(part), counts.take(part)
+        low = np.where(many > 0, local - first_row, 0)
+
+        def gather(rows: Int64s, first_row: int = first_row) -> list[pa.Array]:
+            return table.gather(plan.columns, rows + first_row)
+
+        yield Groups(part, index, low, low + many, gather)
+
+
+def cached_groups(plan: SourceRangePlan, rows: RowRefs[CacheRows]) -> Iterator[Groups]:
+    """The groups of a batch of keys, in the cache and in what was just read.
+
+    Complexity: O(1) a key for points with codes of 64 bits; otherwise O(rows of the groups).
+    """
+    payload = range(len(plan.columns))
+    searched = [len(payload) + i for i in range(len(plan.ranged.names))]
+    in_place = plan.ranged.closed is None and not is_ranked(plan.ranged.type)
+    for number, place in enumerate(rows.places):
+        there = rows.counts > 0
+        if rows.place is not None:
+            there &= rows.place == number
+        part = np.flatnonzero(there)
+        if not len(part):
+            continue
+        first, counts = rows.first.take(part), rows.counts.take(part)
+        gather = partial(place.gather, numbers=payload)
+        if in_place:
+            points = place.codes(searched[0], int((first + counts).max()))
+            index = RangeIndex(SortedRows(points, None))
+            yield Groups(part, index, first, first + counts, gather)
+        else:
+            yield _indexed(plan.ranged, place, searched, part, first, counts, gather)
+
+
+def _indexed(
+    ranged: Ranged,
+    place: CacheRows,
+    searched: Sequence[int],
+    part: Int64s,
+    first: Int64s,
+    counts: Int64s,
+    gather: Callable[[Int64s], list[pa.Array]],
+) -> Groups:
+    """Groups side by side, with an index over them."""
+    begins, some, which = np.unique(first, return_index=True, return_inverse=True)
+    sizes = counts.take(some)
+    _, places = expand(begins, sizes)
+    slices = np.cumsum(sizes) - sizes
+    index = index_ranges(place.gather(places, searched), slices, ranged.closed)
+    low = slices.take(which)
+    return Groups(part, index, low, low + counts, lambda rows: gather(places.take(rows)))
+
+
+def range_columns(ranged: Ranged, columns: Sequence[pa.Array]) -> list[pa.Array]:
+    """The columns to search, as a cache keeps them: codes, or what is to be ranked.
+
+    Args:
+        ranged: the type in which they are searched.
+        columns: the points; or the starts and the ends.
+    """
+    cast = [column.cast(ranged.type) for column in columns]
+    if is_ranked(ranged.type):
+        return cast
+    return [
+        pa.array(codes_of(column), pa.int64(), mask=column.is_null().to_numpy(zero_copy_only=False))
+        for column in cast
+    ]
+
+
+def grouped(
+    whose: Int64s, points: Sequence[pa.Array], rows: Sequence[pa.Array] | None
+) -> tuple[Int64s, Int64s]:
+    """Order rows by (key, point).
+
+    Args:
+        whose: int64[n], the number of each row's key; -1 for a row of nobody.
+        points: the columns to search, of :func:`range_columns`.
+        rows: all columns of the rows, to tell apart those that are equal in key and point; None
+            if their order does not matter.
+
+    Returns:
+        int64[n]: the same numbers, -1 also for rows without a point, which match nothing; and
+        int64[n]: the order, rows of nobody first.
+
+    Complexity: O(n log n).
+    """
+    first = points[0]
+    whose = np.where(first.is_null().to_numpy(zero_copy_only=False), -1, whose)
+    codes = (
+        OrderedDictionary.build(texts_of(first))[1] if is_ranked(first.type) else codes_of(first)
+    )
+    order = np.lexsort((codes, whose))
+    if rows is not None:
+        same = (whose[order][1:] == whose[order][:-1]) & (codes[order][1:] == codes[order][:-1])
+        same &= whose[order][1:] >= 0
+        _order_equals(order, same, rows)
+    return whose, order
+
+
+def _order_equals(order: Int64s, same: NDArray[np.bool_], rows: Sequence[pa.Array]) -> None:
+    """Order, in place, rows that are equal so far by what they say."""
+    equal = np.zeros(len(order), np.bool_)
+    equal[1:] |= same
+    equal[:-1] |= same
+    places = np.flatnonzero(equal)
+    if not len(places):
+        return
+    run = np.cumsum(np.concatenate(([True], ~same)))[places].tolist()
+    chosen = pa.array(order[places])
+    values = zip(*(column.take(chosen).to_pylist() for column in rows), strict=True)
+    said = [repr(value) for value in values] if rows else [""] * len(places)
+    by = sorted(range(len(places)), key=lambda i: (run[i], said[i]))
+    order[places] = order[places][by]

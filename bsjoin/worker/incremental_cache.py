@@ -1,0 +1,221 @@
+"""The incremental cache in a worker process: hits from shared memory, the rest from the source.
+
+Algorithm 1 of the BS-Join paper (section 3.2) for whole Arrow batches: what is cached is
+answered, known absences included; the distinct keys that are missing are asked for in one
+look-up, and both rows and absences are kept.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from cachetools import LRUCache
+from numpy.typing import NDArray
+
+from bsjoin._plan import SourcePlan
+from bsjoin.shared import ConnectionSemaphore, HostCache, State, cache_folder
+from bsjoin.worker import notes
+from bsjoin.worker.batch import Batch, Tally, now_us
+from bsjoin.worker.grouping import CacheRows
+from bsjoin.worker.loading import Loader
+from bsjoin.worker.maintenance import Upkeep
+from bsjoin.worker.row_refs import RowRefs, answer_type, lists, structs
+from bsjoin.worker.source_client import SourceClient
+
+__all__ = ["answers", "looked_up"]
+
+Int64s = NDArray[np.int64]
+
+_GROUP_ROWS, _GROUP_ROWS_OF_LISTS = 1 << 16, 10_000
+_SAMPLE, _HOTTEST = 256, 5
+
+
+def answers(plan: SourcePlan, batches: Iterable[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+    """Look up the keys of a task, several Arrow batches at a time: fewer and larger look-ups.
+
+    Args:
+        plan: which source, which columns, which shape of answer.
+        batches: per Arrow batch the m hashes, null for a null key; and the m keys, column by
+            column, in the source's types.
+
+    Returns:
+        Per Arrow batch an array of m answers: booleans for ``exists``; otherwise null where the
+        key is not in the source, else a struct (``row``) or a list of structs (``rows``). If
+        the plan reports, each is in a struct with a note beside, null but for a few.
+    """
+    enough = _GROUP_ROWS if plan.shape != "rows" else _GROUP_ROWS_OF_LISTS
+    held: list[tuple[pa.Array, ...]] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(len(hashes) for hashes, *_ in held) >= enough:
+            yield from _answer_together(plan, held)
+            held = []
+    if held:
+        yield from _answer_together(plan, held)
+
+
+def _answer_together(plan: SourcePlan, held: Sequence[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+    """Look up the keys at once; the rows, which may be large, are gathered batch by batch."""
+    begun = time.perf_counter_ns()
+    hashes, *keys = (pa.concat_arrays(column) for column in zip(*held, strict=True))
+    rows, figures = looked_up(plan, hashes, keys)
+    spent = time.perf_counter_ns() - begun
+    begin = 0
+    for part, *_ in held:
+        begun = time.perf_counter_ns()
+        answer = _array(plan, rows, begin, begin + len(part))
+        begin += len(part)
+        spent += time.perf_counter_ns() - begun
+        if plan.reports:
+            if figures and len(part) and begin == len(hashes):  # the last one with rows
+                notes.add(plan.label, {**figures, "ns": spent})
+            note = notes.fetch(plan.label, len(part))
+            answer = pa.StructArray.from_arrays([answer, note], ["answer", "note"])
+        yield answer
+
+
+def looked_up(
+    plan: SourcePlan, hashes: pa.Array, keys: Sequence[pa.Array]
+) -> tuple[RowRefs[CacheRows], dict[str, Any]]:
+    """Find the rows of some keys.
+
+    Args:
+        plan: which source.
+        hashes: the m hashes, null for a null key.
+        keys: the m keys, column by column.
+
+    Returns:
+        Where the rows lie; and figures for the note, none if there is no key.
+    """
+    if not len(hashes):
+        nothing = np.zeros(0, np.int64)
+        return RowRefs([], None, nothing, nothing), {}
+    worker = _worker(plan)
+    worker.upkeep.apply_invalidations()
+    typed = [key.cast(dtype) for key, dtype in zip(keys, plan.keys.types, strict=True)]
+    batch = Batch.of(hashes, typed)
+    rows, figures = worker.look_up(batch, reports=plan.reports)
+    if batch.places is not None:
+        rows = _spread(rows, batch.places, len(hashes))
+    return rows, figures
+
+
+def _array(plan: SourcePlan, rows: RowRefs[CacheRows], begin: int, end: int) -> pa.Array:
+    """The answers to the keys of one Arrow batch."""
+    if begin == end:
+        return pa.nulls(0, answer_type(plan.shape, plan.row_type))
+    if plan.shape == "exists":
+        return pa.array(rows.counts[begin:end] > 0)
+    place = None if rows.place is None else rows.place[begin:end]
+    part = RowRefs(rows.places, place, rows.first[begin:end], rows.counts[begin:end])
+    return (structs if plan.shape == "row" else lists)(plan.row_type, part)
+
+
+class _Worker:
+    """What this process keeps of one cache: its files, the source, the connection."""
+
+    def __init__(self, plan: SourcePlan):
+        self.plan = plan
+        self._folder = cache_folder(plan.token, plan.folder)  # in use for as long as this lives
+        folder = self._folder.path
+        self.cache = HostCache(
+            folder, plan.keys.types, plan.stored_types, plan.limits, exact=plan.exact
+        )
+        slots = ConnectionSemaphore(folder / "slots", plan.retry_policy.max_connections)
+        client = SourceClient(plan.source, plan.retry_policy, slots)
+        self.close = client.close
+        self._loader = Loader(plan, self.cache, client)
+        self.upkeep = Upkeep(plan, self.cache, client, self._loader)
+        self._random = np.random.default_rng()
+        if plan.warm_up is not None:
+            self.upkeep.warm_up(folder / "warm")
+
+    def look_up(self, batch: Batch, *, reports: bool) -> tuple[RowRefs[CacheRows], dict[str, Any]]:
+        """Find the rows of each key, whatever that takes; and the figures if they are wanted."""
+        cache = self.cache
+        found, ticks = cache.find(batch.hashes, batch.keys, now_us())
+        states = found.states
+        missing = np.flatnonzero((states == State.MISS) | (states == State.WAIT))
+        stale = np.flatnonzero(states == State.STALE)
+        tally = self.upkeep.take_tally()
+        if len(stale):
+            self.upkeep.refresh_later(batch.take(stale), ticks[stale])
+        places: list[CacheRows] = [found.view.rows]
+        rows = RowRefs(places, None, found.first, found.counts)
+        if len(missing):
+            wanted, last, inverse = batch.take(missing).distinct(
+                ticks[missing], exact=self.plan.exact
+            )
+            loaded = self._loader.load(wanted, last, places, tally, found)
+            place = np.zeros(len(batch.hashes), np.int32)
+            place[missing] = loaded.place[inverse]
+            found.first[missing] = loaded.first[inverse]
+            found.counts[missing] = loaded.counts[inverse]
+            rows = RowRefs(places, place, found.first, found.counts)
+        if not reports:
+            return rows, {}
+        return rows, self._figures(batch, states, len(missing), len(stale), tally)
+
+    def _figures(
+        self, batch: Batch, states: NDArray[np.int8], missing: int, stale: int, tally: Tally
+    ) -> dict[str, Any]:
+        asking = tally.asking
+        size = len(states)
+        sample = self._random.integers(0, size, _SAMPLE) if size else np.zeros(0, np.int64)
+        hottest = Counter(batch.hashes[sample].tolist()).most_common(_HOTTEST)
+        places = dict(zip(batch.hashes[sample].tolist(), sample.tolist(), strict=True))
+        figures = {
+            "hit": int((states == State.HIT).sum()) + stale,
+            "neg": int((states == State.ABSENT).sum()),
+            "mis": missing,
+            "asked": asking.asked,
+            "ms": [round(ms, 3) for ms in asking.ms],
+            "evict": tally.evicted,
+            "retry": asking.retries,
+            "fail": tally.failed,
+            "stale": stale + tally.outdated,
+            "hot": [[_shown(batch.keys, places[h]), n] for h, n in hottest if n > 1],
+            "n": len(sample),
+        }
+        figures = {name: value for name, value in figures.items() if value}
+        rows, held = self.cache.held()
+        return {**figures, "rows": rows, "bytes": held, "at": self.cache.header.ticks}
+
+
+class _Workers(LRUCache[str, _Worker]):
+    """Of the joins that this process has worked for lately; each holds some forty open files."""
+
+    def popitem(self) -> tuple[str, _Worker]:
+        token, worker = super().popitem()
+        worker.close()
+        return token, worker
+
+
+_workers = _Workers(maxsize=16)
+
+
+def _worker(plan: SourcePlan) -> _Worker:
+    worker = _workers.get(plan.token)
+    if worker is None:
+        worker = _workers[plan.token] = _Worker(plan)
+    return worker
+
+
+def _spread(rows: RowRefs[CacheRows], places: Int64s, size: int) -> RowRefs[CacheRows]:
+    """The same for a batch in which the keys between these places are null."""
+    first, counts = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    first[places], counts[places] = rows.first, rows.counts
+    place = None
+    if rows.place is not None:
+        place = np.zeros(size, np.int32)
+        place[places] = rows.place
+    return RowRefs(rows.places, place, first, counts)
+
+
+def _shown(keys: list[pa.Array], place: int) -> str:
+    return ",".join(str(key[place].as_py()) for key in keys)

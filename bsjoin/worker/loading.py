@@ -1,0 +1,207 @@
+"""Getting keys that are not cached: claimed, asked for, matched with what comes back, kept.
+
+One process of the host queries a key at a time; the others wait for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bsjoin._plan import SourcePlan
+from bsjoin._retype import retyped
+from bsjoin.errors import DuplicateKeyError, LookupFailedError, SourceError
+from bsjoin.shared import Found, HostCache, State
+from bsjoin.worker.batch import Batch, Loaded, Tally, now_us, whole
+from bsjoin.worker.grouping import CacheRows, grouped, range_columns
+from bsjoin.worker.matching import canonical, owners
+from bsjoin.worker.source_client import SourceClient
+
+__all__ = ["Loader"]
+
+_log = logging.getLogger("bsjoin")
+
+Int64s = NDArray[np.int64]
+
+_WAIT_S = (0.0005, 0.005)
+
+
+class CircuitOpenError(LookupFailedError):
+    """The source has failed a moment ago and is not asked."""
+
+
+class Loader:
+    """Loads keys from one source into the cache of the host, for one process.
+
+    Args:
+        plan: the source, the columns, and what to do if there is no answer.
+        cache: where the answers are kept.
+        client: asks the source.
+    """
+
+    def __init__(self, plan: SourcePlan, cache: HostCache, client: SourceClient):
+        self._plan = plan
+        self._cache = cache
+        self._client = client
+
+    def load(
+        self, keys: Batch, ticks: Int64s, places: list[CacheRows], tally: Tally, found: Found
+    ) -> Loaded:
+        """Get d distinct keys: ask for them, or wait for the process that does."""
+        count = len(keys.hashes)
+        loaded = Loaded.nothing(count)
+        views = {id(found.view): 0}
+        todo, pause = np.arange(count), _WAIT_S[0]
+        while len(todo):
+            part = keys.take(todo)
+            claimed = self._cache.claim(part.hashes, part.keys, ticks[todo], now_us())
+            known = np.flatnonzero(claimed.usable)
+            self._from_cache(loaded, todo, claimed, known, views, places)
+            mine = np.flatnonzero(claimed.states == State.MINE)
+            if len(mine):
+                asked = self.ask_in_pieces(
+                    part.take(mine), ticks[todo[mine]], loaded, todo[mine], places, tally
+                )
+                if asked < len(mine):
+                    rest = mine[asked:]
+                    self._check_without_source(claimed, rest, tally)
+                    self._from_cache(loaded, todo, claimed, rest, views, places)
+                pause = _WAIT_S[0]
+            todo = todo[claimed.states == State.WAIT]
+            if len(todo) and not len(mine):
+                time.sleep(pause)
+                pause = min(1.5 * pause, _WAIT_S[1])
+        return loaded
+
+    @staticmethod
+    def _from_cache(
+        loaded: Loaded,
+        todo: Int64s,
+        found: Found,
+        which: Int64s,
+        views: dict[int, int],
+        places: list[CacheRows],
+    ) -> None:
+        """Take over what the cache says of some keys."""
+        number = views.setdefault(id(found.view), len(places))
+        if number == len(places):
+            places.append(found.view.rows)
+        loaded.note(todo[which], number, found.first[which], found.counts[which])
+
+    def ask_in_pieces(
+        self,
+        keys: Batch,
+        ticks: Int64s,
+        loaded: Loaded,
+        where: Int64s,
+        places: list[CacheRows],
+        tally: Tally,
+    ) -> int:
+        """Ask for claimed keys, as many at a time as the source takes, and keep the answers.
+
+        Returns:
+            How many were asked for before the source gave out; all, unless the plan says to go
+            on without it.
+        """
+        count, done = len(keys.hashes), 0
+        pieces = -(-count // self._client.max_keys)
+        try:
+            for piece in np.array_split(np.arange(count), pieces):
+                part, now = keys.take(piece), now_us()
+                invalidations = self._cache.header.invalidations
+                counts, columns = self._ask(part, tally)
+                tally.evicted += self._cache.put(
+                    part.hashes, part.keys, counts, columns, ticks[piece], now, invalidations
+                )
+                done += len(piece)
+                loaded.note(where[piece], len(places), np.cumsum(counts) - counts, counts)
+                places.append(_Piece(columns))
+        except LookupFailedError as error:
+            if self._plan.retry_policy.on_error == "fail":
+                raise
+            if not isinstance(error, CircuitOpenError):
+                _log.warning("bsjoin: %s", error)
+                rest_us = round(self._plan.retry_policy.failure_cooldown_s * 1e6)
+                self._cache.header.down_until_us = now_us() + rest_us
+        finally:
+            if done < count:
+                rest = keys.take(np.arange(done, count))
+                self._cache.release(rest.hashes, rest.keys)
+        return done
+
+    def _ask(self, keys: Batch, tally: Tally) -> tuple[Int64s, list[pa.Array]]:
+        """Ask for some keys: how many rows each has, and the rows' columns, key after key."""
+        plan = self._plan
+        if plan.retry_policy.on_error != "fail" and now_us() < self._cache.header.down_until_us:
+            raise CircuitOpenError(
+                f"{plan.source!r} failed a moment ago and is not queried for now"
+            )
+        asked = pa.Table.from_arrays(keys.keys, schema=plan.keys)
+        wanted = plan.asked_columns
+        answered = self._client.ask(asked, wanted, tally.asking).combine_chunks()
+        lacking = [n for n in (*plan.keys.names, *wanted) if n not in answered.column_names]
+        if lacking:
+            raise SourceError(
+                f"{plan.source!r} answered without the column {lacking[0]!r} that its schema has"
+            )
+        theirs = [canonical(whole(answered, name)) for name in plan.keys.names]
+        whose = owners(keys.keys, theirs)
+        payload = [
+            retyped(whole(answered, name), dtype)
+            for name, dtype in zip(plan.columns, plan.types, strict=True)
+        ]
+        if plan.ranged is None:
+            order = np.argsort(whose, kind="stable")
+        else:
+            points = range_columns(plan.ranged, [whole(answered, n) for n in plan.ranged.names])
+            whose, order = grouped(whose, points, payload if plan.ranged.one_of_equals else None)
+            payload += points
+        order = order[int((whose < 0).sum()) :]
+        counts = np.bincount(whose[order], minlength=len(keys.hashes)).astype(np.int64)
+        if plan.shape == "row" and counts.max(initial=0) > 1:
+            double = int(counts.argmax())
+            shown = {n: k[double].as_py() for n, k in zip(plan.keys.names, keys.keys, strict=True)}
+            raise DuplicateKeyError(
+                f"{plan.source!r} has {counts[double]} rows of the key {shown}, and was said to "
+                "have one row a key: make it with unique=False"
+            )
+        chosen = pa.array(order)
+        return counts, [column.take(chosen) for column in payload]
+
+    def _check_without_source(self, claimed: Found, rest: Int64s, tally: Tally) -> None:
+        """See what is left of keys that the source was asked for in vain, as ``on_error`` says.
+
+        ``claimed`` says what they were before: outdated rows, or none.
+        """
+        if self._plan.retry_policy.on_error == "null":
+            claimed.counts[rest] = 0
+            tally.failed += len(rest)
+            return
+        unknown = int((claimed.ids[rest] < 0).sum())
+        if unknown:
+            raise LookupFailedError(
+                f"{self._plan.source!r} does not answer, and {unknown} of the keys asked for were "
+                'never in the cache, so that on_error="stale" has nothing to give for them. '
+                'on_error="null" would treat them as not found'
+            )
+        tally.outdated += len(rest)
+
+
+class _Piece:
+    """Rows that were just read."""
+
+    def __init__(self, columns: Sequence[pa.Array]):
+        self._columns = columns
+
+    def gather(self, rows: Int64s, numbers: Sequence[int] | None = None) -> list[pa.Array]:
+        chosen = pa.array(rows)
+        wanted = range(len(self._columns)) if numbers is None else numbers
+        return [self._columns[number].take(chosen) for number in wanted]
+
+    def codes(self, number: int, count: int) -> Int64s:
+        return np.asarray(self._columns[number].slice(0, count).to_numpy())

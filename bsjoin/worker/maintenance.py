@@ -1,0 +1,126 @@
+"""What is done to an incremental cache besides answering: warm up, refresh, forget."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bsjoin._plan import SourcePlan
+from bsjoin.errors import LookupFailedError
+from bsjoin.shared import HostCache, State, only_one
+from bsjoin.worker.batch import Batch, Loaded, Tally, now_us, whole
+from bsjoin.worker.hashing import xxhash64
+from bsjoin.worker.loading import Loader
+from bsjoin.worker.matching import canonical, distinct
+from bsjoin.worker.source_client import SourceClient
+
+__all__ = ["Upkeep"]
+
+_log = logging.getLogger("bsjoin")
+
+Int64s = NDArray[np.int64]
+
+_REMOTE_CONTROL_S = 1.0
+
+
+class Upkeep:
+    """Keeps the cache of one join in order, for one process.
+
+    Args:
+        plan: the join.
+        cache: the cache.
+        client: asks the source.
+        loader: loads keys.
+    """
+
+    def __init__(self, plan: SourcePlan, cache: HostCache, client: SourceClient, loader: Loader):
+        self._plan = plan
+        self._cache = cache
+        self._client = client
+        self._loader = loader
+        self._refreshing: threading.Thread | None = None
+        self._refreshed: Tally | None = None
+        self._obeyed_at = 0.0
+        if cache.header.controls == 0:
+            # What was said before there was a cache does not concern it. Counted from 1.
+            cache.header.controls = plan.invalidation_log.last() + 1
+
+    def take_tally(self) -> Tally:
+        """What the last refresh took, once; a tally to go on with."""
+        tally, self._refreshed = self._refreshed or Tally(), None
+        return tally
+
+    def refresh_later(self, batch: Batch, ticks: Int64s) -> None:
+        """Ask for stale keys again while their old rows are served."""
+        if self._refreshing is not None and self._refreshing.is_alive():
+            return
+
+        def run() -> None:
+            keys, last, _ = batch.distinct(ticks, exact=self._plan.exact)
+            tally = Tally()
+            try:
+                claimed = self._cache.claim(keys.hashes, keys.keys, last, now_us(), refresh=True)
+                mine = np.flatnonzero(claimed.states == State.MINE)
+                if len(mine):
+                    size = len(mine)
+                    nowhere = Loaded.nothing(size)
+                    self._loader.ask_in_pieces(
+                        keys.take(mine), last[mine], nowhere, np.arange(size), [], tally
+                    )
+            except Exception as error:
+                _log.warning("bsjoin: refreshing %d keys failed: %s", len(keys.hashes), error)
+            self._refreshed = tally
+
+        self._refreshing = threading.Thread(target=run, name="bsjoin-refresh", daemon=True)
+        self._refreshing.start()
+
+    def apply_invalidations(self) -> None:
+        """Carry out the commands that have come since, for the whole host."""
+        invalidation_log, header = self._plan.invalidation_log, self._cache.header
+        if not invalidation_log.location.is_local:
+            if time.monotonic() - self._obeyed_at < _REMOTE_CONTROL_S:
+                return
+            self._obeyed_at = time.monotonic()
+        for number, keys in invalidation_log.since(header.controls - 1):
+            if keys is None:
+                self._cache.invalidate(None, [])
+            else:
+                columns = [canonical(column.combine_chunks()) for column in keys.columns]
+                self._cache.invalidate(xxhash64(columns), columns)
+            header.controls = number + 1
+
+    def warm_up(self, lock: Path) -> None:
+        """Load the keys to begin with, once on this host."""
+        with only_one(lock) as alone:
+            # Who is not alone asks for what it needs, as ever, while another process loads.
+            if alone and not self._cache.header.warm:
+                try:
+                    self._load_keys(self._warm_keys())
+                except LookupFailedError as error:
+                    _log.warning("bsjoin: warming up failed: %s", error)
+                self._cache.header.warm = 1
+
+    def _warm_keys(self) -> pa.Table:
+        warm_up = self._plan.warm_up
+        if isinstance(warm_up, str):
+            return self._client.keys_of(warm_up, self._plan.keys.names)
+        assert warm_up is not None
+        return warm_up
+
+    def _load_keys(self, table: pa.Table) -> None:
+        columns = [canonical(whole(table, name)) for name in self._plan.keys.names]
+        if not len(columns[0]):
+            return
+        which, _ = distinct(columns)
+        # Keys that are used later are evicted later, and earlier keys are to be evicted last.
+        chosen = pa.array(np.sort(which)[::-1])
+        columns = [column.take(chosen) for column in columns]
+        keys = Batch(xxhash64(columns), columns, None)
+        found, ticks = self._cache.find(keys.hashes, keys.keys, now_us())
+        self._loader.load(keys, ticks, [found.view.rows], Tally(), found)

@@ -1,0 +1,138 @@
+"""Answers to keys as Arrow arrays, from rows that lie in one place or in several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bsjoin._plan import Shape
+
+__all__ = ["RUN_TYPE", "RowRefs", "RowSource", "answer_type", "lists", "structs"]
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+RUN_TYPE = pa.struct([pa.field("first", pa.int64()), pa.field("count", pa.int64())])
+"""Where the rows of a key lie: number of the first, and how many."""
+
+
+class RowSource(Protocol):
+    """Where rows lie: in a table, in the shared cache, in what was just read."""
+
+    def gather(self, rows: Int64s) -> list[pa.Array]:
+        """The values of the wanted columns at some rows."""
+
+
+P = TypeVar("P", bound=RowSource, covariant=True)
+
+
+@dataclass(frozen=True)
+class RowRefs(Generic[P]):
+    """Where the rows of m keys lie.
+
+    Args:
+        places: where rows lie.
+        place: int32[m], the place of each key's rows; None where there is only one.
+        first: int64[m], the first row there.
+        counts: int64[m], how many; 0 for a key without.
+    """
+
+    places: Sequence[P]
+    place: NDArray[np.int32] | None
+    first: Int64s
+    counts: Int64s
+
+
+def structs(row_type: pa.StructType, rows: RowRefs[RowSource]) -> pa.Array:
+    """One struct per key, of its first row; null for a key without."""
+    missing = rows.counts == 0
+    if not missing.any():
+        return _structs(row_type, rows.places, rows.place, rows.first, None)
+    # Some row that is there stands in for the rows that are not.
+    there = np.flatnonzero(~missing)
+    if not len(there):
+        return pa.nulls(len(missing), row_type)
+    substitute = int(there[0])
+    first = np.where(missing, rows.first[substitute], rows.first)
+    place = rows.place
+    if place is not None:
+        place = np.where(missing, place[substitute], place)
+    return _structs(row_type, rows.places, place, first, missing)
+
+
+def lists(row_type: pa.StructType, rows: RowRefs[RowSource]) -> pa.Array:
+    """One list of structs per key; null for a key without rows.
+
+    Raises:
+        OverflowError: more rows than one Arrow array of lists can hold.
+    """
+    ends = np.cumsum(rows.counts)
+    total = int(ends[-1])
+    if total >= np.iinfo(np.int32).max:
+        raise OverflowError(
+            f"{len(rows.counts)} keys have {total} rows together, more than an Arrow batch "
+            "holds: lower spark.sql.execution.arrow.maxRecordsPerBatch"
+        )
+    first = np.repeat(rows.first - (ends - rows.counts), rows.counts) + np.arange(total)
+    place = None if rows.place is None else np.repeat(rows.place, rows.counts)
+    offsets = np.zeros(len(ends) + 1, np.int32)
+    offsets[1:] = ends
+    return pa.ListArray.from_arrays(
+        pa.array(offsets),
+        _structs(row_type, rows.places, place, first, None),
+        type=_list_type(row_type),
+        mask=pa.array(rows.counts == 0),
+    )
+
+
+def answer_type(shape: Shape, row_type: pa.StructType) -> pa.DataType:
+    """The Arrow type of an answer."""
+    if shape == "exists":
+        return pa.bool_()
+    if shape == "row":
+        return row_type
+    return RUN_TYPE if shape == "runs" else _list_type(row_type)
+
+
+def _list_type(row_type: pa.StructType) -> pa.ListType:
+    return pa.list_(pa.field("element", row_type, nullable=False))
+
+
+def _structs(
+    row_type: pa.StructType,
+    places: Sequence[RowSource],
+    place: NDArray[np.int32] | None,
+    rows: Int64s,
+    missing: Bools | None,
+) -> pa.Array:
+    columns = _gathered(places, place, rows)
+    mask = None if missing is None else pa.array(missing)
+    if not columns:
+        columns = [pa.nulls(len(rows), pa.bool_())]
+    return pa.StructArray.from_arrays(columns, fields=list(row_type), mask=mask)
+
+
+def _gathered(
+    places: Sequence[RowSource], place: NDArray[np.int32] | None, rows: Int64s
+) -> list[pa.Array]:
+    if place is None:
+        return places[0].gather(rows)
+    order: list[Int64s] = []
+    pieces: list[list[pa.Array]] = []
+    for number, one in enumerate(places):
+        part = np.flatnonzero(place == number)
+        if len(part) or (number == len(places) - 1 and not order):
+            order.append(part)
+            pieces.append(one.gather(rows.take(part)))
+    back = np.empty(len(rows), np.int64)
+    back[np.concatenate(order)] = np.arange(len(rows))
+    indices = pa.array(back)
+    return [
+        piece[0] if len(piece) == 1 else pa.concat_arrays(piece).take(indices)
+        for piece in map(list, zip(*pieces, strict=True))
+    ]

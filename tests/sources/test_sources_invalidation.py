@@ -1,0 +1,96 @@
+"""Commands to forget keys: what others put into their folder forgets too much at worst."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from bsjoin.sources.invalidation import InvalidationLog, key_table
+from bsjoin.store import StorageLocation
+
+KEYS = pa.schema(
+    [
+        ("i", pa.int64()), ("s", pa.string()), ("b", pa.binary()), ("d", pa.decimal128(38, 2)),
+        ("t", pa.timestamp("us", "UTC")), ("f", pa.float64()), ("o", pa.bool_()),
+    ]
+)  # fmt: skip
+KEY = (-1, "ä", b"\x00", Decimal("1.25"), datetime(2026, 1, 1, tzinfo=UTC), 0.5, True)
+
+
+@pytest.fixture
+def control(tmp_path: Path) -> InvalidationLog:
+    return InvalidationLog(StorageLocation.of(tmp_path), KEYS)
+
+
+def test_keys_come_back_as_they_were_given(control: InvalidationLog) -> None:
+    given = key_table([KEY, (5, *KEY[1:])], KEYS, "keys")
+    assert control.forget(given) == 1
+    assert control.forget(None) == 2
+    assert control.forget(key_table([], KEYS, "keys")) == 3
+    assert control.since(0) == [(1, given), (2, None), (3, given.slice(0, 0))]
+    assert control.since(2) == [(3, given.slice(0, 0))]
+
+
+def broken_text() -> bytes:
+    """A key whose text lies outside of the file's data."""
+    key = key_table([(KEY[0], "x" * 77_777, *KEY[2:])], KEYS, "keys")
+    content = key.to_batches()[0].serialize().to_pybytes()
+    end = content.rindex((77_777).to_bytes(4, "little"))
+    return content[:end] + b"\xff\xff\xff\x7f" + content[end + 4 :]
+
+
+class Hostile(pa.ExtensionType):  # type: ignore[misc]
+    """A type that an application has registered, and that runs code when it is read."""
+
+    ran = False
+
+    def __init__(self) -> None:
+        super().__init__(pa.int64(), "bsjoin.hostile")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> Hostile:
+        cls.ran = True
+        return cls()
+
+
+def extension() -> bytes:
+    sink = pa.BufferOutputStream()
+    storage = pa.array([1, 2], pa.int64())
+    batch = pa.record_batch([pa.ExtensionArray.from_storage(Hostile(), storage)], ["i"])
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+@pytest.mark.parametrize(
+    "content", [b"x", b"\xff" * 100, broken_text(), extension(), b"\x00" * 8],
+    ids=["letter", "bytes", "text outside", "extension", "zeros"],
+)  # fmt: skip
+def test_a_command_that_cannot_be_read_forgets_all_keys(
+    control: InvalidationLog, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    pa.register_extension_type(Hostile())
+    try:
+        Hostile.ran = False
+        control.location.create("00000001.forget", content)
+        assert control.since(0) == [(1, None)]
+        assert not Hostile.ran
+    finally:
+        pa.unregister_extension_type("bsjoin.hostile")
+    assert "is not a list of keys" in caplog.text
+
+
+def test_files_that_are_no_commands_are_passed_over(
+    control: InvalidationLog, tmp_path: Path
+) -> None:
+    for name in ("²0000001.forget", "a.forget", "1.forget", f"{'9' * 50}.forget", "00000001.txt"):
+        (tmp_path / name).write_bytes(b"x")
+    assert control.last() == 0
+    assert control.since(0) == []

@@ -1,0 +1,104 @@
+"""The keys of several Arrow batches are looked up at once, and answered batch by batch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from cache_samples import Model
+
+from bsjoin._plan import RetryPolicy, Shape, SourcePlan
+from bsjoin.shared import CacheLimits
+from bsjoin.sources.invalidation import InvalidationLog
+from bsjoin.store import StorageLocation
+from bsjoin.worker.hashing import xxhash64
+from bsjoin.worker.incremental_cache import answers
+
+LARGE = "x" * 50_000
+KEYS = pa.schema([("k", pa.int64())])
+BATCHES: list[list[int | None]] = [[1, 2, None], [], [2, 2, 9], [None], [1, 3], []]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Model:
+    return Model(tmp_path / "model", pa.table({"k": [1, 2], "v": ["one", LARGE]}))
+
+
+def plan(tmp_path: Path, model: Model, shape: Shape, *, reports: bool) -> SourcePlan:
+    return SourcePlan(
+        label=f"{tmp_path}:{shape}",
+        columns=() if shape == "exists" else ("v",),
+        shape=shape,
+        row_type=pa.struct([] if shape == "exists" else [pa.field("c0", pa.string())]),
+        reports=reports,
+        token=f"{tmp_path.name}-{shape}-{reports}",
+        source=model,
+        keys=KEYS,
+        exact=True,
+        limits=CacheLimits(max_rows=100),
+        retry_policy=RetryPolicy(
+            retries=0, backoff_s=0.1, max_connections=1, on_error="fail", failure_cooldown_s=1
+        ),
+        invalidation_log=InvalidationLog(StorageLocation.of(tmp_path / "control"), KEYS),
+        warm_up=None,
+        folder=str(tmp_path / "cache"),
+    )
+
+
+def batches() -> list[tuple[pa.Array, pa.Array]]:
+    keys = [pa.array(keys, pa.int64()) for keys in BATCHES]
+    hashes = [xxhash64([pa.array([k or 0 for k in some], pa.int64())]) for some in BATCHES]
+    return [
+        (pa.array(hash_, pa.int64(), mask=key.is_null().to_numpy(zero_copy_only=False)), key)
+        for hash_, key in zip(hashes, keys, strict=True)
+    ]
+
+
+def answered(shape: Shape) -> list[list[Any]]:
+    row: dict[int | None, Any] = {1: {"c0": "one"}, 2: {"c0": LARGE}}
+    if shape == "exists":
+        return [[key in row for key in keys] for keys in BATCHES]
+    found = row if shape == "row" else {key: [value] for key, value in row.items()}
+    return [[found.get(key) for key in keys] for keys in BATCHES]
+
+
+@pytest.mark.parametrize("shape", ["exists", "row", "rows"])
+def test_batches_are_looked_up_at_once_and_answered_one_by_one(
+    tmp_path: Path, model: Model, shape: Shape
+) -> None:
+    found = list(answers(plan(tmp_path, model, shape, reports=False), batches()))
+    assert [array.to_pylist() for array in found] == answered(shape)
+    assert [sorted(look_up.keys) for look_up in model.asked] == [[1, 2, 3, 9]]
+    # What a batch does not need is not in its answer: many large rows would not fit.
+    small = [array for keys, array in zip(BATCHES, found, strict=True) if 2 not in keys]
+    assert all(array.get_total_buffer_size() < len(LARGE) for array in small)
+
+
+def test_one_note_tells_of_all_batches(tmp_path: Path, model: Model) -> None:
+    joined = plan(tmp_path, model, "row", reports=True)
+    for misses in (7, 0):
+        found = list(answers(joined, batches()))
+        pairs = [row for array in found for row in array.to_pylist()]
+        assert [pair["answer"] for pair in pairs] == [
+            row for some in answered("row") for row in some
+        ]
+        (note,) = [pair["note"] for pair in pairs if pair["note"] is not None]
+        figures = json.loads(note)
+        assert figures.get("mis", 0) == misses
+        assert figures["ns"] > 0
+        assert figures["rows"] == 4
+    assert len(model.asked) == 1
+
+
+def test_batches_without_keys_ask_nothing(tmp_path: Path, model: Model) -> None:
+    joined = plan(tmp_path, model, "row", reports=True)
+    nothing = (pa.array([], pa.int64()), pa.array([], pa.int64()))
+    assert [len(array) for array in answers(joined, [nothing, nothing])] == [0, 0]
+    nulls = (pa.nulls(3, pa.int64()), pa.nulls(3, pa.int64()))
+    (found,) = answers(joined, [nulls])
+    assert [pair["answer"] for pair in found.to_pylist()] == [None] * 3
+    assert list(answers(joined, [])) == []
+    assert not model.asked

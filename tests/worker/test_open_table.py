@@ -1,0 +1,150 @@
+"""An open table of several segments against brute force."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stored_tables import store
+
+from bsjoin.store import StorageLocation
+from bsjoin.worker.open_table import OpenTable
+
+LOW, HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+HASHES = st.sampled_from([LOW, LOW + 1, -7, -1, 0, 1, 2, 3, 1 << 40, HIGH - 1, HIGH])
+TEXTS = st.sampled_from(["", "a", "b", "ä"])
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A stored table and the rows that are in it, in their order."""
+
+    table: OpenTable
+    keys: list[tuple[int, str]]
+    payload: list[str | None]
+
+    def first(self, key: tuple[int, str] | None) -> int:
+        return self.keys.index(key) if key in self.keys else -1
+
+
+def sample(
+    location: StorageLocation, keys: list[tuple[int, str]], compared: int, cut_hashes: set[int]
+) -> Sample:
+    """Store rows with these keys; a segment begins wherever a hash of ``cut_hashes`` does."""
+    keys = sorted(keys)
+    hashes = [hash_ for hash_, _ in keys]
+    payload = [None if i % 5 == 4 else f"row {i} " * (i % 3) for i in range(len(keys))]
+    columns = {"k0": pa.array([text for _, text in keys], pa.string())} if compared else {}
+    rows = pa.table(
+        {
+            **columns,
+            "v": pa.array(payload, pa.string()),
+            "n": pa.array(range(len(keys)), pa.int64()),
+            "l": pa.array([[i] * (i % 4) for i in range(len(keys))], pa.list_(pa.int64())),
+        }
+    )
+    cuts = sorted({hashes.index(hash_) for hash_ in cut_hashes & set(hashes)} - {0})
+    manifest = store(location, hashes, rows, compared=compared, cuts=cuts)
+    assert len(manifest.segments) == (len(cuts) + 1 if keys else 0)
+    return Sample(OpenTable(location, manifest), keys, payload)
+
+
+def look_up(table: OpenTable, keys: list[tuple[int, str] | None], compared: int) -> np.ndarray:
+    """Find keys that arrive as slices of larger arrays, as Arrow may hand them over."""
+    padded = [(1, "a"), *keys, None]
+    hashes = pa.array([key and key[0] for key in padded], pa.int64()).slice(1, len(keys))
+    texts = pa.array([key and key[1] for key in padded], pa.string()).slice(1, len(keys))
+    return table.find(hashes, [texts] if compared else [])
+
+
+@pytest.mark.parametrize("compared", [0, 1])
+@settings(deadline=None)
+@given(data=st.data())
+def test_find_run_lengths_and_gather_agree_with_brute_force(
+    tmp_path_factory: pytest.TempPathFactory, compared: int, data: st.DataObject
+) -> None:
+    key = st.tuples(HASHES, TEXTS if compared else st.just(""))
+    stored = data.draw(st.lists(key, min_size=1, max_size=40))
+    cuts = data.draw(st.sets(HASHES, max_size=6))
+    model = sample(StorageLocation.of(tmp_path_factory.mktemp("table")), stored, compared, cuts)
+    probes = data.draw(st.lists(st.one_of(st.none(), key, st.sampled_from(stored)), min_size=1))
+
+    rows = look_up(model.table, probes, compared)
+    assert rows.tolist() == [model.first(probe) for probe in probes]
+
+    counts = model.table.run_lengths(rows)
+    assert counts.tolist() == [model.keys.count(probe) for probe in probes]
+
+    texts, numbers = model.table.gather(("v", "n"), rows)
+    assert numbers.to_pylist() == [row if row >= 0 else None for row in rows.tolist()]
+    assert texts.to_pylist() == [model.payload[row] if row >= 0 else None for row in rows.tolist()]
+
+
+@pytest.mark.parametrize("cut_hashes", [set(), {2}, {2, 3, 4}, set(range(300))])
+def test_any_rows_in_any_order_are_gathered(tmp_path: Path, cut_hashes: set[int]) -> None:
+    keys = [(hash_ // 2, "") for hash_ in range(600)]
+    model = sample(StorageLocation.of(tmp_path), keys, 0, cut_hashes)
+    rows = np.random.default_rng(3).integers(-1, 600, 5_000)
+    numbers, texts, lists = model.table.gather(("n", "v", "l"), rows)
+    assert numbers.to_pylist() == [row if row >= 0 else None for row in rows.tolist()]
+    assert texts.to_pylist() == [model.payload[row] if row >= 0 else None for row in rows.tolist()]
+    assert lists.to_pylist() == [[row] * (row % 4) if row >= 0 else None for row in rows.tolist()]
+
+
+@pytest.mark.parametrize("cut_hashes", [set(), {2, 3}])
+def test_no_rows_and_rows_that_are_all_missing(tmp_path: Path, cut_hashes: set[int]) -> None:
+    table = sample(StorageLocation.of(tmp_path), [(1, ""), (2, ""), (3, "")], 0, cut_hashes).table
+    for rows in (np.array([], np.int64), np.array([-1, -1], np.int64)):
+        texts, lists = table.gather(("v", "l"), rows)
+        assert texts.to_pylist() == lists.to_pylist() == [None] * len(rows)
+        assert (texts.type, lists.type) == (pa.string(), pa.list_(pa.int64()))
+        assert table.run_lengths(rows).tolist() == [0] * len(rows)
+    assert table.gather((), np.array([0, 1])) == []
+
+
+@pytest.mark.parametrize("compared", [0, 1])
+def test_a_table_without_rows_answers_that_nothing_is_there(tmp_path: Path, compared: int) -> None:
+    table = sample(StorageLocation.of(tmp_path), [], compared, set()).table
+    rows = look_up(table, [(1, "a"), None], compared)
+    assert rows.tolist() == [-1, -1]
+    assert table.run_lengths(rows).tolist() == [0, 0]
+    texts, lists = table.gather(("v", "l"), rows)
+    assert texts.to_pylist() == lists.to_pylist() == [None, None]
+    assert (texts.type, lists.type) == (pa.string(), pa.list_(pa.int64()))
+
+
+@pytest.mark.parametrize("cut_hashes", [set(), {5}])
+def test_null_hashes_find_nothing_whatever_lies_beneath(
+    tmp_path: Path, cut_hashes: set[int]
+) -> None:
+    table = sample(StorageLocation.of(tmp_path), [(0, ""), (5, "")], 0, cut_hashes).table
+    beneath = pa.py_buffer(np.array([5, 0, 5, 0], np.int64))
+    hashes = pa.Array.from_buffers(pa.int64(), 4, [pa.py_buffer(b"\x0c"), beneath])
+    assert hashes.to_pylist() == [None, None, 5, 0]
+    assert table.find(hashes, []).tolist() == [-1, -1, 1, 0]
+    assert table.find(hashes.slice(1, 2), []).tolist() == [-1, 1]
+    assert table.find(pa.nulls(3, pa.int64()), []).tolist() == [-1, -1, -1]
+
+
+def test_more_than_256_segments_are_told_apart(tmp_path: Path) -> None:
+    keys = [(hash_, "") for hash_ in range(-400, 400)]
+    model = sample(StorageLocation.of(tmp_path), keys, 0, set(range(-400, 400, 2)))
+    assert len(model.table.manifest.segments) == 400
+    probes = np.random.default_rng(5).integers(-410, 410, 1_000)
+    rows = model.table.find(pa.array(probes), [])
+    assert rows.tolist() == [p + 400 if -400 <= p < 400 else -1 for p in probes.tolist()]
+    (numbers,) = model.table.gather(("n",), rows)
+    assert numbers.to_pylist() == [row if row >= 0 else None for row in rows.tolist()]
+
+
+def test_probing_leaves_its_input_alone(tmp_path: Path) -> None:
+    table = sample(StorageLocation.of(tmp_path), [(1, "a"), (2, "b")], 1, {2}).table
+    hashes, texts = pa.array([2, 1, 7]), pa.array(["b", "a", "a"])
+    table.find(hashes, [texts])
+    assert hashes.to_pylist() == [2, 1, 7]
+    assert texts.to_pylist() == ["b", "a", "a"]

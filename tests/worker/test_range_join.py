@@ -1,0 +1,314 @@
+"""Range joins of whole stored tables against a nested loop and DuckDB, without Spark."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from range_answers import Row, by_duckdb, by_loop
+from range_kinds import CLOSED, CONDITIONS, HIGH, INF, KINDS, Kind, When, whens
+from range_tables import (
+    HASHES,
+    HOWS,
+    KEYS,
+    LACKING,
+    MOST,
+    Case,
+    batches_of,
+    check,
+    plan_of,
+    results,
+    stored,
+)
+
+from bsjoin import AsOf, Band, Overlaps, Within
+from bsjoin.index.scan import scanned
+from bsjoin.store import StorageLocation
+from bsjoin.worker import full_cache, notes
+from bsjoin.worker.range_join import NOTE
+
+SIZES = (1, 2, 7, 49, 50, 51, 100)
+EVERYTHING = [
+    pytest.param(name, condition, id=f"{name}-{condition}")
+    for name, kind in KINDS.items()
+    for condition in kind.conditions
+]
+ONE_OF_EACH: dict[str, When] = {
+    "band": Band("p", "q", 1, 2, closed="left"),
+    "within": Within("p", "q", "y"),
+    "overlaps": Overlaps(("p", "x"), ("q", "y"), closed="both"),
+    "asof": AsOf("p", "q", "nearest", 3),
+}
+# Every interval and every band covers everything.
+ALL_MATCH: dict[str, When] = {
+    "band": Band("p", "q", INF, INF),
+    "within": Within("p", "q", "y"),
+    "overlaps": Overlaps(("p", "x"), ("q", "y"), closed="neither"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> Iterator[None]:
+    """What one test has opened is not there for the next."""
+    yield
+    full_cache._tables.clear()
+    notes._notes.clear()
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> StorageLocation:
+    return StorageLocation.of(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        yield connection
+
+
+def rows_of(kind: Kind, keys: str, names: str) -> st.SearchStrategy[list[Row]]:
+    """None, one, or many rows."""
+    key = st.sampled_from([None, *keys])
+    row = st.fixed_dictionaries({"k": key, names[0]: kind.value, names[1]: kind.value})
+    return st.integers(0, 60).flatmap(lambda n: st.lists(row, min_size=n, max_size=n))
+
+
+def cases(name: str, condition: str) -> st.SearchStrategy[Case]:
+    kind = KINDS[name]
+    return st.builds(
+        Case,
+        type=st.just(name),
+        when=whens(kind, condition),
+        told_apart_by=st.sampled_from(list(HASHES)),
+        stream=rows_of(kind.probes, KEYS + LACKING, "px"),
+        table=rows_of(kind, KEYS, "qy"),
+        seams=st.tuples(*[st.sampled_from(["none", "merged", "segment"])] * 5),
+    ).map(without_what_begins_behind_all)
+
+
+def without_what_begins_behind_all(case: Case) -> Case:
+    """An interval without its first point, the greatest int64, is empty, if it is open-ended, too.
+
+    The oracles have values above that one.
+    """
+    if not case.intervals or case.when.closed in ("both", "left"):
+        return case
+
+    def changed(rows: Sequence[Row], start: str, end: str) -> list[Row]:
+        return [{**row, end: HIGH} if row[start] == HIGH else row for row in rows]
+
+    return replace(case, stream=changed(case.stream, "p", "x"), table=changed(case.table, "q", "y"))
+
+
+@pytest.mark.parametrize(("name", "condition"), EVERYTHING)
+@settings(max_examples=5, suppress_health_check=list(HealthCheck))
+@given(st.data(), st.sampled_from(SIZES))
+def test_a_table_of_any_layout_joins_as_a_loop_does_and_duckdb(
+    database: duckdb.DuckDBPyConnection, name: str, condition: str, data: st.DataObject, size: int
+) -> None:
+    case = data.draw(cases(name, condition))
+    sides = case.kind, list(case.stream), case.sorted, case.on, case.when
+    expected = by_loop(*sides)
+    assert by_duckdb(database, *sides) in (expected, None)
+    with tempfile.TemporaryDirectory() as folder:
+        location = StorageLocation.of(folder)
+        stored(location, case)
+        for how in HOWS:
+            check(location, case, expected, how, size)
+
+
+def sample(name: str, condition: str, probes: int, rows: int, spread: int) -> Case:
+    """A table whose values spread, but for the hostile ones."""
+    chance = random.Random(f"{name} {condition}")
+    kind = KINDS[name]
+
+    def some(kind: Kind) -> Any:
+        one_in_ten = chance.randrange(10)
+        if one_in_ten < 2:
+            return chance.choice([None, *kind.ends]) if one_in_ten else None
+        return kind.at(chance.randrange(spread))
+
+    def many(kind: Kind, keys: str, names: str, count: int) -> list[Row]:
+        return [
+            {"k": chance.choice(keys), **{name: some(kind) for name in names}} for _ in range(count)
+        ]
+
+    when = ONE_OF_EACH[condition]
+    if isinstance(when, AsOf) and not kind.widths:
+        when = AsOf("p", "q", "forward", exact=False)
+    elif isinstance(when, AsOf | Band) and name.startswith("timestamp"):
+        width = 10**11
+        when = (
+            replace(when, before=width, after=width)
+            if isinstance(when, Band)
+            else replace(when, tolerance=width)
+        )
+    stream = many(kind.probes, KEYS + LACKING, "px", probes)
+    return Case(type=name, when=when, stream=stream, table=many(kind, KEYS, "qy", rows))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_the_size_of_a_batch_makes_no_difference(
+    location: StorageLocation, condition: str, size: int
+) -> None:
+    case = sample("bigint", condition, 101, 150, 60)
+    expected = by_loop(case.kind, list(case.stream), case.sorted, case.on, case.when)
+    stored(location, case)
+    for how in HOWS:
+        check(location, case, expected, how, size)
+
+
+@pytest.mark.parametrize(
+    ("name", "condition"), [case for case in EVERYTHING if not KINDS[case.values[0]].finer]
+)
+def test_a_larger_table_joins_as_duckdb_does(
+    database: duckdb.DuckDBPyConnection, location: StorageLocation, name: str, condition: str
+) -> None:
+    case = sample(name, condition, 300, 3000, 900)
+    sides = case.kind, list(case.stream), case.sorted, case.on, case.when
+    expected = by_duckdb(database, *sides) or by_loop(*sides)
+    assert sum(map(len, expected)) > 50
+    stored(location, case)
+    for how in ("left", "semi"):
+        check(location, case, expected, how, 100)
+
+
+@pytest.mark.parametrize("closed", CLOSED)
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_table_without_rows_and_one_with_one(
+    location: StorageLocation, condition: str, closed: Any
+) -> None:
+    when = ONE_OF_EACH[condition]
+    if not isinstance(when, AsOf):
+        when = replace(when, closed=closed)
+    probes = [{"k": k, "p": p, "x": 9} for k in ("a", None, "g") for p in (4, 5, 6, None)]
+    for number, table in enumerate(
+        ([], [{"k": "a", "q": None, "y": 7}], [{"k": "a", "q": 5, "y": 8}])
+    ):
+        case = Case(type="bigint", when=when, stream=probes, table=table)
+        expected = by_loop(case.kind, list(probes), case.sorted, case.on, when)
+        assert any(expected) == (number == 2)
+        there = StorageLocation.of(f"{location}/{number}")
+        stored(there, case)
+        for how in HOWS:
+            check(there, case, expected, how, 5)
+            nobody = replace(case, stream=[])
+            check(there, nobody, [], how, 5)
+
+
+@pytest.mark.parametrize("told_apart_by", HASHES)
+@pytest.mark.parametrize("condition", ALL_MATCH)
+def test_where_everything_matches_results_come_in_pieces(
+    location: StorageLocation, condition: str, told_apart_by: str
+) -> None:
+    rows = [{"k": KEYS[n % 6], "q": -n, "y": None if n % 5 else 10**9 + n} for n in range(400)]
+    probes = [{"k": (KEYS + LACKING)[n % 7], "p": n, "x": n + 1} for n in range(300)]
+    case = Case(
+        type="bigint",
+        when=ALL_MATCH[condition],
+        told_apart_by=told_apart_by,
+        stream=probes,
+        table=rows,
+    )
+    stored(location, case)
+    keys = np.array([row["k"] for row in case.sorted])
+    expected = [np.flatnonzero((keys == probe["k"]) | (not case.on)).tolist() for probe in probes]
+    for how in HOWS:
+        check(location, case, expected, how, 300)
+
+
+@pytest.mark.parametrize("closed", CLOSED)
+@pytest.mark.parametrize("name", ["bigint", "string"])
+def test_where_nearly_everything_matches_rows_are_scanned(
+    database: duckdb.DuckDBPyConnection,
+    location: StorageLocation,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    closed: Any,
+) -> None:
+    chance, kind = random.Random(f"{name} {closed}"), KINDS[name]
+    scans: list[int] = []
+
+    def watched(*given: Any) -> Any:
+        scans.append(len(given))
+        return scanned(*given)
+
+    monkeypatch.setattr("bsjoin.index.intervals.scanned", watched)
+
+    def row(names: str, low: int, high: int, end: int) -> Row:
+        late = [kind.at(end + chance.randrange(99)), None]
+        ends = chance.choice([*late, *late, *late, kind.at(chance.randrange(end)), *kind.ends])
+        start = kind.at(chance.randrange(low, high))
+        if not chance.randrange(20):
+            start = chance.choice(kind.ends)
+        return {"k": "c", names[0]: start, names[1]: ends}
+
+    when: When = Within("p", "q", "y", closed)
+    if name == "string" or closed == "right":
+        when = Overlaps(("p", "x"), ("q", "y"), closed)
+    case = Case(
+        type=name,
+        when=when,
+        stream=[row("px", 2900, 3100, 3200) for _ in range(20)],
+        table=[row("qy", 0, 3000, 3000) for _ in range(4000)],
+    )
+    case = without_what_begins_behind_all(case)
+    expected = by_duckdb(database, kind, list(case.stream), case.sorted, case.on, case.when)
+    assert expected is not None
+    stored(location, case)
+    for how in ("left", "semi"):
+        check(location, case, expected, how, 20)
+    assert scans
+
+
+@pytest.mark.parametrize("condition", ALL_MATCH)
+def test_the_answers_to_one_probe_may_be_more_than_a_batch_holds(
+    location: StorageLocation, condition: str
+) -> None:
+    many = 2 * MOST + 5
+    rows = [{"k": "c", "q": -n, "y": n + 10} for n in range(many)]
+    probes = [{"k": k, "p": 1, "x": 2} for k in ("c", "a", None, "c", "c")]
+    case = Case(type="bigint", when=ALL_MATCH[condition], stream=probes, table=rows)
+    stored(location, case)
+    for how in HOWS:
+        found = results(plan_of(location, case, how), batches_of(case, 5))
+        assert (len(found) > 6) == (how in ("inner", "left"))
+        probed = np.concatenate([batch["s0"].to_numpy() for batch in found])
+        if how in ("semi", "anti"):
+            assert probed.tolist() == ([0, 3, 4] if how == "semi" else [1, 2])
+            continue
+        brought = np.concatenate([batch["c0"].to_numpy(zero_copy_only=False) for batch in found])
+        for n in (0, 3, 4):
+            assert (np.sort(brought[probed == n]) == np.arange(many)).all()
+        rest = probed[np.isnan(brought.astype(np.float64))].tolist()
+        assert rest == ([1, 2] if how == "left" else [])
+        assert len(probed) == 3 * many + len(rest)
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_a_stream_takes_the_version_of_its_time_and_notes_what_it_found(
+    location: StorageLocation, how: str
+) -> None:
+    case = sample("date", "within", 40, 60, 20)
+    expected = by_loop(case.kind, list(case.stream), case.sorted, case.on, case.when)
+    stored(location, case)
+    plan = pickle.loads(pickle.dumps(plan_of(location, case, how, version=None)))
+    found = results(plan, batches_of(case, 100, time_us=100))
+    texts = [text for batch in found for text in batch[NOTE].to_pylist() if text is not None]
+    (note,) = json.loads(f"[{','.join(texts)}]")
+    assert (note["version"], note["hits"]) == (1, sum(map(bool, expected)))
+    assert note["ns"] > 0
+    bound = results(plan_of(location, case, how), batches_of(case, 100))
+    assert [batch.num_rows for batch in found] == [batch.num_rows for batch in bound]

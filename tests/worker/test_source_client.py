@@ -1,0 +1,134 @@
+"""Asking a source: repetitions, pauses, permits, figures."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from bsjoin._plan import RetryPolicy
+from bsjoin.errors import LookupFailedError, SourceError
+from bsjoin.shared import ConnectionSemaphore
+from bsjoin.sources import Source
+from bsjoin.worker import source_client
+from bsjoin.worker.source_client import Figures, SourceClient
+
+SCHEMA = pa.schema([("k", pa.int64())])
+KEYS = pa.table({"k": [1, 2, 3]})
+
+
+class Troubled(Source):
+    """Fails so many times before each answer, and notes what happens to it."""
+
+    schema = SCHEMA
+
+    def __init__(self, faults: Sequence[Exception] = ()):
+        super().__init__()
+        self.faults = list(faults)
+        self.asked = self.closed = 0
+        self.inside = self.most_inside = 0
+        self.seconds = 0.0
+
+    def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
+        self.asked += 1
+        self.inside += 1
+        self.most_inside = max(self.most_inside, self.inside)
+        time.sleep(self.seconds)
+        self.inside -= 1
+        if self.faults:
+            raise self.faults.pop(0)
+        return keys
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def client(source: Source, folder: Path, retries: int = 3, connections: int = 8) -> SourceClient:
+    retry_policy = RetryPolicy(
+        retries=retries,
+        backoff_s=0.1,
+        max_connections=connections,
+        on_error="fail",
+        failure_cooldown_s=1,
+    )
+    return SourceClient(source, retry_policy, ConnectionSemaphore(folder, connections))
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The longest pauses that were possible; none is made."""
+    made: list[float] = []
+
+    def uniform(least: float, most: float) -> float:
+        assert least == 0
+        made.append(most)
+        return 0.0
+
+    monkeypatch.setattr(source_client.random, "uniform", uniform)
+    return made
+
+
+def test_a_fault_that_passes_is_asked_over(tmp_path: Path, pauses: list[float]) -> None:
+    source = Troubled([OSError("gone"), TimeoutError("late")])
+    figures = Figures()
+    assert client(source, tmp_path).ask(KEYS, ["k"], figures).equals(KEYS)
+    assert (source.asked, source.closed) == (3, 2)
+    assert (figures.asked, figures.retries, len(figures.ms)) == (3, 2, 1)
+    assert pauses == [0.1, 0.2]
+
+
+def test_pauses_double_up_to_a_bound(tmp_path: Path, pauses: list[float]) -> None:
+    source = Troubled([OSError("gone")] * 12)
+    client(source, tmp_path, retries=12).ask(KEYS, ["k"], Figures())
+    assert pauses[:4] == [0.1, 0.2, 0.4, 0.8]
+    assert max(pauses) == pauses[-1] == 30.0
+
+
+def test_a_fault_that_stays_is_an_error_with_its_cause(tmp_path: Path, pauses: list[float]) -> None:
+    source = Troubled([OSError("no route to host")] * 9)
+    figures = Figures()
+    with pytest.raises(LookupFailedError, match=r"3 keys.*2 repetitions: OSError: no route"):
+        client(source, tmp_path, retries=2).ask(KEYS, ["k"], figures)
+    assert source.asked == 3
+    assert len(figures.ms) == 1
+
+
+def test_what_asking_again_cannot_help_is_not_asked_again(
+    tmp_path: Path, pauses: list[float]
+) -> None:
+    source = Troubled([SourceError("no such column")])
+    with pytest.raises(SourceError, match="no such column"):
+        client(source, tmp_path).ask(KEYS, ["k"], Figures())
+    assert source.asked == 1
+    assert pauses == []
+
+
+def test_so_many_processes_are_connected_and_no_more(tmp_path: Path) -> None:
+    source = Troubled()
+    source.seconds = 0.02
+    # Each with slots of its own, as processes have them.
+    askers = [client(source, tmp_path, connections=2) for _ in range(5)]
+    threads = [
+        threading.Thread(target=lambda one=one: [one.ask(KEYS, ["k"], Figures()) for _ in range(3)])
+        for one in askers
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert source.asked == 15
+    assert source.most_inside <= 2
+
+
+def test_an_idle_connection_is_given_back_when_another_process_waits(tmp_path: Path) -> None:
+    first, second = Troubled(), Troubled()
+    one, other = (client(source, tmp_path, connections=1) for source in (first, second))
+    one.ask(KEYS, ["k"], Figures())
+    assert first.closed == 0  # it is kept
+    other.ask(KEYS, ["k"], Figures())
+    assert first.closed == 1
+    assert second.closed == 0
