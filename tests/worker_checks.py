@@ -29,7 +29,7 @@ from spark_samples import cycles, write_parquet
 
 import bsjoin
 from bsjoin import Incremental
-from bsjoin.shared import Bounds, HostCache
+from bsjoin.shared import CacheLimits, HostCache
 
 Check = Callable[[SparkSession, Path], None]
 
@@ -124,7 +124,7 @@ def a_bound_in_bytes_holds_for_all_workers_together(spark: SparkSession, folder:
     # Rows are small here: what died and what was asked for is there until it is tidied up,
     # and 4,096 entries in any case.
     assert taken(folder / "cache") <= 3 * most + 4_096 * 128, taken(folder / "cache")
-    opened(folder / "cache", pa.int64(), Bounds(max_bytes=most))._check()
+    opened(folder / "cache", pa.int64(), CacheLimits(max_bytes=most))._check()
 
 
 def taken(folder: Path) -> int:
@@ -132,10 +132,10 @@ def taken(folder: Path) -> int:
     return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
 
 
-def opened(folder: Path, value: pa.DataType, bounds: Bounds) -> HostCache:
+def opened(folder: Path, value: pa.DataType, limits: CacheLimits) -> HostCache:
     """The only cache in a folder, as one more process."""
     (path,) = folder.glob("bsjoin-*/cache-*")
-    return HostCache(path, [pa.int64()], [value], bounds, exact=True)
+    return HostCache(path, [pa.int64()], [value], limits, exact=True)
 
 
 class Background:
@@ -236,7 +236,7 @@ def a_worker_killed_while_it_writes_breaks_nothing(spark: SparkSession, folder: 
     for number, place in enumerate(names):
         own = folder / str(number)
         source = Lethal(own / "model", planes(range(10_000)), max_keys=300)
-        bounds = Bounds(max_rows=2_000)
+        limits = CacheLimits(max_rows=2_000)
         cache = Incremental(max_rows=2_000, folder=own / "cache")
         stream = spark.range(0, 12_000, 1, WORKERS).toDF("k")
         joined = bsjoin.join(stream, source, "k", how="left", cache=cache)
@@ -245,7 +245,7 @@ def a_worker_killed_while_it_writes_breaks_nothing(spark: SparkSession, folder: 
         (source.folder / "armed").write_text(place)
         assert tuple(checked.first() or ()) == wanted, place
         assert not (source.folder / "armed").exists(), f"nobody was killed at {place}"
-        there = opened(own / "cache", pa.string(), bounds)
+        there = opened(own / "cache", pa.string(), limits)
         there.release(np.zeros(0, np.int64), [pa.array([], pa.int64())])  # what a writer tidies
         there._check()
         assert tuple(checked.first() or ()) == wanted, f"{place}, once more"
@@ -266,7 +266,7 @@ def a_worker_killed_while_it_asks_lets_another_ask(spark: SparkSession, folder: 
     assert found == sorted((k, "v1" if k < 20 else None) for k in range(30) for _ in range(4))
     assert len(source.asked) == 1
     assert asking not in {look_up.pid for look_up in source.asked}
-    opened(folder / "cache", pa.string(), Bounds(max_rows=1_000))._check()
+    opened(folder / "cache", pa.string(), CacheLimits(max_rows=1_000))._check()
 
 
 def many_joins_use_up_neither_files_nor_connections(spark: SparkSession, folder: Path) -> None:

@@ -106,7 +106,7 @@ class SharedCache(RuleBasedStateMachine):
         ttl=st.none() | st.just(10),
         negative_ttl=st.none() | st.just(3),
         idle_ttl=st.none() | st.just(5),
-        stale_while_revalidate=st.sampled_from([0, 4]),
+        stale=st.sampled_from([0, 4]),
         negative=st.booleans(),
     )
     def begin(self, **options: Any) -> None:
