@@ -23,7 +23,7 @@ from cache_runs import database_of_planes
 from cache_samples import Model
 from pyspark.sql import DataFrame, SparkSession
 from sessions import SETTINGS
-from spark_samples import rows, write_parquet
+from spark_samples import rows, write_parquet, write_stream_file
 
 import bsjoin
 import bsjoin.table
@@ -224,7 +224,7 @@ def a_skewed_stream_is_steered(spark: SparkSession, folder: Path) -> None:
     (folder / "in").mkdir()
     for number in range(3):
         keys = [*range(number, 300), *[7] * 300, None]
-        write_parquet(folder / "in" / f"{number}.parquet", k=pa.array(keys, pa.int64()))
+        write_stream_file(folder / "in", number, k=pa.array(keys, pa.int64()))
     reader = spark.readStream.schema("k long").option("maxFilesPerTrigger", 1)
     stream = reader.parquet(str(folder / "in"))
     options = bsjoin.HotSpot(partitions=3, min_cycles=1, smoothing=0.0)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from spark_samples import write_stream_file
 
 CUSTOMERS = {
     "customer_id": [1, 2, 3],
@@ -58,7 +59,7 @@ class Stage:
         folder = self.folder / name
         folder.mkdir()
         for number, batch in enumerate(batches):
-            pq.write_table(pa.table(batch), folder / f"{number}.parquet")
+            write_stream_file(folder, number, **batch)
         schema = self.spark.read.parquet(str(folder)).schema
         reader = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         return reader.parquet(str(folder))

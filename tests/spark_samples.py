@@ -27,6 +27,17 @@ def write_parquet(file: Path, **columns: Any) -> None:
     os.replace(hidden, file)
 
 
+def write_stream_file(folder: Path, number: int, **columns: Any) -> None:
+    """Write the file of a stream's micro-batch; Spark reads the file with the lowest number first.
+
+    The file source reads in the order of the times of modification, and files written one after
+    the other may have the same one.
+    """
+    file = folder / f"{number:04d}.parquet"
+    write_parquet(file, **columns)
+    os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+
+
 def rows(df: DataFrame) -> list[tuple[Any, ...]]:
     """The rows of a result as sorted tuples; null sorts first."""
     found = [tuple(row) for row in df.collect()]
@@ -57,11 +68,7 @@ class Feed:
 
     def add(self, *keys: int | None) -> None:
         """Add the keys of one more micro-batch."""
-        file = self.source / f"{self.added:04d}.parquet"
-        write_parquet(file, k=pa.array(keys, pa.int64()))
-        # The file source takes the oldest file first.
-        stamp = 1_700_000_000 + self.added
-        os.utime(file, (stamp, stamp))
+        write_stream_file(self.source, self.added, k=pa.array(keys, pa.int64()))
         self.added += 1
 
     def start(self, joined: DataFrame) -> StreamingQuery:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import oracle
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +17,7 @@ from oracle import FUZZ, HOWS, assert_same, assert_same_rows, assert_same_schema
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming import StreamingQuery
+from spark_samples import write_stream_file
 
 import bsjoin
 from bsjoin import BatchTable
@@ -36,10 +35,8 @@ class Source:
 
     def write(self, *tables: pa.Table) -> Source:
         for table in tables:
-            number = next(_names)
-            path = self.folder / f"{number:06d}.parquet"
-            pq.write_table(table, path)
-            os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+            columns = dict(zip(table.column_names, table.columns, strict=True))
+            write_stream_file(self.folder, next(_names), **columns)
         return self
 
     @property

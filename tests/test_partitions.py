@@ -12,7 +12,7 @@ import pytest
 from cache_samples import Model
 from oracle import HOWS, apart, assert_same_rows, rows_of_all, rows_of_spark, together
 from pyspark.sql import DataFrame, SparkSession
-from spark_samples import write_parquet
+from spark_samples import write_stream_file
 
 import bsjoin
 from bsjoin import Band, BatchTable, Hash, HotSpot, Incremental
@@ -55,8 +55,9 @@ class Arrivals:
         for _ in range(cycles):
             number = self.cycles
             places = range(number * ROWS, (number + 1) * ROWS)
-            write_parquet(
-                self.folder / "in" / f"{number:04d}.parquet",
+            write_stream_file(
+                self.folder / "in",
+                number,
                 k=pa.array(keys_of(number), pa.int64()),
                 p=pa.array(places, pa.int64()),
                 s=pa.array([f"s{place % 7}" for place in places]),
