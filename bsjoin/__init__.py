@@ -2,7 +2,7 @@
 
 The cost per micro-batch does not grow with the table. Start with :func:`join`; keep a table of
 your own with :class:`BatchTable`, or leave it where it is with :mod:`bsjoin.sources`; watch a
-query with :func:`progress`.
+query with :func:`progress`, and see how a join runs with :func:`explain`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         PlacementProgress,
         progress,
     )
+    from bsjoin._spark.chain import explain
     from bsjoin.conditions import AsOf, Band, Overlaps, Within
     from bsjoin.hotspot import Hash, HotSpot
     from bsjoin.options import Full, Incremental
@@ -51,6 +52,7 @@ __all__ = [
     "Within",
     "cycles",
     "errors",
+    "explain",
     "join",
     "progress",
     "sources",
@@ -75,6 +77,7 @@ _HOMES = {
     "Version": "bsjoin.table",
     "Within": "bsjoin.conditions",
     "cycles": "bsjoin._cycles",
+    "explain": "bsjoin._spark.chain",
     "join": "bsjoin._api",
     "progress": "bsjoin._progress",
 }

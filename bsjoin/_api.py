@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from bsjoin import _checks
+from bsjoin._automatic import automatic_cache
 from bsjoin._reuse import Wanted, reused
-from bsjoin._spark.columns import Names, join_keys, result_names, selected
-from bsjoin._spark.join import Request, check_types, names_of, next_label
+from bsjoin._spark.arguments import JoinCall, probe_side, table_side
+from bsjoin._spark.incremental_cache import IncrementalCache, schema_of_source
 from bsjoin._spark.observing import current_cycle
-from bsjoin._spark.partitioning import check_partition, kind_of, send_to_partitions
-from bsjoin._spark.range_columns import (
-    check_range_types,
-    range_columns,
-    stream_columns,
-    table_columns,
-    with_columns,
-)
+from bsjoin._spark.planning import plan_join
+from bsjoin._spark.resolve import ResolvedJoin, UnbuiltTable, resolve
 from bsjoin._spark.session import MicroBatch, micro_batch
-from bsjoin._spark.source_join import plan_range_source_join, plan_source_join, schema_of_source
 from bsjoin._spark.source_scan import scanned
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError
@@ -31,18 +23,11 @@ from bsjoin.table import BatchTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
 
-    from bsjoin._checks import JoinType
+    from bsjoin._spark.arguments import JoinType
     from bsjoin._spark.columns import On
 
-__all__ = ["join"]
-
-_log = logging.getLogger("bsjoin")
-
-_FULL_UP_TO_ROWS = 1_000_000
-_AUTOMATIC_FULL = Full(refresh="10 minutes")
-_AUTOMATIC_INCREMENTAL = Incremental(max_bytes="1 GiB")
+__all__ = ["join", "join_by"]
 
 
 def join(
@@ -108,22 +93,27 @@ def join(
     Example:
         >>> enriched = bsjoin.join(orders, customers, on="customer_id", how="left")
     """
-    _checks.probe_side(stream)
-    join_type = _checks.join_type(how)
+    call = JoinCall(on=on, when=when, how=how, partition=partition, select=select, suffix=suffix)
+    return join_by(call, stream, batch, cache)
+
+
+def join_by(
+    call: JoinCall,
+    stream: DataFrame,
+    batch: DataFrame | BatchTable | Source,
+    cache: Literal["auto"] | Full | Incremental,
+) -> DataFrame:
+    """:func:`join`, its arguments checked and in one object."""
+    probe_side(stream)
     if not (cache == "auto" or isinstance(cache, Full | Incremental)):
         raise ArgumentError(
             f"cache={cache!r}: give 'auto', bsjoin.Full(...) or bsjoin.Incremental(...)"
         )
-    if when is not None and not isinstance(when, Condition):
-        raise ArgumentError(
-            f"when={when!r}: give bsjoin.Band, bsjoin.Within, bsjoin.Overlaps or bsjoin.AsOf"
-        )
-    check_partition(partition)
     if isinstance(batch, Source):
-        return _join_source(stream, batch, on, when, join_type, cache, partition, select, suffix)
+        return _join_source(call, stream, batch, cache)
     if isinstance(cache, Incremental):
         raise ArgumentError(
-            f"cache=Incremental(...) needs a source that can be asked for single keys, and the "
+            f"cache=Incremental(...) needs a source that can be queried for single keys, and the "
             f"table is a {type(batch).__name__}: give bsjoin.sources.sql(...) or another source, "
             "or use cache=bsjoin.Full(...)"
         )
@@ -132,196 +122,76 @@ def join(
             raise ArgumentError(
                 "cache= has no meaning with a BatchTable, which is already built; leave it out"
             )
-        return batch.join(
-            stream, on, when=when, how=join_type, partition=partition, select=select, suffix=suffix
-        )
-    _checks.table_side(batch)
-    _checks.distinct(batch, "the table")
+        return batch._join_by(call, stream)
+    table_side(batch)
     # Everything that can be wrong with the call is found before the table is built.
-    names, table_names = names_of(stream, "the stream"), names_of(batch, "the table")
-    pairs = _key_pairs(on, when, names, table_names)
-    check_types(stream, pairs, batch.schema)
-    _check_condition(stream, names, when, table_names, batch.schema)
-    keys = [table for _, table in pairs]
-    columns = selected(select, join_type, table_names, keys)
-    result_names(columns, names, suffix)
+    join = resolve(stream, UnbuiltTable(batch.schema, "the table"), call)
     options = Full() if cache == "auto" else cache
-    # A table that stays serves other selections later; a temporary one holds what is asked for.
-    stored = columns if options.store is None else table_names.columns
-    rest = when, join_type, partition, suffix
-    return _join_whole(stream, batch, lambda: batch, pairs, stored, columns, options, *rest)
+    return _join_whole(stream, join, batch, lambda _: batch, batch.columns, options)
+
+
+def _join_source(
+    call: JoinCall,
+    stream: DataFrame,
+    source: Source,
+    cache: Literal["auto"] | Full | Incremental,
+) -> DataFrame:
+    """Join with a source: query it for keys, or read it whole."""
+    schema = schema_of_source(source)
+    join = resolve(stream, UnbuiltTable(schema, repr(source)), call)
+    if cache == "auto":
+        cache = automatic_cache(stream, source, needs_whole=not join.keys)
+    if isinstance(cache, Incremental):
+        if not join.keys:
+            raise ArgumentError(
+                "on=[] with cache=Incremental(...): a source is queried for the rows of a key, and "
+                f"{call.when!r} alone has none. Give on=..., or cache=bsjoin.Full(...)"
+            )
+        return plan_join(stream, join, IncrementalCache(source, cache))
+    spark = stream.sparkSession
+    return _join_whole(
+        stream, join, source.token, lambda names: scanned(spark, source, names), schema.names, cache
+    )
 
 
 def _join_whole(
     stream: DataFrame,
+    join: ResolvedJoin,
     origin: DataFrame | str,
-    read: Callable[[], DataFrame],
-    pairs: Sequence[tuple[str, str]],
-    stored: Sequence[str],
+    read: Callable[[list[str]], DataFrame],
     columns: Sequence[str],
     options: Full,
-    when: Condition | None,
-    how: str,
-    partition: Hash | HotSpot | None,
-    suffix: str,
 ) -> DataFrame:
-    """Build the table, let it be refreshed if that is asked for, and join with it."""
-    keys = tuple(table for _, table in pairs)
+    """Build the table, let it be refreshed if that is wanted, and join with it.
 
-    def build() -> BatchTable:
-        df = read()
-        table = BatchTable._ensure(df, keys, stored, options, private=True, when=when)
-        if options.refresh is not None:
-            table.start_refreshing(df, options.refresh)
-        return table
-
+    Args:
+        stream: the probe side.
+        join: what is joined.
+        origin: the DataFrame or the token of the source; tells tables apart.
+        read: the table as a DataFrame that has at least some columns.
+        columns: all columns of the table.
+        options: how to build it.
+    """
+    # A table that stays serves other selections later; a temporary one holds what this join needs.
+    stored = list(join.columns) if options.store is None else list(columns)
+    ranged = () if join.ranged is None else join.ranged.names
+    needed = list(dict.fromkeys([*join.table_keys, *ranged, *stored]))
+    wanted = Wanted(
+        origin, lambda: read(needed), join.table_keys, tuple(stored), options, join.when
+    )
     cycle, batch = current_cycle(), _batch_of(stream, options)
     table: BatchTable
     if cycle is not None:
         if "table" not in cycle.kept:
-            cycle.kept["table"] = build()
+            cycle.kept["table"] = wanted.build()
         table = cycle.kept["table"]
     elif batch is not None:
-        wanted = Wanted(origin, read, keys, tuple(stored), options, when)
-        table = reused(batch, wanted, build)
+        table = reused(batch, wanted)
     else:
-        table = build()
-    return table.join(
-        stream,
-        dict(pairs) or None,
-        when=when,
-        how=how,
-        partition=partition,
-        select=None if how in ("semi", "anti") else columns,
-        suffix=suffix,
-    )
+        table = wanted.build()
+    return table._join_resolved(join, stream)
 
 
 def _batch_of(stream: DataFrame, options: Full) -> MicroBatch | None:
-    """The micro-batch in which a private table is asked for, if that is so."""
+    """The micro-batch in which a private table is wanted, if that is so."""
     return None if stream.isStreaming or options.store is not None else micro_batch(stream)
-
-
-def _join_source(
-    stream: DataFrame,
-    source: Source,
-    on: On,
-    when: Condition | None,
-    how: str,
-    cache: Literal["auto"] | Full | Incremental,
-    partition: Hash | HotSpot | None,
-    select: Sequence[str] | None,
-    suffix: str,
-) -> DataFrame:
-    """Join with a source: ask it, or read it whole once."""
-    schema = schema_of_source(source)
-    names = names_of(stream, "the stream")
-    source_names = Names(schema.names, repr(source), names.case_sensitive)
-    source_names.check_distinct()
-    pairs = _key_pairs(on, when, names, source_names)
-    check_types(stream, pairs, schema)
-    _check_condition(stream, names, when, source_names, schema)
-    columns = selected(select, how, source_names, [table for _, table in pairs])
-    results = result_names(columns, names, suffix)
-    if cache == "auto":
-        cache = _automatic(stream, source, needs_whole=when is not None and not pairs)
-    ranged = [] if when is None else [source_names.find(n, "when") for n in table_columns(when)]
-    if isinstance(cache, Incremental):
-        request = Request(
-            keys=tuple(pairs),
-            how=how,
-            columns=tuple(columns),
-            names=tuple(results),
-            label=next_label([name for name, _ in pairs]),
-            partitioned=kind_of(partition),
-        )
-        types = {field.name: field.dataType for field in schema}
-        stream = send_to_partitions(stream, request, types, partition)
-        if when is None:
-            return plan_source_join(stream, source, request, cache)
-        if not pairs:
-            raise ArgumentError(
-                f"on=[] with cache=Incremental(...): a source is asked for the rows of a key, and "
-                f"{when!r} alone has none. Give on=..., or cache=bsjoin.Full(...)"
-            )
-        probes = [names.find(name, "when") for name in stream_columns(when)]
-        spelled = with_columns(when, probes, ranged)
-        table = range_columns(when, schema, ranged)
-        return plan_range_source_join(stream, source, request, spelled, table, cache)
-    keys = [table for _, table in pairs]
-    stored = columns if cache.store is None else source_names.columns
-    read = list(dict.fromkeys([*keys, *ranged, *stored]))
-    rest = when, how, partition, suffix
-    return _join_whole(
-        stream,
-        source.token,
-        lambda: scanned(stream.sparkSession, source, read),
-        pairs,
-        stored,
-        columns,
-        cache,
-        *rest,
-    )
-
-
-def _key_pairs(
-    on: On, when: Condition | None, stream: Names, table: Names
-) -> list[tuple[str, str]]:
-    """The equality keys: none for a pure range join; the columns of ``when`` are not among them."""
-    if when is None:
-        return join_keys(on, stream, table)
-    if on is not None:
-        return [] if on == [] or on == {} else join_keys(on, stream, table)
-    ranged = {*stream_columns(when), *table_columns(when)}
-    left, right = (
-        Names([n for n in side.columns if n not in ranged], side.side, side.case_sensitive)
-        for side in (stream, table)
-    )
-    if not any(name in right for name in left.columns):
-        raise ArgumentError(
-            "on=None joins on the column names that both sides share besides those of when=, and "
-            f"there are none: {stream.side} has {stream.columns}, {table.side} has "
-            f"{table.columns}. Give on=..., or on=[] for a pure range join"
-        )
-    return join_keys(None, left, right)
-
-
-def _check_condition(
-    stream: DataFrame, names: Names, when: Condition | None, table: Names, schema: StructType
-) -> None:
-    """Find what is wrong with a range condition before a table is built for it."""
-    if when is None:
-        return
-    names.check_distinct()
-    found = [table.find(name, "when") for name in table_columns(when)]
-    probes = [names.find(name, "when") for name in stream_columns(when)]
-    types = [(name, stream.schema[name].dataType) for name in probes]
-    check_range_types(when, types, range_columns(when, schema, found))
-
-
-def _automatic(stream: DataFrame, source: Source, *, needs_whole: bool) -> Full | Incremental:
-    """What ``cache="auto"`` means for a source; the cycles of one join keep the first choice."""
-    cycle = current_cycle()
-    if cycle is None:
-        follows = stream.isStreaming or micro_batch(stream) is not None
-        return _chosen(source, needs_whole, follows=follows)
-    if "cache" not in cycle.kept:
-        cycle.kept["cache"] = _chosen(source, needs_whole, follows=True)
-    chosen: Full | Incremental = cycle.kept["cache"]
-    return chosen
-
-
-def _chosen(source: Source, needs_whole: bool, follows: bool) -> Full | Incremental:
-    """Choose by size and log it; ``follows``: whether the join goes on while the source changes."""
-    rows = source.size() if source.can_scan and not needs_whole else None
-    if needs_whole or (rows is not None and rows <= _FULL_UP_TO_ROWS):
-        why = "is joined without a key" if rows is None else f"has about {rows} rows"
-        chosen = _AUTOMATIC_FULL if follows else Full()
-        times = f"now and again every {chosen.refresh}" if follows else "once"
-        _log.info("bsjoin: full cache for %r, which %s: it is read %s", source, why, times)
-        return chosen
-    why = "cannot be read whole" if not source.can_scan else f"has about {rows} rows"
-    if rows is None and source.can_scan:
-        why = "does not tell its size"
-    _log.info("bsjoin: incremental cache of up to 1 GiB for %r, which %s", source, why)
-    return _AUTOMATIC_INCREMENTAL

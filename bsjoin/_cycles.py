@@ -9,12 +9,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from bsjoin import _checks
-from bsjoin._api import join
+from bsjoin._api import join_by
 from bsjoin._plan import RoutePlan
 from bsjoin._progress import PlacementProgress, route
+from bsjoin._spark.arguments import JoinCall
 from bsjoin._spark.observing import Cycle
-from bsjoin._spark.partitioning import check_partition
 from bsjoin._spark.session import default_parallelism, is_connect, is_dataframe
 from bsjoin._spark.steering import Steering
 from bsjoin.conditions import Condition
@@ -27,7 +26,7 @@ from bsjoin.table import BatchTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from bsjoin._checks import JoinType
+    from bsjoin._spark.arguments import JoinType
     from bsjoin._spark.columns import On
     from bsjoin._spark.placing import Placing
     from scheduling import Policy, Scaler
@@ -59,7 +58,8 @@ class Cycles:
 
     batch: DataFrame | BatchTable | Source
     sink: Sink
-    options: dict[str, Any]
+    call: JoinCall
+    cache: Literal["auto"] | Full | Incremental = "auto"
     placement: Policy | Placement | None = None
     scaler: Scaler | None = None
     _kept: dict[str, Any] = field(default_factory=dict)
@@ -88,8 +88,8 @@ class Cycles:
             else:
                 cycle = Cycle(route_plan, self._kept, context.place)
             with cycle.active():
-                options = self.options | {"partition": partition}
-                result = join(stream, self.batch, **options)
+                call = replace(self.call, partition=partition)
+                result = join_by(call, stream, self.batch, self.cache)
             self.sink(result, batch_id)
             figures = cycle.figures({} if context is None else context.observed())
         placed = None if self._placing is None else self._placing.progress()
@@ -111,14 +111,14 @@ class Cycles:
             from bsjoin._spark.placing import Placing
 
             self._placing = Placing(
-                stream.sparkSession, self.placement, self.scaler, self.options["partition"]
+                stream.sparkSession, self.placement, self.scaler, self.call.partition
             )
         with self._placing.cycle() as context:
             yield context
 
     def _partition(self, context: CycleContext | None) -> Hash | HotSpot | None:
         """How rows are sent to partitions, and to how many in this cycle."""
-        partition: Hash | HotSpot | None = self.options["partition"]
+        partition = self.call.partition
         if context is None or self.scaler is None or partition is None:
             return partition
         return replace(partition, partitions=context.partitions)
@@ -196,8 +196,7 @@ def cycles(
     """
     if not callable(sink):
         raise ArgumentError(f"sink={sink!r}: give a function of a DataFrame and a number")
-    _checks.join_type(how)
-    check_partition(partition)
+    call = JoinCall(on=on, when=when, how=how, partition=partition, select=select, suffix=suffix)
     if placement is not None or scaler is not None:
         from bsjoin._spark.placing import check_placing
 
@@ -208,13 +207,4 @@ def cycles(
             "runs on the server, where it knows nothing of this process: use bsjoin.join(stream, "
             "table, partition=...), which is steered under Connect, too"
         )
-    options = {
-        "on": on,
-        "when": when,
-        "how": how,
-        "cache": cache,
-        "partition": partition,
-        "select": select,
-        "suffix": suffix,
-    }
-    return Cycles(batch, sink, options, placement, scaler)
+    return Cycles(batch, sink, call, cache, placement, scaler)

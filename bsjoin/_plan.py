@@ -1,4 +1,9 @@
-"""What travels from the driver to the workers: small, frozen, picklable."""
+"""What travels from the driver to the workers: small, frozen, picklable.
+
+The plan of a join is composed: what is matched (an equality of keys and, with a ``search``, a range
+condition), where the table's rows are (``table``), and what comes back (``output``). How it runs,
+and how the stream's rows reach it, is not in here: that is the choice of a runtime.
+"""
 
 from __future__ import annotations
 
@@ -20,60 +25,31 @@ __all__ = [
     "FIGURES",
     "INPUT_FIGURES",
     "ROUTE_FIGURES",
-    "LookupPlan",
+    "JoinPlan",
     "OnError",
-    "RangeJoin",
-    "RangePlan",
-    "Ranged",
+    "Output",
+    "RangeOrder",
     "RetryPolicy",
     "RoutePlan",
     "Search",
     "Shape",
-    "SourcePlan",
-    "SourceRangePlan",
+    "SourceTable",
+    "StoredTable",
 ]
 
 FIGURES, INPUT_FIGURES, ROUTE_FIGURES = "bsjoin:", "bsjoin-input:", "bsjoin-route:"
-"""What the names begin with under which Spark reports the figures of a join."""
+"""Prefixes of the names under which Spark reports the figures of a join."""
 
 Shape = Literal["exists", "row", "rows", "runs"]
 OnError = Literal["fail", "stale", "null"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Plan:
-    """What every look-up has.
+class StoredTable:
+    """A table in files: a full cache.
 
     Args:
-        label: unique name of the join in this application, for its figures.
-        columns: the columns to bring.
-        shape: what the answer to one key is: whether it ``exists``; its only ``row`` as a
-            struct; its ``rows`` as a list of structs; or where the ``runs`` of its rows lie,
-            as first row and count, to be gathered in pieces.
-        row_type: Arrow type of the struct that holds one row of the table.
-        reports: whether somebody reads the figures.
-        partitioned: "none", "hash" or "hotspot": how the stream's rows were sent to partitions.
-    """
-
-    label: str
-    columns: tuple[str, ...]
-    shape: Shape
-    row_type: pa.StructType
-    reports: bool
-    partitioned: str = "none"
-
-    @property
-    def types(self) -> list[pa.DataType]:
-        """The Arrow types of the columns to bring."""
-        return [self.row_type.field(i).type for i in range(len(self.columns))]
-
-
-@dataclass(frozen=True, kw_only=True)
-class LookupPlan(_Plan):
-    """A look-up in a stored table, as the workers carry it out.
-
-    Args:
-        location: where the table lives.
+        location: where the files are stored.
         epoch: when the newest version was published as the plan was made; tells a table
             apart from an earlier one at the same path.
         version: the version to use, or ``None`` to choose by the micro-batch's timestamp.
@@ -82,6 +58,94 @@ class LookupPlan(_Plan):
     location: StorageLocation
     epoch: int
     version: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetryPolicy:
+    """How failed look-ups in a source are repeated.
+
+    Args:
+        retries: how often a look-up that failed is repeated.
+        backoff_s: the longest pause before the first repetition, in seconds; twice as long
+            before each further one, and a random part of that (full jitter).
+        max_connections: how many processes of a host may be connected at once.
+        on_error: what to do when the repetitions have failed, too.
+        failure_cooldown_s: for how long the source is then not queried, unless ``on_error`` is
+            "fail".
+    """
+
+    retries: int
+    backoff_s: float
+    max_connections: int
+    on_error: OnError
+    failure_cooldown_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RangeOrder:
+    """How the rows of a key are ordered in a cache for range joins: by their range column.
+
+    Args:
+        names: the column of points, or the columns of starts and ends, as the source names them.
+        type: the type in which they are searched.
+        closed: which ends belong to the intervals; None for points.
+        total: whether rows with the same point are ordered, too, so that their order is the same
+            whenever they are read.
+    """
+
+    names: tuple[str, ...]
+    type: pa.DataType
+    closed: Closed | None
+    total: bool
+
+    @property
+    def stored_types(self) -> list[pa.DataType]:
+        """The types of the columns to search, as a cache stores them."""
+        return [self.type if is_ranked(self.type) else pa.int64()] * len(self.names)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceTable:
+    """A table in a source behind a cache: an incremental cache.
+
+    Args:
+        token: the name of the cache on every host.
+        source: the source to query.
+        keys: the key columns, under their names in the source.
+        exact: whether equal hashes mean equal keys.
+        payload: the columns to cache beside the keys, under their names in the source.
+        unique: whether a key with two rows is an error.
+        limits: of the cache.
+        retry_policy: with the source.
+        invalidation_log: where the keys to invalidate are listed.
+        warm_up: the keys to load first, or a query that yields them.
+        folder: where the caches are on every host; None to choose.
+        order: how the rows of a key are ordered, and by which columns; None for any order.
+    """
+
+    token: str
+    source: Source
+    keys: pa.Schema
+    exact: bool
+    payload: pa.Schema
+    unique: bool
+    limits: CacheLimits
+    retry_policy: RetryPolicy
+    invalidation_log: InvalidationLog
+    warm_up: pa.Table | str | None
+    folder: str | None
+    order: RangeOrder | None = None
+
+    @property
+    def queried_columns(self) -> list[str]:
+        """The columns to read from the source, besides the keys."""
+        ordered = () if self.order is None else self.order.names
+        return list(dict.fromkeys([*self.payload.names, *ordered]))
+
+    @property
+    def stored_types(self) -> list[pa.DataType]:
+        """The types of the columns in the cache: the payload, then those to search."""
+        return [*self.payload.types, *([] if self.order is None else self.order.stored_types)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,25 +175,55 @@ class Search:
     exact: bool = True
     finer: int = 0
 
+    @property
+    def points(self) -> int:
+        """How many columns of the stream are probes: two for an interval."""
+        return 2 if self.kind == "overlaps" else 1
+
 
 @dataclass(frozen=True, kw_only=True)
-class RangeJoin:
-    """A range join, whichever way its table is kept.
+class Output:
+    """What comes back from a look-up.
 
     Args:
-        how: the join type.
-        search: the condition.
-        carried: how many columns of the stream come with a batch and go with the result.
+        columns: the table's columns to bring.
+        shape: what the answer to one key is: whether it ``exists``; its only ``row`` as a
+            struct; its ``rows`` as a list of structs; or where the ``runs`` of its rows are,
+            as first row and count, to be gathered in pieces.
+        row_type: Arrow type of the struct that holds one row of the table.
     """
 
-    how: str
-    search: Search
-    carried: int
+    columns: tuple[str, ...]
+    shape: Shape
+    row_type: pa.StructType
+
+    @property
+    def types(self) -> list[pa.DataType]:
+        """The Arrow types of the columns to bring."""
+        return [self.row_type.field(i).type for i in range(len(self.columns))]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RangePlan(LookupPlan, RangeJoin):
-    """A range join with a stored table, as the workers carry it out."""
+class JoinPlan:
+    """A join, as the workers carry it out.
+
+    Args:
+        label: unique name of the join in this application, for its figures.
+        how: the join type: "inner", "left", "semi" or "anti".
+        table: where the table's rows are.
+        search: the range condition that rows of the same key are searched by; None without one.
+        output: what comes back.
+        reports: whether somebody reads the figures.
+        partitioned: "none", "hash" or "hotspot": how the stream's rows were sent to partitions.
+    """
+
+    label: str
+    how: str
+    table: StoredTable | SourceTable
+    search: Search | None
+    output: Output
+    reports: bool
+    partitioned: str = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,92 +249,3 @@ class RoutePlan:
     def labelled(self, label: str) -> RoutePlan:
         """The same for another join."""
         return replace(self, label=label)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RetryPolicy:
-    """How a source is asked.
-
-    Args:
-        retries: how often a look-up that failed is repeated.
-        backoff_s: the longest pause before the first repetition, in seconds; twice as long
-            before each further one, and a random part of that (full jitter).
-        max_connections: how many processes of a host may be connected at once.
-        on_error: what to do when the repetitions have failed, too.
-        failure_cooldown_s: for how long the source is then not queried, unless ``on_error`` is
-            "fail".
-    """
-
-    retries: int
-    backoff_s: float
-    max_connections: int
-    on_error: OnError
-    failure_cooldown_s: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ranged:
-    """How the rows of a key lie in a cache for range joins: in the order of their range column.
-
-    Args:
-        names: the column of points, or the columns of starts and ends, as the source calls them.
-        type: the type in which they are searched.
-        closed: which ends belong to the intervals; None for points.
-        one_of_equals: whether rows with the same point have to be told apart, to be in the same
-            order whenever they are read.
-    """
-
-    names: tuple[str, ...]
-    type: pa.DataType
-    closed: Closed | None
-    one_of_equals: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class SourcePlan(_Plan):
-    """A look-up in a source behind a cache, as the workers carry it out.
-
-    Args:
-        token: the name of the cache on every host.
-        source: the source to query.
-        keys: the key columns, under their names in the source.
-        exact: whether equal hashes mean equal keys.
-        limits: of the cache.
-        retry_policy: with the source.
-        invalidation_log: where commands to forget keys come from.
-        warm_up: keys to begin with, or a query that yields them.
-        folder: where the caches are on every host; None to choose.
-        ranged: how the rows of a key are ordered, and which columns tell; None for any order.
-    """
-
-    token: str
-    source: Source
-    keys: pa.Schema
-    exact: bool
-    limits: CacheLimits
-    retry_policy: RetryPolicy
-    invalidation_log: InvalidationLog
-    warm_up: pa.Table | str | None
-    folder: str | None
-    ranged: Ranged | None = None
-
-    @property
-    def asked_columns(self) -> tuple[str, ...]:
-        """The columns to be read from the source, besides the keys."""
-        ranged = () if self.ranged is None else self.ranged.names
-        return tuple(dict.fromkeys([*self.columns, *ranged]))
-
-    @property
-    def stored_types(self) -> list[pa.DataType]:
-        """The types of the columns in the cache: those to bring, then those to search."""
-        if self.ranged is None:
-            return self.types
-        searched = self.ranged.type if is_ranked(self.ranged.type) else pa.int64()
-        return [*self.types, *(searched for _ in self.ranged.names)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SourceRangePlan(SourcePlan, RangeJoin):
-    """A range join with a source behind a cache, as the workers carry it out."""
-
-    ranged: Ranged

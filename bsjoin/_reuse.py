@@ -33,7 +33,7 @@ __all__ = ["Wanted", "reused"]
 
 @dataclass(frozen=True)
 class Wanted:
-    """The table that a join asks for.
+    """The table that a join needs.
 
     Args:
         origin: its DataFrame, or the token of its source.
@@ -50,6 +50,16 @@ class Wanted:
     columns: tuple[str, ...]
     options: Full
     when: Condition | None
+
+    def build(self) -> BatchTable:
+        """Build the table, or find it as it was left, and let it be refreshed if that is wanted."""
+        df, options = self.read(), self.options
+        table = BatchTable._ensure(
+            df, self.keys, self.columns, options, private=True, when=self.when
+        )
+        if options.refresh is not None:
+            table.start_refreshing(df, options.refresh)
+        return table
 
     def is_same(self, other: Wanted) -> bool:
         """Whether the same plan, read at the same time, gives the same table."""
@@ -118,13 +128,12 @@ _queries: dict[str, _Query] = {}
 _lock = threading.Lock()
 
 
-def reused(batch: MicroBatch, wanted: Wanted, build: Callable[[], BatchTable]) -> BatchTable:
-    """The table for a join in a micro-batch.
+def reused(batch: MicroBatch, wanted: Wanted) -> BatchTable:
+    """The table for a join in a micro-batch: that of an earlier one, or built now.
 
     Args:
         batch: the micro-batch.
-        wanted: what is asked for.
-        build: builds it.
+        wanted: the table that the join needs.
     """
     query = _query(batch.query)
     with query.lock:
@@ -132,7 +141,7 @@ def reused(batch: MicroBatch, wanted: Wanted, build: Callable[[], BatchTable]) -
         kept = next((one for one in query.tables if one.wanted.is_same(wanted)), None)
         if kept is None:
             mark = None if isinstance(wanted.origin, str) else fingerprint(wanted.origin)
-            kept = _Kept(wanted, build(), mark)
+            kept = _Kept(wanted, wanted.build(), mark)
             query.tables.append(kept)
         else:
             kept.renew(wanted)

@@ -8,10 +8,10 @@ checked when it is joined.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError, suggest
@@ -81,6 +81,20 @@ closed='both')
                 'closed="both"'
             )
 
+    @property
+    def stream_columns(self) -> tuple[str, ...]:
+        """The stream's columns."""
+        return (self.stream_col,)
+
+    @property
+    def table_columns(self) -> tuple[str, ...]:
+        """The table's columns."""
+        return (self.batch_col,)
+
+    def renamed(self, stream: Sequence[str], table: Sequence[str]) -> Self:
+        """The same condition on other columns."""
+        return replace(self, stream_col=stream[0], batch_col=table[0])
+
 
 @dataclass(frozen=True)
 class Within:
@@ -112,6 +126,20 @@ class Within:
         _column(self.end_col, "end_col")
         _one_of(self.closed, "closed", get_args(Closed))
 
+    @property
+    def stream_columns(self) -> tuple[str, ...]:
+        """The stream's columns."""
+        return (self.stream_col,)
+
+    @property
+    def table_columns(self) -> tuple[str, ...]:
+        """The table's columns."""
+        return self.start_col, self.end_col
+
+    def renamed(self, stream: Sequence[str], table: Sequence[str]) -> Self:
+        """The same condition on other columns."""
+        return replace(self, stream_col=stream[0], start_col=table[0], end_col=table[1])
+
 
 @dataclass(frozen=True)
 class Overlaps:
@@ -142,6 +170,20 @@ class Overlaps:
                 _column(column, name)
             object.__setattr__(self, name, tuple(pair))
         _one_of(self.closed, "closed", get_args(Closed))
+
+    @property
+    def stream_columns(self) -> tuple[str, ...]:
+        """The stream's columns."""
+        return self.stream
+
+    @property
+    def table_columns(self) -> tuple[str, ...]:
+        """The table's columns."""
+        return self.batch
+
+    def renamed(self, stream: Sequence[str], table: Sequence[str]) -> Self:
+        """The same condition on other columns."""
+        return replace(self, stream=tuple(stream), batch=tuple(table))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -184,6 +226,20 @@ class AsOf:
             raise ArgumentError(f"tolerance={self.tolerance!r}: it must not be negative")
         if not isinstance(self.exact, bool):
             raise ArgumentError(f"exact={self.exact!r}: give True or False")
+
+    @property
+    def stream_columns(self) -> tuple[str, ...]:
+        """The stream's columns."""
+        return (self.stream_col,)
+
+    @property
+    def table_columns(self) -> tuple[str, ...]:
+        """The table's columns."""
+        return (self.batch_col,)
+
+    def renamed(self, stream: Sequence[str], table: Sequence[str]) -> Self:
+        """The same condition on other columns."""
+        return replace(self, stream_col=stream[0], batch_col=table[0])
 
 
 Condition = Band | Within | Overlaps | AsOf

@@ -88,13 +88,13 @@ def an_unchanged_source_is_not_built_again(spark: SparkSession, folder: Path) ->
     write_parquet(source / "0.parquet", k=pa.array([1, 2]), v=["a", "b"])
     stream = spark.range(4).withColumnRenamed("id", "k")
     built: list[object] = []
-    build = bsjoin.table.build
+    build = bsjoin._spark.storing.build
 
     def counted(*arguments: object) -> object:
         built.append(arguments)
         return build(*arguments)  # type: ignore[arg-type]
 
-    bsjoin.table.build = counted  # type: ignore[assignment]
+    bsjoin._spark.storing.build = counted  # type: ignore[assignment]
     try:
         for expected in (1, 1):
             batch = spark.read.schema("k long, v string").parquet(str(source)).where("k < 9")
@@ -107,7 +107,7 @@ def an_unchanged_source_is_not_built_again(spark: SparkSession, folder: Path) ->
         assert rows(joined) == [(1, "a"), (2, "b"), (3, "c")]
         assert len(built) == 2
     finally:
-        bsjoin.table.build = build
+        bsjoin._spark.storing.build = build
 
 
 def a_stream_follows_its_table(spark: SparkSession, folder: Path) -> None:

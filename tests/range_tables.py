@@ -16,7 +16,7 @@ from range_kinds import HIGH, KINDS, LOW, Kind, When
 from stored_tables import put, store
 
 from bsjoin import AsOf, Band, Overlaps, Within
-from bsjoin._plan import RangePlan, Search
+from bsjoin._plan import JoinPlan, Output, Search, StoredTable
 from bsjoin.store import RangeColumns, SegmentInfo, StorageLocation, merge_segments, write_segment
 from bsjoin.worker.range_join import _MAX_PAIRS, NOTE, joined
 
@@ -170,19 +170,16 @@ def _width(number: Any) -> Fraction | float:
     return number if isinstance(number, float) else Fraction(number)
 
 
-def plan_of(location: StorageLocation, case: Case, how: str, **changes: Any) -> RangePlan:
+def plan_of(location: StorageLocation, case: Case, how: str, **changes: Any) -> JoinPlan:
     """The plan of a case's join."""
     given: dict[str, Any] = {"version": 1, "columns": ("n", "v"), "row_type": _ROW, **changes}
-    return RangePlan(
+    return JoinPlan(
         label="1:k",
-        location=location,
-        epoch=100,
-        shape="rows",
-        reports=given["version"] is None,
         how=how,
+        table=StoredTable(location=location, epoch=100, version=given["version"]),
         search=_search(case),
-        carried=2,
-        **given,
+        output=Output(columns=given["columns"], shape="rows", row_type=given["row_type"]),
+        reports=given["version"] is None,
     )
 
 
@@ -202,9 +199,9 @@ def batches_of(case: Case, size: int, time_us: int | None = None) -> list[pa.Rec
     return [whole.slice(at, size) for at in range(0, len(rows), size)] + [whole.slice(0, 0)]
 
 
-def results(plan: RangePlan, batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
+def results(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """The batches of the result, none of them empty or too large."""
-    found = list(joined(plan, iter(batches)))
+    found = list(joined(plan, 2, iter(batches)))
     brought = ["c0", "c1"] if plan.how in ("inner", "left") else []
     for batch in found:
         assert batch.schema.names == ["s0", "s1", *brought, *([NOTE] if plan.reports else [])]

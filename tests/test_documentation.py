@@ -34,7 +34,13 @@ MODULES += [
     if not found.name.endswith("__main__")
 ]
 # Modules whose examples need a session and a shop.
-WITH_SPARK = ["bsjoin._api", "bsjoin._cycles", "bsjoin._progress", "bsjoin.table"]
+WITH_SPARK = [
+    "bsjoin._api",
+    "bsjoin._cycles",
+    "bsjoin._progress",
+    "bsjoin._spark.chain",
+    "bsjoin.table",
+]
 PAGE_LINES = 200  # at most, in the README
 
 _FENCE = re.compile(

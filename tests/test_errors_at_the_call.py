@@ -29,7 +29,7 @@ def _no_build(monkeypatch: pytest.MonkeyPatch) -> None:
     def build(*_: object) -> None:
         raise AssertionError("the table was built before the call was checked")
 
-    monkeypatch.setattr("bsjoin.table.build", build)
+    monkeypatch.setattr("bsjoin._spark.storing.build", build)
 
 
 @pytest.fixture

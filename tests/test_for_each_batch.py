@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed, rows, write_parquet
 
 import bsjoin
-import bsjoin.table
+import bsjoin._spark.storing
 from bsjoin import Full
 from bsjoin._spark.fingerprint import fingerprint, is_fixed
 
@@ -37,13 +37,13 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The homes of the tables that are built, a refresh included."""
     seen: list[str] = []
-    build = bsjoin.table.build
+    build = bsjoin._spark.storing.build
 
     def counted(df: DataFrame, location: object, *rest: object) -> object:
         seen.append(str(location))
         return build(df, location, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(bsjoin.table, "build", counted)
+    monkeypatch.setattr(bsjoin._spark.storing, "build", counted)
     return seen
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import rows, write_parquet
 
 import bsjoin
-import bsjoin.table
+import bsjoin._spark.storing
 from bsjoin import BatchTable, Full
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,13 +24,13 @@ ROOT = Path(__file__).resolve().parent.parent
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Grows by one whenever a table is really built."""
     seen: list[str] = []
-    build = bsjoin.table.build
+    build = bsjoin._spark.storing.build
 
     def counted(df: DataFrame, location: object, *rest: object) -> object:
         seen.append(str(location))
         return build(df, location, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(bsjoin.table, "build", counted)
+    monkeypatch.setattr(bsjoin._spark.storing, "build", counted)
     return seen
 
 

@@ -30,6 +30,7 @@ PUBLIC = [
     "Within",
     "cycles",
     "errors",
+    "explain",
     "join",
     "progress",
     "sources",

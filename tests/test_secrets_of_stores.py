@@ -22,7 +22,7 @@ from spark_samples import Feed
 
 import bsjoin
 from bsjoin import BatchTable, Full, HotSpot, Incremental, sources
-from bsjoin._plan import LookupPlan, RoutePlan
+from bsjoin._plan import JoinPlan, Output, RoutePlan, StoredTable
 from bsjoin.errors import (
     BSJoinError,
     DamagedTableError,
@@ -93,9 +93,10 @@ def test_options_sources_and_plans_show_no_secret(name: str) -> None:
             assert location.url == url
             assert pickle.loads(pickle.dumps(location)) == location  # the workers need it
             row = pa.struct([])
-            plan = LookupPlan(
-                label="1:k", columns=(), shape="exists", row_type=row, reports=False,
-                location=location, epoch=1, version=1,
+            plan = JoinPlan(
+                label="1:k", how="semi", search=None, reports=False,
+                table=StoredTable(location=location, epoch=1, version=1),
+                output=Output(columns=(), shape="exists", row_type=row),
             )  # fmt: skip
             route = RoutePlan(label="1:k", location=location, rule=Rule.even(2), capacity=1, seed=0)
             for thing in (

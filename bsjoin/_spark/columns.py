@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from pyspark.sql import DataFrame
+
+from bsjoin._spark.session import is_case_sensitive
 from bsjoin.errors import ArgumentError, ColumnError, suggest
 
-__all__ = ["Names", "On", "join_keys", "quoted", "result_names", "selected", "unused"]
+__all__ = ["Names", "On", "join_keys", "names_of", "quoted", "result_names", "selected", "unused"]
 
 On = str | Sequence[str] | Mapping[str, str] | None
 
@@ -79,6 +82,11 @@ class Names:
         """Raise ColumnError where a name occurs twice."""
         for name in self.columns:
             self.find(name, "columns")
+
+
+def names_of(df: DataFrame, side: str) -> Names:
+    """The column names of a DataFrame."""
+    return Names(df.columns, side, is_case_sensitive(df.sparkSession))
 
 
 def join_keys(on: On, stream: Names, table: Names) -> list[tuple[str, str]]:
@@ -156,8 +164,6 @@ def result_names(columns: Sequence[str], stream: Names, suffix: str) -> list[str
     Raises:
         ColumnError: a name clashes even with the suffix.
     """
-    if not isinstance(suffix, str):
-        raise ArgumentError(f"suffix={suffix!r} is a {type(suffix).__name__}; give a text")
     names = [name + suffix if name in stream else name for name in columns]
     for i, name in enumerate(names):
         others = names[:i] + names[i + 1 :]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
+from typing import Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
+from bsjoin._plan import Search
 from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import digits_together, is_binary_collation, type_of
 from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Width, Within
@@ -25,11 +26,9 @@ __all__ = [
     "probe_type",
     "range_columns",
     "range_side",
+    "search_of",
     "searched",
-    "stream_columns",
-    "table_columns",
     "width_in_units",
-    "with_columns",
 ]
 
 _LONG_DIGITS, _MAX_DIGITS = 18, 38
@@ -37,27 +36,6 @@ _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _INTEGER_DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10}
 _FLOATS = (T.FloatType, T.DoubleType)
 _TIMES = (T.TimestampType, T.TimestampNTZType)
-
-
-def stream_columns(when: Condition) -> tuple[str, ...]:
-    """The stream's columns of a condition: a point, or start and end."""
-    return when.stream if isinstance(when, Overlaps) else (when.stream_col,)
-
-
-def table_columns(when: Condition) -> tuple[str, ...]:
-    """The table's columns of a condition: a point, or start and end."""
-    if isinstance(when, Overlaps):
-        return when.batch
-    return (when.start_col, when.end_col) if isinstance(when, Within) else (when.batch_col,)
-
-
-def with_columns(when: Condition, stream: Sequence[str], table: Sequence[str]) -> Condition:
-    """The same condition on columns as the stream and the table spell them."""
-    if isinstance(when, Overlaps):
-        return replace(when, stream=tuple(stream), batch=tuple(table))  # type: ignore[arg-type]
-    if isinstance(when, Within):
-        return replace(when, stream_col=stream[0], start_col=table[0], end_col=table[1])
-    return replace(when, stream_col=stream[0], batch_col=table[0])
 
 
 def searched(dtype: T.DataType) -> T.DataType | None:
@@ -167,6 +145,41 @@ def check_range_types(
         width_in_units(when.after, wanted, "after")
     elif isinstance(when, AsOf) and when.tolerance is not None:
         width_in_units(when.tolerance, wanted, "tolerance")
+
+
+def search_of(when: Condition, table: RangeColumns, stream: T.StructType) -> Search:
+    """The condition in the units of the codes.
+
+    Args:
+        when: the condition, its columns as the stream and the table spell them, checked by
+            :func:`check_range_types`.
+        table: the table's range columns.
+        stream: the stream's schema.
+    """
+    points = type_of(table.types[0])
+    probes = probe_type(points, [stream[name].dataType for name in when.stream_columns])
+    floating, finer = isinstance(points, T.DoubleType), finer_digits(points, probes)
+    if isinstance(when, Band):
+        return Search(
+            kind="band",
+            floating=floating,
+            finer=finer,
+            before=width_in_units(when.before, probes, "before"),
+            after=width_in_units(when.after, probes, "after"),
+            closed=when.closed,
+        )
+    if isinstance(when, AsOf):
+        tolerance = when.tolerance
+        return Search(
+            kind="asof",
+            floating=floating,
+            finer=finer,
+            direction=when.direction,
+            tolerance=None if tolerance is None else width_in_units(tolerance, probes, "tolerance"),
+            exact=when.exact,
+        )
+    kind: Literal["within", "overlaps"] = "within" if isinstance(when, Within) else "overlaps"
+    return Search(kind=kind, floating=floating, finer=finer, closed=when.closed)
 
 
 def _is_beyond(dtype: T.DataType, wanted: T.DataType) -> bool:

@@ -10,7 +10,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._retype import retyped
 from bsjoin._spark.arrow import arrow_fields
-from bsjoin._spark.source_join import schema_of_source
+from bsjoin._spark.incremental_cache import schema_of_source
 from bsjoin.sources.protocol import Source
 
 __all__ = ["scanned"]

@@ -16,7 +16,7 @@ import pyarrow as pa
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from bsjoin._plan import LookupPlan
+from bsjoin._plan import JoinPlan, StoredTable
 from bsjoin.errors import DuplicateKeyError, OtherKeysError, StoreError
 from bsjoin.store import Manifest, StorageLocation, versions
 from bsjoin.worker import notes
@@ -47,13 +47,13 @@ class _Table:
     checked: set[tuple[str, int]] = field(default_factory=set)
 
 
-# A table is known by its location and by when it was published there: see LookupPlan.epoch.
+# A table is known by its location and by when it was published there: see StoredTable.epoch.
 _tables: LRUCache[tuple[str, int], _Table] = LRUCache(maxsize=64)
 _OPEN_VERSIONS = 2
 
 
 def answer(
-    plan: LookupPlan, hashes: pa.Array, batch_time: pa.Array | None, keys: list[pa.Array]
+    plan: JoinPlan, hashes: pa.Array, batch_time: pa.Array | None, keys: list[pa.Array]
 ) -> pa.Array:
     """Look up a batch of keys.
 
@@ -70,15 +70,16 @@ def answer(
     """
     started = time.perf_counter_ns()
     if not len(hashes):
-        return pa.nulls(0, answer_type(plan.shape, plan.row_type))
+        return pa.nulls(0, answer_type(plan.output.shape, plan.output.row_type))
     table = open_table(plan, batch_time)
     rows = table.find(hashes, keys)
-    if plan.shape == "exists":
+    shape, row_type = plan.output.shape, plan.output.row_type
+    if shape == "exists":
         result = pa.array(rows >= 0)
-    elif plan.shape == "row":
-        result = structs(plan.row_type, _rows(plan, table, rows, (rows >= 0).astype(np.int64)))
-    elif plan.shape == "rows":
-        result = lists(plan.row_type, _rows(plan, table, rows, table.run_lengths(rows)))
+    elif shape == "row":
+        result = structs(row_type, _rows(plan, table, rows, (rows >= 0).astype(np.int64)))
+    elif shape == "rows":
+        result = lists(row_type, _rows(plan, table, rows, table.run_lengths(rows)))
     else:
         columns = [pa.array(rows), pa.array(table.run_lengths(rows))]
         result = pa.StructArray.from_arrays(columns, fields=list(RUN_TYPE), mask=pa.array(rows < 0))
@@ -87,16 +88,16 @@ def answer(
 
 
 def gather(
-    plan: LookupPlan, batch_time: pa.Array | None, first: pa.Array, count: pa.Array
+    plan: JoinPlan, batch_time: pa.Array | None, first: pa.Array, count: pa.Array
 ) -> pa.Array:
     """Fetch pieces of runs: m lists of structs from m first rows and counts."""
     started = time.perf_counter_ns()
     if not len(first):
-        return pa.nulls(0, answer_type("rows", plan.row_type))
+        return pa.nulls(0, answer_type("rows", plan.output.row_type))
     table = open_table(plan, batch_time)
     rows = np.asarray(first.to_numpy(zero_copy_only=False), np.int64)
     counts = np.asarray(count.to_numpy(zero_copy_only=False), np.int64)
-    result = lists(plan.row_type, _rows(plan, table, rows, counts))
+    result = lists(plan.output.row_type, _rows(plan, table, rows, counts))
     _report(plan, table, started)
     return result
 
@@ -112,46 +113,57 @@ class _Selection:
         return self.table.gather(self.columns, rows)
 
 
-def _rows(plan: LookupPlan, table: OpenTable, first: Int64s, counts: Int64s) -> RowRefs[_Selection]:
-    return RowRefs([_Selection(table, plan.columns)], None, first, counts)
+def _rows(plan: JoinPlan, table: OpenTable, first: Int64s, counts: Int64s) -> RowRefs[_Selection]:
+    return RowRefs([_Selection(table, plan.output.columns)], None, first, counts)
 
 
-def _report(plan: LookupPlan, table: OpenTable, started_ns: int) -> None:
+def _report(plan: JoinPlan, table: OpenTable, started_ns: int) -> None:
     if plan.reports:
         spent = time.perf_counter_ns() - started_ns
         notes.add(plan.label, {"ns": spent, "version": table.manifest.version})
 
 
-def open_table(plan: LookupPlan, batch_time: pa.Array | None) -> OpenTable:
+def open_table(plan: JoinPlan, batch_time: pa.Array | None) -> OpenTable:
     """The open table for a batch: from this process's memory, else opened now."""
-    key = (plan.location.url, plan.epoch)
+    stored = plan.table
+    assert isinstance(stored, StoredTable)
+    location = stored.location
+    key = (location.url, stored.epoch)
     table = _tables.get(key)
     if table is None:
-        _close_removed()
         table = _tables[key] = _Table()
-    version = plan.version
+    version = stored.version
     if version is None:
         assert batch_time is not None
-        version = _version(plan.location, table, batch_time[0].value)
+        version = _version(location, table, batch_time[0].value)
     opened = table.open.get(version)
     if opened is None:
-        manifest = table.known.get(version) or versions.load(plan.location, version)
-        opened = table.open[version] = OpenTable(plan.location, manifest)
-        _close_old_versions(plan.location, opened)
+        manifest = table.known.get(version) or versions.load(location, version)
+        opened = table.open[version] = OpenTable(location, manifest)
+        _close_unneeded(location, opened)
     if (plan.label, version) not in table.checked:
-        _check(plan, opened.manifest)
+        _check(plan, location, opened.manifest)
         table.checked.add((plan.label, version))
     return opened
 
 
-def _close_old_versions(location: StorageLocation, opened: OpenTable) -> None:
-    """Close all versions of a table but the newest, whatever plan they are of; remove copies."""
-    tables = [_tables[key] for key in list(_tables) if key[0] == location.url]
-    newest = sorted({_published(one) for table in tables for one in table.open.values()})
+def _close_unneeded(location: StorageLocation, opened: OpenTable) -> None:
+    """Close what keeps disk space without need, as a version is opened.
+
+    Of this table all versions but the newest, of any plan, and this host's copies of their files;
+    of other local tables the versions that were removed.
+    """
+    here = [table for (url, _), table in _tables.items() if url == location.url]
+    newest = sorted({_published(one) for table in here for one in table.open.values()})
     kept = {*newest[-_OPEN_VERSIONS:], _published(opened)}
-    for table in tables:
-        table.open = {n: one for n, one in table.open.items() if _published(one) in kept}
-    left = [one.manifest for table in tables for one in table.open.values()]
+    for (url, _), table in list(_tables.items()):
+        other = StorageLocation(url)
+        if other == location:
+            table.open = {n: one for n, one in table.open.items() if _published(one) in kept}
+        elif table.open and other.is_local:
+            there = versions.numbers(other)
+            table.open = {n: one for n, one in table.open.items() if n in there}
+    left = [one.manifest for table in here for one in table.open.values()]
     try:
         versions.remove_copies(location, left)
     except (OSError, StoreError) as error:
@@ -162,27 +174,17 @@ def _published(table: OpenTable) -> tuple[int, int]:
     return table.manifest.created_at_us, table.manifest.version
 
 
-def _close_removed() -> None:
-    """Close versions that were removed, whose files would keep their disk space."""
-    for (url, _), table in list(_tables.items()):
-        location = StorageLocation(url)
-        if table.open and location.is_local:
-            there = versions.numbers(location)
-            for version in [number for number in table.open if number not in there]:
-                del table.open[version]
-
-
-def _check(plan: LookupPlan, manifest: Manifest) -> None:
+def _check(plan: JoinPlan, location: StorageLocation, manifest: Manifest) -> None:
     """Refuse a version that does not keep what the plan was made on."""
-    where = f"version {manifest.version} of the table in {str(plan.location)!r}"
+    where = f"version {manifest.version} of the table in {str(location)!r}"
     advice = "Start the query again: its checkpoint goes on where it was"
-    if plan.shape == "row" and manifest.longest_run > 1:
+    if plan.output.shape == "row" and manifest.longest_run > 1:
         raise DuplicateKeyError(
             f"{where} has keys with up to {manifest.longest_run} rows, and this query was planned "
             f"when the table was declared unique. {advice}"
         )
     types = dict(zip(manifest.columns, manifest.schema.types[manifest.compared :], strict=True))
-    for column, wanted in zip(plan.columns, plan.row_type, strict=False):
+    for column, wanted in zip(plan.output.columns, plan.output.row_type, strict=False):
         if column not in types:
             raise OtherKeysError(
                 f"{where} has no column {column!r}, which this query brings. {advice}"

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bsjoin._plan import Ranged, RangePlan, SourceRangePlan
+from bsjoin._plan import RangeOrder, SourceTable
 from bsjoin.index import OrderedDictionary, SortedRows, expand
 from bsjoin.store.range_index import RangeIndex, codes_of, index_ranges, is_ranked, texts_of
 from bsjoin.worker.open_table import OpenTable
@@ -58,7 +58,7 @@ class Groups:
 
 
 def stored_groups(
-    plan: RangePlan, table: OpenTable, hashes: pa.Array, keys: Sequence[pa.Array]
+    columns: tuple[str, ...], table: OpenTable, hashes: pa.Array, keys: Sequence[pa.Array]
 ) -> Iterator[Groups]:
     """The groups of a batch of keys in a stored table, segment by segment."""
     firsts = table.find(hashes, list(keys))
@@ -70,19 +70,21 @@ def stored_groups(
         low = np.where(many > 0, local - first_row, 0)
 
         def gather(rows: Int64s, first_row: int = first_row) -> list[pa.Array]:
-            return table.gather(plan.columns, rows + first_row)
+            return table.gather(columns, rows + first_row)
 
         yield Groups(part, index, low, low + many, gather)
 
 
-def cached_groups(plan: SourceRangePlan, rows: RowRefs[CacheRows]) -> Iterator[Groups]:
+def cached_groups(table: SourceTable, rows: RowRefs[CacheRows]) -> Iterator[Groups]:
     """The groups of a batch of keys, in the cache and in what was just read.
 
     Complexity: O(1) a key for points with codes of 64 bits; otherwise O(rows of the groups).
     """
-    payload = range(len(plan.columns))
-    searched = [len(payload) + i for i in range(len(plan.ranged.names))]
-    in_place = plan.ranged.closed is None and not is_ranked(plan.ranged.type)
+    order = table.order
+    assert order is not None
+    payload = range(len(table.payload))
+    searched = [len(payload) + i for i in range(len(order.names))]
+    in_place = order.closed is None and not is_ranked(order.type)
     for number, place in enumerate(rows.places):
         there = rows.counts > 0
         if rows.place is not None:
@@ -97,11 +99,11 @@ def cached_groups(plan: SourceRangePlan, rows: RowRefs[CacheRows]) -> Iterator[G
             index = RangeIndex(SortedRows(points, None))
             yield Groups(part, index, first, first + counts, gather)
         else:
-            yield _indexed(plan.ranged, place, searched, part, first, counts, gather)
+            yield _indexed(order, place, searched, part, first, counts, gather)
 
 
 def _indexed(
-    ranged: Ranged,
+    order: RangeOrder,
     place: CacheRows,
     searched: Sequence[int],
     part: Int64s,
@@ -114,20 +116,20 @@ def _indexed(
     sizes = counts.take(some)
     _, places = expand(begins, sizes)
     slices = np.cumsum(sizes) - sizes
-    index = index_ranges(place.gather(places, searched), slices, ranged.closed)
+    index = index_ranges(place.gather(places, searched), slices, order.closed)
     low = slices.take(which)
     return Groups(part, index, low, low + counts, lambda rows: gather(places.take(rows)))
 
 
-def range_columns(ranged: Ranged, columns: Sequence[pa.Array]) -> list[pa.Array]:
+def range_columns(order: RangeOrder, columns: Sequence[pa.Array]) -> list[pa.Array]:
     """The columns to search, as a cache keeps them: codes, or what is to be ranked.
 
     Args:
-        ranged: the type in which they are searched.
+        order: the type in which they are searched.
         columns: the points; or the starts and the ends.
     """
-    cast = [column.cast(ranged.type) for column in columns]
-    if is_ranked(ranged.type):
+    cast = [column.cast(order.type) for column in columns]
+    if is_ranked(order.type):
         return cast
     return [
         pa.array(codes_of(column), pa.int64(), mask=column.is_null().to_numpy(zero_copy_only=False))

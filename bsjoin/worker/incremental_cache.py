@@ -17,7 +17,7 @@ import pyarrow as pa
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from bsjoin._plan import SourcePlan
+from bsjoin._plan import JoinPlan, SourceTable
 from bsjoin.shared import ConnectionSemaphore, HostCache, State, cache_folder
 from bsjoin.worker import notes
 from bsjoin.worker.batch import Batch, Tally, now_us
@@ -35,7 +35,7 @@ _GROUP_ROWS, _GROUP_ROWS_OF_LISTS = 1 << 16, 10_000
 _SAMPLE, _HOTTEST = 256, 5
 
 
-def answers(plan: SourcePlan, batches: Iterable[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+def answers(plan: JoinPlan, batches: Iterable[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
     """Look up the keys of a task, several Arrow batches at a time: fewer and larger look-ups.
 
     Args:
@@ -48,7 +48,7 @@ def answers(plan: SourcePlan, batches: Iterable[tuple[pa.Array, ...]]) -> Iterat
         key is not in the source, else a struct (``row``) or a list of structs (``rows``). If
         the plan reports, each is in a struct with a note beside, null but for a few.
     """
-    enough = _GROUP_ROWS if plan.shape != "rows" else _GROUP_ROWS_OF_LISTS
+    enough = _GROUP_ROWS if plan.output.shape != "rows" else _GROUP_ROWS_OF_LISTS
     held: list[tuple[pa.Array, ...]] = []
     for batch in batches:
         held.append(batch)
@@ -59,11 +59,12 @@ def answers(plan: SourcePlan, batches: Iterable[tuple[pa.Array, ...]]) -> Iterat
         yield from _answer_together(plan, held)
 
 
-def _answer_together(plan: SourcePlan, held: Sequence[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+def _answer_together(plan: JoinPlan, held: Sequence[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
     """Look up the keys at once; the rows, which may be large, are gathered batch by batch."""
     begun = time.perf_counter_ns()
     hashes, *keys = (pa.concat_arrays(column) for column in zip(*held, strict=True))
-    rows, figures = looked_up(plan, hashes, keys)
+    assert isinstance(plan.table, SourceTable)
+    rows, figures = looked_up(plan.table, hashes, keys, plan.reports)
     spent = time.perf_counter_ns() - begun
     begin = 0
     for part, *_ in held:
@@ -80,14 +81,15 @@ def _answer_together(plan: SourcePlan, held: Sequence[tuple[pa.Array, ...]]) -> 
 
 
 def looked_up(
-    plan: SourcePlan, hashes: pa.Array, keys: Sequence[pa.Array]
+    table: SourceTable, hashes: pa.Array, keys: Sequence[pa.Array], reports: bool
 ) -> tuple[RowRefs[CacheRows], dict[str, Any]]:
     """Find the rows of some keys.
 
     Args:
-        plan: which source.
+        table: which source, behind which cache.
         hashes: the m hashes, null for a null key.
         keys: the m keys, column by column.
+        reports: whether somebody reads the figures.
 
     Returns:
         Where the rows lie; and figures for the note, none if there is no key.
@@ -95,44 +97,45 @@ def looked_up(
     if not len(hashes):
         nothing = np.zeros(0, np.int64)
         return RowRefs([], None, nothing, nothing), {}
-    worker = _worker(plan)
+    worker = _worker(table)
     worker.upkeep.apply_invalidations()
-    typed = [key.cast(dtype) for key, dtype in zip(keys, plan.keys.types, strict=True)]
+    typed = [key.cast(dtype) for key, dtype in zip(keys, table.keys.types, strict=True)]
     batch = Batch.of(hashes, typed)
-    rows, figures = worker.look_up(batch, reports=plan.reports)
+    rows, figures = worker.look_up(batch, reports=reports)
     if batch.places is not None:
         rows = _spread(rows, batch.places, len(hashes))
     return rows, figures
 
 
-def _array(plan: SourcePlan, rows: RowRefs[CacheRows], begin: int, end: int) -> pa.Array:
+def _array(plan: JoinPlan, rows: RowRefs[CacheRows], begin: int, end: int) -> pa.Array:
     """The answers to the keys of one Arrow batch."""
+    shape, row_type = plan.output.shape, plan.output.row_type
     if begin == end:
-        return pa.nulls(0, answer_type(plan.shape, plan.row_type))
-    if plan.shape == "exists":
+        return pa.nulls(0, answer_type(shape, row_type))
+    if shape == "exists":
         return pa.array(rows.counts[begin:end] > 0)
     place = None if rows.place is None else rows.place[begin:end]
     part = RowRefs(rows.places, place, rows.first[begin:end], rows.counts[begin:end])
-    return (structs if plan.shape == "row" else lists)(plan.row_type, part)
+    return (structs if shape == "row" else lists)(row_type, part)
 
 
 class _Worker:
     """What this process keeps of one cache: its files, the source, the connection."""
 
-    def __init__(self, plan: SourcePlan):
-        self.plan = plan
-        self._folder = cache_folder(plan.token, plan.folder)  # in use for as long as this lives
+    def __init__(self, table: SourceTable):
+        self._exact = table.exact
+        self._folder = cache_folder(table.token, table.folder)  # in use for as long as this lives
         folder = self._folder.path
         self.cache = HostCache(
-            folder, plan.keys.types, plan.stored_types, plan.limits, exact=plan.exact
+            folder, table.keys.types, table.stored_types, table.limits, exact=table.exact
         )
-        slots = ConnectionSemaphore(folder / "slots", plan.retry_policy.max_connections)
-        client = SourceClient(plan.source, plan.retry_policy, slots)
+        slots = ConnectionSemaphore(folder / "slots", table.retry_policy.max_connections)
+        client = SourceClient(table.source, table.retry_policy, slots)
         self.close = client.close
-        self._loader = Loader(plan, self.cache, client)
-        self.upkeep = Upkeep(plan, self.cache, client, self._loader)
+        self._loader = Loader(table, self.cache, client)
+        self.upkeep = Upkeep(table, self.cache, client, self._loader)
         self._random = np.random.default_rng()
-        if plan.warm_up is not None:
+        if table.warm_up is not None:
             self.upkeep.warm_up(folder / "warm")
 
     def look_up(self, batch: Batch, *, reports: bool) -> tuple[RowRefs[CacheRows], dict[str, Any]]:
@@ -148,9 +151,7 @@ class _Worker:
         places: list[CacheRows] = [found.view.rows]
         rows = RowRefs(places, None, found.first, found.counts)
         if len(missing):
-            wanted, last, inverse = batch.take(missing).distinct(
-                ticks[missing], exact=self.plan.exact
-            )
+            wanted, last, inverse = batch.take(missing).distinct(ticks[missing], exact=self._exact)
             loaded = self._loader.load(wanted, last, places, tally, found)
             place = np.zeros(len(batch.hashes), np.int32)
             place[missing] = loaded.place[inverse]
@@ -199,10 +200,10 @@ class _Workers(LRUCache[str, _Worker]):
 _workers = _Workers(maxsize=16)
 
 
-def _worker(plan: SourcePlan) -> _Worker:
-    worker = _workers.get(plan.token)
+def _worker(table: SourceTable) -> _Worker:
+    worker = _workers.get(table.token)
     if worker is None:
-        worker = _workers[plan.token] = _Worker(plan)
+        worker = _workers[table.token] = _Worker(table)
     return worker
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bsjoin._plan import SourcePlan
+from bsjoin._plan import SourceTable
 from bsjoin._retype import retyped
 from bsjoin.errors import DuplicateKeyError, LookupFailedError, SourceError
 from bsjoin.shared import Found, HostCache, State
@@ -39,13 +39,13 @@ class Loader:
     """Loads keys from one source into the cache of the host, for one process.
 
     Args:
-        plan: the source, the columns, and what to do if there is no answer.
+        table: the source, the columns, and what to do if there is no answer.
         cache: where the answers are kept.
         client: asks the source.
     """
 
-    def __init__(self, plan: SourcePlan, cache: HostCache, client: SourceClient):
-        self._plan = plan
+    def __init__(self, table: SourceTable, cache: HostCache, client: SourceClient):
+        self._table = table
         self._cache = cache
         self._client = client
 
@@ -122,11 +122,11 @@ class Loader:
                 loaded.note(where[piece], len(places), np.cumsum(counts) - counts, counts)
                 places.append(_Piece(columns))
         except LookupFailedError as error:
-            if self._plan.retry_policy.on_error == "fail":
+            if self._table.retry_policy.on_error == "fail":
                 raise
             if not isinstance(error, CircuitOpenError):
                 _log.warning("bsjoin: %s", error)
-                rest_us = round(self._plan.retry_policy.failure_cooldown_s * 1e6)
+                rest_us = round(self._table.retry_policy.failure_cooldown_s * 1e6)
                 self._cache.header.down_until_us = now_us() + rest_us
         finally:
             if done < count:
@@ -136,38 +136,38 @@ class Loader:
 
     def _ask(self, keys: Batch, tally: Tally) -> tuple[Int64s, list[pa.Array]]:
         """Ask for some keys: how many rows each has, and the rows' columns, key after key."""
-        plan = self._plan
-        if plan.retry_policy.on_error != "fail" and now_us() < self._cache.header.down_until_us:
+        table = self._table
+        if table.retry_policy.on_error != "fail" and now_us() < self._cache.header.down_until_us:
             raise CircuitOpenError(
-                f"{plan.source!r} failed a moment ago and is not queried for now"
+                f"{table.source!r} failed a moment ago and is not queried for now"
             )
-        asked = pa.Table.from_arrays(keys.keys, schema=plan.keys)
-        wanted = plan.asked_columns
+        asked = pa.Table.from_arrays(keys.keys, schema=table.keys)
+        wanted = table.queried_columns
         answered = self._client.ask(asked, wanted, tally.asking).combine_chunks()
-        lacking = [n for n in (*plan.keys.names, *wanted) if n not in answered.column_names]
+        lacking = [n for n in (*table.keys.names, *wanted) if n not in answered.column_names]
         if lacking:
             raise SourceError(
-                f"{plan.source!r} answered without the column {lacking[0]!r} that its schema has"
+                f"{table.source!r} answered without the column {lacking[0]!r} that its schema has"
             )
-        theirs = [canonical(whole(answered, name)) for name in plan.keys.names]
+        theirs = [canonical(whole(answered, name)) for name in table.keys.names]
         whose = owners(keys.keys, theirs)
         payload = [
             retyped(whole(answered, name), dtype)
-            for name, dtype in zip(plan.columns, plan.types, strict=True)
+            for name, dtype in zip(table.payload.names, table.payload.types, strict=True)
         ]
-        if plan.ranged is None:
+        if table.order is None:
             order = np.argsort(whose, kind="stable")
         else:
-            points = range_columns(plan.ranged, [whole(answered, n) for n in plan.ranged.names])
-            whose, order = grouped(whose, points, payload if plan.ranged.one_of_equals else None)
+            points = range_columns(table.order, [whole(answered, n) for n in table.order.names])
+            whose, order = grouped(whose, points, payload if table.order.total else None)
             payload += points
         order = order[int((whose < 0).sum()) :]
         counts = np.bincount(whose[order], minlength=len(keys.hashes)).astype(np.int64)
-        if plan.shape == "row" and counts.max(initial=0) > 1:
+        if table.unique and counts.max(initial=0) > 1:
             double = int(counts.argmax())
-            shown = {n: k[double].as_py() for n, k in zip(plan.keys.names, keys.keys, strict=True)}
+            shown = {n: k[double].as_py() for n, k in zip(table.keys.names, keys.keys, strict=True)}
             raise DuplicateKeyError(
-                f"{plan.source!r} has {counts[double]} rows of the key {shown}, and was said to "
+                f"{table.source!r} has {counts[double]} rows of the key {shown}, and was said to "
                 "have one row a key: make it with unique=False"
             )
         chosen = pa.array(order)
@@ -178,14 +178,14 @@ class Loader:
 
         ``claimed`` says what they were before: outdated rows, or none.
         """
-        if self._plan.retry_policy.on_error == "null":
+        if self._table.retry_policy.on_error == "null":
             claimed.counts[rest] = 0
             tally.failed += len(rest)
             return
         unknown = int((claimed.ids[rest] < 0).sum())
         if unknown:
             raise LookupFailedError(
-                f"{self._plan.source!r} does not answer, and {unknown} of the keys asked for were "
+                f"{self._table.source!r} does not answer, and {unknown} of the keys asked for were "
                 'never in the cache, so that on_error="stale" has nothing to give for them. '
                 'on_error="null" would treat them as not found'
             )

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bsjoin._plan import SourcePlan
+from bsjoin._plan import SourceTable
 from bsjoin.errors import LookupFailedError
 from bsjoin.shared import HostCache, State, only_one
 from bsjoin.worker.batch import Batch, Loaded, Tally, now_us, whole
@@ -33,14 +33,14 @@ class Upkeep:
     """Keeps the cache of one join in order, for one process.
 
     Args:
-        plan: the join.
+        table: the source and its cache.
         cache: the cache.
         client: asks the source.
         loader: loads keys.
     """
 
-    def __init__(self, plan: SourcePlan, cache: HostCache, client: SourceClient, loader: Loader):
-        self._plan = plan
+    def __init__(self, table: SourceTable, cache: HostCache, client: SourceClient, loader: Loader):
+        self._table = table
         self._cache = cache
         self._client = client
         self._loader = loader
@@ -49,7 +49,7 @@ class Upkeep:
         self._obeyed_at = 0.0
         if cache.header.controls == 0:
             # What was said before there was a cache does not concern it. Counted from 1.
-            cache.header.controls = plan.invalidation_log.last() + 1
+            cache.header.controls = table.invalidation_log.last() + 1
 
     def take_tally(self) -> Tally:
         """What the last refresh took, once; a tally to go on with."""
@@ -62,7 +62,7 @@ class Upkeep:
             return
 
         def run() -> None:
-            keys, last, _ = batch.distinct(ticks, exact=self._plan.exact)
+            keys, last, _ = batch.distinct(ticks, exact=self._table.exact)
             tally = Tally()
             try:
                 claimed = self._cache.claim(keys.hashes, keys.keys, last, now_us(), refresh=True)
@@ -82,7 +82,7 @@ class Upkeep:
 
     def apply_invalidations(self) -> None:
         """Carry out the commands that have come since, for the whole host."""
-        invalidation_log, header = self._plan.invalidation_log, self._cache.header
+        invalidation_log, header = self._table.invalidation_log, self._cache.header
         if not invalidation_log.location.is_local:
             if time.monotonic() - self._obeyed_at < _REMOTE_CONTROL_S:
                 return
@@ -107,14 +107,14 @@ class Upkeep:
                 self._cache.header.warm = 1
 
     def _warm_keys(self) -> pa.Table:
-        warm_up = self._plan.warm_up
+        warm_up = self._table.warm_up
         if isinstance(warm_up, str):
-            return self._client.keys_of(warm_up, self._plan.keys.names)
+            return self._client.keys_of(warm_up, self._table.keys.names)
         assert warm_up is not None
         return warm_up
 
     def _load_keys(self, table: pa.Table) -> None:
-        columns = [canonical(whole(table, name)) for name in self._plan.keys.names]
+        columns = [canonical(whole(table, name)) for name in self._table.keys.names]
         if not len(columns[0]):
             return
         which, _ = distinct(columns)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bsjoin._plan import RangePlan, SourceRangePlan
+from bsjoin._plan import JoinPlan, Search, SourceTable
 from bsjoin.worker import incremental_cache, notes
 from bsjoin.worker.full_cache import open_table
 from bsjoin.worker.grouping import Groups, cached_groups, stored_groups
@@ -26,28 +26,29 @@ Bools = NDArray[np.bool_]
 
 NOTE = "__bsjoin_note"
 _MAX_PAIRS = 1 << 16
-_ASKED_TOGETHER = 1 << 16
+_LOOKED_UP_TOGETHER = 1 << 16
 
 
 def joined(
-    plan: RangePlan | SourceRangePlan, batches: Iterable[pa.RecordBatch]
+    plan: JoinPlan, carried: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Join batches of the stream with the table.
 
     Args:
         plan: which table, which condition, which join type.
+        carried: how many columns of the stream come with a batch and go with the result.
         batches: the stream's columns; then the hash of the key, the micro-batch's timestamp if
             the plan is of a stored table and not bound to a version, the keys to compare or to
-            ask for, and the range columns.
+            look up, and the range columns.
 
     Yields:
         The stream's columns; with an inner or left join the table's; and, if the plan reports, a
         note, null but for a few rows.
     """
-    # A source is asked for many keys at once.
-    enough = _ASKED_TOGETHER if isinstance(plan, SourceRangePlan) else 1
+    # A source is queried for many keys at once.
+    enough = _LOOKED_UP_TOGETHER if isinstance(plan.table, SourceTable) else 1
     for batch in _together(batches, enough):
-        yield from _joined(plan, batch)
+        yield from _joined(plan, carried, batch)
 
 
 def _together(batches: Iterable[pa.RecordBatch], enough: int) -> Iterator[pa.RecordBatch]:
@@ -62,16 +63,14 @@ def _together(batches: Iterable[pa.RecordBatch], enough: int) -> Iterator[pa.Rec
         yield pa.concat_batches(held)
 
 
-def _joined(plan: RangePlan | SourceRangePlan, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _joined(plan: JoinPlan, carried: int, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The results of one batch, the last one with the note; timed without those who take them."""
     begun = time.perf_counter_ns()
-    columns = batch.columns
-    stream, asked = columns[: plan.carried], columns[plan.carried :]
-    points = 2 if plan.search.kind == "overlaps" else 1
-    probes = asked[len(asked) - points :]
-    groups, figures = _groups(plan, asked[: len(asked) - points])
+    assert plan.search is not None
+    columns, first_probe = batch.columns, batch.num_columns - plan.search.points
+    groups, figures = _groups(plan, columns[carried:first_probe])
     matched = np.zeros(batch.num_rows, np.bool_)
-    results = _results(plan, stream, probes, groups, matched)
+    results = _results(plan, plan.search, columns[:carried], columns[first_probe:], groups, matched)
     held: pa.RecordBatch | None = None
     spent = time.perf_counter_ns() - begun
     while True:
@@ -89,21 +88,21 @@ def _joined(plan: RangePlan | SourceRangePlan, batch: pa.RecordBatch) -> Iterato
         yield _noted(plan, held)
 
 
-def _groups(
-    plan: RangePlan | SourceRangePlan, asked: Sequence[pa.Array]
-) -> tuple[Iterator[Groups], dict[str, Any]]:
+def _groups(plan: JoinPlan, key: Sequence[pa.Array]) -> tuple[Iterator[Groups], dict[str, Any]]:
     """The rows of the batch's keys, and figures for the note."""
-    hashes, *keys = asked
-    if isinstance(plan, SourceRangePlan):
-        rows, figures = incremental_cache.looked_up(plan, hashes, keys)
-        return cached_groups(plan, rows), figures
-    batch_time = keys.pop(0) if plan.version is None else None
+    hashes, *keys = key
+    if isinstance(plan.table, SourceTable):
+        rows, figures = incremental_cache.looked_up(plan.table, hashes, keys, plan.reports)
+        return cached_groups(plan.table, rows), figures
+    batch_time = keys.pop(0) if plan.table.version is None else None
     table = open_table(plan, batch_time)
-    return stored_groups(plan, table, hashes, keys), {"version": table.manifest.version}
+    groups = stored_groups(plan.output.columns, table, hashes, keys)
+    return groups, {"version": table.manifest.version}
 
 
 def _results(
-    plan: RangePlan | SourceRangePlan,
+    plan: JoinPlan,
+    condition: Search,
     stream: Sequence[pa.Array],
     probes: Sequence[pa.Array],
     groups: Iterator[Groups],
@@ -112,11 +111,11 @@ def _results(
     """Batches of the result; ``matched`` is set where a row of the stream has a match."""
     brings = plan.how in ("inner", "left")
     for group in groups:
-        part, asked = group.part, list(probes)
+        part, points = group.part, list(probes)
         if part is not None:
             chosen = pa.array(part)
-            asked = [probe.take(chosen) for probe in probes]
-        search = plan.search, group.index, asked, group.low, group.high
+            points = [probe.take(chosen) for probe in probes]
+        search = condition, group.index, points, group.low, group.high
         if not brings:
             found = np.flatnonzero(any_match(*search))
             matched[found if part is None else part.take(found)] = True
@@ -130,7 +129,7 @@ def _results(
     rest = np.flatnonzero(matched if plan.how == "semi" else ~matched)
     for begin in range(0, len(rest), _MAX_PAIRS):
         some = rest[begin : begin + _MAX_PAIRS]
-        types = plan.types if brings else []
+        types = plan.output.types if brings else []
         yield _result(stream, some, [pa.nulls(len(some), dtype) for dtype in types])
 
 
@@ -143,7 +142,7 @@ def _result(
     return pa.RecordBatch.from_arrays(columns, names)
 
 
-def _noted(plan: RangePlan | SourceRangePlan, result: pa.RecordBatch) -> pa.RecordBatch:
+def _noted(plan: JoinPlan, result: pa.RecordBatch) -> pa.RecordBatch:
     if not plan.reports:
         return result
     note = notes.fetch(plan.label, result.num_rows)

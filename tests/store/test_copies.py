@@ -19,7 +19,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from host_samples import environment, run, running
 from stored_tables import numbered, put
 
-from bsjoin._plan import LookupPlan
+from bsjoin._plan import JoinPlan, Output, StoredTable
 from bsjoin.errors import DamagedTableError, StoreAccessError
 from bsjoin.store import Manifest, StorageLocation, merge_segments, versions
 from bsjoin.store.checksums import checksum
@@ -160,20 +160,19 @@ def test_no_name_of_a_file_leads_out_of_the_folder_of_copies(
     assert copies(tmp_path) == [copy]
 
 
-def plan_of(location: StorageLocation, version: int | None, epoch: int) -> LookupPlan:
-    return LookupPlan(
+def plan_of(location: StorageLocation, version: int | None, epoch: int) -> JoinPlan:
+    row_type = pa.struct([pa.field("c0", pa.int64())])
+    return JoinPlan(
         label="1:k",
-        columns=("v",),
-        shape="row",
-        row_type=pa.struct([pa.field("c0", pa.int64())]),
+        how="left",
+        table=StoredTable(location=location, epoch=epoch, version=version),
+        search=None,
+        output=Output(columns=("v",), shape="row", row_type=row_type),
         reports=False,
-        location=location,
-        epoch=epoch,
-        version=version,
     )
 
 
-def answered(plan: LookupPlan, time_us: int) -> int:
+def answered(plan: JoinPlan, time_us: int) -> int:
     times = pa.array([time_us], pa.timestamp("us", "UTC"))
     (row,) = full_cache.answer(plan, pa.array([0], pa.int64()), times, []).to_pylist()
     return int(row["c0"])
@@ -210,7 +209,7 @@ def test_plans_of_the_same_version_do_not_close_it_for_each_other(
     put(location, numbered(location, 1), 1, 100)
     plans = [plan_of(location, 1, epoch) for epoch in (100, 200, 300, 400)]
     assert [answered(plan, 0) for plan in plans] == [1] * 4
-    assert all(len(full_cache._tables[location.url, plan.epoch].open) == 1 for plan in plans)
+    assert all(len(full_cache._tables[location.url, plan.table.epoch].open) == 1 for plan in plans)
 
 
 def test_merged_segments_leave_no_copies_of_their_parts(

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from stored_tables import numbered, put, store
 
-from bsjoin._plan import LookupPlan, Shape
+from bsjoin._plan import JoinPlan, Output, Shape, StoredTable
 from bsjoin.errors import VersionGoneError
 from bsjoin.store import Manifest, StorageLocation, versions
 from bsjoin.worker import full_cache, notes, row_refs
@@ -53,19 +53,19 @@ def stored(
     return put(location, store(location, hashes, rows, cuts=cuts), 1, 100)
 
 
-def plan_of(location: StorageLocation, shape: Shape, **changes: Any) -> LookupPlan:
-    given = {
-        "label": "1:k",
-        "version": 1,
-        "columns": ("text", "number"),
-        "row_type": ROW,
-        "epoch": 100,
-        **changes,
-    }
-    return LookupPlan(location=location, shape=shape, reports=given["version"] is None, **given)
+def plan_of(location: StorageLocation, shape: Shape, **changes: Any) -> JoinPlan:
+    given = {"version": 1, "columns": ("text", "number"), "row_type": ROW, "epoch": 100, **changes}
+    return JoinPlan(
+        label=given.get("label", "1:k"),
+        how="left",
+        table=StoredTable(location=location, epoch=given["epoch"], version=given["version"]),
+        search=None,
+        output=Output(columns=given["columns"], shape=shape, row_type=given["row_type"]),
+        reports=given["version"] is None,
+    )
 
 
-def answered(plan: LookupPlan, hashes: list[int | None], time_us: int | None = None) -> pa.Array:
+def answered(plan: JoinPlan, hashes: list[int | None], time_us: int | None = None) -> pa.Array:
     stamps = (
         None if time_us is None else pa.array([time_us] * len(hashes), pa.timestamp("us", "UTC"))
     )
@@ -173,13 +173,13 @@ def test_an_empty_table_answers_every_shape(location: StorageLocation) -> None:
         assert answered(plan_of(location, shape), [1, None]).to_pylist() == [None, None]
 
 
-def follow(location: StorageLocation) -> LookupPlan:
+def follow(location: StorageLocation) -> JoinPlan:
     """A plan of a stream over the tables that :func:`stored_tables.numbered` makes."""
     row_type = pa.struct([pa.field("c0", pa.int64())])
     return plan_of(location, "row", version=None, columns=("v",), row_type=row_type)
 
 
-def value_at(plan: LookupPlan, time_us: int) -> int:
+def value_at(plan: JoinPlan, time_us: int) -> int:
     (row,) = answered(plan, [0], time_us).to_pylist()
     return int(row["c0"])
 

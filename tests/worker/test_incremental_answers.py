@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from cache_samples import Model
 
-from bsjoin._plan import RetryPolicy, Shape, SourcePlan
+from bsjoin._plan import JoinPlan, Output, RetryPolicy, Shape, SourceTable
 from bsjoin.shared import CacheLimits
 from bsjoin.sources.invalidation import InvalidationLog
 from bsjoin.store import StorageLocation
@@ -27,17 +27,15 @@ def model(tmp_path: Path) -> Model:
     return Model(tmp_path / "model", pa.table({"k": [1, 2], "v": ["one", LARGE]}))
 
 
-def plan(tmp_path: Path, model: Model, shape: Shape, *, reports: bool) -> SourcePlan:
-    return SourcePlan(
-        label=f"{tmp_path}:{shape}",
-        columns=() if shape == "exists" else ("v",),
-        shape=shape,
-        row_type=pa.struct([] if shape == "exists" else [pa.field("c0", pa.string())]),
-        reports=reports,
+def plan(tmp_path: Path, model: Model, shape: Shape, *, reports: bool) -> JoinPlan:
+    names = [] if shape == "exists" else ["v"]
+    table = SourceTable(
         token=f"{tmp_path.name}-{shape}-{reports}",
         source=model,
         keys=KEYS,
         exact=True,
+        payload=pa.schema([(name, pa.string()) for name in names]),
+        unique=shape == "row",
         limits=CacheLimits(max_rows=100),
         retry_policy=RetryPolicy(
             retries=0, backoff_s=0.1, max_connections=1, on_error="fail", failure_cooldown_s=1
@@ -45,6 +43,15 @@ def plan(tmp_path: Path, model: Model, shape: Shape, *, reports: bool) -> Source
         invalidation_log=InvalidationLog(StorageLocation.of(tmp_path / "control"), KEYS),
         warm_up=None,
         folder=str(tmp_path / "cache"),
+    )
+    row_type = pa.struct([pa.field(f"c{i}", pa.string()) for i in range(len(names))])
+    return JoinPlan(
+        label=f"{tmp_path}:{shape}",
+        how="left",
+        table=table,
+        search=None,
+        output=Output(columns=tuple(names), shape=shape, row_type=row_type),
+        reports=reports,
     )
 
 

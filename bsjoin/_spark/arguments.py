@@ -1,15 +1,28 @@
-"""Checks of arguments that every entry point makes, before anything runs."""
+"""The arguments of a join, checked by every entry point before anything runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from bsjoin._spark.join import names_of
+from bsjoin._spark.columns import On, names_of
 from bsjoin._spark.session import is_dataframe
+from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError, suggest
+from bsjoin.hotspot import Hash, HotSpot
 
-__all__ = ["JoinType", "distinct", "join_type", "key_list", "probe_side", "table_side"]
+__all__ = [
+    "JoinCall",
+    "JoinType",
+    "Partition",
+    "distinct",
+    "key_list",
+    "probe_side",
+    "table_side",
+]
+
+Partition = Hash | HotSpot | None
 
 JoinType = Literal[
     "inner",
@@ -40,15 +53,50 @@ _REFUSED = {
 }
 
 
-def join_type(how: object) -> str:
-    """The join type: "inner", "left", "semi" or "anti".
+@dataclass(frozen=True, kw_only=True)
+class JoinCall:
+    """What a call of :func:`bsjoin.join` says besides its two sides and the cache.
 
     Args:
-        how: any spelling that Spark accepts; upper case and underscores make no difference.
+        on: the equality keys.
+        when: the range condition.
+        how: the join type, in any spelling that Spark accepts; kept as "inner", "left", "semi" or
+            "anti".
+        partition: how the stream's rows are sent to partitions.
+        select: the table's columns to bring.
+        suffix: given to those whose name the stream already has.
 
     Raises:
-        ArgumentError: a join type that is unknown, or that a stream cannot have.
+        ArgumentError: an argument is not of its kind, or a join type is unknown or not possible
+            with a stream.
     """
+
+    on: On = None
+    when: Condition | None = None
+    how: str = "inner"
+    partition: Partition = None
+    select: Sequence[str] | None = None
+    suffix: str = "_batch"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "how", _join_type(self.how))
+        if not (self.when is None or isinstance(self.when, Condition)):
+            raise ArgumentError(
+                f"when={self.when!r}: give bsjoin.Band, bsjoin.Within, bsjoin.Overlaps or "
+                "bsjoin.AsOf"
+            )
+        if not (self.partition is None or isinstance(self.partition, Hash | HotSpot)):
+            raise ArgumentError(
+                f"partition={self.partition!r}: give None, bsjoin.Hash(...) or bsjoin.HotSpot(...)"
+            )
+        if not isinstance(self.suffix, str):
+            raise ArgumentError(
+                f"suffix={self.suffix!r} is a {type(self.suffix).__name__}; give a text"
+            )
+
+
+def _join_type(how: object) -> str:
+    """The join type without its spellings; upper case and underscores make no difference."""
     plain = how.lower().replace("_", "") if isinstance(how, str) else ""
     if plain in _SPELLINGS:
         return _SPELLINGS[plain]

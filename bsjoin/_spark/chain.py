@@ -1,0 +1,98 @@
+"""Chains of joins: the DataFrame that a join returns remembers how it was made.
+
+The planner of a join sees by it that its stream is the result of a join. What is derived from such
+a DataFrame, by a selection for instance, is a DataFrame of its own, which remembers nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from bsjoin._plan import SourceTable
+from bsjoin._spark.planned import PlannedJoin
+from bsjoin.errors import ArgumentError
+
+__all__ = ["JoinStep", "explain", "joins_of", "remember"]
+
+_ATTRIBUTE = "_bsjoin_step"
+
+
+@dataclass(frozen=True)
+class JoinStep:
+    """One join of a chain.
+
+    Args:
+        stream: its probe side, as the call had it.
+        planned: the join.
+    """
+
+    stream: DataFrame
+    planned: PlannedJoin
+
+
+def remember(result: DataFrame, stream: DataFrame, planned: PlannedJoin) -> DataFrame:
+    """Note on the result of a join how it was made."""
+    setattr(result, _ATTRIBUTE, JoinStep(stream, planned))
+    return result
+
+
+def joins_of(df: DataFrame) -> list[JoinStep]:
+    """The joins that a DataFrame is the direct result of, first to last; none for any other.
+
+    Complexity: O(joins).
+    """
+    steps: list[JoinStep] = []
+    step: JoinStep | None = getattr(df, _ATTRIBUTE, None)
+    while step is not None:
+        steps.append(step)
+        step = getattr(step.stream, _ATTRIBUTE, None)
+    return steps[::-1]
+
+
+def explain(df: DataFrame) -> None:
+    """Print how the joins of a DataFrame run, first to last.
+
+    For each join: its type and condition, how the table is cached, what Spark hands to the Python
+    workers, how the stream's rows are sent to partitions, and the columns that the join brings.
+
+    Args:
+        df: what :func:`bsjoin.join`, or ``BatchTable.join``, returned; its stream may be the result
+            of another join. A DataFrame derived from it by a selection or a filter is a different
+            one, and does not remember its joins.
+
+    Raises:
+        ArgumentError: the DataFrame is not the direct result of a join.
+
+    Example:
+        >>> bsjoin.explain(bsjoin.join(orders, customers, "customer_id", how="left"))
+        (1) left join on customer_id = customer_id: full cache, newest version of ...
+            Python workers receive keys, partitioned: none; brings name, city
+    """
+    steps = joins_of(df)
+    if not steps:
+        raise ArgumentError(
+            "this DataFrame is not the direct result of bsjoin.join: give what the call returned, "
+            "before any select, where or withColumn"
+        )
+    for number, step in enumerate(steps, 1):
+        print(f"({number}) {_lines(step.planned)}")
+
+
+def _lines(planned: PlannedJoin) -> str:
+    plan, join = planned.plan, planned.join
+    equal = [f"{stream} = {table}" for stream, table in join.keys]
+    condition = " and ".join([*equal, *([] if join.when is None else [repr(join.when)])])
+    if isinstance(plan.table, SourceTable):
+        table = f"incremental cache of {plan.table.source!r}"
+    else:
+        number = plan.table.version
+        version = "newest version" if number is None else f"version {number}"
+        table = f"full cache, {version} of {str(plan.table.location)!r}"
+    brought = f"brings {', '.join(join.names)}" if join.names else "brings no column"
+    sent = "keys" if plan.search is None else "whole rows"
+    return (
+        f"{plan.how} join on {condition}: {table}\n"
+        f"    Python workers receive {sent}, partitioned: {plan.partitioned}; {brought}"
+    )

@@ -1,0 +1,79 @@
+"""A stored table as a join uses it: the full cache."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin._plan import StoredTable
+from bsjoin._spark.columns import quoted
+from bsjoin._spark.keys import stream_key
+from bsjoin._spark.planned import PlannedTable, shape_of
+from bsjoin._spark.resolve import ResolvedJoin
+from bsjoin.errors import NotATableError
+from bsjoin.store import Manifest, StorageLocation
+
+__all__ = ["FullCache", "schema_of"]
+
+
+@dataclass(frozen=True)
+class FullCache:
+    """A table in files.
+
+    Args:
+        location: where it is stored.
+        manifest: its newest version.
+        may_change: whether other versions of the table may come while a plan is in use.
+    """
+
+    location: StorageLocation
+    manifest: Manifest
+    may_change: bool
+
+    def planned(self, stream: DataFrame, join: ResolvedJoin) -> PlannedTable:
+        """The table as this join uses it.
+
+        A streaming plan lives on while the table changes; a batch result is bound to a version.
+        """
+        manifest, changes = self.manifest, self.may_change and stream.isStreaming
+        stored = schema_of(manifest)
+        fields = [stored[name] for name in join.columns]
+        if changes:  # a version that comes later may bring nulls
+            fields = [T.StructField(f.name, f.dataType, True, f.metadata) for f in fields]
+        unique = manifest.unique or (manifest.longest_run <= 1 and not changes)
+        key = stream_key(
+            [stream[quoted(name)] for name in join.stream_keys],
+            [stream.schema[name].dataType for name in join.stream_keys],
+            join.key_types,
+        )
+        shape = shape_of(join.how, join.columns, unique, manifest.longest_run)
+        return PlannedTable(
+            key=key,
+            fields=tuple(fields),
+            shape=shape if join.when is None else "rows",
+            table=StoredTable(
+                location=self.location,
+                epoch=manifest.created_at_us,
+                version=None if stream.isStreaming else manifest.version,
+            ),
+        )
+
+
+def schema_of(manifest: Manifest) -> T.StructType:
+    """The Spark schema of the columns that can be selected.
+
+    Raises:
+        NotATableError: this version of Spark does not know a type that another one has stored.
+    """
+    try:
+        # Nothing else comes here than what the store has read strictly before.
+        return T.StructType.fromJson(json.loads(manifest.spark_schema))
+    except (AssertionError, KeyError, PySparkException, ValueError) as error:
+        raise NotATableError(
+            f"version {manifest.version} of the table has a type that this version of Spark does "
+            f"not know: {error}. Use the version that it was built with, or build it again"
+        ) from error

@@ -1,0 +1,165 @@
+"""A table in its source, behind a cache, as a join uses it: the incremental cache."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_type
+
+from bsjoin._plan import RangeOrder, RetryPolicy, Shape, SourceTable
+from bsjoin._spark.arrow import arrow_fields
+from bsjoin._spark.columns import quoted
+from bsjoin._spark.keys import hash_is_exact, source_key, type_of
+from bsjoin._spark.planned import PlannedTable, shape_of
+from bsjoin._spark.resolve import ResolvedJoin
+from bsjoin.conditions import AsOf, Condition
+from bsjoin.durations import seconds
+from bsjoin.errors import ColumnError, StoreError
+from bsjoin.options import Incremental
+from bsjoin.shared import CacheLimits, remove_at_exit
+from bsjoin.sources.invalidation import InvalidationLog, key_table, register
+from bsjoin.sources.protocol import Source
+from bsjoin.store import RangeColumns, StorageLocation
+from bsjoin.store.temporary import temporary_location
+
+__all__ = ["IncrementalCache", "schema_of_source"]
+
+_invalidation_logs: dict[str, InvalidationLog] = {}  # of this application's caches, by their token
+
+
+def schema_of_source(source: Source) -> T.StructType:
+    """A source's columns as Spark types; all nullable, for what is there may change."""
+    fields = []
+    for field in source.schema:
+        try:
+            dtype = from_arrow_type(field.type, prefer_timestamp_ntz=True)
+        except Exception as error:
+            raise ColumnError(
+                f"the column {field.name!r} of {source!r} has the Arrow type {field.type}, which "
+                f"Spark does not know: {error}"
+            ) from error
+        fields.append(T.StructField(field.name, dtype))
+    return T.StructType(fields)
+
+
+@dataclass(frozen=True)
+class IncrementalCache:
+    """A table in its source, behind a cache.
+
+    Args:
+        source: the source.
+        options: how its rows are cached.
+    """
+
+    source: Source
+    options: Incremental
+
+    def planned(self, stream: DataFrame, join: ResolvedJoin) -> PlannedTable:
+        """The table as this join uses it."""
+        source, schema = self.source, schema_of_source(self.source)
+        fields = tuple(schema[name] for name in join.columns)
+        shape = shape_of(join.how, join.columns, source.is_unique(list(join.table_keys)), 1)
+        key = source_key(
+            [stream[quoted(name)] for name in join.stream_keys],
+            [stream.schema[name].dataType for name in join.stream_keys],
+            join.key_types,
+        )
+        if join.when is not None:  # the rows of a key are one entry, which serves any width
+            shape = "rows"
+        return PlannedTable(
+            key=key, fields=fields, shape=shape, table=self._table(schema, join, shape)
+        )
+
+    def _table(self, schema: T.StructType, join: ResolvedJoin, shape: Shape) -> SourceTable:
+        source, options = self.source, self.options
+        keys = pa.schema(arrow_fields(T.StructType([schema[name] for name in join.table_keys])))
+        payload = pa.schema(arrow_fields(T.StructType([schema[name] for name in join.columns])))
+        order = None if join.ranged is None else _order(join.ranged, join.when)
+        # Joins that need the same rows in the same form, in foreachBatch say, share one cache.
+        # The representation of the options hides the secrets of a URL.
+        log = str(options.invalidation_log)
+        same = (source.token, keys, join.columns, shape, options, log, order)
+        token = hashlib.blake2b(repr(same).encode(), digest_size=16).hexdigest()
+        warm_up = options.warm_up
+        return SourceTable(
+            token=token,
+            source=source,
+            keys=keys,
+            exact=hash_is_exact(join.key_types),
+            payload=payload,
+            unique=shape == "row",
+            limits=_limits(options),
+            retry_policy=RetryPolicy(
+                retries=options.retries,
+                backoff_s=seconds(options.backoff, "backoff"),
+                max_connections=options.max_connections,
+                on_error=options.on_error,
+                failure_cooldown_s=seconds(options.failure_cooldown, "failure_cooldown"),
+            ),
+            invalidation_log=_invalidation_log(token, source, keys, options),
+            warm_up=warm_up
+            if warm_up is None or isinstance(warm_up, str)
+            else key_table(warm_up, keys, "warm_up"),
+            folder=_folder(options),
+            order=order,
+        )
+
+
+def _order(ranged: RangeColumns, when: Condition | None) -> RangeOrder:
+    point = T.StructType([T.StructField("p", type_of(ranged.types[0]))])
+    return RangeOrder(
+        names=ranged.names,
+        type=arrow_fields(point)[0].type,
+        closed=ranged.closed,
+        total=isinstance(when, AsOf),
+    )
+
+
+def _folder(options: Incremental) -> str | None:
+    if options.folder is None:
+        return None
+    if not StorageLocation.of(options.folder).is_local:
+        raise StoreError(
+            f"{options!r}: caches lie in the memory and on the disks of hosts: give folder= a "
+            "local path, or leave it out"
+        )
+    return str(options.folder)
+
+
+def _invalidation_log(
+    token: str, source: Source, keys: pa.Schema, options: Incremental
+) -> InvalidationLog:
+    """Where commands for a cache are given; the cache goes when the application ends."""
+    invalidation_log = _invalidation_logs.get(token)
+    if invalidation_log is None:
+        location = (
+            temporary_location()
+            if options.invalidation_log is None
+            else StorageLocation.of(options.invalidation_log)
+        )
+        location.make()
+        invalidation_log = _invalidation_logs[token] = InvalidationLog(location, keys)
+        register(source.token, invalidation_log)
+        remove_at_exit(token, None if options.folder is None else str(options.folder))
+    return invalidation_log
+
+
+def _limits(options: Incremental) -> CacheLimits:
+    def micro(value: object, name: str) -> int | None:
+        return None if value is None else round(seconds(value, name) * 1e6)  # type: ignore[arg-type]
+
+    ttl = micro(options.ttl, "ttl")
+    negative_ttl = micro(options.negative_ttl, "negative_ttl")
+    return CacheLimits(
+        max_rows=options.max_rows,
+        max_bytes=options.most_bytes,
+        ttl_us=ttl,
+        negative_ttl_us=ttl if negative_ttl is None else negative_ttl,
+        idle_ttl_us=micro(options.idle_ttl, "idle_ttl"),
+        stale_us=micro(options.stale_while_revalidate, "stale_while_revalidate") or 0,
+        negative=options.negative,
+    )

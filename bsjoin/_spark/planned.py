@@ -1,0 +1,90 @@
+"""A join that is planned: what a runtime gets, whichever side of it differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin._plan import JoinPlan, Shape, SourceTable, StoredTable
+from bsjoin._spark.keys import KeySide
+from bsjoin._spark.resolve import ResolvedJoin
+
+__all__ = ["Cache", "PlannedJoin", "PlannedTable", "answer_row", "shape_of"]
+
+_PIECE_ROWS = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedTable:
+    """A table as one join uses it.
+
+    Args:
+        key: the stream's key, comparable with the table's.
+        fields: the columns to bring, as the table has them.
+        shape: what the answer to one key is.
+        table: where the workers find the rows.
+    """
+
+    key: KeySide
+    fields: tuple[T.StructField, ...]
+    shape: Shape
+    table: StoredTable | SourceTable
+
+
+class Cache(Protocol):
+    """How a table is cached: :class:`FullCache`, or :class:`IncrementalCache`."""
+
+    def planned(self, stream: DataFrame, join: ResolvedJoin) -> PlannedTable:
+        """The table as this join uses it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedJoin:
+    """A join as a runtime gets it.
+
+    Args:
+        stream: the probe side, its rows already sent to their partitions.
+        join: the call, resolved.
+        key: the stream's key.
+        plan: what the workers do.
+        row: Spark type of one row of the table, as the answers have it.
+        fields: the table's columns in the result: names, types, nullability before the join type
+            is applied, metadata.
+    """
+
+    stream: DataFrame
+    join: ResolvedJoin
+    key: KeySide
+    plan: JoinPlan
+    row: T.StructType
+    fields: tuple[T.StructField, ...]
+
+
+def shape_of(how: str, columns: Sequence[str], unique: bool, longest_run: int) -> Shape:
+    """Choose what the answer to one key is (docs/decisions/0001-plan.md).
+
+    Args:
+        how: the join type.
+        columns: the columns to bring.
+        unique: whether no version that the query may meet can hold a key twice.
+        longest_run: the largest number of rows of one key, as the table is now.
+    """
+    if how in ("semi", "anti") or (unique and not columns):
+        return "exists"
+    if unique:
+        return "row"
+    # A list per key is faster; it is all in memory for a whole Arrow batch, so keys with many
+    # rows are answered by the position of the rows, and these are fetched in pieces.
+    return "rows" if longest_run <= _PIECE_ROWS else "runs"
+
+
+def answer_row(fields: Sequence[T.StructField]) -> T.StructType:
+    """The struct in which one row of the table travels: its fields, under short names."""
+    return T.StructType(
+        [T.StructField(f"c{i}", f.dataType, f.nullable) for i, f in enumerate(fields)]
+        or [T.StructField("none", T.BooleanType())]
+    )

@@ -1,0 +1,87 @@
+"""From a resolved join to the DataFrame of its result."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin._plan import JoinPlan, Output
+from bsjoin._spark import python
+from bsjoin._spark.arrow import arrow_fields
+from bsjoin._spark.chain import remember
+from bsjoin._spark.observing import current_cycle, is_reported
+from bsjoin._spark.partitioning import kind_of, send_to_partitions
+from bsjoin._spark.planned import Cache, PlannedJoin, answer_row
+from bsjoin._spark.range_columns import search_of
+from bsjoin._spark.resolve import ResolvedJoin
+
+__all__ = ["plan_join"]
+
+_numbers = itertools.count(1)
+
+
+def plan_join(stream: DataFrame, join: ResolvedJoin, cache: Cache) -> DataFrame:
+    """Put a join behind a DataFrame.
+
+    Args:
+        stream: the probe side.
+        join: what is joined.
+        cache: how the table is cached.
+
+    Returns:
+        The stream's columns, then (inner, left) the table's. It remembers how it was made: see
+        :func:`bsjoin._spark.chain.joins_of`.
+
+    Raises:
+        ColumnError: a column of the stream that cannot travel to a worker.
+        WorkerEnvironmentError: the workers cannot run it.
+    """
+    label = _next_label([*join.stream_keys, *join.probes])
+    sent = send_to_partitions(stream, join, label)
+    table = cache.planned(sent, join)
+    row = answer_row(table.fields)
+    search = None
+    if join.when is not None and join.ranged is not None:
+        search = search_of(join.when, join.ranged, stream.schema)
+    plan = JoinPlan(
+        label=label,
+        how=join.how,
+        table=table.table,
+        search=search,
+        output=Output(
+            columns=join.columns, shape=table.shape, row_type=pa.struct(arrow_fields(row))
+        ),
+        reports=is_reported(sent),
+        partitioned=kind_of(join.partition),
+    )
+    planned = PlannedJoin(
+        stream=sent,
+        join=join,
+        key=table.key,
+        plan=plan,
+        row=row,
+        fields=tuple(
+            T.StructField(name, field.dataType, field.nullable, field.metadata)
+            for name, field in zip(join.names, table.fields, strict=True)
+        ),
+    )
+    return remember(python.run(planned), stream, planned)
+
+
+def _next_label(columns: Sequence[str]) -> str:
+    """A name for one more join of this application: its number and the stream's columns.
+
+    The columns are JSON, in ASCII: a name may hold anything, and Spark carries the label.
+    """
+    cycle = current_cycle()
+    if cycle is not None and "label" in cycle.kept:
+        return str(cycle.kept["label"])
+    label = f"{next(_numbers)}:{json.dumps(list(columns))}"
+    if cycle is not None:
+        cycle.kept["label"] = label
+    return label

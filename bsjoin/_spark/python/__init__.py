@@ -1,0 +1,25 @@
+"""The runtime of Spark's Python workers, which runs every join.
+
+Two hand-overs: an equality join sends the keys only, a range join whole rows.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from bsjoin._spark.planned import PlannedJoin
+from bsjoin._spark.python import keys_only, whole_rows
+from bsjoin._spark.workers import check_workers
+
+__all__ = ["run"]
+
+
+def run(planned: PlannedJoin) -> DataFrame:
+    """Put a join that Python workers carry out behind the stream.
+
+    Raises:
+        ColumnError: a column of the stream that cannot travel to a worker.
+        WorkerEnvironmentError: the workers cannot run it.
+    """
+    check_workers(planned.stream.sparkSession)
+    return keys_only.joined(planned) if planned.plan.search is None else whole_rows.joined(planned)

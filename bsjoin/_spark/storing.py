@@ -1,0 +1,238 @@
+"""Storing a table: found as it was left, or built and published as the next version."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin._spark.arguments import distinct
+from bsjoin._spark.arrow import check_storable
+from bsjoin._spark.build import Layout, build
+from bsjoin._spark.columns import names_of, quoted
+from bsjoin._spark.fingerprint import fingerprint as fingerprint_of
+from bsjoin._spark.full_cache import schema_of
+from bsjoin._spark.keys import check_key_types, type_name
+from bsjoin._spark.range_columns import range_columns
+from bsjoin._spark.resolve import shown_ranges
+from bsjoin.conditions import Condition
+from bsjoin.errors import DamagedTableError, NotATableError, OtherKeysError
+from bsjoin.options import Full
+from bsjoin.store import Manifest, StorageLocation, versions
+
+__all__ = ["WantedTable", "build_new", "ensure", "refreshed"]
+
+_log = logging.getLogger("bsjoin")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WantedTable:
+    """The table that a location is to hold.
+
+    Args:
+        layout: its keys, columns and limits.
+        key_types: the types of its keys.
+        fingerprint: the user's own word for the state of the source.
+    """
+
+    layout: Layout
+    key_types: tuple[T.DataType, ...]
+    fingerprint: str | None
+
+    @classmethod
+    def of(
+        cls,
+        df: DataFrame,
+        keys: Sequence[str],
+        columns: Sequence[str],
+        options: Full,
+        when: Condition | None,
+    ) -> WantedTable:
+        """The table of a DataFrame.
+
+        Args:
+            df: the source; its names are distinct.
+            keys: the key columns, as it spells them.
+            columns: the columns to store, as it spells them.
+            options: limits, uniqueness, fingerprint.
+            when: the range condition.
+
+        Raises:
+            ColumnError, KeyTypeError: a column is not there, or cannot be used as it is to be.
+        """
+        schema = distinct(df, "the table")
+        types = [schema[name].dataType for name in keys]
+        typed = list(zip(keys, types, strict=True))
+        check_key_types(typed, typed)
+        ranged = None
+        if when is not None:
+            names = names_of(df, "the table")
+            found = [names.find(name, "when") for name in when.table_columns]
+            ranged = range_columns(when, schema, found)
+        layout = Layout(
+            tuple(keys), tuple(columns), options.unique, options.segment_bytes, ranged, when
+        )
+        return cls(layout=layout, key_types=tuple(types), fingerprint=options.fingerprint)
+
+    def check_same_as(self, before: Manifest, path: str) -> None:
+        """Refuse a location that holds a table of other keys or another condition.
+
+        Raises:
+            OtherKeysError: says what it was built for.
+        """
+        built = [(key.name, key.type) for key in before.keys]
+        wanted = list(zip(self.layout.on, map(type_name, self.key_types), strict=True))
+        if built != wanted:
+            raise OtherKeysError(
+                f"the table in {path!r} was built for the keys {_shown(built)}, not "
+                f"for {_shown(wanted)}. Join on its keys, or build another table at another path"
+            )
+        if before.ranged != self.layout.ranged:
+            raise OtherKeysError(
+                f"the table in {path!r} was built {shown_ranges(before.ranged)}, "
+                f"not {shown_ranges(self.layout.ranged)}. Join as it was built, or build another "
+                "table at another path"
+            )
+
+
+def build_new(location: StorageLocation, df: DataFrame, wanted: WantedTable) -> None:
+    """Build a table in an empty location.
+
+    Raises:
+        DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
+    """
+    _build(location, df, wanted.layout, None, None)
+
+
+def ensure(location: StorageLocation, df: DataFrame, wanted: WantedTable, *, private: bool) -> None:
+    """Let a location hold a table: build it, unless it is there and its source is unchanged.
+
+    Args:
+        location: where the table is stored.
+        df: the source.
+        wanted: the table.
+        private: whether it is wanted by a join, which does not change the condition that a table
+            was built with.
+
+    Raises:
+        OtherKeysError: the location holds a table of other keys or another condition.
+        DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
+    """
+    before, layout = _newest_or_none(location), wanted.layout
+    fingerprint = wanted.fingerprint or fingerprint_of(df)
+    if before is not None:
+        wanted.check_same_as(before, str(location))
+        if private:
+            layout = replace(layout, condition=before.condition or layout.condition)
+        known = fingerprint is not None and versions.is_marked(location, before, fingerprint)
+        serves = before.columns == list(layout.columns) and before.unique == layout.unique
+        if known and serves and _is_intact(location, before):
+            _remember(location, before, layout.condition, fingerprint)
+            return
+    _build(location, df, layout, before, fingerprint)
+
+
+def refreshed(location: StorageLocation, df: DataFrame, options: Full) -> Manifest:
+    """Publish a new version of a table, unless it holds what is there already.
+
+    Args:
+        location: where the table is stored.
+        df: the table as it is now.
+        options: limits and uniqueness.
+
+    Returns:
+        The newest version.
+
+    Raises:
+        OtherKeysError: keys or columns differ from the table's.
+    """
+    before, path = versions.latest(location), str(location)
+    schema = distinct(df, "the new table")
+    keys = [key.name for key in before.keys]
+    ranged = () if before.ranged is None else before.ranged.names
+    lacking = [name for name in {*keys, *ranged, *before.columns} if name not in schema.names]
+    if lacking:
+        raise OtherKeysError(
+            f"the new table lacks the columns {sorted(lacking)} that the table in {path!r} has"
+        )
+    layout = Layout(
+        tuple(keys),
+        tuple(before.columns),
+        options.unique,
+        options.segment_bytes,
+        before.ranged,
+        before.condition,
+    )
+    key_types = tuple(schema[name].dataType for name in keys)
+    WantedTable(layout=layout, key_types=key_types, fingerprint=None).check_same_as(before, path)
+    for field in schema_of(before).fields:
+        if schema[field.name].dataType != field.dataType:
+            raise OtherKeysError(
+                f"the column {field.name!r} is {schema[field.name].dataType.simpleString()} "
+                f"in the new table and {field.dataType.simpleString()} in the table in "
+                f"{path!r}. Running streams rely on it: cast it, or build another table"
+            )
+    return _build(location, df, layout, before, None)
+
+
+def _newest_or_none(location: StorageLocation) -> Manifest | None:
+    try:
+        return versions.latest(location)
+    except NotATableError:
+        if location.names("versions"):
+            raise
+        return None
+
+
+def _build(
+    location: StorageLocation,
+    df: DataFrame,
+    layout: Layout,
+    before: Manifest | None,
+    fingerprint: str | None,
+) -> Manifest:
+    """Build a version and publish it, unless it turns out to be what is there already."""
+    check_storable(df.select(*(quoted(name) for name in layout.columns)).schema)
+    draft = build(df, location, layout)
+    try:
+        if before is not None and before.same_as(draft) and _is_intact(location, before):
+            draft.discard(location)
+            return _remember(location, before, layout.condition, fingerprint)
+        published = versions.publish(location, draft)
+        if fingerprint is not None:
+            versions.mark(location, published, fingerprint)
+        return published
+    except BaseException:
+        draft.discard(location)
+        raise
+
+
+def _remember(
+    location: StorageLocation, before: Manifest, when: Condition | None, fingerprint: str | None
+) -> Manifest:
+    """Keep a version that holds the right rows; with another condition it is published again.
+
+    The files stay the same: the condition says how they are searched.
+    """
+    published = before
+    if when is not None and before.condition != when:
+        published = versions.publish(location, replace(before, condition=when))
+    if fingerprint is not None and not versions.is_marked(location, published, fingerprint):
+        versions.mark(location, published, fingerprint)
+    return published
+
+
+def _is_intact(location: StorageLocation, manifest: Manifest) -> bool:
+    try:
+        versions.verify(location, manifest)
+    except DamagedTableError as error:
+        _log.warning("bsjoin: %s; it is built again now", error)
+        return False
+    return True
+
+
+def _shown(keys: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} ({dtype})" for name, dtype in keys)
