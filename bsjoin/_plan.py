@@ -207,7 +207,7 @@ class SourcePlan(_Plan):
         exact: whether equal hashes mean equal keys.
         limits: of the cache.
         retry_policy: with the source.
-        invalidation_log: where commands to forget keys come from.
+        invalidation_log: where invalidations of keys are published.
         warm_up: keys to begin with, or a query that yields them.
         folder: where the caches are on every host; None to choose.
         ranged: how the rows of a key are ordered, and which columns tell; None for any order.

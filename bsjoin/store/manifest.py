@@ -220,8 +220,6 @@ class Manifest:
                 wrong. Nothing in it was imported, called or followed.
         """
         try:
-            if len(content) > LARGEST:
-                raise ValueError(f"it has more than {LARGEST} bytes")
             data = json.loads(content)
             found = fields.value(data, "format")
             if type(found) is not int or found != FORMAT:
