@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bsjoin._clock import now_us
+from bsjoin.hotspot.options import MOST_SAMPLED
 from bsjoin.hotspot.rule import Rule
 from bsjoin.store import fields
 from bsjoin.store.location import StorageLocation
@@ -28,7 +29,7 @@ __all__ = ["PublishedRule", "Rules"]
 _log = logging.getLogger("bsjoin")
 
 _KEPT = 50
-_LARGEST, _MOST_SAMPLED = 16 << 20, 1_000_000
+_LARGEST = 16 << 20
 _ACTIVATION = Activation(local_us=20_000, remote_us=1_000_000, tries=5)
 
 
@@ -69,7 +70,7 @@ class PublishedRule:
         return cls(
             Rule.from_json(fields.text(read, "rule")),
             fields.whole(read, "activates_at_us"),
-            fields.whole(read, "capacity", 1, _MOST_SAMPLED),
+            fields.whole(read, "capacity", 1, MOST_SAMPLED),
         )
 
 
