@@ -117,7 +117,7 @@ class SourceTable:
         unique: whether a key with two rows is an error.
         limits: of the cache.
         retry_policy: with the source.
-        invalidation_log: where the keys to invalidate are listed.
+        invalidation_log: where invalidations of keys are published.
         warm_up: the keys to load first, or a query that yields them.
         folder: where the caches are on every host; None to choose.
         order: how the rows of a key are ordered, and by which columns; None for any order.

@@ -24,7 +24,7 @@ from bsjoin.errors import (
     KeyTypeError,
     SourceError,
 )
-from bsjoin.sources.invalidation import InvalidationLog, controls, key_table, register
+from bsjoin.sources.invalidation import InvalidationLog, key_table, logs_of, register
 from bsjoin.store import StorageLocation
 
 CACHE = Incremental(max_rows=10)
@@ -202,13 +202,13 @@ def test_only_keys_of_a_source_that_a_join_asks_can_be_forgotten(
         says(error, "no incremental join of this application asks", "given to bsjoin.join")
     with pytest.raises(ArgumentError, match="a tuple of 2 values"):
         asked.invalidate([1])
-    (control,) = controls(asked.token)
-    assert control.last() == 0
+    (log,) = logs_of(asked.token)
+    assert log.last() == 0
     asked.invalidate([(1, DAY)])
     asked.invalidate_all()
-    assert [number for number, _ in control.since(0)] == [1, 2]
-    assert control.since(0)[0][1].to_pylist() == [{"k": 1, "day": DAY}]
-    assert control.since(1) == [(2, None)]
+    assert [number for number, _ in log.since(0)] == [1, 2]
+    assert log.since(0)[0][1].to_pylist() == [{"k": 1, "day": DAY}]
+    assert log.since(1) == [(2, None)]
 
 
 # The call of a join

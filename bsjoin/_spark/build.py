@@ -27,7 +27,7 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin._retype import retyped
 from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import quoted
-from bsjoin._spark.keys import hash_is_exact, table_key, type_name
+from bsjoin._spark.keys import hash_is_exact, hashable, table_key, type_name
 from bsjoin._spark.range_columns import range_side
 from bsjoin._spark.session import default_parallelism
 from bsjoin._spark.workers import check_workers
@@ -116,7 +116,7 @@ def build(df: DataFrame, location: StorageLocation, layout: Layout) -> Manifest:
         # always lie in the same order, whichever way they came.
         first = next(iter(ranged))
         keyed = keyed.where(F.col(first).isNotNull())
-        order += [first, F.xxhash64(*(F.col(name) for name in _hashable(keyed)))]
+        order += [first, F.xxhash64(*(F.col(name) for name in hashable(keyed.schema)))]
     tasks = min(_MAX_TASKS, default_parallelism(df.sparkSession))
     compared_types = T.StructType([keyed.schema[name] for name in compared])
     range_types = T.StructType([keyed.schema[name] for name in ranged])
@@ -157,19 +157,6 @@ def build(df: DataFrame, location: StorageLocation, layout: Layout) -> Manifest:
         raise
     assert hash_is_exact(key_types) == (not compared)
     return manifest
-
-
-def _hashable(df: DataFrame) -> list[str]:
-    """The columns that Spark can hash: all but maps."""
-
-    def has_map(dtype: T.DataType) -> bool:
-        if isinstance(dtype, T.ArrayType):
-            return has_map(dtype.elementType)
-        if isinstance(dtype, T.StructType):
-            return any(has_map(field.dataType) for field in dtype)
-        return isinstance(dtype, T.MapType)
-
-    return [field.name for field in df.schema if not has_map(field.dataType)]
 
 
 def _task_of(tasks: int) -> Column:

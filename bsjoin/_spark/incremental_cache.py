@@ -133,7 +133,7 @@ def _folder(options: Incremental) -> str | None:
 def _invalidation_log(
     token: str, source: Source, keys: pa.Schema, options: Incremental
 ) -> InvalidationLog:
-    """Where commands for a cache are given; the cache goes when the application ends."""
+    """The invalidation log of a cache; the cache goes when the application ends."""
     invalidation_log = _invalidation_logs.get(token)
     if invalidation_log is None:
         location = (

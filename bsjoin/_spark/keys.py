@@ -19,12 +19,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin.errors import KeyTypeError
+from bsjoin.store.spark_schema import LONG_DIGITS, MAX_DIGITS
 
 __all__ = [
     "KeySide",
     "check_key_types",
     "digits_together",
     "hash_is_exact",
+    "hashable",
     "is_binary_collation",
     "source_key",
     "stream_key",
@@ -48,8 +50,6 @@ _SIMPLE: dict[type[T.DataType], str] = {
     T.TimestampType: "timestamp",
     T.TimestampNTZType: "timestamp_ntz",
 }
-_MAX_DIGITS = 38
-_LONG_DIGITS = 18  # a decimal of so many digits fits 8 bytes
 
 
 @dataclass(frozen=True)
@@ -133,23 +133,36 @@ def check_key_types(
             )
         if _family(left_type) == "exact number":
             together = digits_together([left_type, right_type])
-            if together > _MAX_DIGITS:
+            if together > MAX_DIGITS:
                 raise KeyTypeError(
                     f"cannot join on {pair}: comparing them needs {together} digits and "
-                    f"a decimal has {_MAX_DIGITS}, so Spark itself would round or fail. Cast "
+                    f"a decimal has {MAX_DIGITS}, so Spark itself would round or fail. Cast "
                     "one side to fewer digits"
                 )
 
 
 def _fits_8_bytes(dtype: T.DataType) -> bool:
     if isinstance(dtype, T.DecimalType):
-        return dtype.precision <= _LONG_DIGITS
+        return dtype.precision <= LONG_DIGITS
     return not isinstance(dtype, T.StringType | T.BinaryType)
 
 
 def hash_is_exact(types: Sequence[T.DataType]) -> bool:
     """Whether equal hashes of such keys mean equal keys."""
     return not types or (len(types) == 1 and _fits_8_bytes(types[0]))
+
+
+def hashable(schema: T.StructType) -> list[str]:
+    """The columns that Spark can hash: all but maps, and what else has no hash."""
+
+    def fits(dtype: T.DataType) -> bool:
+        if isinstance(dtype, T.ArrayType):
+            return fits(dtype.elementType)
+        if isinstance(dtype, T.StructType):
+            return all(fits(field.dataType) for field in dtype)
+        return not isinstance(dtype, T.MapType | T.VariantType)
+
+    return [field.name for field in schema if fits(field.dataType)]
 
 
 def _canonical(column: Column, dtype: T.DataType, table: T.DataType) -> Column:

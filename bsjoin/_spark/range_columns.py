@@ -19,6 +19,7 @@ from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Width, Within
 from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError, KeyTypeError
 from bsjoin.store import RangeColumns
+from bsjoin.store.spark_schema import LONG_DIGITS, MAX_DIGITS
 
 __all__ = [
     "check_range_types",
@@ -31,7 +32,6 @@ __all__ = [
     "width_in_units",
 ]
 
-_LONG_DIGITS, _MAX_DIGITS = 18, 38
 _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _INTEGER_DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10}
 _FLOATS = (T.FloatType, T.DoubleType)
@@ -79,7 +79,7 @@ def range_columns(when: Condition, schema: T.StructType, names: Sequence[str]) -
             raise KeyTypeError(
                 f"the interval's ends {names[0]!r} ({given[0].simpleString()}) and {names[1]!r} "
                 f"({given[1].simpleString()}) have types of different families, or need more than "
-                f"{_MAX_DIGITS} digits together: cast one of them"
+                f"{MAX_DIGITS} digits together: cast one of them"
             )
         types = [searched(common) or common] * 2
     closed = when.closed if isinstance(when, Within | Overlaps) else None
@@ -92,7 +92,7 @@ def _common(types: Sequence[T.DataType]) -> T.DataType | None:
     if not any(isinstance(dtype, T.DecimalType) for dtype in types):
         return types[0]
     digits = max(map(_digits_before, types)) + scale
-    return T.DecimalType(digits, scale) if digits <= _MAX_DIGITS else None
+    return T.DecimalType(digits, scale) if digits <= MAX_DIGITS else None
 
 
 def _unsearchable(name: str, dtype: T.DataType) -> str:
@@ -122,8 +122,8 @@ def check_range_types(
         why = None
         if any(_family(one) != _family(wanted) for one in types):
             why = "they are not of one family"
-        elif _family(dtype) == "exact number" and digits_together([*types, wanted]) > _MAX_DIGITS:
-            why = f"together they need more than {_MAX_DIGITS} digits"
+        elif _family(dtype) == "exact number" and digits_together([*types, wanted]) > MAX_DIGITS:
+            why = f"together they need more than {MAX_DIGITS} digits"
         elif _is_beyond(dtype, wanted) and table.closed not in (None, "left"):
             why = (
                 f"the stream's has more digits than fit into a bigint, and closed={table.closed!r} "
@@ -185,7 +185,7 @@ def search_of(when: Condition, table: RangeColumns, stream: T.StructType) -> Sea
 def _is_beyond(dtype: T.DataType, wanted: T.DataType) -> bool:
     """Whether the stream may have numbers beyond those of the table's bigint."""
     long = isinstance(wanted, T.LongType) and isinstance(dtype, T.DecimalType)
-    return long and _digits_before(dtype) > _LONG_DIGITS
+    return long and _digits_before(dtype) > LONG_DIGITS
 
 
 def _needs_distance(when: Condition) -> bool:
@@ -260,9 +260,9 @@ def probe_type(points: T.DataType, given: Sequence[T.DataType]) -> T.DataType:
         return points
     scale = max(map(_digits_after, [points, *given]))
     digits = max(map(_digits_before, given)) + scale
-    if isinstance(points, T.LongType) and digits <= _LONG_DIGITS and not scale:
+    if isinstance(points, T.LongType) and digits <= LONG_DIGITS and not scale:
         return points
-    return T.DecimalType(_LONG_DIGITS if digits <= _LONG_DIGITS else _MAX_DIGITS, scale)
+    return T.DecimalType(LONG_DIGITS if digits <= LONG_DIGITS else MAX_DIGITS, scale)
 
 
 def finer_digits(points: T.DataType, probes: T.DataType) -> int:

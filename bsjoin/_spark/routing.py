@@ -20,6 +20,7 @@ from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
 from bsjoin._plan import RoutePlan
 from bsjoin._spark.columns import quoted, unused
+from bsjoin._spark.keys import hashable
 from bsjoin._spark.metrics import observed_route
 from bsjoin.hotspot import Rule
 from bsjoin.hotspot.published import Rules
@@ -27,7 +28,7 @@ from bsjoin.hotspot.routing import Router
 from bsjoin.hotspot.worker import Task, routed
 from bsjoin.store import StorageLocation
 
-__all__ = ["by_hash", "by_rule", "hashable"]
+__all__ = ["by_hash", "by_rule"]
 
 _ANSWER = T.StructType(
     [T.StructField("partition", T.IntegerType()), T.StructField("note", T.StringType())]
@@ -80,19 +81,6 @@ def by_rule(stream: DataFrame, key: Column, names: Sequence[str], plan: RoutePla
     told = observed_route(told, plan.label, F.col(note))
     sent = told.repartitionById(plan.rule.partitions, F.col(partition))
     return sent.drop(*ours)
-
-
-def hashable(schema: T.StructType) -> list[str]:
-    """The columns that Spark can hash: all but maps, and what else has no hash."""
-
-    def fits(dtype: T.DataType) -> bool:
-        if isinstance(dtype, T.ArrayType):
-            return fits(dtype.elementType)
-        if isinstance(dtype, T.StructType):
-            return all(fits(field.dataType) for field in dtype)
-        return not isinstance(dtype, T.MapType | T.VariantType)
-
-    return [field.name for field in schema if fits(field.dataType)]
 
 
 def _content(stream: DataFrame) -> Column:

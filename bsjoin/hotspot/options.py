@@ -10,10 +10,12 @@ from typing import Literal
 from bsjoin._secrets import described
 from bsjoin.errors import ArgumentError, suggest
 
-__all__ = ["Hash", "HotSpot"]
+__all__ = ["MOST_SAMPLED", "Hash", "HotSpot"]
 
 _MOST_PARTITIONS = 10_000
-_MOST_SAMPLED = 1_000_000
+MOST_SAMPLED = 1_000_000
+"""The most keys that a task samples."""
+
 _RULES = ("balanced", "algorithm_2")
 
 
@@ -94,7 +96,7 @@ class HotSpot:
     def __post_init__(self) -> None:
         if self.partitions is not None:
             _whole("partitions", self.partitions, 1, _MOST_PARTITIONS)
-        _whole("sample", self.sample, 100, _MOST_SAMPLED)
+        _whole("sample", self.sample, 100, MOST_SAMPLED)
         _whole("min_cycles", self.min_cycles, 1, None)
         _whole("seed", self.seed, 0, None)
         if not _is_number(self.threshold) or not self.threshold > 0:

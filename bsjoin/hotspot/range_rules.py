@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bsjoin.hotspot.rule import GREATEST, Rule
+from bsjoin.hotspot.rule import Rule
 from bsjoin.hotspot.sample import Sample
+from bsjoin.index import GREATEST
 
 __all__ = ["algorithm_2", "near_quantiles", "whole_keys"]
 

@@ -16,7 +16,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from bsjoin.hotspot.rule import GREATEST, LEAST, Rule
+from bsjoin.hotspot.rule import Rule
+from bsjoin.index import GREATEST, LEAST
 
 __all__ = ["STEPS", "Router"]
 

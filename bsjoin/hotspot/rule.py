@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bsjoin.hotspot.packing import pack, unpack
+from bsjoin.index import GREATEST, LEAST
 
-__all__ = ["GREATEST", "LEAST", "HotKey", "Rule"]
+__all__ = ["HotKey", "Rule"]
 
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
 
-LEAST = int(np.iinfo(np.int64).min)
-GREATEST = int(np.iinfo(np.int64).max)
 _SHARES_ADD_UP = 1e-3
 _DIGITS = 6
 

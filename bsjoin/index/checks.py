@@ -12,11 +12,14 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["check_directory", "check_entries", "chunks", "refuse"]
+__all__ = ["MAX_ROWS", "check_directory", "check_entries", "chunks", "refuse"]
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Bools = NDArray[np.bool_]
+
+MAX_ROWS = int(np.iinfo(np.int32).max)
+"""An index has fewer rows: their positions are int32."""
 
 _CHUNK = 1 << 16  # so that what a chunk needs stays in the CPU's cache
 

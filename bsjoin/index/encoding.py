@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["GREATEST", "LEAST", "add_saturated", "codes", "floats", "reach"]
+__all__ = ["GREATEST", "LEAST", "SIGN", "add_saturated", "codes", "floats", "reach"]
 
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
 
 LEAST = int(np.iinfo(np.int64).min)
 GREATEST = int(np.iinfo(np.int64).max)
-_SIGN = np.uint64(1 << 63)
+SIGN = np.uint64(1 << 63)
 _ALL_BUT_SIGN = np.int64(GREATEST)
 
 
@@ -49,7 +49,7 @@ def codes(values: NDArray[Any]) -> Int64s:
     if kind == "f":
         return _float_codes(values)
     if kind == "u" and values.dtype.itemsize == 8:
-        return (values.astype(np.uint64, copy=False) ^ _SIGN).view(np.int64)
+        return (values.astype(np.uint64, copy=False) ^ SIGN).view(np.int64)
     if kind in "iub":
         return values.astype(np.int64, copy=False)
     if kind in "mM":

@@ -24,7 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bsjoin.index.checks import check_directory, check_entries, chunks, refuse
+from bsjoin.index.checks import MAX_ROWS, check_directory, check_entries, chunks, refuse
+from bsjoin.index.encoding import GREATEST, SIGN
 
 __all__ = ["HashIndex"]
 
@@ -32,14 +33,12 @@ Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
-_SIGN = np.uint64(1 << 63)
-_SENTINEL = np.int64(np.iinfo(np.int64).max)
-_MAX_ROWS = np.iinfo(np.int32).max
+_SENTINEL = np.int64(GREATEST)
 
 
 def _unsigned(hashes: Int64s) -> NDArray[np.uint64]:
     """Map signed order to unsigned order: the smallest int64 becomes 0."""
-    return hashes.view(np.uint64) ^ _SIGN
+    return hashes.view(np.uint64) ^ SIGN
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +95,8 @@ class HashIndex:
     @classmethod
     def _make(cls, hashes: Int64s, runs: Int32s | None) -> HashIndex:
         n = len(hashes)
-        if not 0 < n < _MAX_ROWS:
-            raise ValueError(f"an index holds 1 to {_MAX_ROWS - 1} rows, not {n}")
+        if not 0 < n < MAX_ROWS:
+            raise ValueError(f"an index holds 1 to {MAX_ROWS - 1} rows, not {n}")
         padded = np.empty(n + 1, np.int64)
         padded[:n] = hashes
         padded[n] = _SENTINEL
@@ -172,8 +171,8 @@ class HashIndex:
         Complexity: O(n) time, O(1) memory.
         """
         n = self.rows
-        if not 0 < n < _MAX_ROWS:
-            raise ValueError(f"the index has {n} rows; it holds 1 to {_MAX_ROWS - 1}")
+        if not 0 < n < MAX_ROWS:
+            raise ValueError(f"the index has {n} rows; it holds 1 to {MAX_ROWS - 1}")
         if self.hashes[n] != _SENTINEL:
             raise ValueError(f"the hashes end with {self.hashes[n]} instead of the sentinel")
         for begin, end in chunks(n - 1):

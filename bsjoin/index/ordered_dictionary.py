@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bsjoin.index.checks import chunks, refuse
+from bsjoin.index.encoding import SIGN
 from bsjoin.index.row_pairs import pairs
 from bsjoin.index.skiplist import SkipList
 
@@ -31,7 +32,6 @@ Bools = NDArray[np.bool_]
 _PIECE = 8
 _CHUNK = 1 << 20
 _FEW = 64  # texts that are faster compared one by one
-_SIGN = np.uint64(1 << 63)
 _ALONG = np.arange(_PIECE, dtype=np.int64)
 
 
@@ -67,11 +67,11 @@ class ByteStrings:
         begins = self.offsets.take(rows).astype(np.int64) + number * _PIECE
         counts = np.clip(self.offsets.take(rows + 1) - begins, 0, _PIECE + 1)
         if not self.data.size:
-            return np.full(len(rows), int(_SIGN) - (1 << 64)), counts
+            return np.full(len(rows), int(SIGN) - (1 << 64)), counts
         found = self.data.take(begins[:, None] + _ALONG, mode="clip")
         found[counts[:, None] <= _ALONG] = 0
         numbers = found.view(">u8").ravel().astype(np.uint64)
-        return (numbers ^ _SIGN).view(np.int64), counts
+        return (numbers ^ SIGN).view(np.int64), counts
 
     def bytes(self, row: int) -> NDArray[np.uint8]:
         """The bytes of one text, as a view."""

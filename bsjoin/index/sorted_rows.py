@@ -27,7 +27,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bsjoin.index.checks import check_directory, check_entries, chunks, refuse
+from bsjoin.index.checks import MAX_ROWS, check_directory, check_entries, chunks, refuse
 from bsjoin.index.skiplist import Side, SkipList, too_small
 
 __all__ = ["CLOSED", "Closed", "SortedRows"]
@@ -39,7 +39,6 @@ Float64s = NDArray[np.float64]
 
 Closed = Literal["both", "left", "right", "neither"]
 CLOSED = ("both", "left", "right", "neither")
-_MAX_ROWS = int(np.iinfo(np.int32).max)
 _CHUNK = 1 << 18
 
 
@@ -79,8 +78,8 @@ class SortedRows:
         Complexity: O(n).
         """
         n = len(values)
-        if n >= _MAX_ROWS:
-            raise ValueError(f"an index holds up to {_MAX_ROWS - 1} rows, not {n}")
+        if n >= MAX_ROWS:
+            raise ValueError(f"an index holds up to {MAX_ROWS - 1} rows, not {n}")
         directory = np.zeros(n + 1, np.int32)
         if n:
             lows = np.zeros(1, np.int64) if starts is None else starts.astype(np.int64)

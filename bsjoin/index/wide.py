@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from bsjoin.index.encoding import GREATEST, LEAST, SIGN
 from bsjoin.index.nearest import Later
 from bsjoin.index.ordered_dictionary import ByteStrings
 
@@ -31,7 +32,6 @@ Bools = NDArray[np.bool_]
 
 _LOW_WORD = (1 << 64) - 1
 _LARGEST = (1 << 127) - 1
-_SIGN = np.uint64(1 << 63)
 _DIGITS, _HALF = 9, np.uint64((1 << 32) - 1)  # 10**9 times 32 bits fits into 64
 
 
@@ -44,7 +44,7 @@ def wide_texts(words: Int64s) -> ByteStrings:
     Complexity: O(n).
     """
     swapped = np.empty((len(words), 2), ">u8")
-    swapped[:, 0] = words[:, 1].view(np.uint64) ^ _SIGN
+    swapped[:, 0] = words[:, 1].view(np.uint64) ^ SIGN
     swapped[:, 1] = words[:, 0].view(np.uint64)
     offsets = np.arange(len(words) + 1, dtype=np.int64) * 16
     return ByteStrings(offsets, swapped.view(np.uint8).ravel())
@@ -63,7 +63,7 @@ def words_of_texts(texts: ByteStrings, rows: Int64s) -> Int64s:
     swapped = texts.data.view(">u8").reshape(-1, 2).take(rows, axis=0)
     words = np.empty((len(rows), 2), np.uint64)
     words[:, 0] = swapped[:, 1]
-    words[:, 1] = swapped[:, 0] ^ _SIGN
+    words[:, 1] = swapped[:, 0] ^ SIGN
     return words.view(np.int64)
 
 
@@ -78,7 +78,7 @@ def clamped(words: Int64s) -> Int64s:
     """
     low, high = words[:, 0], words[:, 1]
     fits = high == (low >> 63)  # then the high word only repeats the sign
-    return np.where(fits, low, np.where(high < 0, np.iinfo(np.int64).min, np.iinfo(np.int64).max))
+    return np.where(fits, low, np.where(high < 0, LEAST, GREATEST))
 
 
 def add_wide(words: Int64s, delta: int) -> Int64s:

@@ -22,7 +22,7 @@ _NAMES = (
     "live_bytes",
     "evictions",  # so far
     "invalidations",  # so far
-    "controls",  # the last command that was carried out
+    "invalidations_applied",  # from the log: the number of the last one, plus 1; 0 before the first
     "down_until_us",  # the source is not asked before; after a failure
     "warm",  # 0: not yet; 1: done
 )

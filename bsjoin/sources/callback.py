@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError, SourceError
+from bsjoin.sources.arguments import check_max_keys
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.timeouts import run_with_timeout
 from bsjoin.sources.types import as_schema, fitted, wanted_columns
@@ -63,8 +64,7 @@ def function(
         raise ArgumentError(f"fn={fn!r}: give a function of a pyarrow.Table of keys")
     if not isinstance(unique, bool):
         raise ArgumentError(f"unique={unique!r}: give True or False")
-    if type(max_keys) is not int or max_keys < 1:
-        raise ArgumentError(f"max_keys={max_keys!r}: give a whole number above zero")
+    check_max_keys(max_keys)
     timeout_s = None if timeout is None else seconds(timeout, "timeout")
     if timeout_s is not None and timeout_s <= 0:
         raise ArgumentError(f"timeout={timeout!r}: it must be above zero, or None for no limit")

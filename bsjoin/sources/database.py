@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError
+from bsjoin.sources.arguments import check_max_keys, positive
 from bsjoin.sources.dialect import Database, Target
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.types import as_schema
@@ -90,16 +90,15 @@ def sql(
         raise ArgumentError(f"table, query: give exactly one of them, not {given}")
     if unique is not None and not isinstance(unique, bool):
         raise ArgumentError(f"unique={unique!r}: give True, False, or None to ask the database")
-    if type(max_keys) is not int or max_keys < 1:
-        raise ArgumentError(f"max_keys={max_keys!r}: give a whole number above zero")
+    check_max_keys(max_keys)
     target = Target(
         address=address,
         table=None if table is None else _parts(table),
         query=None if query is None else _query(query),
         schema=None if schema is None else as_schema(schema),
         unique=unique,
-        timeout_s=_positive(timeout, "timeout"),
-        connect_timeout_s=_positive(connect_timeout, "connect_timeout"),
+        timeout_s=positive(timeout, "timeout"),
+        connect_timeout_s=positive(connect_timeout, "connect_timeout"),
         max_keys=max_keys,
     )
     _check_path(address)
@@ -125,13 +124,6 @@ def _query(query: object) -> str:
     if not isinstance(query, str) or not query.strip().rstrip(";").strip():
         raise ArgumentError(f"query={query!r}: give a SELECT statement")
     return query.strip().rstrip(";").rstrip()
-
-
-def _positive(duration: timedelta | str | float, name: str) -> float:
-    value = seconds(duration, name)
-    if value <= 0:
-        raise ArgumentError(f"{name}={duration!r}: it must be above zero")
-    return value
 
 
 def _check_path(address: Address) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from bsjoin._secrets import scrubbed
 from bsjoin.errors import BSJoinError, ColumnError, SourceError, suggest
 from bsjoin.sources.protocol import Source
-from bsjoin.sources.transient import LookupTimeoutError, TransientSourceError
+from bsjoin.sources.transient import LookupTimeoutError, TransientSourceError, run_translated
 from bsjoin.sources.types import fitted, overridden, wanted_columns
 from bsjoin.sources.urls import Address
 
@@ -266,11 +266,7 @@ class Database(Source):
 
     def _apart(self, work: Callable[[], T]) -> T:
         """Work outside the look-ups' connection; every failure is for good."""
-        try:
-            return work()
-        except Exception as error:
-            failure = self._translated(error)
-        raise failure if isinstance(failure, BSJoinError) else SourceError(str(failure))
+        return run_translated(work, self._translated, at_once=True)
 
     def _asked(self, work: Callable[[Any], T], *, at_once: bool = False) -> T:
         """Work with the connection; after a failure the next call opens a new one.
@@ -279,15 +275,9 @@ class Database(Source):
             work: gets the connection.
             at_once: nobody will ask again, so that every failure is a :class:`SourceError`.
         """
-        try:
-            return self._with_connection(work)
-        except Exception as error:
-            failure = self._translated(error)
-        self.close()
-        # Raised outside the handler: the driver's error, its password and all, is no context.
-        if at_once and not isinstance(failure, BSJoinError):
-            failure = SourceError(str(failure))
-        raise failure
+        return run_translated(
+            lambda: self._with_connection(work), self._translated, self.close, at_once=at_once
+        )
 
     def _with_connection(self, work: Callable[[Any], T]) -> T:
         if self._held is not None and self._held[0] != os.getpid():

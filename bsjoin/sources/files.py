@@ -15,9 +15,10 @@ import pyarrow.fs as pafs
 
 from bsjoin._secrets import hidden, scrubbed, secrets_of
 from bsjoin.errors import ArgumentError, BSJoinError, SourceError
+from bsjoin.sources.arguments import check_max_keys
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.row_groups import MinMax, min_max_of, sorted_keys, touched
-from bsjoin.sources.transient import TransientSourceError
+from bsjoin.sources.transient import TransientSourceError, run_translated
 from bsjoin.sources.types import as_schema, fitted, overridden, sparkable, wanted_columns
 
 __all__ = ["parquet"]
@@ -67,8 +68,7 @@ def parquet(
         raise ArgumentError(f"path={path!r}: give a file, a folder or a URL")
     if unique is not None and not isinstance(unique, bool):
         raise ArgumentError(f"unique={unique!r}: give True or False")
-    if type(max_keys) is not int or max_keys < 1:
-        raise ArgumentError(f"max_keys={max_keys!r}: give a whole number above zero")
+    check_max_keys(max_keys)
     text = os.fspath(path)
     if "://" not in text:
         text = os.path.abspath(text)
@@ -267,14 +267,7 @@ class _Parquet(Source):
         return sorted(marks)
 
     def _asked(self, work: Callable[[], T], *, at_once: bool = False) -> T:
-        try:
-            return work()
-        except Exception as error:
-            failure = self._translated(error)
-        self.close()
-        if at_once and not isinstance(failure, BSJoinError):
-            failure = SourceError(str(failure))
-        raise failure
+        return run_translated(work, self._translated, self.close, at_once=at_once)
 
     def _translated(self, error: Exception) -> Exception:
         if isinstance(error, BSJoinError):

@@ -1,7 +1,7 @@
-"""Commands from the driver to all workers: which keys of a source are to be forgotten.
+"""Invalidations: which keys of a source all caches must forget, from the driver to every worker.
 
-A command is a small numbered file in a folder that the driver and all workers reach. It says
-once for every host what to do; each host notes the last number it has carried out.
+An invalidation is a file of keys, an entry of a :mod:`bsjoin.store.versioned_folder` that the
+driver and all workers reach. Every host applies each of them once and keeps the last number.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import pyarrow as pa
 
 from bsjoin.errors import ArgumentError
 from bsjoin.store.location import StorageLocation
-from bsjoin.store.names import numbers_in
+from bsjoin.store.versioned_folder import VersionedFolder
 
-__all__ = ["InvalidationLog", "controls", "key_table", "register"]
+__all__ = ["InvalidationLog", "key_table", "logs_of", "register"]
 
 _log = logging.getLogger("bsjoin")
 
-_ENDING = ".forget"
+_MAX_BYTES = 1 << 30
 
-# The joins of this application, by the token of their source.
-_controls: dict[str, list[InvalidationLog]] = {}
+# The logs of this application's joins, by the token of their source.
+_registered: dict[str, list[InvalidationLog]] = {}
 
 
 @dataclass(frozen=True)
 class InvalidationLog:
-    """The commands of one join.
+    """The invalidations of one join.
 
     Args:
         location: the folder.
@@ -40,57 +40,56 @@ class InvalidationLog:
     keys: pa.Schema
 
     def forget(self, keys: pa.Table | None) -> int:
-        """Give the command to forget some keys, or all; the number of the command."""
+        """Publish an invalidation of some keys, or of all; its number."""
         content = b""
         if keys is not None:
             # Without a schema: readers take theirs, and nothing of what the file says of types.
             columns = [keys.column(name).combine_chunks() for name in keys.column_names]
             batch = pa.RecordBatch.from_arrays(columns, schema=keys.schema)
             content = batch.serialize().to_pybytes()
-        number = self.last() + 1
-        while not self.location.create(_name(number), content):
-            number += 1
-        return number
+        return self._folder.append(content)
 
     def last(self) -> int:
-        """The number of the last command; 0 without one."""
-        return max(self._numbers(), default=0)
+        """The number of the newest invalidation; 0 without one."""
+        return self._folder.last()
 
     def since(self, number: int) -> list[tuple[int, pa.Table | None]]:
-        """The commands after some number, in order; one that cannot be read forgets all keys."""
-        return [(later, self._read(later)) for later in self._numbers() if later > number]
+        """Later invalidations, in order; one that cannot be read is one of all keys."""
+        return [(later, self._read(later)) for later in self._folder.numbers() if later > number]
 
     def _read(self, number: int) -> pa.Table | None:
-        content = self.location.read(_name(number))
-        if not content:
-            return None
         try:
-            batch = pa.ipc.read_record_batch(pa.py_buffer(content), self.keys)
-            batch.validate(full=True)
-        except (pa.ArrowException, EOFError, OSError, ValueError) as error:
+            content = self._folder.read(number)
+            return _keys_in(content, self.keys) if content else None
+        except ValueError as error:
             _log.warning(
                 "bsjoin: %r in %r is not a list of keys: %s; all keys are forgotten",
-                _name(number), str(self.location), error,
+                self._folder.name(number), str(self.location), error,
             )  # fmt: skip
             return None
-        return pa.Table.from_batches([batch])
 
-    def _numbers(self) -> list[int]:
-        return numbers_in(self.location.names(""), _ENDING)
-
-
-def _name(number: int) -> str:
-    return f"{number:08d}{_ENDING}"
+    @property
+    def _folder(self) -> VersionedFolder:
+        return VersionedFolder(self.location, "", ".forget", _MAX_BYTES)
 
 
-def register(token: str, control: InvalidationLog) -> None:
-    """Let the commands for a source reach one more join."""
-    _controls.setdefault(token, []).append(control)
+def _keys_in(content: bytes, schema: pa.Schema) -> pa.Table:
+    try:
+        batch = pa.ipc.read_record_batch(pa.py_buffer(content), schema)
+        batch.validate(full=True)
+    except (pa.ArrowException, EOFError, OSError) as error:
+        raise ValueError(str(error)) from error
+    return pa.Table.from_batches([batch])
 
 
-def controls(token: str) -> list[InvalidationLog]:
-    """The joins of this application that ask a source."""
-    return list(_controls.get(token, []))
+def register(token: str, log: InvalidationLog) -> None:
+    """Let the invalidations of a source reach one more join."""
+    _registered.setdefault(token, []).append(log)
+
+
+def logs_of(token: str) -> list[InvalidationLog]:
+    """The registered logs of a source: one for each join of this application that queries it."""
+    return list(_registered.get(token, []))
 
 
 def key_table(keys: Any, schema: pa.Schema, argument: str) -> pa.Table:

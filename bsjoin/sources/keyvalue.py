@@ -15,12 +15,12 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from bsjoin._secrets import scrubbed
-from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError, BSJoinError, ColumnError, SourceError, suggest
+from bsjoin.sources.arguments import check_max_keys, positive
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.rows import array_of
-from bsjoin.sources.transient import TransientSourceError
+from bsjoin.sources.transient import TransientSourceError, run_translated
 from bsjoin.sources.types import as_schema, wanted_columns
 from bsjoin.sources.urls import Address, address_of
 
@@ -76,11 +76,8 @@ def redis(
     columns = as_schema(schema)
     if kind not in ("hash", "json"):
         raise ArgumentError(f'kind={kind!r}: give "hash" or "json"')
-    timeout_s = seconds(timeout, "timeout")
-    if timeout_s <= 0:
-        raise ArgumentError(f"timeout={timeout!r}: it must be above zero")
-    if type(max_keys) is not int or max_keys < 1:
-        raise ArgumentError(f"max_keys={max_keys!r}: give a whole number above zero")
+    timeout_s = positive(timeout, "timeout")
+    check_max_keys(max_keys)
     pattern = _pattern(key, columns)
     for field in columns:
         if kind == "hash" and pa.types.is_nested(field.type):
@@ -237,12 +234,7 @@ class _Redis(Source):
         )
 
     def _asked(self, work: Callable[[Any], Any]) -> Any:
-        try:
-            return work(self._client())
-        except Exception as error:
-            failure = self._translated(error)
-        self.close()
-        raise failure  # outside the handler, so that the driver's error is no context
+        return run_translated(lambda: work(self._client()), self._translated, self.close)
 
     def _translated(self, error: Exception) -> Exception:
         if isinstance(error, BSJoinError):

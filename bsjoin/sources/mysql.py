@@ -14,7 +14,7 @@ from bsjoin.errors import ArgumentError, suggest
 from bsjoin.sources.dialect import BATCH_ROWS, Column, Database, Target
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.rows import array_of, python_values
-from bsjoin.sources.types import DECIMAL
+from bsjoin.sources.types import DECIMAL, decimal_type
 
 __all__ = ["MySQL"]
 
@@ -255,8 +255,7 @@ def _column(field: Any) -> Column:
         return Column(name, _INTEGERS[code][unsigned], declared)
     if code in (0, 246):
         digits = length - (field.scale > 0) - (not unsigned)
-        fits = 0 < digits <= 38 and field.scale <= digits
-        return Column(name, pa.decimal128(digits, field.scale) if fits else DECIMAL, declared)
+        return Column(name, decimal_type(digits, field.scale) or DECIMAL, declared)
     if code == 4:  # printed with six digits otherwise
         return Column(name, pa.float32(), declared, "({} + 0e0)")
     if code == 16:

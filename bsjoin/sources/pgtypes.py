@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from bsjoin.sources.dialect import Column
-from bsjoin.sources.types import DECIMAL, sparkable
+from bsjoin.sources.types import DECIMAL, decimal_type, sparkable
 
 __all__ = ["column_of", "reported_types"]
 
@@ -57,6 +57,4 @@ def _decimal(modifier: int) -> pa.DataType:
     precision, scale = (modifier - 4) >> 16 & 0xFFFF, (modifier - 4) & 0x7FF
     if scale >= 1024:  # eleven bits with a sign
         precision, scale = precision + 2048 - scale, 0
-    if precision <= 38 and scale <= precision:
-        return pa.decimal128(precision, scale)
-    return DECIMAL
+    return decimal_type(precision, scale) or DECIMAL

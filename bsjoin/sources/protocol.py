@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from bsjoin.errors import ArgumentError, SourceError
-from bsjoin.sources.invalidation import controls, key_table
+from bsjoin.sources.invalidation import key_table, logs_of
 
 __all__ = ["Source"]
 
@@ -106,7 +106,7 @@ class Source(ABC):
             invalidation_log.forget(None)
 
     def _joins(self) -> list[Any]:
-        found = controls(self.token)
+        found = logs_of(self.token)
         if not found:
             raise ArgumentError(
                 f"no incremental join of this application asks {self!r}: there is nothing to "

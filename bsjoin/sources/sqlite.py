@@ -18,7 +18,7 @@ import pyarrow as pa
 from bsjoin.errors import SourceError
 from bsjoin.sources.dialect import BATCH_ROWS, Column, Database, Target
 from bsjoin.sources.rows import array_of, python_values
-from bsjoin.sources.types import DECIMAL
+from bsjoin.sources.types import DECIMAL, decimal_type
 
 __all__ = ["SQLite"]
 
@@ -61,8 +61,7 @@ def declared_type(declared: str) -> pa.DataType | None:
         digits = _DIGITS.search(told)
         if digits is None:
             return DECIMAL
-        precision, scale = int(digits[1]), int(digits[2] or 0)
-        return pa.decimal128(precision, scale) if scale <= precision <= 38 > 0 else None
+        return decimal_type(int(digits[1]), int(digits[2] or 0))
     return next((dtype for word, dtype in _TYPES if word in told), None)
 
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["LookupTimeoutError", "TransientSourceError"]
+from collections.abc import Callable
+from typing import TypeVar
+
+from bsjoin.errors import BSJoinError, SourceError
+
+__all__ = ["LookupTimeoutError", "TransientSourceError", "run_translated"]
+
+T = TypeVar("T")
 
 
 class TransientSourceError(Exception):
@@ -15,3 +22,30 @@ class TransientSourceError(Exception):
 
 class LookupTimeoutError(TransientSourceError):
     """No answer came in time; the work still waits for one, in its thread."""
+
+
+def run_translated(
+    work: Callable[[], T],
+    translated: Callable[[Exception], Exception],
+    close: Callable[[], None] | None = None,
+    *,
+    at_once: bool = False,
+) -> T:
+    """Work; what fails has the type of our errors, and none of the driver's behind it.
+
+    Args:
+        work: what to do.
+        translated: a driver's error as one of ours.
+        close: closes a connection that has failed; the next call opens a new one.
+        at_once: nobody repeats the work, so every failure is a :class:`bsjoin.errors.SourceError`.
+    """
+    try:
+        return work()
+    except Exception as error:
+        failure = translated(error)
+    if close is not None:
+        close()
+    # Raised outside the handler: the driver's error, its password and all, is no context.
+    if at_once and not isinstance(failure, BSJoinError):
+        failure = SourceError(str(failure))
+    raise failure

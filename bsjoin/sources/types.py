@@ -9,8 +9,17 @@ import pyarrow.compute as pc
 
 from bsjoin.errors import ArgumentError, ColumnError, SourceError, suggest
 from bsjoin.sources.rows import array_of
+from bsjoin.store.spark_schema import MAX_DIGITS
 
-__all__ = ["DECIMAL", "as_schema", "fitted", "overridden", "sparkable", "wanted_columns"]
+__all__ = [
+    "DECIMAL",
+    "as_schema",
+    "decimal_type",
+    "fitted",
+    "overridden",
+    "sparkable",
+    "wanted_columns",
+]
 
 # What Spark's JDBC makes of a number without declared digits.
 DECIMAL = pa.decimal128(38, 18)
@@ -48,13 +57,18 @@ def sparkable(dtype: pa.DataType) -> pa.DataType | None:
     if pa.types.is_timestamp(dtype):
         return pa.timestamp("us", "UTC" if dtype.tz else None)
     if pa.types.is_decimal(dtype):
-        fits = dtype.precision <= 38 and 0 <= dtype.scale <= dtype.precision
-        return pa.decimal128(dtype.precision, dtype.scale) if fits else None
+        return decimal_type(dtype.precision, dtype.scale)
     if pa.types.is_fixed_size_binary(dtype):
         return pa.binary()
     if pa.types.is_dictionary(dtype):
         return sparkable(dtype.value_type)
     return _nested(dtype)
+
+
+def decimal_type(precision: int, scale: int) -> pa.DataType | None:
+    """The type of decimals of so many digits; None where Spark has none."""
+    fits = 0 < precision <= MAX_DIGITS and 0 <= scale <= precision
+    return pa.decimal128(precision, scale) if fits else None
 
 
 def _nested(dtype: pa.DataType) -> pa.DataType | None:

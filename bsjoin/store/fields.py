@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from bsjoin.index import GREATEST
+
 __all__ = ["flag", "items", "number", "shown", "text", "texts", "value", "whole"]
 
-_INT64 = (1 << 63) - 1
 
-
-def whole(data: Any, name: str, least: int = 0, most: int = _INT64) -> int:
+def whole(data: Any, name: str, least: int = 0, most: int = GREATEST) -> int:
     """A whole number within bounds."""
     found = value(data, name)
     if type(found) is not int or not least <= found <= most:
@@ -20,7 +20,7 @@ def whole(data: Any, name: str, least: int = 0, most: int = _INT64) -> int:
 def number(data: Any, name: str) -> float:
     """A number of zero or more."""
     found = value(data, name)
-    if type(found) not in (int, float) or not 0 <= found <= _INT64:
+    if type(found) not in (int, float) or not 0 <= found <= GREATEST:
         raise ValueError(f"{name} is {shown(found)}, not a number from 0 on")
     return float(found)
 

@@ -17,12 +17,13 @@ import pyarrow as pa
 
 from bsjoin.conditions import Condition, condition_from_json, condition_to_json
 from bsjoin.errors import NotATableError, StoreError
+from bsjoin.index import GREATEST, LEAST
 from bsjoin.index.sorted_rows import CLOSED, Closed
 from bsjoin.store import fields
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.names import is_plain
 from bsjoin.store.segment import SegmentInfo
-from bsjoin.store.spark_schema import arrow_type, read_spark_schema
+from bsjoin.store.spark_schema import LONG_DIGITS, arrow_type, read_spark_schema
 
 __all__ = ["FORMAT", "LARGEST", "KeyColumn", "Manifest", "RangeColumns", "Stats", "compared_fields"]
 
@@ -33,7 +34,6 @@ LARGEST = 32 << 20
 _MOST_ROWS = (1 << 31) - 1
 _LATEST_US = 253_402_300_799_000_000  # the end of the year 9999
 _CHECKSUM = re.compile(r"[0-9a-f]{32}")
-_LONG_DIGITS = 18
 
 
 @dataclass(frozen=True)
@@ -220,8 +220,6 @@ class Manifest:
                 wrong. Nothing in it was imported, called or followed.
         """
         try:
-            if len(content) > LARGEST:
-                raise ValueError(f"it has more than {LARGEST} bytes")
             data = json.loads(content)
             found = fields.value(data, "format")
             if type(found) is not int or found != FORMAT:
@@ -254,7 +252,7 @@ def compared_fields(keys: Sequence[KeyColumn]) -> list[pa.Field]:
 
 def _fits_8_bytes(dtype: pa.DataType) -> bool:
     if pa.types.is_decimal(dtype):
-        return bool(dtype.precision <= _LONG_DIGITS)
+        return bool(dtype.precision <= LONG_DIGITS)
     return bool(pa.types.is_primitive(dtype))
 
 
@@ -330,7 +328,7 @@ def _segment(item: Any, columns: int) -> SegmentInfo:
             f"the segment {name!r} has {len(sizes)} sizes and {len(checksums)} checksums for its "
             f"index and {columns} columns"
         )
-    if not all(type(size) is int and 0 < size < 1 << 63 for size in sizes):
+    if not all(type(size) is int and 0 < size <= GREATEST for size in sizes):
         raise ValueError(f"the segment {name!r} has a size that is not a number of bytes")
     if not all(map(_CHECKSUM.fullmatch, checksums)):
         raise ValueError(f"the segment {name!r} has a checksum that is not one of xxh3-128")
@@ -341,7 +339,7 @@ def _segment(item: Any, columns: int) -> SegmentInfo:
         rows=rows,
         keys=keys,
         longest_run=fields.whole(item, "longest_run", 1, rows - keys + 1),
-        first_hash=fields.whole(item, "first_hash", -(1 << 63)),
+        first_hash=fields.whole(item, "first_hash", LEAST),
         sizes=tuple(sizes),
         checksums=checksums,
     )

@@ -12,8 +12,9 @@ from bsjoin.index.checks import chunks
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.manifest import Manifest, RangeColumns
 from bsjoin.store.mapped import sound
-from bsjoin.store.range_index import LONG_DIGITS, RangeIndex
+from bsjoin.store.range_index import RangeIndex
 from bsjoin.store.segment import Segment
+from bsjoin.store.spark_schema import LONG_DIGITS
 
 __all__ = ["open_segments", "validate"]
 

@@ -29,9 +29,9 @@ from bsjoin.index import (
 from bsjoin.index.checks import chunks, refuse
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.index.sorted_rows import Closed
+from bsjoin.store.spark_schema import LONG_DIGITS
 
 __all__ = [
-    "LONG_DIGITS",
     "RANGE_CELLS",
     "RANGE_LAYOUTS",
     "RangeIndex",
@@ -67,9 +67,6 @@ RANGE_LAYOUTS = (
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
-
-LONG_DIGITS = 18
-"""A decimal of more digits has no code of 64 bits."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,13 @@ import pyarrow as pa
 
 from bsjoin.store.fields import flag, items, shown, text
 
-__all__ = ["arrow_type", "read_spark_schema"]
+__all__ = ["LONG_DIGITS", "MAX_DIGITS", "arrow_type", "read_spark_schema"]
+
+LONG_DIGITS = 18
+"""A decimal of so many digits fits 8 bytes."""
+
+MAX_DIGITS = 38
+"""No decimal of Spark has more digits."""
 
 _DEPTH = 64
 _SIMPLE: dict[str, pa.DataType] = {
@@ -35,7 +41,6 @@ _SIMPLE: dict[str, pa.DataType] = {
     "void": pa.null(),
 }
 _DECIMAL = re.compile(r"decimal\(([0-9]{1,2}),(-?[0-9]{1,2})\)")
-_DIGITS = 38
 _UNITS = ("day", "hour", "minute", "second")
 _INTERVALS = {f"interval {unit}" for unit in _UNITS} | {
     f"interval {first} to {last}" for i, first in enumerate(_UNITS) for last in _UNITS[i + 1 :]
@@ -86,7 +91,7 @@ def arrow_type(name: object) -> pa.DataType:
             return _SIMPLE[name]
         if found := _DECIMAL.fullmatch(name):
             precision, scale = int(found[1]), int(found[2])
-            if 1 <= precision <= _DIGITS and -_DIGITS <= scale <= precision:
+            if 1 <= precision <= MAX_DIGITS and -MAX_DIGITS <= scale <= precision:
                 return pa.decimal128(precision, scale)
         if name in _INTERVALS:
             return pa.duration("us")

@@ -1,11 +1,8 @@
-"""Versions of a table: published at once, chosen by the time of a micro-batch, vacuumed.
+"""Versions of a table: published atomically, chosen by the time of a micro-batch, vacuumed.
 
-A version is the file ``versions/00000007.json``; as soon as that file exists the version is
-complete. Which version a micro-batch uses is a pure function of the micro-batch's own
-timestamp, which Spark writes to its offset log and uses again when it replays the batch: the
-newest version whose ``activates_at_us`` is not after it. A version activates a moment *after*
-it is published, so that no task of any micro-batch can have overlooked it. No messages, no
-locks, no per-query state (docs/decisions/0002-versions.md).
+A version is the file ``versions/00000007.json``, an entry of a
+:mod:`bsjoin.store.versioned_folder`. A micro-batch uses the newest version that was active at its
+timestamp. The first version is active for all earlier timestamps.
 """
 
 from __future__ import annotations
@@ -16,12 +13,13 @@ import time
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 
+from bsjoin._clock import now_us
 from bsjoin.errors import DamagedTableError, NotATableError, StoreError, VersionGoneError
 from bsjoin.store.checksums import checksum
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.manifest import LARGEST, Manifest
-from bsjoin.store.names import numbers_in
 from bsjoin.store.opening import validate
+from bsjoin.store.versioned_folder import Activation, VersionedFolder, active_at
 
 __all__ = [
     "is_marked",
@@ -41,31 +39,22 @@ _MARKS = "marks"
 DATA = "data"
 _ORPHAN_AGE_S = 24 * 3600.0
 _LONGEST_WAIT_S = 10.0
-# How long after its publication a version activates: longer than it takes until every host
-# sees the file, and than the clocks of driver and publisher differ.
-_LOCAL_DELAY_US, _REMOTE_DELAY_US = 100_000, 2_000_000
+_ACTIVATION = Activation(local_us=100_000, remote_us=2_000_000, tries=10)
 
 
-def now_us() -> int:
-    """The time in microseconds since the epoch."""
-    return time.time_ns() // 1000
-
-
-def _name(version: int) -> str:
-    return f"{_FOLDER}/{version:08d}.json"
+def _versions(location: StorageLocation) -> VersionedFolder:
+    return VersionedFolder(location, _FOLDER, ".json", LARGEST)
 
 
 def numbers(location: StorageLocation) -> list[int]:
     """The numbers of the versions that are there, ascending."""
-    return numbers_in(location.names(_FOLDER), ".json")
+    return _versions(location).numbers()
 
 
 def load(location: StorageLocation, version: int) -> Manifest:
     """The manifest of one version."""
-    name = _name(version)
     try:
-        where = f"{name!r} in {str(location)!r}"
-        return Manifest.from_bytes(location.read(name, LARGEST), where, version)
+        return _read(location, version)
     except FileNotFoundError:
         there = numbers(location)
         raise VersionGoneError(
@@ -73,6 +62,16 @@ def load(location: StorageLocation, version: int) -> Manifest:
             f"there are {there}. A result is bound to the version it was planned with: "
             "plan it again, and keep versions longer when you vacuum"
         ) from None
+
+
+def _read(location: StorageLocation, version: int) -> Manifest:
+    folder = _versions(location)
+    where = f"{folder.name(version)!r} in {str(location)!r}"
+    try:
+        content = folder.read(version)
+    except ValueError as error:
+        raise NotATableError(f"{where} is not a manifest of a table: {error}") from None
+    return Manifest.from_bytes(content, where, version)
 
 
 def latest(location: StorageLocation) -> Manifest:
@@ -99,32 +98,21 @@ def publish(
     Returns:
         The manifest as published.
     """
-    delay = _LOCAL_DELAY_US if location.is_local else _REMOTE_DELAY_US
-    withdrawn = 0
-    for _ in range(10):
-        there = numbers(location)
-        before = load(location, there[-1]) if there else None
-        now = clock()
-        activates = max(now + delay, before.activates_at_us + 1) if before else now
-        number = max(before.version if before else 0, withdrawn) + 1
-        manifest = draft.published_as(number, now, activates)
-        if not location.create(_name(manifest.version), manifest.to_bytes()):
-            continue  # another application published this number: take the next one
-        if before and clock() >= activates:
-            # Writing took so long that a micro-batch may have begun without seeing it.
-            # Its number is not used again: a worker may have read it.
-            location.remove(_name(number))
-            withdrawn = number
-            delay *= 4
-            continue
-        if before:
-            # Not for long where a clock was set back since the version before.
-            time.sleep(min(_LONGEST_WAIT_S, max(0.0, (activates - clock()) / 1e6)))
-        return manifest
-    raise StoreError(
-        f"could not publish a version in {str(location)!r} after 10 tries: others publish there "
-        "at the same time, or the file system takes seconds to write a small file"
+    published = _versions(location).publish(
+        lambda slot: draft.published_as(*slot).to_bytes(),
+        _ACTIVATION,
+        after=lambda version: _read(location, version).activates_at_us,
+        clock=clock,
     )
+    if published is None:
+        raise StoreError(
+            f"could not publish a version in {str(location)!r} after {_ACTIVATION.tries} tries: "
+            "others publish there at the same time, or the file system takes seconds to write a "
+            "small file"
+        )
+    # Not for long where a clock was set back since the version before.
+    time.sleep(min(_LONGEST_WAIT_S, max(0.0, (published.activates_at_us - clock()) / 1e6)))
+    return draft.published_as(*published)
 
 
 def mark(location: StorageLocation, manifest: Manifest, fingerprint: str) -> None:
@@ -153,20 +141,17 @@ def version_at(location: StorageLocation, time_us: int, known: Iterable[Manifest
     Raises:
         VersionGoneError: the version was vacuumed.
     """
-    oldest = chosen = None
-    for manifest in known:
-        oldest = oldest or manifest
-        if manifest.activates_at_us <= time_us:
-            chosen = manifest
+    entries = list(known)
+    chosen = active_at(time_us, entries)
+    if chosen is None and entries and entries[0].version == 1:
+        return entries[0]
     if chosen is None:
-        if oldest is None or oldest.version != 1:
-            raise VersionGoneError(
-                f"a micro-batch of time {time_us} µs needs a version of the table in "
-                f"{str(location)!r} older than those that are left; it was vacuumed. "
-                "Another version could give another answer, so none is taken: restart the "
-                "query from a new checkpoint, and keep versions longer when you vacuum"
-            )
-        return oldest
+        raise VersionGoneError(
+            f"a micro-batch of time {time_us} µs needs a version of the table in "
+            f"{str(location)!r} older than those that are left; it was vacuumed. "
+            "Another version could give another answer, so none is taken: restart the "
+            "query from a new checkpoint, and keep versions longer when you vacuum"
+        )
     return chosen
 
 
@@ -215,8 +200,7 @@ def vacuum(location: StorageLocation, keep_from_us: int, keep: int) -> list[int]
         if len(manifests) - len(gone) <= max(1, keep) or successor.activates_at_us > keep_from_us:
             break
         gone.append(manifest)
-    for manifest in gone:
-        location.remove(_name(manifest.version))
+    _versions(location).sweep(manifest.version for manifest in gone)
     kept_marks = tuple(f"{manifest.version:08d}-" for manifest in manifests[len(gone) :])
     for name in location.names(_MARKS):
         if not name.startswith(kept_marks):

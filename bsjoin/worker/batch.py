@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from bsjoin.worker.matching import distinct
 from bsjoin.worker.source_client import Figures
 
-__all__ = ["Batch", "Loaded", "Tally", "now_us", "whole"]
+__all__ = ["Batch", "Loaded", "Tally", "whole"]
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
@@ -96,11 +95,6 @@ class Tally:
     evicted: int = 0
     failed: int = 0
     outdated: int = 0
-
-
-def now_us() -> int:
-    """The time, in microseconds since the epoch."""
-    return time.time_ns() // 1000
 
 
 def whole(table: pa.Table, name: str) -> pa.Array:

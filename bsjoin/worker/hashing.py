@@ -14,10 +14,11 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
+from bsjoin.store.spark_schema import LONG_DIGITS
+
 __all__ = ["xxhash64"]
 
 _SEED = 42
-_LONG_DIGITS = 18
 _EXACT = decimal.Context(prec=76)
 
 
@@ -51,7 +52,7 @@ def _bytes(column: pa.Array) -> list[bytes]:
         return [int(value).to_bytes(4, "little") for value in column.to_pylist()]
     if pa.types.is_decimal(dtype):
         unscaled = [int(_EXACT.scaleb(value, dtype.scale)) for value in column.to_pylist()]
-        if dtype.precision <= _LONG_DIGITS:
+        if dtype.precision <= LONG_DIGITS:
             return [value.to_bytes(8, "little", signed=True) for value in unscaled]
         # The shortest two's complement, as Java's BigInteger writes it.
         return [

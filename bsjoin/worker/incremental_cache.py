@@ -17,10 +17,11 @@ import pyarrow as pa
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
+from bsjoin._clock import now_us
 from bsjoin._plan import JoinPlan, SourceTable
 from bsjoin.shared import ConnectionSemaphore, HostCache, State, cache_folder
 from bsjoin.worker import notes
-from bsjoin.worker.batch import Batch, Tally, now_us
+from bsjoin.worker.batch import Batch, Tally
 from bsjoin.worker.grouping import CacheRows
 from bsjoin.worker.loading import Loader
 from bsjoin.worker.maintenance import Upkeep

@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bsjoin._clock import now_us
 from bsjoin._plan import SourceTable
 from bsjoin._retype import retyped
 from bsjoin.errors import DuplicateKeyError, LookupFailedError, SourceError
 from bsjoin.shared import Found, HostCache, State
-from bsjoin.worker.batch import Batch, Loaded, Tally, now_us, whole
+from bsjoin.worker.batch import Batch, Loaded, Tally, whole
 from bsjoin.worker.grouping import CacheRows, grouped, range_columns
 from bsjoin.worker.matching import canonical, owners
 from bsjoin.worker.source_client import SourceClient

@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bsjoin._clock import now_us
 from bsjoin._plan import SourceTable
 from bsjoin.errors import LookupFailedError
 from bsjoin.shared import HostCache, State, only_one
-from bsjoin.worker.batch import Batch, Loaded, Tally, now_us, whole
+from bsjoin.worker.batch import Batch, Loaded, Tally, whole
 from bsjoin.worker.hashing import xxhash64
 from bsjoin.worker.loading import Loader
 from bsjoin.worker.matching import canonical, distinct
@@ -26,7 +27,7 @@ _log = logging.getLogger("bsjoin")
 
 Int64s = NDArray[np.int64]
 
-_REMOTE_CONTROL_S = 1.0
+_REMOTE_LOG_S = 1.0
 
 
 class Upkeep:
@@ -46,10 +47,10 @@ class Upkeep:
         self._loader = loader
         self._refreshing: threading.Thread | None = None
         self._refreshed: Tally | None = None
-        self._obeyed_at = 0.0
-        if cache.header.controls == 0:
-            # What was said before there was a cache does not concern it. Counted from 1.
-            cache.header.controls = table.invalidation_log.last() + 1
+        self._read_log_at = 0.0
+        if cache.header.invalidations_applied == 0:
+            # Invalidations from before the cache do not concern it. 0 means unknown: count from 1.
+            cache.header.invalidations_applied = table.invalidation_log.last() + 1
 
     def take_tally(self) -> Tally:
         """What the last refresh took, once; a tally to go on with."""
@@ -81,19 +82,19 @@ class Upkeep:
         self._refreshing.start()
 
     def apply_invalidations(self) -> None:
-        """Carry out the commands that have come since, for the whole host."""
+        """Apply the invalidations that are new in the log, for the whole host."""
         invalidation_log, header = self._table.invalidation_log, self._cache.header
         if not invalidation_log.location.is_local:
-            if time.monotonic() - self._obeyed_at < _REMOTE_CONTROL_S:
+            if time.monotonic() - self._read_log_at < _REMOTE_LOG_S:
                 return
-            self._obeyed_at = time.monotonic()
-        for number, keys in invalidation_log.since(header.controls - 1):
+            self._read_log_at = time.monotonic()
+        for number, keys in invalidation_log.since(header.invalidations_applied - 1):
             if keys is None:
                 self._cache.invalidate(None, [])
             else:
                 columns = [canonical(column.combine_chunks()) for column in keys.columns]
                 self._cache.invalidate(xxhash64(columns), columns)
-            header.controls = number + 1
+            header.invalidations_applied = number + 1
 
     def warm_up(self, lock: Path) -> None:
         """Load the keys to begin with, once on this host."""

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from bsjoin.hotspot import HotKey, Rule, Sample
-from bsjoin.hotspot.rule import GREATEST, LEAST
+from bsjoin.index import GREATEST, LEAST
 
 code = st.one_of(
     st.integers(LEAST, GREATEST),

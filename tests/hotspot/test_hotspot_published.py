@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from bsjoin._clock import now_us
 from bsjoin.hotspot import Rule
-from bsjoin.hotspot.published import PublishedRule, Rules, now_us
+from bsjoin.hotspot.published import PublishedRule, Rules
 from bsjoin.hotspot.rule import HotKey
 from bsjoin.store import StorageLocation
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bsjoin.hotspot import Rule, Sample, algorithm_2, skew, whole_keys
 from bsjoin.hotspot.range_rules import near_quantiles
-from bsjoin.hotspot.rule import GREATEST
+from bsjoin.index import GREATEST
 
 Build = Any
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bsjoin.hotspot import HotKey, Router, Rule
-from bsjoin.hotspot.rule import GREATEST, LEAST
+from bsjoin.index import GREATEST, LEAST
 
 
 @given(rules(), codes, st.integers(0, 2**70))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bsjoin.hotspot import HotKey, Rule
-from bsjoin.hotspot.rule import GREATEST, LEAST
+from bsjoin.index import GREATEST, LEAST
 
 
 @given(rules())

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bsjoin.hotspot import Rule, Sample, algorithm_2, skew, spread_keys, whole_keys
-from bsjoin.hotspot.rule import LEAST
+from bsjoin.index import LEAST
 
 
 def hashes(count: int, seed: int = 0) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Commands to forget keys: what others put into their folder forgets too much at worst."""
+"""Invalidations of keys: what others put into their folder forgets too much at worst."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ KEY = (-1, "ä", b"\x00", Decimal("1.25"), datetime(2026, 1, 1, tzinfo=UTC), 0.5
 
 
 @pytest.fixture
-def control(tmp_path: Path) -> InvalidationLog:
+def log(tmp_path: Path) -> InvalidationLog:
     return InvalidationLog(StorageLocation.of(tmp_path), KEYS)
 
 
-def test_keys_come_back_as_they_were_given(control: InvalidationLog) -> None:
+def test_keys_come_back_as_they_were_given(log: InvalidationLog) -> None:
     given = key_table([KEY, (5, *KEY[1:])], KEYS, "keys")
-    assert control.forget(given) == 1
-    assert control.forget(None) == 2
-    assert control.forget(key_table([], KEYS, "keys")) == 3
-    assert control.since(0) == [(1, given), (2, None), (3, given.slice(0, 0))]
-    assert control.since(2) == [(3, given.slice(0, 0))]
+    assert log.forget(given) == 1
+    assert log.forget(None) == 2
+    assert log.forget(key_table([], KEYS, "keys")) == 3
+    assert log.since(0) == [(1, given), (2, None), (3, given.slice(0, 0))]
+    assert log.since(2) == [(3, given.slice(0, 0))]
 
 
 def broken_text() -> bytes:
@@ -73,24 +73,24 @@ def extension() -> bytes:
     "content", [b"x", b"\xff" * 100, broken_text(), extension(), b"\x00" * 8],
     ids=["letter", "bytes", "text outside", "extension", "zeros"],
 )  # fmt: skip
-def test_a_command_that_cannot_be_read_forgets_all_keys(
-    control: InvalidationLog, content: bytes, caplog: pytest.LogCaptureFixture
+def test_an_invalidation_that_cannot_be_read_forgets_all_keys(
+    log: InvalidationLog, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     pa.register_extension_type(Hostile())
     try:
         Hostile.ran = False
-        control.location.create("00000001.forget", content)
-        assert control.since(0) == [(1, None)]
+        log.location.create("00000001.forget", content)
+        assert log.since(0) == [(1, None)]
         assert not Hostile.ran
     finally:
         pa.unregister_extension_type("bsjoin.hostile")
     assert "is not a list of keys" in caplog.text
 
 
-def test_files_that_are_no_commands_are_passed_over(
-    control: InvalidationLog, tmp_path: Path
+def test_files_that_are_no_invalidations_are_passed_over(
+    log: InvalidationLog, tmp_path: Path
 ) -> None:
     for name in ("²0000001.forget", "a.forget", "1.forget", f"{'9' * 50}.forget", "00000001.txt"):
         (tmp_path / name).write_bytes(b"x")
-    assert control.last() == 0
-    assert control.since(0) == []
+    assert log.last() == 0
+    assert log.since(0) == []

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from stored_tables import numbered, put, store
 
+from bsjoin._clock import now_us
 from bsjoin.errors import (
     DamagedTableError,
     NotATableError,
@@ -69,14 +70,14 @@ def test_a_version_activates_after_it_is_published_and_before_publish_returns(
     location: StorageLocation,
 ) -> None:
     versions.publish(location, numbered(location, 1))
-    begun = versions.now_us()
+    begun = now_us()
     second = versions.publish(location, numbered(location, 2))
-    assert begun <= second.created_at_us < second.activates_at_us <= versions.now_us()
-    assert versions.version_at(location, versions.now_us(), [second]) == second
+    assert begun <= second.created_at_us < second.activates_at_us <= now_us()
+    assert versions.version_at(location, now_us(), [second]) == second
 
 
 def test_activation_ascends_when_the_clock_goes_back(location: StorageLocation) -> None:
-    now = versions.now_us()
+    now = now_us()
     first = put(location, numbered(location, 1), 1, now + 50_000)
     second = versions.publish(location, numbered(location, 2), clock=lambda: now - 200_000)
     assert second.activates_at_us > first.activates_at_us
@@ -87,7 +88,7 @@ def test_a_slow_file_system_does_not_activate_a_version_in_the_past(
 ) -> None:
     versions.publish(location, numbered(location, 1))
     # Every look at the clock costs 150 ms: more than the delay of 100 ms, less than the next.
-    clock = ticking(versions.now_us(), 150_000)
+    clock = ticking(now_us(), 150_000)
     second = versions.publish(location, numbered(location, 2), clock=clock)
     # A number that was withdrawn is not used again: a worker may have read it.
     assert second.version == 3
@@ -99,7 +100,7 @@ def test_a_slow_file_system_does_not_activate_a_version_in_the_past(
 def test_publishing_gives_up_when_writing_never_gets_fast_enough(location: StorageLocation) -> None:
     versions.publish(location, numbered(location, 1))
     with pytest.raises(StoreError, match="after 10 tries"):
-        versions.publish(location, numbered(location, 2), clock=ticking(versions.now_us(), 10**12))
+        versions.publish(location, numbered(location, 2), clock=ticking(now_us(), 10**12))
     assert versions.numbers(location) == [1]
 
 

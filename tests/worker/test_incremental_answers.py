@@ -40,7 +40,7 @@ def plan(tmp_path: Path, model: Model, shape: Shape, *, reports: bool) -> JoinPl
         retry_policy=RetryPolicy(
             retries=0, backoff_s=0.1, max_connections=1, on_error="fail", failure_cooldown_s=1
         ),
-        invalidation_log=InvalidationLog(StorageLocation.of(tmp_path / "control"), KEYS),
+        invalidation_log=InvalidationLog(StorageLocation.of(tmp_path / "invalidations"), KEYS),
         warm_up=None,
         folder=str(tmp_path / "cache"),
     )
