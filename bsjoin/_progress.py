@@ -1,4 +1,4 @@
-"""Figures of a join, read back from what Spark observed in every micro-batch."""
+"""Metrics of a join, read from the metrics that Spark observed in every micro-batch."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ __all__ = [
     "route",
 ]
 
-_CHANCE = 3  # a key seen so often in the samples may be there by chance
+_CHANCE = 3  # a key that occurs this often in the samples may be there by chance
 _NAME = re.compile(rf"{FIGURES}(\d+):(\[.*\]):(\w+)-(\w+):(\w+)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CacheProgress:
-    """What an incremental cache did in one micro-batch, all workers together.
+    """Metrics of an incremental cache in one micro-batch, summed over all workers.
 
     Args:
-        hits: rows of the stream whose key was in the cache, with its rows.
-        negative_hits: rows whose key was known not to be in the source.
-        misses: rows whose key had to be asked for, or waited for.
+        hits: rows of the stream whose key was in the cache with at least one row.
+        negative_hits: rows whose key was cached as not existing in the source.
+        misses: rows whose key was queried in the source, or loaded by another worker meanwhile.
         lookups: look-ups in the source.
-        keys_asked: distinct keys in these look-ups.
-        load_ms_p50: median of the milliseconds that a look-up took; 0 without look-ups.
-        load_ms_p95: their 95th percentile.
-        load_ms_p99: their 99th percentile.
-        retries: repetitions of look-ups that failed.
-        failed_keys: keys that were treated as not found since the source did not answer
+        keys_queried: distinct keys in these look-ups.
+        load_ms_p50: median duration of a look-up in milliseconds; 0 without look-ups.
+        load_ms_p95: 95th percentile of the duration in milliseconds.
+        load_ms_p99: 99th percentile of the duration in milliseconds.
+        retries: retries of failed look-ups.
+        failed_keys: keys treated as not found because the source did not answer
             (``on_error="null"``).
-        stale_rows: rows that were given outdated rows of the source while these are asked for
-            again (``stale_while_revalidate=``); keys that were, since the source did not answer
+        stale_rows: rows of the stream that matched expired rows while these were refreshed
+            (``stale_while_revalidate=``), plus keys that did because the source did not answer
             (``on_error="stale"``).
-        evictions: keys that had to make room.
-        rows: rows in the cache, a known absence counted as one; on the host that has most.
-        bytes: what the cache takes, on the host that has most.
-        hottest: the most frequent keys and their share of the rows, from a sample; keys of less
-            than about one row in a hundred are not seen.
+        evictions: keys evicted.
+        rows: rows in the cache, on the host with the most; a negative entry counts as one.
+        bytes: bytes in the cache, on the host with the most.
+        hottest: up to 10 of the most frequent keys and their share of the rows, from a sample,
+            most frequent first; keys below about 1 % of the rows are not detected.
     """
 
     hits: int
     negative_hits: int
     misses: int
     lookups: int
-    keys_asked: int
+    keys_queried: int
     load_ms_p50: float
     load_ms_p95: float
     load_ms_p99: float
@@ -72,30 +72,31 @@ class CacheProgress:
 
     @property
     def hit_rate(self) -> float:
-        """Rows answered from the cache, known absences included, per row; 0 without rows."""
-        asked = self.hits + self.negative_hits + self.misses
-        return (self.hits + self.negative_hits) / asked if asked else 0.0
+        """The share of rows answered from the cache, negative hits included; 0 without rows."""
+        rows = self.hits + self.negative_hits + self.misses
+        return (self.hits + self.negative_hits) / rows if rows else 0.0
 
     @property
     def keys_per_lookup(self) -> float:
-        """Keys per look-up; 0 without look-ups."""
-        return self.keys_asked / self.lookups if self.lookups else 0.0
+        """The mean number of keys per look-up; 0 without look-ups."""
+        return self.keys_queried / self.lookups if self.lookups else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionProgress:
-    """How the rows of one micro-batch lay on the partitions of a join (``partition=``).
+    """How the rows of one micro-batch were distributed over the partitions of a join.
 
     Args:
         kind: "none", "hash" or "hotspot".
-        reason: why the rows were, or were not, sent to other partitions.
-        rule_version: the version of the rule; None without one.
-        rows: rows of each partition; empty where they are not counted.
+        reason: why the rows were, or were not, shuffled.
+        rule_version: the version of the rule; None (default) without a rule.
+        rows: rows of each partition; empty (default) if they are not counted.
         skew: DS of the micro-batch under its rule (Formula 3 of the BS-Join paper): the standard
-            deviation of ``rows`` over their mean; None where they are not counted.
-        skew_by_hash: DS that the same rows would have under partitioning by hash: an estimate from
-            the sample.
-        hottest: the most frequent keys and their share of the rows, from the sample.
+            deviation of ``rows`` over their mean; None (default) if they are not counted.
+        skew_by_hash: an estimate from the sample of DS under hash partitioning; None (default)
+            without a sample.
+        hottest: up to 10 of the most frequent keys and their share of the rows, from the sample,
+            most frequent first; empty by default.
     """
 
     kind: Literal["none", "hash", "hotspot"]
@@ -109,16 +110,17 @@ class PartitionProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementProgress:
-    """Where the tasks of a join ran in one cycle (``placement=``).
+    """Where the tasks of a join ran in one micro-batch (``placement=`` of :func:`bsjoin.cycles`).
 
     Args:
-        action: what was done before the cycle: "place", "repair", "resize", "move", "none", or
-            "failed".
-        reason: why.
-        partitions: tasks of the join.
-        asked: tasks that were to run on a certain worker; the others were left to Spark.
-        landed: how many of them did; None where Spark's figures did not come.
-        workers: by worker ("host/executor"), how many tasks ran there.
+        action: the controller's action before the micro-batch: "place", "repair", "resize", "move",
+            "none", or "failed".
+        reason: why, in words.
+        partitions: the number of tasks of the join.
+        asked: tasks requested to run on a certain worker; Spark placed the others.
+        landed: how many of these ran on the requested worker; None if Spark's task metrics were
+            not available.
+        workers: how many tasks ran on each worker ("host/executor").
     """
 
     action: str
@@ -131,25 +133,25 @@ class PlacementProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class CycleProgress:
-    """What one join did in one micro-batch.
+    """Metrics of one join in one micro-batch.
 
     Args:
-        join: the number of the join, counted through the application.
-        on: the stream's key columns; after them those of a range condition.
+        join: the number of the join within the application.
+        on: the stream's key columns, followed by those of a range condition.
         batch_id: Spark's number of the micro-batch.
-        timestamp: when the micro-batch began, as Spark's progress says it (ISO 8601, UTC).
+        timestamp: when the micro-batch started, as in Spark's progress (ISO 8601, UTC).
         rows_in: rows of the stream that were looked up.
         rows_out: rows of the join's result.
-        hits: rows of the stream whose key is in the table; in a range join, that have a match.
-        misses: rows whose key is not in the table, or null.
-        matches: pairs of a stream's row and a table's row; for semi and anti the hits.
-        lookup_ms: milliseconds spent looking up and gathering, all workers added up.
+        hits: rows of the stream whose key is in the table; in a range join, rows that have a match.
+        misses: rows whose key is not in the table or null; in a range join, rows without a match.
+        matches: pairs of a stream's row and a table's row; for semi and anti joins, the hits.
+        lookup_ms: milliseconds of look-ups and gathering, summed over all workers.
         mode: "full" or "incremental".
         table_version: the version of the table that the micro-batch used; None without rows,
             and for an incremental cache.
-        cache: what the incremental cache did; None for a full cache.
-        partition: how the rows lay on the join's partitions.
-        placement: where its tasks ran; None unless :func:`bsjoin.cycles` places them.
+        cache: metrics of the incremental cache; None for a full cache.
+        partition: how the rows were distributed over the join's partitions.
+        placement: where its tasks ran; None (default) unless :func:`bsjoin.cycles` places them.
     """
 
     join: int
@@ -170,21 +172,20 @@ class CycleProgress:
 
     @property
     def hit_rate(self) -> float:
-        """Hits per row looked up; 0 without rows."""
+        """Hits per row of the stream; 0 without rows."""
         return self.hits / self.rows_in if self.rows_in else 0.0
 
 
 def progress(query: Any) -> list[CycleProgress]:
-    """The figures of every join of a streaming query, micro-batch by micro-batch.
+    """The metrics of every join of a streaming query, one entry per micro-batch and join.
 
     Args:
-        query: a ``StreamingQuery``, or one ``StreamingQueryProgress`` (of a listener's event).
+        query: a ``StreamingQuery``, or one ``StreamingQueryProgress`` (from a listener's event).
 
-    Returns:
-        One entry per micro-batch and join, oldest micro-batch first, joins in the order of
-        their calls. Spark remembers the last 100 micro-batches of a query
-        (``spark.sql.streaming.numRecentProgressUpdates``); to add up more, call this from a
-        ``StreamingQueryListener`` with each ``event.progress``.
+    Returns: A list of :class:`CycleProgress`, oldest micro-batch first, joins in the order of their
+        calls; empty for a query without joins of bsjoin. Spark keeps the last 100 micro-batches of
+        a query (``spark.sql.streaming.numRecentProgressUpdates``); to sum over more, call this from
+        a ``StreamingQueryListener`` with each ``event.progress``.
 
     Example:
         >>> hits = sum(cycle.hits for cycle in bsjoin.progress(query))
@@ -202,7 +203,7 @@ def progress(query: Any) -> list[CycleProgress]:
 
 
 def _figures(metrics: Any) -> dict[str, Any]:
-    """The observed row as a dictionary; Connect delivers it as its values and its schema."""
+    """The observed row as a dictionary; Spark Connect delivers it as values and a schema."""
     figures: dict[str, Any] = metrics if isinstance(metrics, dict) else metrics.asDict()
     if figures.keys() == {"values", "schema"}:
         names = [field["name"] for field in figures["schema"]["fields"]]
@@ -241,9 +242,9 @@ def _cycle(one: Any, name: re.Match[str], figures: dict[str, Any]) -> CycleProgr
 def _of_range_join(
     one: Any, label: str, how: str, figures: dict[str, Any], notes: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """What Spark counted before and behind a range join, and what its workers noted.
+    """Combine what Spark counted before and after a range join with the notes of its workers.
 
-    A note travels with a row of the result; batches without one have no note, and no hit that
+    A note is sent with a row of the result. A batch without a result has no note, and no hit that
     Spark does not count.
     """
     observed = one.observedMetrics.get(f"{INPUT_FIGURES}{label}", {"rows_in": 0})
@@ -258,17 +259,17 @@ def _of_range_join(
 
 
 def route(one: Any, label: str) -> Note | None:
-    """What a micro-batch's progress says of the routed rows of a join; None where it says nothing.
+    """The routing statistics of a join in a micro-batch's progress; None if there are none.
 
     Args:
         one: Spark's progress of the micro-batch.
-        label: the join's.
+        label: the label of the join.
     """
     metrics = one.observedMetrics.get(f"{ROUTE_FIGURES}{label}")
     if metrics is None:
         return None
-    told = json.loads(f"[{_figures(metrics)['notes'] or ''}]")
-    notes = [Note.from_list(read) for read in told]
+    lists = json.loads(f"[{_figures(metrics)['notes'] or ''}]")
+    notes = [Note.from_list(read) for read in lists]
     if not notes:
         return None
     names = {code: text for note in notes for code, text in note.names.items()}
@@ -276,7 +277,7 @@ def route(one: Any, label: str) -> Note | None:
 
 
 _REASONS = {
-    "full": "no shuffle: every worker reaches the whole table",
+    "full": "no shuffle: every worker has access to the whole table",
     "incremental": "no shuffle: all workers of a host share one cache",
     "hash": "partition=Hash(...)",
     "hotspot": "partition=HotSpot(...)",
@@ -285,7 +286,7 @@ _HOTTEST = 10
 
 
 def _partition(one: Any, label: str, mode: str, kind: Any) -> PartitionProgress:
-    """What is known of a join's partitions."""
+    """The metrics of a join's partitions."""
     note = route(one, label)
     if note is None:
         return PartitionProgress(kind=kind, reason=_REASONS[mode if kind == "none" else kind])
@@ -315,7 +316,7 @@ def _partition(one: Any, label: str, mode: str, kind: Any) -> PartitionProgress:
 
 
 def _cache(notes: Sequence[dict[str, Any]]) -> CacheProgress:
-    """Add up what the workers noted; see ``bsjoin.worker.incremental_cache``."""
+    """Sum the notes of the workers; see ``bsjoin.worker.incremental_cache``."""
 
     def total(name: str) -> int:
         return sum(note.get(name, 0) for note in notes)
@@ -331,7 +332,7 @@ def _cache(notes: Sequence[dict[str, Any]]) -> CacheProgress:
         negative_hits=total("neg"),
         misses=total("mis"),
         lookups=len(times),
-        keys_asked=total("asked"),
+        keys_queried=total("asked"),
         load_ms_p50=p50,
         load_ms_p95=p95,
         load_ms_p99=p99,

@@ -1,8 +1,8 @@
 """The range part of a join's condition: bands, points in intervals, overlaps, as-of.
 
-Each condition is a frozen value that says which columns meet and how. It joins the equality
-keys of ``on`` by "and"; with ``on=[]`` it stands alone. Whether the columns' types suit it is
-checked when it is joined.
+Each condition is a frozen dataclass that names the columns and how they are compared. It is
+combined with the equality keys of ``on`` by AND; with ``on=[]`` it is the only condition. The
+types of the columns are checked by ``bsjoin.join``.
 """
 
 from __future__ import annotations
@@ -36,23 +36,25 @@ Width = int | float | Decimal | timedelta | str
 
 @dataclass(frozen=True)
 class Band:
-    """The table's value lies in a band around the stream's.
+    """Band join: the table's value is within a band around the stream's value.
 
-    ``stream - before <= batch <= stream + after``. Null never matches. Near the ends of a type's
-    range the band ends there, it does not wrap round.
+    ``stream - before <= batch <= stream + after``. Null never matches. At the limits of a type's
+    range the band is cut off; it does not overflow. The rows of a key are found by two binary
+    searches (Algorithm 5 of the BS-Join paper): O(log n) a row of the stream, plus its matches.
 
     Args:
         stream_col: the stream's column.
         batch_col: the table's column.
-        before: how far below the stream's value the band begins: a number for numbers; a
+        before: how far below the stream's value the band starts: a number for numbers; a
             ``timedelta``, a text such as ``"5 minutes"`` or a number of seconds for timestamps;
-            whole days as ``timedelta`` or text for dates. May be negative, so that the band lies
-            wholly on one side.
-        after: how far above it ends.
-        closed: which of the two ends belong to it: "both", "left", "right", "neither".
+            whole days as ``timedelta`` or text for dates. It may be negative: then the band is
+            entirely on one side of the value.
+        after: how far above the stream's value the band ends; the same types as ``before``.
+        closed: which of the two ends belong to the band: "both" (default), "left", "right",
+            "neither".
 
     Raises:
-        ArgumentError: the band is empty, or an argument is no width.
+        ArgumentError: the band is empty, or an argument is not a width.
 
     Example:
         >>> Band("departed_at", "measured_at", before="1 hour", after=0)
@@ -77,7 +79,7 @@ closed='both')
         if length < 0 or (length == 0 and self.closed != "both"):
             raise ArgumentError(
                 f"before={self.before!r}, after={self.after!r}, closed={self.closed!r}: this band "
-                "is empty, nothing lies in it; before + after must be above zero, or zero with "
+                "is empty: no value is in it; before + after must be above zero, or zero with "
                 'closed="both"'
             )
 
@@ -98,17 +100,22 @@ closed='both')
 
 @dataclass(frozen=True)
 class Within:
-    """The stream's point lies in the table's interval.
+    """Point in interval: the stream's value is within the table's interval.
 
-    A null end is open-ended; a null start, and a null point, never match. An empty interval has
-    no point in it.
+    A null end means that the interval has no upper bound; a null start and a null value never
+    match. An empty interval contains no value. A search tree answers in O(log n) a row of the
+    stream, plus its matches.
 
     Args:
         stream_col: the stream's column.
-        start_col: where the table's interval begins.
-        end_col: where it ends.
-        closed: which of the two ends belong to it; by default the start does and the end does
-            not, as for validity from one day until another.
+        start_col: the table's column of the interval's start.
+        end_col: the table's column of the interval's end.
+        closed: which of the two ends belong to the interval: "both", "left", "right", "neither".
+            Default "left": the start belongs to it and the end does not, as in ``valid_from`` and
+            ``valid_to``.
+
+    Raises:
+        ArgumentError: a column name is empty, or ``closed`` is unknown.
 
     Example:
         >>> Within("sold_at", "valid_from", "valid_to").closed
@@ -143,14 +150,20 @@ class Within:
 
 @dataclass(frozen=True)
 class Overlaps:
-    """The stream's interval and the table's share a point.
+    """Overlap: the stream's interval and the table's interval have a point in common.
 
-    A null end is open-ended; a null start never matches. An empty interval shares no point.
+    A null end means that the interval has no upper bound; a null start never matches. An empty
+    interval overlaps nothing. A search tree answers in O(log n) a row of the stream, plus its
+    matches.
 
     Args:
         stream: the stream's columns, (start, end).
         batch: the table's columns, (start, end).
-        closed: which ends belong to the intervals, of both sides alike.
+        closed: which ends belong to the intervals of both sides: "both", "left" (default), "right",
+            "neither".
+
+    Raises:
+        ArgumentError: a side is not a pair of column names, or ``closed`` is unknown.
 
     Example:
         >>> Overlaps(("from", "to"), ("begins", "ends")).batch
@@ -188,24 +201,25 @@ class Overlaps:
 
 @dataclass(frozen=True)
 class AsOf:
-    """At most one row of the table: the nearest to the stream's point.
+    """As-of join: at most one row of the table, the nearest to the stream's value.
 
-    Strings and binary have an order, but no distances: "backward" and "forward" without a tolerance
-    suit them. Floating-point rows are near enough between ``point - tolerance`` and
-    ``point + tolerance``, computed in double, as Spark does. Of rows equally near, "nearest" takes
-    the earlier one. Of rows with the same value one fixed row is taken: the same in a batch, in a
-    stream and after a restart.
+    Strings and binary values have an order but no distance: they support "backward" and "forward"
+    without a tolerance. Floating-point rows are within the tolerance between ``value - tolerance``
+    and ``value + tolerance``, computed in double as Spark does. If two rows are equally near,
+    "nearest" returns the earlier one. If several rows have the same value, the same one is always
+    returned: in a batch, in a stream and after a restart. O(log n) a row of the stream.
 
     Args:
         stream_col: the stream's column.
         batch_col: the table's column.
-        direction: "backward": the last row not after the point; "forward": the first not before
-            it; "nearest": whichever is nearer.
-        tolerance: how far away the row may be; as the widths of :class:`Band`.
-        exact: whether a row at the point itself counts.
+        direction: "backward" (default): the last row that is not after the stream's value;
+            "forward": the first row that is not before it; "nearest": the nearer of the two.
+        tolerance: the maximum distance of the row, of the same types as the widths of
+            :class:`Band`. ``None`` (default): any distance.
+        exact: whether a row with the same value matches; default True.
 
     Raises:
-        ArgumentError: a negative tolerance, an unknown direction.
+        ArgumentError: the tolerance is negative, or the direction is unknown.
 
     Example:
         >>> AsOf("departed_at", "measured_at", tolerance="1 hour").direction
@@ -275,7 +289,7 @@ def condition_to_json(when: Condition) -> dict[str, Any]:
 
 
 def condition_from_json(data: object) -> Condition:
-    """The inverse of :func:`condition_to_json`, for data that anybody may have written.
+    """The inverse of :func:`condition_to_json`, for data that is not trusted.
 
     Raises:
         ValueError: it is not a condition.
@@ -323,12 +337,12 @@ def _one_of(value: object, argument: str, choices: Sequence[str]) -> None:
 def _size(width: object, argument: str) -> Decimal:
     """A width as a number, if only to see its sign; durations in seconds."""
     if isinstance(width, bool):
-        raise ArgumentError(f"{argument}={width!r}: give a width, not a truth value")
+        raise ArgumentError(f"{argument}={width!r}: give a width, not a boolean")
     if isinstance(width, int | float | Decimal):
         size = Decimal(width)
         if size.is_nan():
             raise ArgumentError(f"{argument}={width!r}: give a number")
-        # An exponent of nine digits would be a number of a gigabyte.
+        # An exponent of nine digits would make an integer of a gigabyte.
         if size.is_finite() and size and abs(size.adjusted()) > _MOST_DIGITS:
             raise ArgumentError(f"{argument}: a width has at most {_MOST_DIGITS} digits")
         return size

@@ -7,19 +7,19 @@
     │   ├── ColumnError                 a column is missing, doubled or clashes
     │   └── KeyTypeError (TypeError)    key types that the join does not support
     ├── DuplicateKeyError               a table declared unique holds a key twice
-    ├── SourceError                     a source cannot be reached, or is not what it should be
-    │   └── LookupFailedError           a look-up failed, its repetitions too
+    ├── SourceError                     a source cannot be reached, or is not as declared
+    │   └── LookupFailedError           a look-up and all its retries failed
     ├── WorkerEnvironmentError          the workers' Python cannot run bsjoin
     └── StoreError                      the stored table cannot be used
         ├── NotATableError              the path holds no table
         ├── OtherKeysError              the table was built for other keys or columns
-        ├── DamagedTableError           a segment is not what was written
-        ├── VersionGoneError            the version that is asked for was vacuumed
+        ├── DamagedTableError           a file differs from what was written
+        ├── VersionGoneError            the requested version was vacuumed
         ├── StoreAccessError            the path cannot be created, read or written
         └── StoreFullError              no space left while a table was built
 
-Each message gives the value, the rule and what to do. An error raised inside a Spark
-worker reaches the driver as Spark's ``PythonException`` with the same message in it.
+Each message names the value, the rule and what to do. An error raised inside a Spark
+worker reaches the driver as Spark's ``PythonException``, which contains the same message.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = [
 
 
 class BSJoinError(Exception):
-    """The root of every error that bsjoin raises on purpose."""
+    """The base class of all errors that bsjoin raises."""
 
 
 class ArgumentError(BSJoinError, ValueError):
@@ -55,7 +55,7 @@ class ArgumentError(BSJoinError, ValueError):
 
 
 class ColumnError(ArgumentError):
-    """A column is not there, is there twice, or clashes with another name."""
+    """A column is missing, occurs twice, or clashes with another name."""
 
 
 class KeyTypeError(ArgumentError, TypeError):
@@ -63,15 +63,15 @@ class KeyTypeError(ArgumentError, TypeError):
 
 
 class DuplicateKeyError(BSJoinError):
-    """A table that was declared unique holds one key in more than one row."""
+    """A table that was declared unique has more than one row for a key."""
 
 
 class SourceError(BSJoinError):
-    """A source cannot be reached or read, or its columns are not what they should be."""
+    """A source cannot be reached or read, or its columns are not as declared."""
 
 
 class LookupFailedError(SourceError):
-    """A look-up in a source failed, and so did its repetitions."""
+    """A look-up in a source and all its retries failed."""
 
 
 class WorkerEnvironmentError(BSJoinError):
@@ -83,34 +83,34 @@ class StoreError(BSJoinError):
 
 
 class NotATableError(StoreError):
-    """The path does not hold a table that bsjoin has written, or somebody has changed it.
+    """The path does not contain a table that bsjoin has written, or the table was changed.
 
-    A manifest is checked before anything in it is used; the message names what is wrong.
+    A manifest is validated before anything in it is used; the message names the invalid field.
     """
 
 
 class OtherKeysError(StoreError):
-    """The stored table was built for other keys, or lacks a column that is asked for."""
+    """The stored table was built for other keys, or lacks a requested column."""
 
 
 class DamagedTableError(StoreError):
-    """A file of the table is missing, differs from its checksum, or is not what bsjoin writes."""
+    """A file of the table is missing, differs from its checksum, or has an invalid format."""
 
 
 class VersionGoneError(StoreError):
-    """The table version that is asked for is no longer there."""
+    """The requested version of the table no longer exists; it was vacuumed."""
 
 
 class StoreAccessError(StoreError):
-    """The process cannot create, read or write a path; or others may write to a private one."""
+    """A path cannot be created, read or written, or other users can write to a private folder."""
 
 
 class StoreFullError(StoreError):
-    """The disk had no space left while a table was built; nothing of it is visible."""
+    """The disk had no space left while a table was built; the unfinished table is not published."""
 
 
 def suggest(name: str, choices: Iterable[str]) -> str:
-    """Say which names come near to ``name``, for the end of an error message.
+    """A hint for the end of an error message: the names most similar to ``name``, or all names.
 
     >>> suggest("carier", ["carrier", "origin"])
     "Did you mean 'carrier'?"

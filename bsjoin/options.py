@@ -1,4 +1,4 @@
-"""How a join is carried out: frozen option objects, checked when they are made."""
+"""Options of the caches: frozen dataclasses, checked when they are created."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ class Full:
     """Full cache: the whole table is indexed once and memory-mapped by every worker.
 
     Args:
-        store: folder of the table: a local path or an fsspec URL that the driver and all
-            workers reach. The table stays there and is found again after a restart; it is
-            built only when its source has changed. ``None``: a temporary folder of this
-            machine, removed when the application ends. In a ``foreachBatch`` function the next
-            micro-batch uses that table again, after reading its source again unless that cannot
-            have changed; what a micro-batch used is removed when the second one after it begins,
-            so use a result within the call that made it. (Under Spark Connect, and in threads of
-            your own, every call builds its own table.)
-        refresh: read the source again at this interval while streams run: a ``timedelta``,
-            a text such as ``"10 minutes"`` or a number of seconds. A changed table becomes a
-            new version and reaches every stream at a micro-batch boundary. ``None``: the
-            source is read once. ``cache="auto"`` sets 10 minutes for a source of
+        store: the folder of the table: a local path or an fsspec URL that the driver and all
+            workers can access. The table is reused after a restart and is rebuilt only when its
+            source has changed. ``None`` (default): a temporary folder on this machine, removed when
+            the application ends. In a ``foreachBatch`` function the next micro-batch reuses that
+            temporary table; the source is read again unless it cannot have changed. The table of a
+            micro-batch is removed when the second micro-batch after it starts, so use a result
+            within the call that returned it. (Under Spark Connect, and in threads started by the
+            application, every call builds its own table.)
+        refresh: the interval at which the source is read again while streams run: a ``timedelta``,
+            a text such as ``"10 minutes"`` or a number of seconds. A changed table is published as
+            a new version, and every stream switches to it at a micro-batch boundary. ``None``
+            (default): the source is read once. ``cache="auto"`` sets 10 minutes for a source of
             :mod:`bsjoin.sources`.
-        unique: declare that no key occurs twice in the table. Building or refreshing then
-            fails on a duplicate key, and the plan is the fastest one. A table that cannot
-            change during the query gets that plan by itself when its keys are unique.
-        fingerprint: your own word for the state of the source, a Delta version for instance.
-            With a ``store``, the table is built again exactly when it differs. Without it,
-            a plain read of files is recognised by the names, sizes and times of the files;
-            every other source is read again on start.
-        segment_bytes: how large one segment of the table may grow, less than 2 GiB. The
-            fewer the segments, the faster the look-up; building needs the memory of one
+        unique: whether to declare that no key occurs twice in the table. If True, a build or
+            refresh fails on a duplicate key, and the join uses its fastest plan. Default False: a
+            table that cannot change during the query still gets that plan if its keys are unique.
+        fingerprint: a text that identifies the state of the source, for example a Delta version.
+            With a ``store``, the table is rebuilt if and only if the text differs from the stored
+            one. ``None`` (default): a plain read of files is identified by the names, sizes and
+            modification times of the files; every other source is read again at the start.
+        segment_bytes: the maximum size of one segment of the table in bytes, 1 MiB to just below 2
+            GiB; default 1 GiB. Fewer segments make look-ups faster; a build needs the memory of one
             column of one segment.
 
     Raises:
@@ -100,42 +100,50 @@ _Duration = timedelta | str | float
 class Incremental:
     """Incremental cache: the table stays in its source, queried only for the keys in the stream.
 
-    What was asked for, absences included, is kept in memory that all workers of a host share,
-    up to a bound, and what was used least recently makes room. The bounds hold per host,
-    however many workers there are, and per cache: joins of one application that ask one source
-    object for the same columns by the same keys with the same options share a cache; others do
-    not. A bound is needed: ``max_rows``, ``max_bytes`` or both.
+    Results of look-ups, including keys that do not exist (negative caching, RFC 2308), are kept in
+    memory that all workers of a host share. The cache is bounded and evicts the least recently used
+    keys (LRU). The bounds apply per host, for any number of workers, and per cache: joins of one
+    application share a cache if they use the same source object, columns, keys and options. A bound
+    is required: ``max_rows``, ``max_bytes`` or both.
 
     Args:
-        max_rows: rows to keep; a known absence counts as one.
-        max_bytes: bytes to keep, keys and administration included: a number, or a text such as
-            ``"512 MB"``. The files in memory take up to twice that, and three times for a
-            moment while they are tidied up.
-        ttl: how long a row may be used before the source is queried again: a ``timedelta``, a text
-            such as ``"10 minutes"`` or a number of seconds. ``None``: for ever, or until
-            ``source.invalidate``.
-        idle_ttl: rows that were not used for so long are queried again.
-        negative: whether absences are kept at all.
-        negative_ttl: how long an absence may be used; ``None``: as ``ttl``.
-        stale_while_revalidate: for so long after its ``ttl`` a row may still be used, while the
-            source is queried for it in the background.
-        warm_up: keys to load before the first batch on each host: a list of values, of tuples
-            for several key columns, or a query that yields them (SQL sources). Earlier
-            keys are evicted last.
-        on_error: when a look-up and its repetitions have failed: ``"fail"`` fails the
-            micro-batch, which Spark runs again after a restart; ``"stale"`` uses outdated rows,
-            and fails for keys that have none; ``"null"`` treats the keys as not found, and does
-            not keep that.
-        retries: how often a failed look-up is repeated.
-        backoff: the longest pause before the first repetition; it doubles with each, up to 30
-            seconds, and a random part of it is waited.
-        failure_cooldown: for how long the source is not queried after a failure, unless
-            ``on_error="fail"``.
-        max_connections: how many workers of a host may be connected to the source at once.
-        folder: where the cache lies on every host; ``None``: in ``/dev/shm`` where there is
-            room when the first worker begins, else in the folder for temporary files.
-        invalidation_log: a folder or URL that the driver and all workers reach, for
-            ``source.invalidate``; ``None``: a temporary folder of this machine.
+        max_rows: the maximum number of rows; a negative entry counts as one row. ``None``
+            (default): no bound on rows.
+        max_bytes: the maximum number of bytes, keys and metadata included: a number, or a text such
+            as ``"512 MB"``. The files in memory take up to twice that, and briefly three times
+            during a compaction. ``None`` (default): no bound on bytes.
+        ttl: time to live of a row: how long it is used before the source is queried again. A
+            ``timedelta``, a text such as ``"10 minutes"`` or a number of seconds. ``None``
+            (default): without limit, or until ``source.invalidate``.
+        idle_ttl: rows that have not been used for this long are queried again. ``None`` (default):
+            no such limit.
+        negative: whether to cache that a key does not exist; default True.
+        negative_ttl: time to live of a negative entry. ``None`` (default): the same as ``ttl``.
+        stale_while_revalidate: how long after its ``ttl`` a row may still be used while the source
+            is queried for it in the background, as in RFC 5861. ``None`` (default): not at all; the
+            micro-batch waits for the source.
+        warm_up: keys to load before the first batch on each host: a list of values, a list of
+            tuples for several key columns, or a query that returns the keys (SQL sources). Earlier
+            keys are evicted last. ``None`` (default): the cache starts empty.
+        on_error: what to do when a look-up and all its retries have failed. ``"fail"`` (default)
+            fails the micro-batch; Spark runs it again after a restart. ``"stale"`` uses expired
+            rows, and fails if a key has none. ``"null"`` treats the keys as not found, and does not
+            cache that.
+        retries: how often a failed look-up is repeated; default 3.
+        backoff: the maximum pause before the first retry; default 200 ms. It doubles with each
+            retry up to 30 seconds, and the actual pause is a random part of it: exponential backoff
+            with full jitter (M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog,
+            2015).
+        failure_cooldown: how long the source is not queried after all retries have failed, unless
+            ``on_error="fail"``; default 5 seconds. It is the open state of a circuit breaker (M. T.
+            Nygard, "Release It!", 2007).
+        max_connections: how many workers of a host may be connected to the source at the same time;
+            default 8.
+        folder: the folder of the cache on every host. ``None`` (default): ``/dev/shm`` if it has
+            space when the first worker starts, otherwise the folder for temporary files.
+        invalidation_log: a folder or URL that the driver and all workers can access, for
+            ``source.invalidate``. ``None`` (default): a temporary folder on this machine, which
+            suffices if all workers run on it.
 
     Raises:
         ArgumentError: a value is out of its range, or the cache would be unbounded.
@@ -194,7 +202,7 @@ class Incremental:
             and self.negative_ttl is None
         ):
             raise ArgumentError(
-                "stale_while_revalidate= needs ttl=: without it nothing is ever outdated"
+                "stale_while_revalidate= needs ttl=: without it no entry ever expires"
             )
         if self.on_error not in ("fail", "stale", "null"):
             raise ArgumentError(
@@ -210,12 +218,12 @@ class Incremental:
 
     @property
     def ttl_s(self) -> float | None:
-        """The time to live in seconds."""
+        """The time to live in seconds; None for no limit."""
         return None if self.ttl is None else seconds(self.ttl, "ttl")
 
     @property
     def most_bytes(self) -> int | None:
-        """``max_bytes`` as a number."""
+        """``max_bytes`` as a number of bytes; None for no limit."""
         return None if self.max_bytes is None else _bytes(self.max_bytes, "max_bytes")
 
 

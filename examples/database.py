@@ -102,7 +102,7 @@ def watch(query: StreamingQuery) -> None:
             bar = "█" * round(20 * cache.hit_rate)
             print(
                 f"{shown:>11}{cycle.rows_in:>10,}{cache.hit_rate:>10.1%}  {bar:<20}"
-                f"{cache.keys_asked:>8,}{cache.lookups:>10}{cache.load_ms_p50:>7.1f} ms"
+                f"{cache.keys_queried:>8,}{cache.lookups:>10}{cache.load_ms_p50:>7.1f} ms"
                 f"{cache.rows:>9,}"
             )
 
@@ -111,7 +111,7 @@ def summary(query: StreamingQuery) -> None:
     """Print what the database was spared."""
     cycles = [c for c in bsjoin.progress(query) if c.cache is not None]
     caches = [c.cache for c in cycles if c.cache is not None]
-    rows, asked = sum(c.rows_in for c in cycles), sum(c.keys_asked for c in caches)
+    rows, asked = sum(c.rows_in for c in cycles), sum(c.keys_queried for c in caches)
     lookups, evicted = sum(c.lookups for c in caches), sum(c.evictions for c in caches)
     print(
         f"\n{rows:,} flights needed {asked:,} keys in {lookups} look-ups; {evicted:,} keys had to "

@@ -33,7 +33,7 @@ __all__ = [
 ROOMY = Incremental(max_rows=1000)
 
 COUNTS = (
-    "hits", "negative_hits", "misses", "lookups", "keys_asked", "evictions", "rows", "retries",
+    "hits", "negative_hits", "misses", "lookups", "keys_queried", "evictions", "rows", "retries",
 )  # fmt: skip
 
 

@@ -207,7 +207,7 @@ def a_stream_asks_a_database(spark: SparkSession, folder: Path) -> None:
             (4, 4, 3, "incremental"),
         ]
         caches = [cycle.cache for cycle in found if cycle.cache]
-        assert [(c.hits, c.negative_hits, c.misses, c.keys_asked) for c in caches] == [
+        assert [(c.hits, c.negative_hits, c.misses, c.keys_queried) for c in caches] == [
             (1, 0, 3, 2),
             (2, 1, 1, 1),
         ]

@@ -58,14 +58,14 @@ def test_a_path_that_cannot_be_created_is_an_error_of_the_store(
         with pytest.raises(StoreError) as caught:
             call()
         if "\0" in path:
-            assert "must not hold the character NUL" in str(caught.value)
+            assert "must not contain the character NUL" in str(caught.value)
         else:
             assert isinstance(caught.value, StoreAccessError)
             assert any(
                 reason in str(caught.value)
                 for reason in ("No such file", "Not a directory", "too long", "Too many levels")
             )
-            assert "the right to read and write in it" in str(caught.value)
+            assert "the permission to read and write in it" in str(caught.value)
         assert repr(path) in str(caught.value)
     assert (tmp_path / "file").read_text() == "mine"
 
@@ -81,7 +81,7 @@ def test_a_folder_for_the_cache_that_cannot_be_created_is_named_by_the_worker(
         with pytest.raises(Exception, match="StoreAccessError: cannot make the folder") as caught:
             joined.collect()
         assert folder in str(caught.value)
-    with pytest.raises(StoreError, match="must not hold the character NUL"):
+    with pytest.raises(StoreError, match="must not contain the character NUL"):
         bsjoin.join(
             people.select("k"), source, "k", cache=Incremental(max_rows=9, folder="/tmp/a\0b")
         )

@@ -252,7 +252,7 @@ def test_a_path_below_a_file_cannot_be_built_in(
         with pytest.raises(StoreAccessError) as error:
             call()
         assert str(path) in str(error.value)
-        assert "right to read and write" in str(error.value)
+        assert "permission to read and write" in str(error.value)
     assert files(tmp_path) == [tmp_path / "file"]
 
 

@@ -180,9 +180,9 @@ def test_no_name_in_a_manifest_leads_outside(plain: Path, rows: DataFrame, name:
 
     change(plain, edit)
     for call in (lambda: BatchTable.open(plain), lambda: table.refresh(rows)):
-        with pytest.raises(NotATableError, match="does not lie in a folder below 'data/'"):
+        with pytest.raises(NotATableError, match="is not in a folder below 'data/'"):
             call()
-    with pytest.raises(Exception, match="does not lie in a folder below 'data/'"):
+    with pytest.raises(Exception, match="is not in a folder below 'data/'"):
         joined.collect()
 
 
@@ -198,7 +198,7 @@ def test_a_name_in_a_manifest_reads_no_local_file_of_a_table_behind_a_url(
 
     change(plain, edit)
     for url in (f"local://{plain}", f"simplecache::file://{plain}"):
-        with pytest.raises(NotATableError, match="does not lie in a folder below 'data/'"):
+        with pytest.raises(NotATableError, match="is not in a folder below 'data/'"):
             BatchTable.open(url)
         for name in (str(folder / "x"), "../x", "file:///x"):
             for call in (
@@ -225,15 +225,15 @@ def test_a_link_out_of_the_folder_is_not_followed(
     shutil.move(victim, outside / victim.name)
     victim.symlink_to(outside / victim.name)
     for call in (lambda: BatchTable.open(plain), table.verify):
-        with pytest.raises(StoreError, match=r"is a link to .* which lies outside of"):
+        with pytest.raises(StoreError, match=r"is a link to .* which is outside of"):
             call()
-    with pytest.raises(Exception, match="which lies outside of"):
+    with pytest.raises(Exception, match="which is outside of"):
         table.join(rows.select("k")).collect()
 
     shutil.rmtree(plain / "data")
     (plain / "data").symlink_to(outside)
     for call in (lambda: table.vacuum(older_than=0), lambda: table.refresh(rows)):
-        with pytest.raises(StoreError, match="which lies outside of"):
+        with pytest.raises(StoreError, match="which is outside of"):
             call()
     assert files(outside) == sorted([outside / "mine" / "diary", outside / victim.name])
 

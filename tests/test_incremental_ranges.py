@@ -167,7 +167,7 @@ def test_a_stream_asks_for_each_group_once(spark: SparkSession, tmp_path: Path) 
     assert (first.rows_in, first.rows_out, first.hits, first.matches) == (3, 5, 2, 4)
     assert (second.rows_in, second.rows_out, second.hits, second.matches) == (5, 6, 2, 3)
     assert first.cache is not None
-    assert (first.cache.misses, first.cache.keys_asked) == (3, 3)
+    assert (first.cache.misses, first.cache.keys_queried) == (3, 3)
     assert second.cache is not None
     assert (second.cache.hits, second.cache.negative_hits, second.cache.misses) == (3, 1, 0)
     assert second.cache.rows == 50 + 2 + 1  # the row without a point is not kept

@@ -149,7 +149,7 @@ def test_percentiles_are_of_all_look_ups(feed: Feed, tmp_path: Path) -> None:
     run = Run(feed, joined(feed, model))
     run.turn(*range(50))
     cache = run.last()
-    assert cache.lookups == cache.keys_asked == 50
+    assert cache.lookups == cache.keys_queried == 50
     assert 0 < cache.load_ms_p50 <= cache.load_ms_p95 <= cache.load_ms_p99
     took = [(asked.end_s - asked.begin_s) * 1e3 for asked in model.asked]
     assert cache.load_ms_p50 >= float(np.median(took)) * 0.99

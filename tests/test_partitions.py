@@ -234,7 +234,7 @@ def test_progress_says_why_there_is_no_shuffle(arrivals: Arrivals, table: DataFr
     arrivals.add(1)
     plain = arrivals.run(bsjoin.join(arrivals.stream, table, "k"), "plain")[0].partition
     assert (plain.kind, plain.rule_version, plain.rows) == ("none", None, ())
-    assert plain.reason == "no shuffle: every worker reaches the whole table"
+    assert plain.reason == "no shuffle: every worker has access to the whole table"
     hashed = bsjoin.join(arrivals.stream, table, "k", partition=Hash(3))
     assert arrivals.run(hashed, "hashed")[0].partition.kind == "hash"
 

@@ -96,7 +96,7 @@ def every_key_is_asked_for_once(spark: SparkSession, folder: Path, workers: int 
     asked = sum(source.times.values())
     assert len(source.times) == distinct
     assert asked <= 1.05 * distinct, (asked, distinct)
-    assert sum(cycle.cache.keys_asked for cycle in figures if cycle.cache) == asked
+    assert sum(cycle.cache.keys_queried for cycle in figures if cycle.cache) == asked
     assert len({look_up.pid for look_up in source.asked}) > 1, "one worker asked for everything"
 
 

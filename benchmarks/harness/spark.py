@@ -132,6 +132,6 @@ def cache_totals(query: StreamingQuery) -> dict[str, Any]:
     hits = sum(c.hits + c.negative_hits for c in caches)
     return {
         "hit_rate": hits / max(1, hits + sum(c.misses for c in caches)),
-        "asked": sum(c.keys_asked for c in caches),
+        "asked": sum(c.keys_queried for c in caches),
         "lookups": sum(c.lookups for c in caches),
     }

@@ -184,7 +184,7 @@ def _measure(
         found["metrics"].append({name: batch.metrics.get(name) for name in _METRICS})
     shown = [one for one in bsjoin.progress(query) if one.batch_id >= _WARM_UP][:batches]
     found["lookup_ms"] += [one.lookup_ms for one in shown]
-    found["asked"] += [one.cache.keys_asked for one in shown if one.cache is not None]
+    found["asked"] += [one.cache.keys_queried for one in shown if one.cache is not None]
 
 
 def records_of(notes: Path, query: str) -> dict[int, list[dict[str, Any]]]:

@@ -1,6 +1,6 @@
-"""Hot keys: how skewed the load of the partitions is, and the rule that balances it.
+"""Hot keys: measures the skew of the partitions' loads and computes a rule that balances them.
 
-Pure: numpy and nothing of Spark. Keys are 64-bit codes, see docs/decisions/0007-hotspot.md.
+Pure: numpy only, independent of Spark. Keys are 64-bit codes, see docs/decisions/0007-hotspot.md.
 """
 
 from bsjoin.hotspot.controller import Controller, Observation

@@ -1,10 +1,10 @@
-"""From the statistics of each cycle to the rule of the next: when to change it, and what to.
+"""Computes the rule of the next cycle from the statistics of the last ones.
 
-A rule is replaced when the skew is above the threshold beyond what chance explains: at once where
-chance hardly ever explains it, and where the cycles before it say the same of less, smoothed or,
-small ones, put together. It is not replaced by one that is hardly better, nor sooner than
-``min_cycles`` after the last. So a skew that cannot be helped, or comes and goes around the
-threshold, does not make the rule flap.
+A rule is replaced if the skew exceeds the threshold by more than random variation explains:
+immediately if random variation is very unlikely to explain it, otherwise if the smoothed skew of
+the last cycles, or the combined sample of small cycles, confirms it. A rule is not replaced by one
+that is only slightly better, nor earlier than ``min_cycles`` after the last change. This
+hysteresis keeps the rule stable if the skew cannot be reduced or varies around the threshold.
 """
 
 from __future__ import annotations
@@ -27,26 +27,27 @@ from bsjoin.hotspot.spreading import spread_keys
 
 __all__ = ["Controller", "Observation"]
 
-_BETTER = 0.75  # of the skew now: what a new rule must promise
+_BETTER = 0.75  # of the current skew: the expected skew of a new rule must be below it
 _HOTTEST = 10
-_SEEN = 3  # a key that was sampled less often may be there by chance
+_SEEN = 3  # a key that was sampled less often may be in the sample by chance
 _MOST_CYCLES = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """What the controller made of one cycle.
+    """The controller's evaluation of one cycle.
 
     Args:
         version: of the rule under which the cycle ran.
         rows: rows of the cycle.
-        skew: DS of the cycle, under that rule.
-        smoothed: the skew beyond chance over the last cycles.
-        expected: DS to be expected in a cycle of that size under the new rule; None where the
-            rule stays.
-        moved: under the new rule, the share of the rows whose key was and is on one partition,
-            and now on another; None where the rule stays.
-        hottest: codes of the most frequent keys, each with its share of the cycle's rows.
+        skew: DS of the cycle under that rule.
+        smoothed: the skew beyond random variation over the last cycles.
+        expected: the expected DS of a cycle of that size under the new rule; None if the rule is
+            not replaced.
+        moved: the share of the rows whose key is on a single partition under both rules, but on
+            different ones; None if the rule is not replaced.
+        hottest: codes of the most frequent keys and their shares of the cycle's rows, most
+            frequent first.
     """
 
     version: int
@@ -59,16 +60,17 @@ class Observation:
 
 
 class Controller:
-    """Steers the partitions of one query. It knows nothing of Spark, of clocks or of files.
+    """Controls the partitioning of one query. Independent of Spark, clocks and files.
 
     Args:
-        options: threshold, sample and so on.
-        partitions: n, where the options leave it open.
-        rule: the rule that is active, after a restart; by default even ranges of all codes,
+        options: threshold, sample size and the other options.
+        partitions: the number of partitions n. None (default): that of the options, which must
+            then have one.
+        rule: the active rule, after a restart. None (default): equal ranges of all codes,
             version 0.
 
     Raises:
-        ArgumentError: the number of partitions is not given, or the rule has another one.
+        ArgumentError: the number of partitions is missing, or differs from that of the rule.
 
     Complexity: ``observe`` is O(m log m) for m sampled codes, and 10 times that for a new rule.
 
@@ -76,7 +78,7 @@ class Controller:
         >>> from bsjoin.hotspot import Collector
         >>> controller = Controller(HotSpot(partitions=2))
         >>> collector = Collector(Router(controller.rule), capacity=100)
-        >>> _ = collector.route(np.repeat(7, 100))  # one key, and it lies in the upper half
+        >>> _ = collector.route(np.repeat(7, 100))  # a single key, in the upper half of the codes
         >>> controller.observe(collector.statistics()).hot
         (HotKey(code=7, first=0, shares=(0.5, 0.5)),)
     """
@@ -86,7 +88,7 @@ class Controller:
         if wanted is None and rule is not None:
             wanted = rule.partitions
         if wanted is None:
-            raise ArgumentError("partitions=None: the controller must be told how many there are")
+            raise ArgumentError("partitions=None: give the controller the number of partitions")
         if rule is not None and rule.partitions != wanted:
             raise ArgumentError(
                 f"partitions={wanted}: the active rule has {rule.partitions}; call resize()"
@@ -98,7 +100,7 @@ class Controller:
         self._window: deque[Sample] = deque(maxlen=_MOST_CYCLES)
         self._tasks = 1
         self.last: Observation | None = None
-        """What was made of the last cycle that had rows."""
+        """The evaluation of the last cycle that had rows; None before it."""
 
     @property
     def rule(self) -> Rule:
@@ -107,18 +109,18 @@ class Controller:
 
     @property
     def capacity(self) -> int:
-        """How many codes each task of the next cycle should sample, if it has as many tasks."""
+        """The sample size per task of the next cycle, if it has as many tasks as the last one."""
         return max(1, math.ceil(self._options.sample / self._tasks))
 
     def observe(self, statistics: CycleStatistics) -> Rule | None:
-        """Take note of a cycle.
+        """Evaluate a cycle.
 
         Args:
-            statistics: of all its tasks together (:func:`bsjoin.hotspot.added`). Those of a cycle
-                that ran under an earlier rule are kept as a sample and decide nothing.
+            statistics: the sum over all its tasks (:func:`bsjoin.hotspot.added`). Those of a cycle
+                that ran under an earlier rule only extend the sample.
 
-        Returns:
-            The rule from the next cycle on, with a version above all before; None: as it is.
+        Returns: The rule for the next cycles, with a version above all earlier ones; None if the
+            rule is not replaced.
         """
         if not statistics.rows:
             return None
@@ -156,10 +158,10 @@ class Controller:
         return rule
 
     def resize(self, partitions: int) -> Rule:
-        """Go over to another number of partitions.
+        """Change the number of partitions.
 
         Returns:
-            The rule from the next cycle on, made from the samples there are.
+            The rule for the next cycles, computed from the samples at hand.
 
         Raises:
             ValueError: the number is below 1.
@@ -172,7 +174,7 @@ class Controller:
         return rule
 
     def set_active_rule(self, rule: Rule) -> None:
-        """Use the rule that is active: the last one made here could not be published."""
+        """Use the active rule, because the last one computed here could not be published."""
         self._change(rule)
 
     def _take(self, rule: Rule) -> None:
@@ -183,14 +185,14 @@ class Controller:
         self._since, self._smoothed = 0, 0.0
 
     def _slow(self, rows: int) -> bool:
-        """Whether the smoothed skew is above the threshold, chance set aside."""
+        """Whether the smoothed skew beyond random variation is above the threshold."""
         n, keep = self._rule.partitions, self._options.smoothing
-        # An exponential mean scatters as one over so many cycles does.
+        # An exponential mean has the variance of a plain mean over this many cycles.
         rare = rarely_by_chance(n, rows, cycles=(1 + keep) / (1 - keep))
         return self._smoothed - beyond_chance(math.sqrt(rare), n, rows) > self._options.threshold**2
 
     def _slow_together(self) -> bool:
-        """The same of small cycles, whose samples together say more; looked at now and then."""
+        """The same for small cycles, from their combined sample; evaluated at intervals."""
         if len(self._window) < 2 or self._since % len(self._window):
             return False
         sample = Sample.together(self._window)
@@ -199,7 +201,7 @@ class Controller:
         return squared - rare > self._options.threshold**2
 
     def _remember(self, seen: Sample, *, alone: bool) -> None:
-        """Keep the last cycles, as many as make up a sample; forget them when keys change."""
+        """Keep the last cycles that make up a sample; discard them when the keys change."""
         if alone:
             self._window.clear()
         self._window.append(seen)
@@ -208,16 +210,16 @@ class Controller:
             kept -= self._window.popleft().drawn
 
     def _better(self, squared: float, rows: int) -> tuple[Rule, float] | None:
-        """A new rule with the skew that it promises, if that is worth a change.
+        """A new rule and its expected skew, if it is sufficiently better than the active one.
 
-        What the rule in force should have made of the sample counts, too: where that is little,
-        the skew has reasons that no rule can help, as rows of a hot key that are all alike.
+        The active rule's expected skew for the sample counts too: if that is small, the skew has
+        causes that no rule can remove, such as a hot key whose rows are all equal.
         """
         rule = self._made(
             Rule(self._rule.version + 1, self._rule.partitions, self._rule.boundaries)
         )
         sample = Sample.together(self._window)
-        # A boundary is uncertain inside its cell only: by chance of a third of a step, twice.
+        # A boundary is uncertain only inside its cell: an error of a third of a step, twice.
         error = rule.partitions / (3 * STEPS * sample.drawn)
         now, then = (skew(r.loads(sample.codes, sample.weights)) ** 2 for r in (self._rule, rule))
         promised = then + error
@@ -226,7 +228,7 @@ class Controller:
         return rule, math.sqrt(promised + chance(rule.partitions, rows) ** 2)
 
     def _made(self, like: Rule) -> Rule:
-        """A rule for the samples there are, of the version and near the ranges of another."""
+        """A rule for the current samples, with the version of another rule and near its ranges."""
         sample = Sample.together(self._window)
         if self._options.splits:
             return spread_keys(sample, like.partitions, like.version, like.boundaries)
@@ -248,7 +250,7 @@ def _hottest(seen: Sample, rows: int) -> tuple[tuple[int, float], ...]:
 
 
 def _moved(old: Rule, new: Rule, seen: Sample) -> float:
-    """The share of the weight that had one partition and has another one now."""
+    """The share of the weight that moves from one single partition to another."""
     spread = np.array([key.code for key in (*old.hot, *new.hot)], np.int64)
     alone = ~np.isin(seen.codes, spread)
     other = old.partition_of(seen.codes) != new.partition_of(seen.codes)

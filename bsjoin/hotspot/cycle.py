@@ -1,12 +1,12 @@
-"""What a cycle was like: counted and sampled in every task, added up on the driver.
+"""Statistics of a cycle: counted and sampled in every task, added up on the driver.
 
-A :class:`Collector` routes the batches of one task, and counts and samples them on the way. Its
-statistics travel as a text, and those of all tasks add up to the cycle's.
+A :class:`Collector` routes the batches of one task and counts and samples their rows. Its
+statistics are sent to the driver as text; the sum over all tasks is that of the cycle.
 
-Two things are counted exactly: the rows of each partition, which make the skew, and the rows of
-each cell (:mod:`bsjoin.hotspot.routing`). The sample says which codes there are; the cells say
-how much they weigh together. So the error of a sample of s codes at a boundary is that inside one
-cell, and not that of n boundaries over the whole cycle.
+Two counts are exact: the rows of each partition, which give the skew, and the rows of each cell
+(:mod:`bsjoin.hotspot.routing`). The sample shows which codes occur; the cells give their total
+weight (stratified sampling: post-stratification by cell). The sampling error at a boundary is
+therefore that inside one cell, and not that of n boundaries over the whole cycle.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class CycleStatistics:
     Args:
         version: of the rule under which the rows were routed.
         partitions: int64[n], rows of each partition: PS_j.
-        cells: int64[cells], rows of each cell of the rule; None where several rules were in use.
-        sample: codes of the cycle, weighing as many rows of it as they stand for.
-        tasks: how many tasks this comes from.
+        cells: int64[cells], rows of each cell of the rule; None if several rules were in use.
+        sample: codes of the cycle, weighted by the number of rows they represent.
+        tasks: the number of tasks that contributed; default 1.
     """
 
     version: int
@@ -60,15 +60,15 @@ class CycleStatistics:
         return skew(self.partitions)
 
     def calibrated(self, router: Router) -> Sample:
-        """The sample, weighed so that every cell weighs what was counted in it.
+        """The sample, weighted so that the weight of every cell equals its count.
 
-        A cell with rows of which none is in the sample is represented by its last code.
+        A cell that has rows but no sampled row is represented by its last code.
 
         Args:
             router: of the rule that the statistics name.
 
         Returns:
-            The sample as it is, where several rules were in use.
+            The sample; with its original weights if several rules were in use.
 
         Complexity: O(m + cells).
         """
@@ -88,7 +88,7 @@ class CycleStatistics:
     def to_json(self) -> str:
         """The statistics as a JSON object.
 
-        About a character for each partition and cell, and 9 to 10 for each distinct code.
+        About one character per partition and cell, and 9 to 10 per distinct code.
         """
         return json.dumps(
             {
@@ -106,7 +106,7 @@ class CycleStatistics:
         """Read what :meth:`to_json` wrote.
 
         Raises:
-            ValueError: the text is none of that kind.
+            ValueError: the text is not statistics of a cycle.
         """
         try:
             read: dict[str, Any] = json.loads(text)
@@ -125,15 +125,14 @@ class CycleStatistics:
 
 
 def added(parts: Iterable[CycleStatistics]) -> CycleStatistics:
-    """The statistics of tasks as those of their cycle, in any order and grouping.
+    """The sum of the statistics of tasks; associative and commutative.
 
     Args:
-        parts: one or more, over the same number of partitions. A task that had another rule than
-            the others counts with its partitions and its sample; the counts of cells, which mean
-            something else under each rule, are left out then.
+        parts: one or more, over the same number of partitions. If the tasks used different rules,
+            the counts of cells, which are specific to a rule, are left out of the sum.
 
     Raises:
-        ValueError: there are none, or they are over different numbers of partitions.
+        ValueError: there are no parts, or they have different numbers of partitions.
 
     Complexity: O(m log m) for all their sampled codes together.
     """
@@ -143,7 +142,7 @@ def added(parts: Iterable[CycleStatistics]) -> CycleStatistics:
         raise ValueError(
             f"statistics over {sorted(counts)} partitions do not add up; give those of one cycle"
             if counts
-            else "statistics of no task at all; a cycle has one task or more"
+            else "there are no statistics to add; a cycle has at least one task"
         )
     if len(all_) == 1:
         return all_[0]
@@ -162,18 +161,19 @@ def added(parts: Iterable[CycleStatistics]) -> CycleStatistics:
 
 
 class Collector:
-    """Routes the batches of one task; counts and samples them.
+    """Routes the batches of one task, and counts and samples their rows.
 
-    The same batches with the same seed get the same partitions and the same statistics, so that
-    a task that is run again sends its rows where they went before.
+    Deterministic: the same batches with the same seed get the same partitions and statistics, so a
+    repeated task sends its rows to the same partitions.
 
     Args:
         router: of the rule of the cycle.
-        capacity: codes to sample, 1 or more: the cycle's sample over the number of tasks.
-        seed: of the turns and the sample; one or several integers. Give the numbers of the
-            cycle and of the task, so that tasks differ.
+        capacity: the number of codes to sample, 1 or more: the cycle's sample divided by the number
+            of tasks.
+        seed: the seed of the sample and of the distribution of hot keys; one or several integers,
+            default 0. Give the numbers of the cycle and the task, so that tasks differ.
 
-    Complexity: a row costs O(1), about 20 ns together (docs/decisions/0007-hotspot.md).
+    Complexity: O(1) per row, about 20 ns in total (docs/decisions/0007-hotspot.md).
 
     Example:
         >>> collector = Collector(Router(Rule.even(2)), 100, seed=(7, 0))
@@ -212,7 +212,7 @@ class Collector:
         return partitions
 
     def statistics(self) -> CycleStatistics:
-        """What was routed so far."""
+        """The statistics of all rows routed so far."""
         drawn = self._reservoir.codes
         return CycleStatistics(
             self._router.rule.version,

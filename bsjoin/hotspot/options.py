@@ -1,4 +1,4 @@
-"""How a join's rows are laid out over partitions: frozen option objects."""
+"""Options of the partitioning: frozen dataclasses, checked when they are created."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _RULES = ("balanced", "algorithm_2")
 
 @dataclass(frozen=True)
 class Hash:
-    """Partitions by the hash of the key, whatever the keys are like.
+    """Hash partitioning: rows go to partitions by the hash of their key, as in Spark's shuffle.
 
     Args:
-        partitions: how many, 1 to 10,000.
+        partitions: the number of partitions, 1 to 10,000.
 
     Raises:
-        ArgumentError: a value is out of its range.
+        ArgumentError: the number of partitions is out of its range.
 
     Example:
         >>> Hash(8).partitions
@@ -42,38 +42,42 @@ class Hash:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class HotSpot:
-    """Partitions that follow the keys: even loads, however skewed the stream, and warm caches.
+    """Partitioning by a rule that follows the keys: balanced load for a skewed stream, warm caches.
 
-    Every cycle (micro-batch) is counted and sampled while it is routed. When its load is skewed,
-    the next one gets another rule. Any rule gives the same rows; a rule that is late or wrong
-    makes a cycle slower, nothing else.
+    The rows of every micro-batch are counted and sampled while they are routed to partitions. If
+    the load is skewed, the next micro-batch uses a new rule. The rule never changes the result of
+    the join, only its balance. Source: the BS-Join paper's data partitioning based on hotspot
+    awareness (Formulas 1 to 3 and Algorithm 2); docs/decisions/0007-hotspot.md lists the
+    differences.
 
-    Rows of a heavy key are dealt out by a hash of all their columns. So rows that are equal
-    throughout go together, and columns must not change when Spark reads a row again, as those
-    of a function that draws random numbers do.
+    The rows of a heavy key are distributed by a hash of all their columns. Rows that are equal in
+    all columns therefore go to the same partition, and the columns must be deterministic: they must
+    not change when Spark computes a row again.
 
     Args:
-        partitions: how many, 1 to 10,000; ``None``: as many as Spark has cores.
+        partitions: the number of partitions, 1 to 10,000. ``None`` (default): the number of cores
+            of the Spark application.
         threshold: the skew DS (the paper's Formula 3: standard deviation of the partitions' rows
-            over their mean) above which a new rule is made, over what is there by chance.
-        sample: about how many rows of a cycle are sampled, all tasks together, 100 to 1,000,000.
-            The samples of small cycles are kept together until they are so many. Each sampled
-            row with a key of its own costs about 10 bytes of the query's progress.
-        rule: how a new rule is made from the sample. ``"balanced"``: ranges of equal weight, made
-            anew for what is left after each one. ``"algorithm_2"``: the BS-Join paper's
-            Algorithm 2, which closes a partition as soon as it reaches the mean; after a key as
-            heavy as k means, k - 1 partitions stay empty.
-        split_hot_keys: whether the rows of a heavy key may go to several partitions. If not, a
-            partition with such a key has at least that key's rows. ``None``: True for
+            over their mean) above which a new rule is computed, after the expected random variation
+            is subtracted; default 0.1.
+        sample: the approximate number of rows sampled per micro-batch over all tasks, 100 to
+            1,000,000; default 10,000. Samples of small micro-batches are combined until they reach
+            this number. Each distinct sampled key takes about 10 bytes of the query's progress.
+        rule: how a new rule is computed from the sample. ``"balanced"`` (default): ranges of equal
+            weight, where each range takes its share of the remaining weight. ``"algorithm_2"``: the
+            BS-Join paper's Algorithm 2, which closes a partition as soon as it reaches the mean;
+            after a key with k times the mean weight, k - 1 partitions are empty.
+        split_hot_keys: whether the rows of a heavy key may go to several partitions. If False, the
+            partition of such a key has at least all its rows. ``None`` (default): True for
             ``"balanced"``; Algorithm 2 never splits a key.
-        smoothing: how much a cycle that is just above the threshold must be confirmed by those
-            before it: the weight of the past, 0 to less than 1. A skew that cannot be chance
-            is acted on at once.
-        min_cycles: the fewest cycles from one new rule to the next.
-        seed: of the sample and the turns.
-        store: a folder, or URL, for the rules, which the driver and all workers reach; one join a
-            folder. A query that is started again goes on with the last rule there. ``None``: a
-            temporary folder of the driver's host, for workers on this host.
+        smoothing: the weight of earlier micro-batches in the exponential mean of the skew, 0 to
+            less than 1; default 0.5. A skew that random variation cannot explain is handled
+            immediately, without smoothing.
+        min_cycles: the minimum number of micro-batches between two new rules; default 2.
+        seed: the seed of the sample; default 0.
+        store: a folder or URL for the rules that the driver and all workers can access, one folder
+            per join. A restarted query continues with the last rule in it. ``None`` (default): a
+            temporary folder on the driver's host, which suffices if all workers run on it.
 
     Raises:
         ArgumentError: a value is out of its range.
@@ -102,7 +106,7 @@ class HotSpot:
         if not _is_number(self.threshold) or not self.threshold > 0:
             raise ArgumentError(
                 f"threshold={self.threshold!r}: give a number above zero; at 0.1 a rule is "
-                "replaced when the loads of the partitions scatter by more than 10 % of their mean"
+                "replaced when the loads' standard deviation exceeds 10 % of their mean"
             )
         if not _is_number(self.smoothing) or not 0 <= self.smoothing < 1:
             raise ArgumentError(
@@ -122,7 +126,7 @@ class HotSpot:
 
     @property
     def splits(self) -> bool:
-        """Whether the rows of a heavy key may go to several partitions."""
+        """Whether the rows of a heavy key may go to several partitions, default applied."""
         return self.rule == "balanced" if self.split_hot_keys is None else self.split_hot_keys
 
     __repr__ = described

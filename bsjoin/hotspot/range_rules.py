@@ -1,4 +1,4 @@
-"""Rules that leave every key on one partition: ranges of a sample that weigh alike."""
+"""Rules that keep every key on one partition: ranges of equal weight in a sample."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["algorithm_2", "near_quantiles", "whole_keys"]
 
 
 def algorithm_2(sample: Sample, partitions: int, version: int = 0) -> Rule:
-    """The paper's Algorithm 2, line by line: close a partition when it reaches the mean.
+    """Algorithm 2 of the BS-Join paper, line by line: close a partition when it reaches the mean.
 
-    What a partition has above the mean is forgotten. So after a key as heavy as k means, k - 1
-    partitions get nothing; :func:`whole_keys` reckons with what is left instead.
+    The excess of a partition above the mean is not carried over. So after a key with k times the
+    mean weight, k - 1 partitions are empty; :func:`whole_keys` uses the remaining weight instead.
 
     Args:
         sample: m codes and their weights.
@@ -44,10 +44,10 @@ def algorithm_2(sample: Sample, partitions: int, version: int = 0) -> Rule:
 
 
 def whole_keys(sample: Sample, partitions: int, version: int = 0) -> Rule:
-    """Ranges as even as they get while no key is on two partitions.
+    """The most even ranges under which no key is on two partitions, computed greedily.
 
-    Each partition in turn takes its part of what is left, up to the key whose end is nearest to
-    that, and one key at least. A key heavier than the mean has a partition of its own, and the
+    Each partition takes its share of the remaining weight, up to the key whose end is nearest to
+    that share, and at least one key. A key heavier than the mean gets its own partition, and the
     others share the rest.
 
     Args:
@@ -77,9 +77,9 @@ def whole_keys(sample: Sample, partitions: int, version: int = 0) -> Rule:
 
 
 def near_quantiles(sample: Sample, partitions: int) -> tuple[int, ...]:
-    """The codes that end nearest to each n-th of all weight.
+    """The weighted quantiles: for each n-th of the total weight the code whose end is nearest.
 
-    Unlike in :func:`whole_keys` an error at one boundary does not move the next one.
+    Unlike in :func:`whole_keys`, an error at one boundary does not affect the next one.
 
     Args:
         sample: m codes and their weights, one or more.

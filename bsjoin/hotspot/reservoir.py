@@ -1,8 +1,8 @@
-"""A uniform sample of a stream of codes whose length nobody knows: reservoir sampling.
+"""Reservoir sampling: a uniform sample of a stream of codes of unknown length.
 
 Algorithm L (K.-H. Li, "Reservoir-sampling algorithms of time complexity O(n(1 + log(N/n)))",
-ACM TOMS 20, 1994) draws how many rows to skip instead of a number for each row. Here the skips of a
-whole batch are drawn at once.
+ACM TOMS 20, 1994) draws the number of rows to skip instead of a random number for each row. Here
+the skips of a whole batch are drawn in one vectorised step.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ __all__ = ["Reservoir"]
 
 Int64s = NDArray[np.int64]
 
-_FAR = float(1 << 62)  # further than any stream goes
+_FAR = float(1 << 62)  # more rows than any stream has
 
 
 class Reservoir:
     """A uniform sample without replacement of all codes that were added.
 
     Args:
-        capacity: the most codes to keep, 1 or more.
-        seed: of the random numbers; one or several integers.
+        capacity: the maximum number of codes to keep, 1 or more.
+        seed: the seed of the random numbers; one or several integers, default 0.
 
     Raises:
         ValueError: the capacity is below 1.
 
-    Complexity: s (1 + log(N / s)) codes are taken in of N, s the capacity; the others cost nothing.
+    Complexity: O(s (1 + log(N / s))) for N codes and a capacity of s: skipped codes cost nothing.
 
     Example:
         >>> reservoir = Reservoir(3, seed=1)
@@ -42,14 +42,14 @@ class Reservoir:
 
     def __init__(self, capacity: int, seed: int | Sequence[int] = 0):
         if capacity < 1:
-            raise ValueError(f"capacity={capacity!r}: a sample has room for 1 code or more")
+            raise ValueError(f"capacity={capacity!r}: give 1 or more")
         self.capacity = capacity
         self.rows = 0
-        """Codes that were added so far."""
+        """The number of codes added so far."""
         self._random = np.random.default_rng(seed)
         self._codes = np.empty(capacity, np.int64)
-        # The greatest of the random tags that the kept codes would have, as a logarithm, and
-        # the row whose tag would be the next one below it.
+        # The logarithm of the greatest random tag among the kept codes (W in Algorithm L), and the
+        # next row to take in.
         self._log_w, self._next = 0.0, 0
 
     @property
@@ -58,7 +58,7 @@ class Reservoir:
         return self._codes[: min(self.rows, self.capacity)]
 
     def add(self, codes: Int64s) -> None:
-        """Let codes pass by.
+        """Add codes to the stream.
 
         Args:
             codes: int64[m].
@@ -78,19 +78,19 @@ class Reservoir:
         self.rows = end
 
     def _take_in(self, codes: Int64s, end: int) -> None:
-        """Take in the row that is next, and those after it that a number of steps reaches."""
+        """Take in the next row, and those after it that a number of steps reaches."""
         expected = self.capacity * math.log(end / max(self._next, 1))
         logs, taken = self._steps(int(expected + 4.0 * math.sqrt(expected)) + 8)
         within = int(np.searchsorted(taken, end))
         rows = np.append(self._next, taken[:within])[: len(taken)]
-        # Rows that meet in one place: the last assignment stays, as it should.
+        # Several rows for one slot: the last assignment wins, as in the sequential algorithm.
         places = self._random.integers(0, self.capacity, len(rows))
         self._codes[places] = codes[rows - self.rows]
         last = min(within, len(taken) - 1)
         self._log_w, self._next = float(logs[last]), int(taken[last])
 
     def _steps(self, count: int) -> tuple[NDArray[np.float64], Int64s]:
-        """The next tags and rows to take in, beyond the row that is next."""
+        """The tags and rows to take in after the next row."""
         draw = self._random.standard_exponential
         logs = self._log_w - np.cumsum(draw(count)) / self.capacity
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""The rule of a cycle: which partition gets a key's rows."""
+"""The partitioning rule of a cycle: maps the code of a key to partitions."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class HotKey:
-    """A key whose rows are spread over several partitions.
+    """A key whose rows are distributed over several partitions.
 
     Args:
         code: the key's code.
-        first: the first partition of its span.
-        shares: the share of its rows for each partition from there on; together 1.
+        first: the first of its partitions, which are consecutive.
+        shares: the share of its rows for each partition from ``first`` on; they sum to 1.
     """
 
     code: int
@@ -39,22 +39,23 @@ class HotKey:
 
     @property
     def spans(self) -> tuple[tuple[int, float], ...]:
-        """The partitions, each with its share."""
+        """The partitions and their shares."""
         return tuple(enumerate(self.shares, self.first))
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Ranges of codes, one for each partition, and the keys that are spread besides.
+    """Range partitioning of codes, plus the hot keys that are split over several partitions.
 
-    Any rule is a correct one: it says where rows go, never what they are joined with.
+    Every rule is correct: it decides where rows are processed, never what they are joined with.
 
     Args:
-        version: 0 for the rule that everybody knows without being told, then 1, 2, 3, …
+        version: 0 for the initial rule, which is not published, then 1, 2, 3, …
         partitions: n, 1 or more.
-        boundaries: int64 each, ascending, n - 1 of them: the last code of every partition but
-            the last. Equal ones leave a partition without a range.
-        hot: the keys that are spread, ascending by their codes; their ranges do not count.
+        boundaries: n - 1 int64, ascending: the last code of every partition but the last. Equal
+            boundaries leave a partition without a range.
+        hot: the keys that are split, ascending by code; default none. The ranges do not apply to
+            them.
 
     Example:
         >>> rule = Rule(1, 3, (10, 20), (HotKey(15, 0, (0.25, 0.75)),))
@@ -69,7 +70,7 @@ class Rule:
 
     @classmethod
     def even(cls, partitions: int, version: int = 0) -> Rule:
-        """Equal ranges of all codes: for codes that are hashes, what hash partitioning is.
+        """Equal ranges of all codes: equivalent to hash partitioning, as codes are hashes.
 
         Raises:
             ValueError: the number of partitions is below 1.
@@ -85,7 +86,7 @@ class Rule:
         return cls(version, partitions, tuple(ends))
 
     def partition_of(self, codes: Int64s) -> Int64s:
-        """The partition in whose range each code lies, hot or not.
+        """The partition whose range contains each code; hot keys are treated like others.
 
         Args:
             codes: int64[m].
@@ -98,7 +99,7 @@ class Rule:
         return np.searchsorted(np.array(self.boundaries, np.int64), codes, "left")
 
     def loads(self, codes: Int64s, weights: Float64s) -> Float64s:
-        """The load of each partition that a table of keys makes.
+        """The load of each partition for a table of keys.
 
         Args:
             codes: int64[m], distinct.
@@ -123,7 +124,7 @@ class Rule:
         return np.bincount(partitions, weights=rest, minlength=self.partitions) + extra
 
     def to_json(self) -> str:
-        """The rule as a JSON object: about 11 characters a boundary, 30 a hot key and 9 a share.
+        """The rule as a JSON object: about 11 characters per boundary, 30 per hot key, 9 per share.
 
         Shares are rounded to 6 digits.
         """
@@ -142,7 +143,7 @@ class Rule:
         """Read what :meth:`to_json` wrote.
 
         Raises:
-            ValueError: the text is no rule, or damaged.
+            ValueError: the text is not a rule, or damaged.
         """
         try:
             read: dict[str, Any] = json.loads(text)
@@ -160,7 +161,7 @@ class Rule:
         return rule
 
     def _wrong(self) -> str | None:
-        """What is wrong with the rule; None for a rule that can be used."""
+        """What is invalid in the rule; None for a valid rule."""
         whole = (x for key in self.hot for x in (key.code, key.first))
         if any(type(number) is not int for number in whole):
             return "a code or partition of a hot key is not a whole number"

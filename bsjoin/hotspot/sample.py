@@ -1,4 +1,4 @@
-"""The table of a sample: distinct codes, how often each was drawn, and how much it stands for."""
+"""The table of a sample: distinct codes with their counts and the rows that they represent."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Sample:
 
     Args:
         codes: int64[m], distinct, ascending.
-        counts: int64[m], how often each was drawn; 0 for one that is there to stand for others.
-        weights: float64[m], above 0: how many rows of the stream each stands for.
+        counts: int64[m], how often each was drawn; 0 for a code that only represents others.
+        weights: float64[m], above 0: how many rows of the stream each represents.
 
     Example:
         >>> sample = Sample.of(np.array([8, 3, 8]), rate=10.0)
@@ -38,11 +38,11 @@ class Sample:
 
     @classmethod
     def of(cls, drawn: Int64s, rate: float = 1.0) -> Sample:
-        """The table of codes as they were drawn.
+        """The table of drawn codes.
 
         Args:
             drawn: int64[s], any order.
-            rate: rows of the stream for each of them.
+            rate: rows of the stream per drawn code; default 1.
 
         Complexity: O(s log s).
         """
@@ -51,7 +51,7 @@ class Sample:
 
     @classmethod
     def together(cls, samples: Sequence[Sample]) -> Sample:
-        """Several samples as one; each keeps its weight. One sample or more.
+        """Merge one or more samples; weights are added.
 
         Complexity: O(m log m).
         """
@@ -64,23 +64,23 @@ class Sample:
         return cls(codes, counts, weights)
 
     def where(self, chosen: NDArray[np.bool_]) -> Sample:
-        """The table of some of the codes."""
+        """The table of the chosen codes."""
         return Sample(self.codes[chosen], self.counts[chosen], self.weights[chosen])
 
     @property
     def drawn(self) -> int:
-        """How many codes were drawn."""
+        """The number of codes drawn."""
         return int(self.counts.sum())
 
     @property
     def weight(self) -> float:
-        """How many rows of the stream all stand for."""
+        """The number of rows of the stream that the sample represents."""
         return float(self.weights.sum())
 
     def to_list(self) -> list[Any]:
         """The table as texts, for JSON.
 
-        A code that is a hash takes about 9 characters, its count and weight one or less together.
+        A code that is a hash takes about 9 characters; its count and weight together about one.
         """
         return [
             pack(self.codes, ascending=True),
@@ -93,7 +93,7 @@ class Sample:
         """Read what :meth:`to_list` wrote.
 
         Raises:
-            ValueError: they are not the texts of a sample.
+            ValueError: the texts are not those of a sample.
         """
         codes, counts, distinct, which = texts
         sample = cls(unpack(codes, ascending=True), unpack(counts), unpack_numbers(distinct, which))

@@ -1,4 +1,4 @@
-"""How skewed the load of a cycle's partitions is, and how much of that is chance."""
+"""The skew of the partitions' loads in a cycle, and how much of it is random variation."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def skew(loads: NDArray[np.int64] | NDArray[np.float64]) -> float:
         loads: [n], rows of each partition in one cycle; PS_j in the paper.
 
     Returns:
-        0 where all loads are equal, for one partition and for a cycle without rows; sqrt(n) where
-        one partition has all rows.
+        0 if all loads are equal, for one partition and for a cycle without rows; sqrt(n) if one
+        partition has all rows.
 
     Complexity: O(n).
 
@@ -38,7 +38,7 @@ def skew(loads: NDArray[np.int64] | NDArray[np.float64]) -> float:
 
 
 def chance(partitions: int, rows: float) -> float:
-    """The skew that remains under a perfect rule, because rows arrive at random: sqrt(n / N).
+    """The expected skew under a perfect rule, because rows arrive at random: sqrt(n / N).
 
     Args:
         partitions: n.
@@ -52,7 +52,7 @@ def chance(partitions: int, rows: float) -> float:
 
 
 def beyond_chance(measured: float, partitions: int, rows: float) -> float:
-    """What of a squared skew is not chance, on average.
+    """The part of a squared skew that random variation does not explain, on average.
 
     Args:
         measured: DS.
@@ -60,7 +60,7 @@ def beyond_chance(measured: float, partitions: int, rows: float) -> float:
         rows: N.
 
     Returns:
-        A square; below 0 where the loads are more even than by chance.
+        A squared skew; below 0 if the loads are more even than expected at random.
 
     Example:
         >>> beyond_chance(0.05, 128, 1_000_000) > 0.0023, beyond_chance(0.05, 128, 10_000) < 0
@@ -70,7 +70,7 @@ def beyond_chance(measured: float, partitions: int, rows: float) -> float:
 
 
 def rarely_by_chance(partitions: int, rows: float, cycles: float = 1.0) -> float:
-    """A squared skew that chance alone exceeds in one of 30,000 cycles.
+    """A squared skew that random variation alone exceeds in one of 30,000 cycles.
 
     Under a perfect rule (n - 1) DS^2 N / n is chi-square with n - 1 degrees of freedom. Its
     quantile comes from E. B. Wilson and M. M. Hilferty, "The distribution of chi-square", PNAS 17
@@ -79,7 +79,7 @@ def rarely_by_chance(partitions: int, rows: float, cycles: float = 1.0) -> float
     Args:
         partitions: n.
         rows: N.
-        cycles: for the mean over so many.
+        cycles: for the mean over this many cycles; default 1.
 
     Example:
         >>> round(rarely_by_chance(128, 1_000_000) ** 0.5, 4)

@@ -1,12 +1,13 @@
-"""The rule that spreads heavy keys: ranges for the many, gaps filled with the few.
+"""The rule that splits heavy keys: ranges for most keys, heavy keys fill the remaining capacity.
 
-Every partition has a range of codes. The heaviest keys are taken out of the ranges, until the
-partitions are no fuller than the mean without them; then they are poured into the gaps, one
-after another. A key ends where its rows end, in the middle of a gap, and the next one goes on
-there: so n partitions and k such keys need at most n + k - 1 pieces.
+Every partition has a range of codes. The heaviest keys are removed from the ranges until no
+partition is above the mean without them. Then they fill the gaps up to the mean, one key after
+another (the wrap-around rule of R. McNaughton, "Scheduling with Deadlines and Loss Functions",
+1959): a key may end inside a gap, and the next one continues there. So n partitions and k such keys
+need at most n + k - 1 pieces.
 
-The ranges of the rule before are kept where that is possible. While the hot keys change, all
-others then stay where they are, and caches stay warm.
+The ranges of the previous rule are kept if possible. When only the hot keys change, all other
+keys stay on their partitions, and caches stay warm.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ __all__ = ["spread_keys"]
 
 Float64s = NDArray[np.float64]
 
-_HEAVY = (0.8, 0.4, 0.2, 0.1, 0.05)  # of the mean: what makes a key heavy, tried in turn
-_MOST_KEYS = 4, 64  # a partition, and at least: more make a rule that is slow to send
-_DRAWN = 4  # times: a key that was drawn less often may be there by chance
+_HEAVY = (0.8, 0.4, 0.2, 0.1, 0.05)  # of the mean: thresholds of a heavy key, tried in this order
+_MOST_KEYS = 4, 64  # per partition, and at least in total: bounds the size of the rule
+_DRAWN = 4  # times: a key that was drawn less often may be in the sample by chance
 _EVEN = 0.01  # the skew in the sample that is good enough
-_SLIVER = 0.01  # of the mean: a smaller piece of a key is not worth another partition
+_SLIVER = 0.01  # of the mean: a smaller piece of a key does not justify another partition
 
 
 def spread_keys(
@@ -38,18 +39,17 @@ def spread_keys(
     version: int = 0,
     keep: tuple[int, ...] | None = None,
 ) -> Rule:
-    """A rule under which a sample weighs alike everywhere.
+    """A rule that balances the weight of a sample.
 
     Args:
-        sample: m codes and their weights. Only a code that was drawn some times can be a
-            heavy key.
+        sample: m codes and their weights. Only a code that was drawn several times can be a heavy
+            key.
         partitions: n, 1 or more.
         version: of the rule.
-        keep: boundaries to keep where that gives an even rule; n - 1 of them.
+        keep: n - 1 boundaries to keep if they allow an even rule; None (default) for none.
 
-    Returns:
-        The rule with as few spread keys as an even load needs; where none is even, the most even
-        one. It is even with any weights whose keys below 5 % of the mean fit the ranges.
+    Returns: The rule with the fewest split keys that is even; if none is even, the most even one. A
+        rule is even for all weights if the keys below 5 % of the mean fit the ranges.
 
     Complexity: O(m + n log m) for each of up to 10 attempts.
 
@@ -80,7 +80,7 @@ def spread_keys(
 def _spread(
     hot: Sample, cold: Sample, partitions: int, version: int, boundaries: tuple[int, ...] | None
 ) -> Rule:
-    """The rule that spreads these keys, over these ranges or new ones."""
+    """The rule that splits these keys, over these ranges or new ones."""
     if boundaries is None:
         boundaries = (
             near_quantiles(cold, partitions)
@@ -99,7 +99,7 @@ def _poured(hot: Sample, gaps: Float64s, sliver: float) -> tuple[HotKey, ...]:
     """Fill the gaps, from the first partition on, with the keys in the order of their codes."""
     ends = np.cumsum(hot.weights)
     begins = np.append(0.0, ends[:-1])
-    # Where the gaps hold more than there is, because another partition is too full, all get less.
+    # If the gaps exceed the weight, because another partition is too full, all are scaled down.
     edges = np.cumsum(gaps)[:-1] * (ends[-1] / gaps.sum())
     inside = np.minimum(np.searchsorted(ends, edges), len(ends) - 1)
     edges = np.where(edges - begins[inside] < sliver, begins[inside], edges)

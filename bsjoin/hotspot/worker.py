@@ -1,7 +1,7 @@
-"""Routing in a worker process: batches of keys in, partitions and a note out.
+"""Routing in a worker process: maps batches of keys to partitions, and reports statistics.
 
-The note has the statistics of the task. It travels with the task's last row to the driver, where
-those of all tasks make up the cycle (:func:`bsjoin.hotspot.added`).
+A note holds the statistics of the task. It is sent with the task's last row to the driver, which
+adds up the notes of all tasks (:func:`bsjoin.hotspot.added`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _NAMED, _MOST_NAMES, _NAMES_TOLD = 16, 2_000, 20
 
 @dataclass(frozen=True)
 class Task:
-    """What a task needs to know.
+    """The parameters of a task.
 
     Args:
-        router: of the rule of the micro-batch.
-        capacity: how many keys to sample.
-        seed: numbers that differ from task to task, and do not when a task is run again.
+        router: the router for the rule of the micro-batch.
+        capacity: the number of keys to sample.
+        seed: numbers that differ between tasks and are the same when a task is repeated.
     """
 
     router: Router
@@ -41,11 +41,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Note:
-    """What a task, or a cycle, tells of its rows.
+    """The statistics of a task or a cycle, with the names of some keys.
 
     Args:
         statistics: how many rows went where, and a sample of their codes.
-        names: the keys behind some frequent codes, as texts.
+        names: the keys of some frequent codes, as texts.
     """
 
     statistics: CycleStatistics
@@ -64,22 +64,22 @@ class Note:
 
 
 def routed(task: Task, batches: Iterable[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    """Say for each row to which partition it goes.
+    """The partition of each row.
 
     Args:
-        task: the rule and so on.
+        task: the parameters of the task.
         batches: per Arrow batch the m hashes of the keys, null for a null key; m hashes of the
-            whole rows; and the m keys, column by column.
+            whole rows; and the m keys, one array per column.
 
-    Yields:
-        Per Arrow batch m structs: the partition; and a note, null but in the task's last row.
+    Yields: Per Arrow batch m structs: the partition; and a note, which is null except in the task's
+        last row.
     """
     collector = Collector(task.router, task.capacity, task.seed)
     names: dict[int, str] = {}
     held: list[NDArray[np.int32]] = []
     for hashes, contents, *keys in batches:
         deal = contents.to_numpy()
-        # A null key matches nothing, wherever it goes: such rows are spread.
+        # A null key matches nothing on any partition: such rows are distributed evenly.
         codes = hashes.to_numpy() if not hashes.null_count else _filled(hashes, deal)
         if held and len(codes):
             yield from (_answer(partitions, None) for partitions in held)
@@ -101,7 +101,7 @@ def _filled(hashes: pa.Array, deal: Int64s) -> Int64s:
 
 
 def _name(names: dict[int, str], hashes: pa.Array, keys: Sequence[pa.Array]) -> None:
-    """Note the keys of some rows: those of a frequent key are soon among them."""
+    """Record the keys of some rows: frequent keys are soon among them."""
     if not len(hashes) or len(names) >= _MOST_NAMES:
         return
     for row in range(0, len(hashes), max(1, len(hashes) // _NAMED)):

@@ -1,6 +1,6 @@
 """Index structures: built from sorted arrays, probed a whole batch at a time.
 
-Pure numpy: nothing here knows of Spark, of files or of Arrow.
+Pure numpy: independent of Spark, files and Arrow.
 """
 
 from bsjoin.index.encoding import GREATEST, LEAST, add_saturated, codes, floats, reach

@@ -1,8 +1,8 @@
-"""What the ``validate`` methods of the stored structures share.
+"""Helpers of the ``validate`` methods of the stored structures.
 
-Files of a table may be damaged or hostile. Each structure states its invariants once, in
-``validate``; a probe relies on them and does not check its offsets again. All checks go through
-the arrays in chunks: their memory does not grow with the table.
+Files of a table may be damaged or hostile. Each structure checks its invariants once, in
+``validate``; a probe relies on them and does not check its offsets again. All checks process the
+arrays in chunks: their memory does not grow with the table.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ _CHUNK = 1 << 16  # so that what a chunk needs stays in the CPU's cache
 
 
 def chunks(length: int) -> Iterator[tuple[int, int]]:
-    """Begin and end of each chunk of so many entries."""
+    """Begin and end of each chunk of ``length`` entries."""
     for begin in range(0, length, _CHUNK):
         yield begin, min(begin + _CHUNK, length)
 
 
 def refuse(wrong: Bools, begin: int, what: str) -> None:
-    """Raise where anything is wrong.
+    """Raise if any entry is invalid.
 
     Args:
-        wrong: one flag per entry of a chunk.
-        begin: the position of the chunk.
-        what: what is wrong with the entry, to be followed by its position.
+        wrong: bool[chunk], whether each entry is invalid.
+        begin: the position of the chunk's first entry.
+        what: a description of the error; the position of the entry is appended.
 
     Raises:
-        ValueError: names the first such position.
+        ValueError: names the first invalid position.
     """
     if wrong.any():
         raise ValueError(f"{what} {begin + int(wrong.argmax())}")
 
 
 def check_directory(directory: Int32s, rows: int, name: str) -> None:
-    """Check that a directory of rows begins with 0, never falls, and ends with their number.
+    """Check that a directory of rows starts with 0, never decreases, and ends with their number.
 
     Raises:
         ValueError: it does not.
@@ -65,17 +65,17 @@ def check_directory(directory: Int32s, rows: int, name: str) -> None:
 def check_entries(directory: Int32s, slots: Int64s, begin: int, name: str) -> None:
     """Check the directory's entries for a chunk of rows.
 
-    A directory that never falls is right if every row lies between the entry of its slot and the
-    next: then each entry is the first row whose slot is not below it.
+    A directory that never decreases is correct if every row is between the entry of its slot and
+    the next entry: then each entry is the first row whose slot is not below it.
 
     Args:
         directory: of :func:`check_directory`.
-        slots: the slot to which each row of the chunk belongs.
+        slots: int64[chunk], the slot of each row.
         begin: the first row of the chunk.
         name: what to call the directory.
 
     Raises:
-        ValueError: names the first row that its slot does not lead to.
+        ValueError: names the first row that is not in its slot.
     """
     rows = np.arange(begin, begin + len(slots))
     wrong = directory.take(slots) > rows

@@ -1,8 +1,10 @@
 """Order-preserving codes: every range column is searched as int64.
 
-Two values compare as their codes do, so that one set of kernels serves all types. Equal values
-have equal codes. (The paper's Algorithm 3 pads digits with zeros to make text compare like
-numbers; negative numbers and fractions would compare wrong.)
+Two values compare as their codes do, so that one set of kernels serves all types. Equal values have
+equal codes. (Algorithm 3 of the BS-Join paper pads digits with zeros instead, so that text compares
+like numbers; negative numbers and fractions would compare incorrectly. Doubles are encoded by the
+well-known bit trick: the bits of an IEEE 754 number, as a sign and magnitude integer, have its
+order.)
 
 Text, binary and decimals of more than 18 digits do not fit into 64 bits: see
 :mod:`bsjoin.index.ordered_dictionary`.
@@ -31,13 +33,14 @@ def codes(values: NDArray[Any]) -> Int64s:
 
     Args:
         values: [m] of any integer, boolean, float, datetime64 or timedelta64 type. Floats follow
-            Spark: NaN is above all and equal to itself, and -0.0 equals 0.0. A NaT is the least.
+            Spark: NaN is greater than all and equal to itself, and -0.0 equals 0.0. NaT is the
+            least value.
 
     Returns:
-        int64[m]; the same array where nothing has to change.
+        int64[m]; the same array if no value changes.
 
     Raises:
-        TypeError: for other types.
+        TypeError: the values have another type.
 
     Complexity: O(m).
 
@@ -63,7 +66,7 @@ def _float_codes(values: NDArray[Any]) -> Int64s:
         doubles = values.astype(np.float64) + 0.0
     doubles[np.isnan(doubles)] = np.nan
     bits = doubles.view(np.int64)
-    # Negative doubles are ordered by size, the wrong way round: turn all bits but the sign.
+    # The bits of negative doubles are in reverse order: invert all of them but the sign.
     return bits ^ ((bits >> np.int64(63)) & _ALL_BUT_SIGN)
 
 
@@ -74,10 +77,10 @@ def floats(encoded: Int64s) -> Float64s:
 
 
 def add_saturated(values: NDArray[Any], delta: float) -> NDArray[Any]:
-    """Add a width to a column; at the ends of the type the sum stops instead of wrapping.
+    """Add a width to a column with saturation: the sum stops at the limits of the type.
 
-    A band ``[value - before, value + after]`` that is clamped like this keeps its meaning: no
-    value of the type lies beyond the ends.
+    A band ``[value - before, value + after]`` keeps its meaning: no value of the type is beyond its
+    limits.
 
     Args:
         values: int64[m] (numbers, days, microseconds; narrower types first become int64) or
@@ -89,7 +92,7 @@ def add_saturated(values: NDArray[Any], delta: float) -> NDArray[Any]:
         An array of the same type.
 
     Raises:
-        TypeError: for other types, or a fraction to be added to integers.
+        TypeError: the values have another type, or a fraction is added to integers.
 
     Complexity: O(m).
 
@@ -103,7 +106,7 @@ def add_saturated(values: NDArray[Any], delta: float) -> NDArray[Any]:
     if values.dtype.kind not in "iu" or values.dtype == np.uint64 or delta != int(delta):
         raise TypeError(f"{delta!r} cannot be added to values of type {values.dtype}")
     sums, left = values.astype(np.int64), int(delta)
-    while left:  # A width of more than 64 bits goes in pieces that fit.
+    while left:  # A width of more than 64 bits is added in pieces that fit.
         piece = max(LEAST, min(GREATEST, left))
         room = GREATEST - max(piece, 0), LEAST - min(piece, 0)
         sums = np.clip(sums, room[1], room[0]) + np.int64(piece)
@@ -112,21 +115,21 @@ def add_saturated(values: NDArray[Any], delta: float) -> NDArray[Any]:
 
 
 def reach(values: NDArray[Any], tolerance: float | None = None) -> tuple[Int64s, Int64s]:
-    """The codes between which a row can be near a point; for :func:`bsjoin.index.nearest`.
+    """The range of codes within a tolerance of a point; for :func:`bsjoin.index.nearest`.
 
-    Distances follow the contract: NaN is at no distance to anything; equal infinities are at
-    distance 0; any other distance to an infinity is beyond every tolerance.
+    NaN has no distance to any value; equal infinities have distance 0; any other distance to an
+    infinity exceeds every tolerance.
 
     Args:
         values: int64[m] or float64[m], the points.
-        tolerance: the largest distance, 0 or more; ``None`` for any.
+        tolerance: the maximum distance, 0 or more; ``None`` (default) for any.
 
     Returns:
         int64[m] and int64[m]: the least and the greatest code. For NaN the first is above every
         code of a float and the second below, so that nothing matches.
 
     Raises:
-        ValueError: for a negative tolerance.
+        ValueError: the tolerance is negative.
 
     Complexity: O(m).
     """
@@ -139,7 +142,7 @@ def reach(values: NDArray[Any], tolerance: float | None = None) -> tuple[Int64s,
     if tolerance is None:
         lowest, highest = np.full(len(values), -np.inf), np.full(len(values), np.inf)
     else:
-        # A finite point reaches finite rows only, an infinity itself only.
+        # A finite point has a distance to finite rows only, an infinity to itself only.
         largest = np.finfo(np.float64).max
         finite = np.isfinite(values)
         lowest = np.where(finite, np.maximum(add_saturated(values, -tolerance), -largest), values)

@@ -1,19 +1,20 @@
 """A static hash index over rows that are sorted by a 64-bit hash of their key.
 
-The rows themselves are the hash table: they lie in hash order, and a *directory* over the
-leading bits of the hash says where each bucket begins. A probe reads one directory entry and
-walks on from there, nearly always 0 or 1 rows far. All probes of a batch walk together, so
-the cost per probe is that of a few vectorised memory reads, not of Python.
+The rows themselves are the hash table: they are stored in hash order, and a *directory* over the
+leading bits of the hash holds the first row of each bucket. A probe reads one directory entry and
+scans from there, nearly always 0 or 1 rows. All probes of a batch advance together, so the cost
+per probe is that of a few vectorised memory reads, not of Python. The directory is a radix table,
+as in extendible hashing (R. Fagin et al., ACM TODS 4, 1979), here static and of one depth.
 
-Three arrays make the index, and nothing else; they can lie in a memory-mapped file:
+The index consists of three arrays, which may be memory-mapped from a file:
 
 ``hashes``
     int64, ascending (signed order), one per row, then one sentinel of the largest int64.
 ``directory``
     int32, the first row of each bucket, then the number of rows.
 ``runs``
-    int32, how many rows follow with the same key, this one included; ``None`` when every
-    run has length 1. Only the entry of a run's first row is ever read.
+    int32, the number of rows with the same key from this row on, this one included; ``None`` if
+    every run has length 1. A probe reads only the entry of a run's first row.
 """
 
 from __future__ import annotations
@@ -43,14 +44,20 @@ def _unsigned(hashes: Int64s) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, eq=False)
 class HashIndex:
-    """Where the rows of each hash lie, answered for whole batches of hashes.
+    """A static hash index: maps whole batches of hashes to rows.
 
     Args:
         hashes: int64[n + 1], ascending, the last one a sentinel.
         directory: int32[buckets + 1], first row of each bucket, then ``n``.
-        runs: int32[n], length of the run of equal keys that begins at a row, or ``None``.
-        base: the unsigned image of the first hash; bucket 0 begins there.
+        runs: int32[n], length of the run of equal keys that starts at a row, or ``None``.
+        base: the unsigned image of the first hash, where bucket 0 starts.
         shift: a hash belongs to bucket ``(unsigned - base) >> shift``.
+
+    Example:
+        >>> index = HashIndex.build(np.array([-5, 3, 3, 9]), np.array([False, True, False]))
+        >>> rows, found = index.probe(np.array([3, 4]))
+        >>> rows[0], found.tolist(), index.run_lengths(rows[:1]).tolist()
+        (np.int64(1), [True, False], [2])
     """
 
     hashes: Int64s
@@ -65,12 +72,11 @@ class HashIndex:
 
         Args:
             hashes: int64[n], ascending, at least one.
-            same_key: bool[n - 1], whether row ``i + 1`` has the key of row ``i``. Left out
-                where equal hashes mean equal keys.
+            same_key: bool[n - 1], whether row ``i + 1`` has the key of row ``i``. ``None``
+                (default): equal hashes mean equal keys.
 
-        Returns:
-            The index: 8 bytes a row for the hashes, 2 to 8 for the directory, and 4 for the
-            runs where a key occurs twice.
+        Returns: The index: 8 bytes per row for the hashes, 2 to 8 for the directory, and 4 for the
+            runs if a key occurs twice.
 
         Complexity: O(n).
         """
@@ -80,7 +86,7 @@ class HashIndex:
 
     @classmethod
     def concat(cls, parts: Sequence[HashIndex]) -> HashIndex:
-        """Join the indexes of neighbouring ranges of hashes; no key may be in two of them.
+        """Concatenate the indexes of adjacent ranges of hashes; no key may be in two of them.
 
         Complexity: O(n).
         """
@@ -111,24 +117,24 @@ class HashIndex:
 
     @property
     def rows(self) -> int:
-        """How many rows the index covers."""
+        """The number of rows in the index."""
         return len(self.hashes) - 1
 
     def probe(self, hashes: Int64s) -> tuple[Int64s, Bools]:
         """Find the first row of each hash.
 
         Args:
-            hashes: int64[m], any order, duplicates welcome.
+            hashes: int64[m], in any order, duplicates allowed.
 
-        Returns:
-            int64[m]: the row; where there is none, some row of another hash, or one past the
-            last row. And bool[m]: whether there is one.
+        Returns: int64[m]: the row; if there is none, a row of another hash or one past the last
+            row. And bool[m]: whether there is one.
 
-        Complexity: O(m) expected for hashes that spread evenly.
+        Complexity: O(m) expected for evenly distributed hashes; at worst O(m) times the number of
+        rows in a bucket.
         """
         buckets = (_unsigned(hashes) - np.uint64(self.base)) >> np.uint64(self.shift)
-        # Below the first hash the difference wraps round to a large number: both ends of the
-        # range are caught by one bound, and lead to the sentinel.
+        # Below the first hash the difference wraps around to a large number, so that one upper
+        # bound covers both ends of the range and leads to the sentinel.
         last = np.uint64(len(self.directory) - 1)
         firsts = self.directory.take(np.minimum(buckets, last).view(np.int64))
         rows: Int64s = firsts.astype(np.int64)
@@ -143,21 +149,21 @@ class HashIndex:
         return rows, self._is_row(rows, there == hashes, hashes)
 
     def has(self, rows: Int64s, hashes: Int64s) -> Bools:
-        """Tell which rows (or one past the last) carry their hash."""
+        """Whether each row (or one past the last) has the given hash."""
         return self._is_row(rows, self.hashes.take(rows) == hashes, hashes)
 
     def _is_row(self, rows: Int64s, equal: Bools, hashes: Int64s) -> Bools:
-        """Equal to its hash, and not because the hash is that of the sentinel."""
+        """``equal`` without the matches of the sentinel itself."""
         if len(hashes) and hashes.max() == _SENTINEL:
             equal &= rows < self.rows
         return equal
 
     def next_run(self, rows: Int64s) -> Int64s:
-        """The first row of the next key, for each row that begins a run."""
+        """The first row of the next key, for each row that starts a run."""
         return rows + 1 if self.runs is None else rows + self.runs.take(rows)
 
     def run_lengths(self, rows: Int64s) -> Int64s:
-        """How many rows share the key of each row that begins a run."""
+        """The number of rows with the same key, for each row that starts a run."""
         if self.runs is None:
             return np.ones(len(rows), np.int64)
         return self.runs.take(rows).astype(np.int64)
@@ -166,7 +172,7 @@ class HashIndex:
         """Check everything that a probe relies on.
 
         Raises:
-            ValueError: says what is wrong, and where.
+            ValueError: names the violated invariant and the position.
 
         Complexity: O(n) time, O(1) memory.
         """
@@ -216,7 +222,7 @@ class HashIndex:
 
 
 def _run_lengths(same_key: Bools) -> Int32s:
-    """Turn "row i + 1 has the key of row i" into the length of the run from each row on."""
+    """The length of the run from each row on, given whether row i + 1 has the key of row i."""
     n = len(same_key) + 1
     starts = np.flatnonzero(np.concatenate(([True], ~same_key)))
     ends = np.append(starts[1:], n)

@@ -1,11 +1,12 @@
-"""Which intervals contain a point, or overlap an interval: an implicit augmented tree.
+"""Which intervals contain a point, or overlap an interval: an implicit augmented interval tree.
 
-Rows are sorted by (group, start), so the intervals that begin early enough are a run of rows,
-found as for any other range (:class:`bsjoin.index.SortedRows`). Which of them end late enough is
-told by a tree over their last points (:class:`bsjoin.index.RangeMaxTree`): a part of it whose
-greatest last point is too early is left out at once, so a long interval among short ones costs
-its own path only. Where nearly every interval ends late enough, a nested loop is faster than the
-tree (:mod:`bsjoin.index.scan`): which of them is chosen batch by batch.
+Rows are sorted by (group, start), so the intervals that start early enough are a run of rows,
+found by :class:`bsjoin.index.SortedRows`. A tree of the maxima of their last points
+(:class:`bsjoin.index.RangeMaxTree`) finds those that end late enough: a subtree whose greatest
+last point is too early is skipped, so a long interval among short ones costs only its own path.
+This is the augmented search tree of T. H. Cormen et al., "Introduction to Algorithms", 3rd
+edition, section 14.3, laid out in an array. If nearly every interval ends late enough, a nested
+loop is faster (:mod:`bsjoin.index.scan`); the choice is made per batch.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class IntervalIndex:
-    """Rows whose intervals share a point with a probe, answered for whole batches.
+    """An index over intervals: finds those that share a point with a probe, for whole batches.
 
-    An open interval is taken as on a line without gaps: (5, 6) is not empty, and overlaps (4, 6),
-    for integers too. ``[5, 5)`` is empty, and so is what begins, without its first point, at the
-    greatest code.
+    Open intervals are intervals of real numbers, for integers too: (5, 6) is not empty, and
+    overlaps (4, 6). ``[5, 5)`` is empty, and so is an interval that starts, without its first
+    point, at the greatest code.
 
     Args:
         starts: the rows by their start.

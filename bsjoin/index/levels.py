@@ -1,12 +1,12 @@
 """Deterministic levels of a skip list: Formula 4 of the paper (BS-Join, section 5.3).
 
-A random skip list throws a coin for the height of every node. Where the data is sorted and
-does not change, the position alone can tell the height, and the list takes its ideal shape:
-``1, 2, 1, 3, 1, 2, 1, 4, 1, 2, 1, 3, ...``
+A skip list (W. Pugh, CACM 33, 1990) draws the height of every node at random. If the data is
+sorted and does not change, the position alone determines the height, and the list has its ideal
+shape: ``1, 2, 1, 3, 1, 2, 1, 4, 1, 2, 1, 3, ...``
 
-The formula as printed is garbled (it gives the recursion for a power of two and for the rest
-with different offsets). What the paper's own sequence and figure say is this: the level of the
-0-based position ``i`` is how often 2 divides ``i + 1``, and the height is the level plus one.
+The printed formula is inconsistent (its recursion has different offsets for powers of two and for
+other positions). The paper's own sequence and figure give: the level of the 0-based position
+``i`` is how often 2 divides ``i + 1``, and the height is the level plus one.
 So the nodes that reach level ``l`` are the positions ``2^l - 1, 2 * 2^l - 1, 3 * 2^l - 1, ...``,
 and none of this needs to be stored.
 """
@@ -26,6 +26,9 @@ def level(position: int) -> int:
 
     Args:
         position: 0-based, not negative.
+
+    Raises:
+        ValueError: the position is negative.
 
     Complexity: O(1).
 
@@ -54,5 +57,5 @@ def levels(count: int) -> Int64s:
 
 
 def top_level(count: int) -> int:
-    """The highest level that a list of ``count`` nodes reaches; -1 for an empty list."""
+    """The highest level in a list of ``count`` nodes; -1 for an empty list."""
     return count.bit_length() - 1

@@ -1,10 +1,9 @@
 """As-of: for each probe the one row of its slice that is nearest in value.
 
 Rows are sorted by (group, value); the candidates are the last row before the probe and the first
-behind it, found by :class:`bsjoin.index.SortedRows`. Which rows are near enough comes in as two
-codes (:func:`bsjoin.index.reach`), so a tolerance needs no subtraction of codes. Which of two
-candidates is nearer is asked of a function, because codes of floats, or ranks, have an order but
-no distances.
+row after it, found by :class:`bsjoin.index.SortedRows`. The tolerance is given as a range of codes
+(:func:`bsjoin.index.reach`), so codes are never subtracted. A function compares the distances of
+two candidates, because codes of floats and ranks have an order but no distance.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Float64s = NDArray[np.float64]
 Direction = Literal["backward", "forward", "nearest"]
 DIRECTIONS = ("backward", "forward", "nearest")
 Later = Callable[[Int64s, Int64s, Int64s], Bools]
-"""Given positions of probes, rows before them and rows behind: is the row behind the nearer?"""
+"""Given positions of probes, rows before and rows after them: whether the row after is nearer."""
 
 
 def later_int(values: Int64s, probes: Int64s) -> Later:
@@ -48,7 +47,7 @@ def later_int(values: Int64s, probes: Int64s) -> Later:
 
 
 def later_float(values: Int64s, probes: Int64s) -> Later:
-    """Compare distances of floats, in double: as in the contract where infinities take part.
+    """Compare distances of floats in double precision; infinities as in :func:`bsjoin.index.reach`.
 
     Args:
         values: int64[n], the rows' codes.
@@ -61,8 +60,8 @@ def later_float(values: Int64s, probes: Int64s) -> Later:
         ahead = _gap(floats(values.take(behind)), point)
         both = np.flatnonzero(np.isinf(back) & np.isinf(ahead))
         if both.size:
-            # A distance between finite values may be too large for a double, half of it is not:
-            # so it stays below the distance to an infinity.
+            # A distance between finite values may overflow a double, half of it does not: so it
+            # stays below the distance to an infinity.
             half = point[both] / 2
             back[both] = _gap(half, floats(values.take(before[both])) / 2)
             ahead[both] = _gap(floats(values.take(behind[both])) / 2, half)
@@ -89,32 +88,32 @@ def nearest(
     later: Later | None = None,
     shifts: Int64s | None = None,
 ) -> Int64s:
-    """Find at most one row for each probe.
+    """Find the nearest row for each probe.
 
     Args:
         rows: the rows, sorted by (group, value).
         probes: int64[m], codes of the points.
         lows: int64[m], first row of each probe's slice; default 0.
         highs: int64[m], one past its last row; default the number of rows.
-        direction: ``"backward"`` for the last row that is not behind the probe, ``"forward"`` for
-            the first that is not before it, ``"nearest"`` for the nearer of the two; where both
-            are equally near, the earlier. (On one side of the probe the order alone decides, so
-            a value next to an infinity is nearer to it than one farther off.)
-        exact: whether a row at the probe's own value counts.
-        reach: the least and the greatest code that a row may have (:func:`bsjoin.index.reach`):
-            the tolerance. Floats need it for ``"nearest"`` without tolerance, too: NaN is at no
-            distance to anything.
-        later: tells which of two rows is nearer; for ``"nearest"``. Default
+        direction: ``"backward"`` (default) for the last row that is not after the probe,
+            ``"forward"`` for the first that is not before it, ``"nearest"`` for the nearer of the
+            two; if both are equally near, the earlier one. (On one side of the probe only the
+            order counts, so a value next to an infinity is nearer to it than a lower one.)
+        exact: whether a row with the probe's own value matches; default True.
+        reach: the least and the greatest code of a row within the tolerance
+            (:func:`bsjoin.index.reach`); ``None`` (default) for any. Floats need it for
+            ``"nearest"`` even without a tolerance, because NaN has no distance.
+        later: compares the distances of two rows, for ``"nearest"``. ``None`` (default):
             :func:`later_int`, over the codes.
-        shifts: as in :meth:`SortedRows.search`; then ``later`` is needed for ``"nearest"``.
+        shifts: as in :meth:`SortedRows.search`; with it, ``"nearest"`` requires ``later``.
 
     Returns:
-        int64[m]: the row, or -1. Among rows with equal values in a slice it is the first.
+        int64[m]: the row, or -1. Among rows with equal values in a slice it is the first one.
 
     Raises:
-        ValueError: for another direction.
+        ValueError: the direction is unknown.
 
-    Complexity: that of two or three searches.
+    Complexity: two or three searches, O(log n) a probe at worst.
 
     Example:
         >>> rows = SortedRows.build(np.array([10, 20, 20, 30]))

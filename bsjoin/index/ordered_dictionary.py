@@ -1,12 +1,14 @@
-"""Codes of text and binary: ranks among the stored values, in byte order.
+"""Order-preserving dictionary encoding of text and binary: ranks among the stored values.
 
-A text of any length has no code of 64 bits of its own. But a search only compares probes with
-stored values. So the distinct stored values are numbered in order: the one of rank ``r`` gets the
-code ``2 r + 1``, and a probe that lies between two of them the even code between theirs. From
-there on text is searched as integers are.
+A text of any length has no code of 64 bits of its own, but a search only compares probes with
+stored values. So the distinct stored values are numbered in order: the value of rank ``r`` has the
+code ``2 r + 1``, and a probe between two stored values has the even code between theirs. Then text
+is searched like integers. (Dictionaries of this kind: C. Binnig, S. Hildenbrand, F. Färber,
+"Dictionary-based Order-preserving String Compression for Main Memory Column Stores", SIGMOD 2009.)
 
-Texts are compared eight bytes at a time, all of a batch at once; only those that agree so far
-go on to the next eight. Byte order is the order of Spark's strings (UTF-8) and binaries.
+Texts are compared eight bytes at a time, a whole batch in one vectorised step; only those that are
+equal so far continue with the next eight bytes (MSD radix sort with digits of eight bytes). Byte
+order is the order of Spark's strings (UTF-8) and binaries.
 """
 
 from __future__ import annotations
@@ -31,17 +33,17 @@ Bools = NDArray[np.bool_]
 
 _PIECE = 8
 _CHUNK = 1 << 20
-_FEW = 64  # texts that are faster compared one by one
+_FEW = 64  # texts up to which comparing one by one is faster
 _ALONG = np.arange(_PIECE, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class ByteStrings:
-    """Texts as Arrow lays them out; the buffers of an Arrow array can be used as they are.
+    """Texts in Arrow's layout; the buffers of an Arrow array can be used without a copy.
 
     Args:
-        offsets: int32 or int64[n + 1], where each text begins in the data, then where the last
-            one ends.
+        offsets: int32 or int64[n + 1], the start of each text in the data, then the end of the last
+            one.
         data: uint8, the bytes.
     """
 
@@ -52,17 +54,15 @@ class ByteStrings:
         return len(self.offsets) - 1
 
     def piece(self, rows: Int64s, number: int) -> tuple[Int64s, Int64s]:
-        """Eight bytes of each text, and whether it ends with them.
+        """Eight bytes of each text, and whether the text ends with them.
 
         Args:
             rows: int64[m], which texts.
-            number: which eight bytes, 0 for the first.
+            number: which eight bytes, 0 for the first eight.
 
-        Returns:
-            int64[m]: the bytes as a number, ordered as they are, zeros for what is missing.
-            int64[m]: how many bytes there are, 0 to 8, and 9 where more follow. The number, then
-            the count, order the texts as far as these bytes go; texts equal in both are equal,
-            or both go on.
+        Returns: int64[m]: the bytes as a number in their order, padded with zeros. int64[m]: the
+            number of bytes, 0 to 8, and 9 if more follow. The number, then the count, order the
+            texts by these bytes; texts equal in both are equal, or both continue.
         """
         begins = self.offsets.take(rows).astype(np.int64) + number * _PIECE
         counts = np.clip(self.offsets.take(rows + 1) - begins, 0, _PIECE + 1)
@@ -78,7 +78,7 @@ class ByteStrings:
         return self.data[int(self.offsets[row]) : int(self.offsets[row + 1])]
 
     def validate(self) -> None:
-        """Check that the texts follow one another and fill the data.
+        """Check that the texts are contiguous and fill the data.
 
         Raises:
             ValueError: says what is wrong, and where.
@@ -93,9 +93,9 @@ class ByteStrings:
             refuse(falls, begin, "the length is negative of the text")
 
     def are_below_next(self, rows: Int64s) -> Bools:
-        """Whether each of some texts comes before the one behind it.
+        """Whether each of the given texts is below the next one.
 
-        Complexity: O(bytes that they have in common), in steps of eight.
+        Complexity: O(common bytes), in steps of eight.
         """
         below: Bools = np.zeros(len(rows), np.bool_)
         going, number = np.arange(len(rows), dtype=np.int64), 0
@@ -115,7 +115,7 @@ class ByteStrings:
         return below
 
     def take(self, rows: Int64s) -> ByteStrings:
-        """Some of the texts, copied.
+        """Copy the given texts.
 
         Args:
             rows: int64[m], which.
@@ -135,7 +135,7 @@ class ByteStrings:
 
     @classmethod
     def concat(cls, parts: Sequence[ByteStrings]) -> ByteStrings:
-        """All texts of some parts.
+        """Concatenate texts.
 
         Complexity: O(n + bytes).
         """
@@ -151,8 +151,8 @@ class OrderedDictionary:
 
     Args:
         texts: the d distinct values, ascending.
-        prefixes: int64[d], their first eight bytes (:meth:`ByteStrings.piece`) that are not the
-            same in all of them.
+        prefixes: int64[d], their first eight bytes (:meth:`ByteStrings.piece`) after the common
+            prefix of all of them.
 
     Example:
         >>> column = ByteStrings(np.array([0, 1, 3, 4]), np.frombuffer(b"bccb", np.uint8))
@@ -166,16 +166,16 @@ class OrderedDictionary:
 
     @classmethod
     def build(cls, texts: ByteStrings) -> tuple[OrderedDictionary, Int64s]:
-        """Rank a column, in any order.
+        """Rank the values of a column.
 
         Args:
-            texts: n texts; those of rows that are null may be anything.
+            texts: n texts in any order; the text of a null row is arbitrary.
 
         Returns:
-            The ranks: a copy of the distinct values, and 16 bytes for each. And int64[n], the
+            The dictionary: a copy of the distinct values, and 16 bytes for each. And int64[n], the
             codes of the rows.
 
-        Complexity: O(n log n) for each eight bytes that many texts have in common.
+        Complexity: O(n log n) for each eight bytes that many texts share.
         """
         order, new = _sorted(texts)
         ranks = np.empty(len(order), np.int64)
@@ -188,26 +188,25 @@ class OrderedDictionary:
     def concat(cls, parts: Sequence[OrderedDictionary]) -> tuple[OrderedDictionary, list[Int64s]]:
         """Rank the values of several columns together.
 
-        Returns:
-            The ranks; and for each part int64[d]: the new code of each of its values, to be
-            taken by ``codes >> 1``.
+        Returns: The dictionary; and for each part int64[d]: the new code of each of its values,
+            indexed by ``codes >> 1``.
 
-        Complexity: that of :meth:`build`, of distinct values.
+        Complexity: that of :meth:`build`, for the distinct values.
         """
         together, codes = cls.build(ByteStrings.concat([part.texts for part in parts]))
         return together, np.split(codes, np.cumsum([len(part.texts) for part in parts])[:-1])
 
     def codes(self, probes: ByteStrings) -> Int64s:
-        """Encode probes, to be compared with the codes of the stored rows.
+        """Encode probes for comparison with the codes of the stored rows.
 
         Args:
             probes: m texts.
 
         Returns:
-            int64[m]: odd for a stored value, even between two of them; 0 is before all.
+            int64[m]: odd for a stored value, even between two of them; 0 is below all.
 
-        Complexity: O(log d) a probe for each eight bytes that it has in common with some stored
-        values and not with all.
+        Complexity: O(log d) per probe for each eight bytes that it shares with some stored values
+            but not with all.
         """
         codes = np.zeros(len(probes), np.int64)
         going = np.arange(len(probes), dtype=np.int64)
@@ -223,7 +222,7 @@ class OrderedDictionary:
         prefixes = SkipList(self.prefixes)
         low = prefixes.search(wanted, "left")
         codes[going] = 2 * low
-        # The stored values in [low, high) agree with the probe in all pieces so far.
+        # The stored values in [low, high) equal the probe in all pieces so far.
         high = prefixes.search(wanted, "right", low, np.full(len(low), many))
         some = low < high
         going, low, high = going[some], low[some], high[some]
@@ -249,7 +248,7 @@ class OrderedDictionary:
         places: Int64s,
         probes: Int64s,
     ) -> Bools:
-        """Whether stored values come before probes, as far as one piece of their text tells."""
+        """Whether stored values are below the probes, judged by one piece of their text."""
         stored, lengths = self.texts.piece(places, number)
         text, length = wanted.take(probes), counts.take(probes)
         shorter = lengths <= length if or_equal else lengths < length
@@ -277,7 +276,7 @@ class OrderedDictionary:
 
 
 def _shared(texts: ByteStrings) -> int:
-    """How many times eight bytes all of the texts have in common, and go on; texts in order."""
+    """How many pieces of eight bytes are equal in all texts and followed by more; sorted texts."""
     if len(texts) < 2:
         return 0
     first, last = texts.bytes(0), texts.bytes(len(texts) - 1)
@@ -291,7 +290,7 @@ def _shared(texts: ByteStrings) -> int:
 
 
 def _bounds(lows: Int64s, highs: Int64s, moves: Callable[[Int64s, Int64s], Bools]) -> Int64s:
-    """Binary search in many ranges at once; ``moves(places, positions)`` passes a place."""
+    """Vectorised binary search in many ranges; ``moves(places, positions)``: where to go right."""
     low, high = lows.copy(), highs.copy()
     going = np.flatnonzero(low < high)
     while going.size:
@@ -304,11 +303,11 @@ def _bounds(lows: Int64s, highs: Int64s, moves: Callable[[Int64s, Int64s], Bools
 
 
 def _sorted(texts: ByteStrings) -> tuple[Int64s, Bools]:
-    """The rows in the order of their texts, and whether a text is not that of the row before."""
+    """The rows in the order of their texts, and whether a text differs from the previous one."""
     order: Int64s = np.arange(len(texts), dtype=np.int64)
     new: Bools = np.zeros(len(texts), np.bool_)
     new[:1] = True
-    # Places in the order whose texts agree so far with a neighbour's and go on.
+    # Positions in the order whose texts equal a neighbour's so far and continue.
     open_places, number = order.copy(), 0
     while open_places.size:
         rows = order.take(open_places)
@@ -320,7 +319,7 @@ def _sorted(texts: ByteStrings) -> tuple[Int64s, Bools]:
         differs = np.ones(len(by), np.bool_)
         differs[1:] = (numbers[1:] != numbers[:-1]) | (counts[1:] != counts[:-1])
         new[open_places] |= differs
-        # A family's members stand together; one that differs from both neighbours is done.
+        # Equal texts are adjacent; a text that differs from both neighbours is finished.
         last = np.ones(len(by), np.bool_)
         last[:-1] = new[open_places[1:]]
         goes_on = (counts > _PIECE) & ~(new[open_places] & last)

@@ -1,11 +1,11 @@
-"""The greatest value of every 8, 64, 512, ... rows: a tree without pointers.
+"""The greatest value of every 8, 64, 512, ... rows: an implicit segment tree of fan-out 8.
 
-These are every third level of the deterministic skip list, each node with the maximum of the rows
-below it. As in the skip list a node's children are found by its position: those of node ``j`` of
-level ``l`` are the nodes ``8 j`` to ``8 j + 7`` of level ``l - 1``, one line of the CPU's cache.
+Each node holds the maximum of the rows below it. There are no pointers: the children of node ``j``
+of level ``l`` are the nodes ``8 j`` to ``8 j + 7`` of level ``l - 1``, one cache line of the CPU.
+(These are every third level of the deterministic skip list.)
 
-The tree answers which rows of a range reach a threshold. All probes of a batch go down together;
-a node that does not reach its probe's threshold is left with everything below it.
+The tree finds the rows of a range that reach a threshold. All probes of a batch descend together;
+a node below its probe's threshold is pruned with its subtree.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _FAN = 1 << _BITS
 
 @dataclass(frozen=True, eq=False)
 class RangeMaxTree:
-    """Which rows reach a threshold, answered for whole batches of ranges.
+    """Finds the rows that reach a threshold, for whole batches of ranges.
 
     Args:
         values: int64, the value of each row, then the maxima of 8 rows each, of 64, and so on;
-            every level is filled up to a multiple of 8 with the least int64.
-        rows: how many of them are rows.
+            every level is padded to a multiple of 8 with the least int64.
+        rows: the number of rows.
     """
 
     values: Int64s
@@ -51,7 +51,7 @@ class RangeMaxTree:
             values: int64[n].
 
         Returns:
-            The tree: 9.2 bytes a row, the values included.
+            The tree: 9.2 bytes per row, the values included.
 
         Complexity: O(n).
         """

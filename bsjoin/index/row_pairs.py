@@ -1,7 +1,7 @@
 """From ranges of rows to pairs, in slices of bounded size.
 
-A batch of probes may match far more rows than fit in memory. So answers are kept as ranges, two
-numbers a probe, and turned into pairs only as fast as they are used.
+A batch of probes may match more rows than fit in memory. So results are kept as ranges, two
+numbers per probe, and expanded to pairs lazily.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ Int64s = NDArray[np.int64]
 
 
 def expand(firsts: Int64s, counts: Int64s) -> tuple[Int64s, Int64s]:
-    """All of the pairs at once.
+    """All pairs in two arrays.
 
     Args:
         firsts: int64[m], first row of each range.
-        counts: int64[m], how many rows it has, 0 or more.
+        counts: int64[m], the number of rows in it, 0 or more.
 
     Returns:
-        int64[p] and int64[p]: positions of the ranges, and rows, in this order.
+        int64[p] and int64[p]: positions of the ranges, and rows; sorted by position, then row.
 
     Complexity: O(m + p).
     """
     positions = np.repeat(np.arange(len(firsts), dtype=np.int64), counts)
-    # Where the pairs of a range begin in the output, against where its rows begin.
+    # The offset between the first row of a range and its first pair in the output.
     offsets = firsts - (np.cumsum(counts) - counts)
     rows = offsets.take(positions)
     rows += np.arange(len(positions), dtype=np.int64)
@@ -37,19 +37,19 @@ def expand(firsts: Int64s, counts: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def pairs(firsts: Int64s, stops: Int64s, max_pairs: int) -> Iterator[tuple[Int64s, Int64s]]:
-    """The pairs of all ranges, in slices; a long range is split like any other.
+    """The pairs of all ranges, in slices of bounded size; a long range is split.
 
     Args:
         firsts: int64[m], first row of each probe's range.
-        stops: int64[m], one past its last row; nothing matches where it is not above the first.
-        max_pairs: the most pairs of a slice, 1 or more.
+        stops: int64[m], one past its last row; an empty range if it is not above the first row.
+        max_pairs: the maximum number of pairs per slice, 1 or more.
 
     Yields:
         int64[p] and int64[p]: positions of the probes, ascending, and rows, ascending for each
         probe. Every slice but the last has ``max_pairs`` pairs; none is empty.
 
     Raises:
-        ValueError: where ``max_pairs`` is below 1.
+        ValueError: ``max_pairs`` is below 1.
 
     Complexity: O(m + pairs) time, O(m + max_pairs) memory.
 
@@ -68,7 +68,7 @@ def pairs(firsts: Int64s, stops: Int64s, max_pairs: int) -> Iterator[tuple[Int64
     total = int(ends[-1]) if len(ends) else 0
     for begin in range(0, total, max_pairs):
         end = min(begin + max_pairs, total)
-        # The ranges that this slice of the output touches, cut where it begins and ends.
+        # The ranges of this slice of the output, cut at its start and end.
         low = int(np.searchsorted(ends, begin, "right"))
         high = int(np.searchsorted(ends, end, "left")) + 1
         skipped = np.maximum(begin - (ends[low:high] - counts[low:high]), 0)

@@ -1,8 +1,8 @@
-"""The nested loop: each probe against every row of its range, where nearly every row matches.
+"""Nested-loop search: each probe against every row of its range, for dense matches.
 
-A tree leaves out what does not match. Where most of the rows match there is little to leave out,
-and comparing a whole range in one vectorised step costs less than going down to each row: 1 to 3
-nanoseconds a row against 6 to 10 for ranges of 2,000 rows and more, a tenth of which matches
+A tree skips rows that do not match. If most rows match there is little to skip, and comparing a
+whole range in one vectorised step costs less than descending to each row: 1 to 3 nanoseconds per
+row instead of 6 to 10, for ranges of 2,000 rows or more of which at least a tenth matches
 (docs/decisions/0006-range-index.md).
 """
 
@@ -17,13 +17,13 @@ __all__ = ["is_dense", "scanned"]
 
 Int64s = NDArray[np.int64]
 
-_LONG = 2048  # rows of a range from which on a step for it alone pays
+_LONG = 2048  # rows of a range from which on a separate vectorised step is worthwhile
 _DENSE = 0.1
 _SAMPLE = 512
 
 
 def is_dense(values: Int64s, firsts: Int64s, stops: Int64s, least: Int64s) -> bool:
-    """Guess from a sample of pairs whether :func:`scanned` is the faster way.
+    """Estimate from a sample of pairs whether :func:`scanned` is faster than the tree.
 
     Args:
         values: int64[n].
@@ -39,7 +39,7 @@ def is_dense(values: Int64s, firsts: Int64s, stops: Int64s, least: Int64s) -> bo
     total = int(ends[-1]) if some else 0
     if total < _LONG * max(some, 1):
         return False
-    # Pairs at equal distances, at places of their ranges that have nothing to do with these.
+    # Pairs at equal distances, at pseudo-random positions of their ranges.
     pairs = np.linspace(0, total - 1, min(_SAMPLE, total)).astype(np.int64)
     probes = np.searchsorted(ends, pairs, "right")
     places = (pairs * 40_503) % sizes.take(probes)
@@ -57,11 +57,10 @@ def scanned(
         firsts: as for :func:`is_dense`.
         stops: as for :func:`is_dense`.
         least: as for :func:`is_dense`.
-        max_pairs: the most pairs of a slice, 1 or more.
+        max_pairs: the maximum number of pairs per slice, 1 or more.
 
-    Yields:
-        int64[p] and int64[p]: positions of the probes, ascending, and rows, ascending for each
-        probe; at most ``max_pairs`` at a time, never none.
+    Yields: int64[p] and int64[p]: positions of the probes, ascending, and rows, ascending for each
+        probe; 1 to ``max_pairs`` pairs at a time.
 
     Complexity: O(rows of the ranges) time, O(m + max_pairs) memory.
     """

@@ -1,11 +1,11 @@
-"""A skip list with deterministic levels over sorted rows: Algorithm 4 of the paper.
+"""A skip list with deterministic levels over sorted rows: Algorithm 4 of the BS-Join paper.
 
 There are no nodes and no pointers. With deterministic levels (:mod:`bsjoin.index.levels`) the
 list of level ``l`` is every ``2^l``-th row, so the next node of a level is found by adding
-``2^l`` to a position: the sorted array *is* the skip list, and can lie in a memory-mapped file.
+``2^l`` to a position: the sorted array *is* the skip list, and may be memory-mapped from a file.
 
 All probes of a batch descend together, level by level, each in its own slice of the rows if
-need be (the equality key chooses the slice; every slice is a list of its own).
+given (the equality key selects the slice; every slice is its own list).
 
 **How comparisons are counted.** The paper counts "the memory access frequency" of a search: how
 many stored values it reads. At each level the search reads the next node's value and moves on
@@ -97,7 +97,7 @@ class SkipList:
         count: bool = False,
         repeats: bool = False,
     ) -> Int64s | tuple[Int64s, Int64s]:
-        """Find where each probe would stand in its slice.
+        """Find the lower or upper bound of each probe in its slice.
 
         Args:
             probes: int64[m], codes.

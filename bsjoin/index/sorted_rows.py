@@ -1,22 +1,24 @@
-"""Bounds in rows sorted by (group, value): how every range condition finds its rows.
+"""Lower and upper bounds in rows sorted by (group, value), for all range conditions.
 
-The equality key chooses a slice of rows; a range condition then asks, in that slice, for the
-first row that is not below some value. Over the values lies a *directory*: each slice of ``s``
-rows has ``s`` buckets of equal width from its least value to its greatest, and the directory
-says at which row each bucket begins. A probe computes its bucket, and looks at the one or two
-rows of it. Where values crowd into few buckets, the skip list's descent inside the bucket keeps
+The equality key selects a slice of rows; a range condition then needs the first row of that slice
+that is not below a value. A *directory* accelerates the search: each slice of ``s`` rows has
+``s`` buckets of equal width from its least value to its greatest, and the directory holds the
+first row of each bucket. A probe computes its bucket and reads the one or two rows in it. This is
+one step of interpolation search (Y. Perl, A. Itai, H. Avni, CACM 21, 1978) with a precomputed
+table, as in the distributive partitioning sort (W. Dobosiewicz, IPL 7, 1978). If many values are
+in few buckets, the skip list's descent inside the bucket (Algorithm 4 of the BS-Join paper) keeps
 the bound at O(log s).
 
 Measured (docs/decisions/0006-range-index.md): 2 to 5 times as fast as the descent through the
 whole slice, 2 to 14 times as fast as ``numpy.searchsorted`` with sorted probes.
 
-Two arrays make the index, and nothing else; they can lie in a memory-mapped file:
+The index consists of two arrays, which may be memory-mapped from a file:
 
 ``values``
     int64, codes of the rows' values, ascending inside each slice.
 ``directory``
-    int32, first row of each bucket, then the number of rows. The buckets of a slice stand where
-    its rows stand, so that no further array says where they begin.
+    int32, first row of each bucket, then the number of rows. The buckets of a slice are at the
+    positions of its rows, so no further array is needed to locate them.
 """
 
 from __future__ import annotations
@@ -44,12 +46,12 @@ _CHUNK = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class SortedRows:
-    """Where values lie in sorted rows, answered for whole batches.
+    """An index over sorted rows: finds bounds for whole batches of probes.
 
     Args:
         values: int64[n], codes (:mod:`bsjoin.index.encoding`), ascending inside each slice.
-        directory: int32[n + 1]; None to search without: rows that come and go have no time to
-            be indexed, and the skip list needs nothing but their order.
+        directory: int32[n + 1]; None to search by the skip list alone, for short-lived rows that
+            are not indexed.
 
     Example:
         >>> rows = SortedRows.build(np.array([10, 20, 20, 30, 5, 25]), np.array([0, 4]))
@@ -62,18 +64,18 @@ class SortedRows:
 
     @classmethod
     def build(cls, values: Int64s, starts: Int64s | None = None) -> SortedRows:
-        """Lay the directory over rows that are sorted by (group, value).
+        """Build the directory for rows sorted by (group, value).
 
         Args:
             values: int64[n], ascending inside each slice.
-            starts: int64[g], ascending, the first row of each slice, 0 first; left out where all
-                rows are one slice. Searches must name exactly these slices.
+            starts: int64[g], ascending, the first row of each slice, 0 first. ``None`` (default):
+                all rows are one slice. Searches must use exactly these slices.
 
         Returns:
-            The index: 4 bytes a row beside the values.
+            The index: 4 bytes per row in addition to the values.
 
         Raises:
-            ValueError: for 2^31 rows or more.
+            ValueError: there are 2^31 rows or more.
 
         Complexity: O(n).
         """
@@ -85,7 +87,7 @@ class SortedRows:
             lows = np.zeros(1, np.int64) if starts is None else starts.astype(np.int64)
             slices = _Slices.of(values, lows, np.diff(lows, append=n))
             for begin in range(0, n, _CHUNK):
-                # The slices in this piece of the rows, and how many rows of each are in it.
+                # The slices in this piece of the rows, and the number of rows of each in it.
                 end = min(begin + _CHUNK, n)
                 first, stop = np.searchsorted(lows, (begin, end - 1), "right") - (1, 0)
                 slots = slices.part(int(first), int(stop)).slots(values, begin, end)
@@ -97,12 +99,12 @@ class SortedRows:
 
     @property
     def rows(self) -> int:
-        """How many rows the index covers."""
+        """The number of rows in the index."""
         return len(self.values)
 
     @property
     def skip_list(self) -> SkipList:
-        """The same rows as a skip list; it shares the array."""
+        """The same rows as a skip list; shares the array."""
         return SkipList(self.values)
 
     def search(
@@ -113,22 +115,22 @@ class SortedRows:
         highs: Int64s | None = None,
         shifts: Int64s | None = None,
     ) -> Int64s:
-        """Find where each probe would stand in its slice.
+        """Find the lower or upper bound of each probe in its slice.
 
         Args:
             probes: int64[m], codes, any order.
-            side: ``"left"`` for the first row that is not below the probe, ``"right"`` for the
-                first that is above it.
+            side: ``"left"`` (default) for the first row that is not below the probe, ``"right"``
+                for the first row that is above it.
             lows: int64[m], first row of each probe's slice; default 0.
-            highs: int64[m], one past its last row; default the number of rows. ``low == high``
-                is a slice without rows, wherever it stands.
-            shifts: int64[m], -1 or 1 for a probe that lies just below or above its code, between
-                two codes or beyond the ends of 64 bits; default: all lie at their codes.
+            highs: int64[m], one past its last row; default the number of rows. ``low == high`` is
+                an empty slice.
+            shifts: int64[m], -1 or 1 for a probe just below or above its code, that is, between two
+                codes or beyond the limits of 64 bits; default: every probe is at its code.
 
         Returns:
             int64[m], rows in ``[low, high]``.
 
-        Complexity: O(1) expected a probe for values that spread evenly, O(log n) at worst.
+        Complexity: O(1) expected per probe for evenly distributed values, O(log n) at worst.
         """
         low = np.zeros(len(probes), np.int64) if lows is None else lows
         high = np.full(len(probes), self.rows) if highs is None else highs
@@ -164,11 +166,11 @@ class SortedRows:
         slots = low + _buckets(inner, least, _scale(least, greatest, sizes), sizes)
         found = directory.take(slots).astype(np.int64)
         stops = directory.take(slots + 1).astype(np.int64)
-        # The first look settles most probes; a bucket without rows begins one past the last.
+        # The first comparison decides most probes; an empty bucket starts one past the last row.
         stored = self.values.take(found, mode="clip")
         going = np.flatnonzero((found < stops) & too_small(stored, probes, side))
         if going.size:
-            # Now the rest of the bucket: seldom more than a few rows, but it may be any number.
+            # The rest of the bucket: usually a few rows, at worst all rows of the slice.
             first, stop = found[going] + 1, stops[going]
             found[going] = self.skip_list.search(probes[going], side, first, stop)
         return found
@@ -181,19 +183,19 @@ class SortedRows:
         lows: Int64s | None = None,
         highs: Int64s | None = None,
     ) -> tuple[Int64s, Int64s]:
-        """The rows between two values: the range query of the paper's Algorithm 5.
+        """The rows between two values: the range query of the BS-Join paper's Algorithm 5.
 
         Args:
             lower: int64[m], codes of the lower ends (:func:`bsjoin.index.add_saturated`).
             upper: int64[m], codes of the upper ends.
-            closed: which ends belong to the band.
+            closed: which ends belong to the band; default ``"both"``.
             lows: as in :meth:`search`.
             highs: as in :meth:`search`.
 
         Returns:
-            int64[m] and int64[m]: the first row and one past the last; equal where there is none.
+            int64[m] and int64[m]: the first row and one past the last; equal if there is none.
 
-        Complexity: that of two searches.
+        Complexity: two searches.
         """
         firsts = self.search(lower, "left" if closed in ("both", "left") else "right", lows, highs)
         stops = self.search(upper, "right" if closed in ("both", "right") else "left", lows, highs)
@@ -203,10 +205,10 @@ class SortedRows:
         """Check everything that a search relies on.
 
         Args:
-            runs: int32[n], how many rows follow in the same slice, this one included.
+            runs: int32[n], the number of rows of the same slice from this row on, itself included.
 
         Raises:
-            ValueError: says what is wrong, and where.
+            ValueError: names the violated invariant and the position.
 
         Complexity: O(n) time, O(1) memory.
         """
@@ -224,7 +226,7 @@ class SortedRows:
         check_directory(directory, n, "point directory")
         low = np.zeros(1, np.int64)
         for begin, end in chunks(n):
-            # The slices in this chunk; the first one may have begun before it.
+            # The slices in this chunk; the first one may start before it.
             behind = np.flatnonzero(runs[begin : end - 1] == 1) + begin + 1
             if begin and runs[begin - 1] == 1:
                 low[0] = begin
@@ -237,11 +239,11 @@ class SortedRows:
 
 @dataclass(frozen=True, eq=False)
 class _Slices:
-    """Slices of rows, and how wide their buckets are.
+    """Slices of rows and the width of their buckets.
 
     Args:
         lows: int64[g], the first row of each, ascending.
-        sizes: int64[g], how many rows it has.
+        sizes: int64[g], the number of rows of each.
         least: int64[g], its least value.
         scale: float64[g], buckets per unit of value.
     """
@@ -253,17 +255,17 @@ class _Slices:
 
     @classmethod
     def of(cls, values: Int64s, lows: Int64s, sizes: Int64s) -> _Slices:
-        """The slices of these rows."""
+        """The slices with these first rows and sizes."""
         least, greatest = values.take(lows), values.take(lows + sizes - 1)
         return cls(lows, sizes, least, _scale(least, greatest, sizes))
 
     def part(self, first: int, stop: int) -> _Slices:
-        """Some of the slices, as views."""
+        """A part of the slices, as views."""
         some = slice(first, stop)
         return _Slices(self.lows[some], self.sizes[some], self.least[some], self.scale[some])
 
     def slots(self, values: Int64s, begin: int, end: int) -> Int64s:
-        """Where the bucket of each row of a piece stands; all slices have rows in it."""
+        """The position of each row's bucket, for a piece with rows of all slices."""
         taken = np.diff(np.append(np.maximum(self.lows, begin), end))
         least, sizes = np.repeat(self.least, taken), np.repeat(self.sizes, taken)
         scale = np.repeat(self.scale, taken)
@@ -271,16 +273,16 @@ class _Slices:
 
 
 def _scale(least: Int64s, greatest: Int64s, sizes: Int64s) -> Float64s:
-    """Buckets per unit of value, for each slice; 0 where all its values are equal."""
+    """Buckets per unit of value, for each slice; 0 if all its values are equal."""
     spans = (greatest.view(np.uint64) - least.view(np.uint64)).astype(np.float64)
     return np.divide(sizes - 1, spans, out=np.zeros(len(spans)), where=spans > 0)
 
 
 def _buckets(values: Int64s, least: Int64s, scale: Float64s, sizes: Int64s) -> Int64s:
-    """The bucket of each value in its slice; never falls as the value rises.
+    """The bucket of each value in its slice; monotone in the value.
 
-    The difference of two int64 may need 64 bits without a sign. Turning it into a double rounds,
-    but rounding keeps the order, and rows and probes are rounded alike.
+    The difference of two int64 needs 64 unsigned bits. The conversion to double rounds it, but
+    rounding is monotone, and rows and probes are rounded in the same way.
     """
     above = (values.view(np.uint64) - least.view(np.uint64)).astype(np.float64)
     return np.minimum((above * scale).astype(np.int64), sizes - 1)

@@ -1,8 +1,8 @@
-"""Numbers of 128 bits: decimals of more than 18 digits.
+"""128-bit integers: decimals of more than 18 digits.
 
-They come as Arrow stores them, two words of 64 bits, the low one first. To be compared they
-become strings of 16 bytes (:class:`bsjoin.index.OrderedDictionary`); to be added they
-stay two words. Decimals of up to 18 digits need none of this: their low word is their code.
+They have Arrow's layout: two words of 64 bits, the low word first. For comparisons they are
+converted to strings of 16 bytes (:class:`bsjoin.index.OrderedDictionary`); for additions they stay
+two words. For decimals of up to 18 digits the low word is the code.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _DIGITS, _HALF = 9, np.uint64((1 << 32) - 1)  # 10**9 times 32 bits fits into 64
 
 
 def wide_texts(words: Int64s) -> ByteStrings:
-    """Texts of 16 bytes in the order of the numbers.
+    """Encode numbers as texts of 16 bytes with the same order (big-endian, sign bit inverted).
 
     Args:
-        words: int64[n, 2], low word and high word: an Arrow decimal128 buffer as it is.
+        words: int64[n, 2], low word and high word: the buffer of an Arrow decimal128 array.
 
     Complexity: O(n).
     """
@@ -51,10 +51,10 @@ def wide_texts(words: Int64s) -> ByteStrings:
 
 
 def words_of_texts(texts: ByteStrings, rows: Int64s) -> Int64s:
-    """Some numbers of a column of texts; the inverse of :func:`wide_texts`.
+    """Decode the numbers of given rows; the inverse of :func:`wide_texts`.
 
     Args:
-        texts: as :func:`wide_texts` makes them.
+        texts: the result of :func:`wide_texts`.
         rows: int64[m], which.
 
     Returns:
@@ -68,7 +68,7 @@ def words_of_texts(texts: ByteStrings, rows: Int64s) -> Int64s:
 
 
 def clamped(words: Int64s) -> Int64s:
-    """The numbers as int64; at the ends of 64 bits they stop.
+    """The numbers as int64, saturated at the limits of 64 bits.
 
     Args:
         words: int64[n, 2].
@@ -82,7 +82,7 @@ def clamped(words: Int64s) -> Int64s:
 
 
 def add_wide(words: Int64s, delta: int) -> Int64s:
-    """Add a number to each; at the ends of 128 bits the sum stops instead of wrapping.
+    """Add a number to each, saturated at the limits of 128 bits.
 
     Args:
         words: int64[n, 2].
@@ -107,7 +107,7 @@ def _add(words: Int64s, delta: int) -> Int64s:
     carry = (low_sum < low).astype(np.int64)
     upper = delta >> 64  # Keeps the sign; fits in a word.
     high_sum = high + np.int64(upper) + carry
-    # Without wrapping, a sum is not below its summand when something positive is added.
+    # Without overflow, adding a positive number gives a sum that is not below the summand.
     wrapped = (high_sum < high) if delta >= 0 else (high_sum > high)
     sums = np.stack([low_sum.view(np.int64), high_sum], axis=1)
     if wrapped.any():
@@ -118,14 +118,14 @@ def _add(words: Int64s, delta: int) -> Int64s:
 
 
 def divide_wide(words: Int64s, digits: int) -> tuple[Int64s, Bools]:
-    """Divide by a power of ten, downwards.
+    """Divide by a power of ten, rounding towards negative infinity.
 
     Args:
         words: int64[n, 2].
         digits: the exponent, 0 or more.
 
     Returns:
-        int64[n, 2], the quotients; bool[n], whether something was left over.
+        int64[n, 2], the quotients; bool[n], whether there is a remainder.
 
     Complexity: O(n * digits).
 
@@ -137,8 +137,7 @@ def divide_wide(words: Int64s, digits: int) -> tuple[Int64s, Bools]:
     if not digits:
         return words, np.zeros(len(words), np.bool_)
     negative = words[:, 1] < 0
-    # Downwards for negative numbers, too: -1 - x is not negative, and floor(x / d) is
-    # -1 - floor((-1 - x) / d).
+    # For negative x: -1 - x is not negative, and floor(x / d) is -1 - floor((-1 - x) / d).
     limbs = _limbs(np.where(negative[:, None], ~words, words))
     left = np.zeros(len(words), np.bool_)
     while digits > 0:
@@ -155,7 +154,7 @@ def divide_wide(words: Int64s, digits: int) -> tuple[Int64s, Bools]:
 
 
 def multiply_wide(words: Int64s, digits: int) -> Int64s:
-    """Multiply by a power of ten; the product has to fit into 128 bits.
+    """Multiply by a power of ten; the product must fit into 128 bits.
 
     Args:
         words: int64[n, 2].
@@ -178,7 +177,7 @@ def multiply_wide(words: Int64s, digits: int) -> Int64s:
 
 
 def _limbs(words: Int64s) -> list[UInt64s]:
-    """The four parts of 32 bits, the lowest first."""
+    """The four 32-bit words, the lowest first."""
     parts = np.ascontiguousarray(words).view(np.uint32).reshape(-1, 4)
     return [parts[:, i].astype(np.uint64) for i in range(4)]
 
@@ -189,10 +188,10 @@ def _of_limbs(limbs: list[UInt64s]) -> Int64s:
 
 
 def later_wide(values: Callable[[Int64s], Int64s], probes: Int64s) -> Later:
-    """Compare distances of numbers of 128 bits, exactly; for :func:`bsjoin.index.nearest`.
+    """Compare distances of 128-bit integers exactly; for :func:`bsjoin.index.nearest`.
 
     Args:
-        values: from int64[k], rows, to int64[k, 2], their numbers.
+        values: a function from int64[k], rows, to int64[k, 2], their numbers.
         probes: int64[m, 2], the probes' numbers.
     """
 
@@ -207,7 +206,7 @@ def later_wide(values: Callable[[Int64s], Int64s], probes: Int64s) -> Later:
 
 
 def _subtract(above: Int64s, below: Int64s) -> tuple[UInt64s, UInt64s]:
-    """The difference as an unsigned number of 128 bits; the first is not the smaller."""
+    """The difference as an unsigned 128-bit integer; ``above`` must not be below ``below``."""
     first, second = above.view(np.uint64), below.view(np.uint64)
     low = first[:, 0] - second[:, 0]
     borrow = (first[:, 0] < second[:, 0]).astype(np.uint64)

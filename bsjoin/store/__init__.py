@@ -6,7 +6,7 @@
     <location>/data/<build>/0000.index.arrow the hash index of a segment
     <location>/data/<build>/0000.3.arrow     one of its columns
 
-Pure pyarrow, numpy and fsspec: nothing here knows of Spark.
+Pure pyarrow, numpy and fsspec: independent of Spark.
 """
 
 from bsjoin.store.location import StorageLocation

@@ -1,4 +1,4 @@
-"""Checksums of files: they show damage, and not who wrote a file."""
+"""Checksums of files: they detect damage, but do not authenticate the writer."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _CHUNK = 1 << 22
 
 
 class Readable(Protocol):
-    """What a file is read from, piece by piece."""
+    """A file that is read in pieces."""
 
     def read(self, size: int, /) -> bytes:
-        """Up to so many more bytes; none at the end."""
+        """Up to ``size`` more bytes; none at the end."""
         ...
 
 
 def checksum(file: Readable) -> str:
-    """The xxh3-128 checksum of a file, in hexadecimal; reads at several GB/s."""
+    """The XXH3-128 checksum of a file, in hexadecimal; several GB/s."""
     digest = xxhash.xxh3_128()
     while piece := file.read(_CHUNK):
         digest.update(piece)

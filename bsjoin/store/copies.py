@@ -1,12 +1,12 @@
-"""This host's copies of a remote table's files, for all processes of the host to map.
+"""This host's local copies of a remote table's files, mapped by all processes of the host.
 
-What a copy holds is compared with its checksum before it gets its name, and not again when
-another process finds it. That is enough, because only this user can have written to it since:
-the folder has mode 0700 and is refused if it is not this user's own
-(:func:`bsjoin.host.private_folder`), and it goes with the last process that it is kept for, so
-that nothing is taken over from an earlier start of the machine. What a program of this user does to
-a copy all the same shows in its size, or in the time of its last change, which is set to a number
-made of the checksum. Reading every byte again would cost each worker a few tenths of a second a GB.
+The checksum of a copy is verified before the copy gets its final name, and not again when another
+process uses it. This is sufficient because only this user can write to it: the folder has mode
+0700 and is refused if it does not belong to this user (:func:`bsjoin.host.private_folder`). The
+folder is removed with the last process that uses it, so no copy survives a restart of the machine.
+If another program of this user changes a copy, its size or its modification time differ; the
+latter is set to a number derived from the checksum. Reading every byte again would cost each
+worker a few tenths of a second per GB.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _TRIES = 2
 
 
 class HostCopies:
-    """The copies of one table.
+    """The local copies of one table.
 
     Args:
-        url: where the table lives.
+        url: the location of the table.
     """
 
     def __init__(self, url: str):
@@ -46,10 +46,10 @@ class HostCopies:
 
     @property
     def folder(self) -> Path:
-        """Where they lie; made when it is missing.
+        """The folder of the copies; created if it is missing.
 
         Raises:
-            StoreAccessError: what lies there in its place cannot be trusted.
+            StoreAccessError: the existing folder cannot be trusted.
         """
         place = tempfile.gettempdir()
         folder = _used(place, self._name)
@@ -62,18 +62,18 @@ class HostCopies:
     def map(
         self, name: str, size: int, expected: str, download: Callable[[str], object]
     ) -> pa.MemoryMappedFile | None:
-        """Map the copy of a file, fetched first where it is missing or was changed.
+        """Map the copy of a file; download it first if it is missing or was changed.
 
-        Mapped, it stays readable whatever other processes remove.
+        A mapped copy stays readable even if another process removes the file.
 
         Args:
             name: the file's name in the table.
             size: its size in bytes.
             expected: its checksum.
-            download: writes the file to a path.
+            download: a function that writes the file to a path.
 
         Returns:
-            The copy; None where the file itself is not what was written.
+            The mapped copy; None if the downloaded file does not match its size and checksum.
         """
         copy = self.folder / _copy_of(name)
         changed_s = zlib.crc32(expected.encode()) >> 4
@@ -94,12 +94,12 @@ class HostCopies:
         return None
 
     def remove(self, name: str) -> None:
-        """Remove the copy of a file, or of all files of a folder; fine where there is none."""
+        """Remove the copy of a file, or of all files of a folder; no error if there is none."""
         names = _copy_of(name), _copy_of(f"{name}/")
         self._remove_if(lambda copy: copy == names[0] or copy.startswith(names[1]))
 
     def keep(self, names: Collection[str]) -> None:
-        """Remove all copies but those of some files."""
+        """Remove all copies except those of the given files."""
         kept = {_copy_of(name) for name in names}
         self._remove_if(lambda copy: copy not in kept)
 
@@ -111,14 +111,14 @@ class HostCopies:
                     os.unlink(folder / copy)
 
 
-# For as long as the process lives, or the copies of other tables are used.
+# Kept for the lifetime of the process, or until 64 other tables are used.
 @lru_cache(maxsize=64)
 def _used(place: str, name: str) -> HostFolder:
     return HostRoot(Path(place)).use(name)
 
 
 def _copy_of(name: str) -> str:
-    """The name of a copy: no part of it leads to another folder."""
+    """The name of a copy, without a part that leads to another folder."""
     return _COPY + quote(name, safe="")
 
 

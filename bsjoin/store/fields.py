@@ -1,4 +1,4 @@
-"""Fields of a JSON object that others may have written: of the right kind, or named in an error."""
+"""Checked access to the fields of a JSON object that is not trusted; errors name the field."""
 
 from __future__ import annotations
 

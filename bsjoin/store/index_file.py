@@ -24,7 +24,7 @@ _HASH_COLUMNS = {
 
 
 def _schema(ranged: tuple[str, ...] | None) -> pa.Schema:
-    """The columns of the file, with these arrays of a range index; None for no such index."""
+    """The columns of the file, including the given arrays of a range index; None for no index."""
     if ranged is None:
         return pa.schema(_HASH_COLUMNS)
     lists = {name: pa.large_list(RANGE_CELLS[name]) for name in ranged}
@@ -35,17 +35,17 @@ _SCHEMAS = [_schema(ranged) for ranged in (None, *RANGE_LAYOUTS)]
 
 
 def check_index_schema(schema: pa.Schema) -> None:
-    """Refuse columns that no index has.
+    """Refuse columns that are not those of an index.
 
     Raises:
-        ValueError: names them.
+        ValueError: names the columns.
     """
     if not any(schema.equals(known) for known in _SCHEMAS):
-        raise ValueError(f"it holds {shown(schema)}, which is no index")
+        raise ValueError(f"it contains {shown(schema)}, which is not an index")
 
 
 def index_batch(index: HashIndex, ranges: RangeIndex | None) -> pa.RecordBatch:
-    """What to write."""
+    """An index as a record batch of one row, to be written."""
     ranged = None if ranges is None else ranges.cells()
     values: dict[str, Any] = {
         "hashes": index.hashes,
@@ -68,13 +68,13 @@ def index_batch(index: HashIndex, ranges: RangeIndex | None) -> pa.RecordBatch:
 
 
 def index_of(batch: pa.RecordBatch) -> tuple[HashIndex, RangeIndex | None]:
-    """The inverse of :func:`index_batch`; the invariants are not checked.
+    """The inverse of :func:`index_batch`; the invariants are not checked here.
 
     Args:
-        batch: of columns that :func:`check_index_schema` knows.
+        batch: a batch whose schema has passed :func:`check_index_schema`.
 
     Raises:
-        ValueError: a number or an array is missing.
+        ValueError: a number or an array is null.
     """
     if batch.num_rows != 1:
         raise ValueError(f"an index has one row, not {batch.num_rows}")

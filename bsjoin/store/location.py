@@ -1,8 +1,8 @@
-"""The folder a table lives in: a local path, or any fsspec URL with a local copy of what is used.
+"""The folder of a table: a local path, or an fsspec URL with local copies of the files in use.
 
-Everything that touches a file system goes through :class:`StorageLocation`; the rest of the store
-uses names relative to the table and in plain local files. What others may have written
-there leads to no place outside of the folder (:mod:`bsjoin.store.names`).
+All access to a file system goes through :class:`StorageLocation`; the rest of the store uses names
+relative to the table and local files. The content of the folder is not trusted: no name in it can
+refer to a file outside of the folder (:mod:`bsjoin.store.names`).
 """
 
 from __future__ import annotations
@@ -44,21 +44,31 @@ _LARGEST = 1 << 30
 class StorageLocation:
     """The location of a table; small, picklable, the same on the driver and on every worker.
 
-    Its text forms hide the secrets of its URL; its pickled form has them, for the workers.
+    ``str`` and ``repr`` hide the secrets in the URL; the pickled form contains them, for the
+    workers.
 
     Args:
-        url: a local path or an fsspec URL (``s3://bucket/table``). Credentials belong into
-            the environment or fsspec's configuration, never into the URL.
+        url: a local path or an fsspec URL (``s3://bucket/table``). Put credentials into the
+            environment or fsspec's configuration, never into the URL.
+
+    Example:
+        >>> location = StorageLocation.of("/data/customers")
+        >>> location.is_local, str(location)
+        (True, '/data/customers')
     """
 
     url: str
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> StorageLocation:
-        """Take a path or URL as a user gives it; local paths become absolute."""
+        """The location of a user's path or URL; local paths become absolute.
+
+        Raises:
+            StoreError: the path or URL is invalid, or the URL contains credentials.
+        """
         text = os.fspath(path)
         if "\0" in text:
-            raise StoreError(f"{hidden(text)!r}: a path must not hold the character NUL")
+            raise StoreError(f"{hidden(text)!r}: a path must not contain the character NUL")
         if text.startswith("file:/") and not text.startswith("file://"):
             text = "file://" + text.removeprefix("file:")
         if "://" not in text:
@@ -78,7 +88,7 @@ class StorageLocation:
         return cls(text.rstrip("/"))
 
     def __reduce__(self) -> tuple[type[StorageLocation], tuple[str]]:
-        # Not what fsspec has opened: that may carry credentials.
+        # Without the open file system of fsspec, which may hold credentials.
         return StorageLocation, (self.url,)
 
     def __str__(self) -> str:
@@ -89,7 +99,7 @@ class StorageLocation:
 
     @property
     def is_local(self) -> bool:
-        """Whether the files can be memory-mapped where they lie."""
+        """Whether the files are local and can be memory-mapped directly."""
         return "://" not in self.url
 
     @cached_property
@@ -98,20 +108,20 @@ class StorageLocation:
         return files, files.root
 
     def _path(self, name: str) -> Path:
-        """The path of a local file or folder, which lies below that of the location."""
+        """The path of a local file or folder below the location."""
         self._check_plain(name)
         if name:
             check_inside(self.url, name)
         return Path(self.url, name)
 
     def _entry(self, name: str) -> Path:
-        """The path of what is to be removed: a link to anywhere may be."""
+        """The path of a file to remove: it may be a link to any place."""
         self._check_plain(name)
         folder, slash, last = name.rpartition("/")
         return self._path(folder) / last if slash else Path(self.url, name)
 
     def _url_of(self, name: str) -> str:
-        """The address of a remote file or folder, as its file system calls it."""
+        """The path of a remote file or folder in its file system."""
         self._check_plain(name)
         return f"{self._remote[1]}/{name}"
 
@@ -119,11 +129,11 @@ class StorageLocation:
         if name and not is_plain(name):
             raise StoreError(
                 f"{name!r} is not the name of a file below {str(self)!r}: such names are made of "
-                "letters, digits, dots, hyphens, underscores and slashes, and lead nowhere else"
+                "letters, digits, dots, hyphens, underscores and slashes, and stay in the folder"
             )
 
     def names(self, folder: str) -> list[str]:
-        """The plain names in a folder, sorted; none where the folder is missing."""
+        """The plain names in a folder, sorted; none if the folder is missing."""
         with self._errors(f"list {folder!r}"):
             try:
                 if self.is_local:
@@ -138,10 +148,10 @@ class StorageLocation:
             return sorted(name for name in last if is_plain(name))
 
     def read(self, name: str, at_most: int = _LARGEST) -> bytes:
-        """The bytes of a small file; of a larger one, the first ``at_most + 1``.
+        """The content of a small file; of a larger file the first ``at_most + 1`` bytes.
 
         Raises:
-            FileNotFoundError: it is missing.
+            FileNotFoundError: the file is missing.
         """
         with self._errors(f"read {name!r}"):
             if self.is_local:
@@ -154,10 +164,10 @@ class StorageLocation:
             return bytes(fs.cat_file(self._url_of(name)))
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a small file under its final name at once and whole, unless it exists.
+        """Write a small file atomically under its final name, unless it exists.
 
         Returns:
-            False where the name was taken: nothing is written then.
+            Whether it was written; False if the name exists.
         """
         with self._errors(f"write {name!r}", writes=True):
             if not self.is_local:
@@ -184,7 +194,7 @@ class StorageLocation:
 
     @contextlib.contextmanager
     def writing(self, name: str) -> Iterator[Path]:
-        """A local path to write a large file to; it reaches the location when the block ends."""
+        """A local path to write a large file to; stored at the location when the block ends."""
         with self._errors(f"write {name!r}", writes=True), self._writing(name) as path:
             yield path
 
@@ -203,13 +213,13 @@ class StorageLocation:
             fs.put_file(str(path), self._url_of(name))
 
     def _make_parents(self, name: str) -> None:
-        """Make the folders above a remote file; object stores need none and make none."""
+        """Create the parent folders of a remote file; object stores need none."""
         fs, _ = self._remote
         fs.makedirs(self._url_of(name).rsplit("/", 1)[0], exist_ok=True)
 
     @contextlib.contextmanager
     def reading(self, name: str) -> Iterator[Readable]:
-        """A file of the location itself, never a copy, open for reading."""
+        """A file of the location itself, not a copy, open for reading."""
         with self._errors(f"read {name!r}"):
             fs = None if self.is_local else self._remote[0]
             file = self._path(name).open("rb") if fs is None else fs.open(self._url_of(name))
@@ -217,16 +227,16 @@ class StorageLocation:
                 yield file
 
     def map(self, name: str, size: int, expected: str) -> pa.MemoryMappedFile:
-        """Map a file: the file itself, or of a remote table this host's copy of it.
+        """Map a file: a local file itself, or this host's copy of a remote file.
 
         Args:
             name: the file.
-            size: its size in bytes; compared, as the checksum is, when a copy is made.
+            size: its size in bytes; verified, like the checksum, when a copy is downloaded.
             expected: its checksum.
 
         Raises:
             FileNotFoundError: the file is missing.
-            DamagedTableError: the file, fetched twice, is not what was written.
+            DamagedTableError: the file was downloaded twice and did not match size and checksum.
         """
         if self.is_local:
             with self._errors(f"read {name!r}"):
@@ -241,19 +251,19 @@ class StorageLocation:
             copy = self._copies.map(name, size, expected, download)
         if copy is None:
             raise DamagedTableError(
-                f"the file {name!r} of the table in {str(self)!r} was fetched twice, and its size "
-                "or checksum is another one than when it was written. Build the table again: "
+                f"the file {name!r} of the table in {str(self)!r} was downloaded twice, and its "
+                "size or checksum differs from what was written. Build the table again: "
                 "BatchTable.build(..., path=...)"
             )
         return copy
 
     def remove_copy(self, name: str) -> None:
-        """Remove this host's copy of a file or folder; fine where there is none."""
+        """Remove this host's copy of a file or folder; no error if there is none."""
         if not self.is_local:
             self._copies.remove(name)
 
     def keep_copies(self, names: Collection[str]) -> None:
-        """Remove this host's copies of all files but these."""
+        """Remove this host's copies of all files except these."""
         if not self.is_local:
             self._copies.keep(names)
 
@@ -262,7 +272,7 @@ class StorageLocation:
         return HostCopies(self.url)
 
     def size(self, name: str) -> int | None:
-        """The size of a file in bytes, or None where it is missing."""
+        """The size of a file in bytes; None if it is missing."""
         with self._errors(f"look at {name!r}"):
             try:
                 if self.is_local:
@@ -273,7 +283,7 @@ class StorageLocation:
                 return None
 
     def age_s(self, name: str) -> float | None:
-        """Seconds since a local file or folder was last changed; None where unknown."""
+        """Seconds since a local file or folder was last modified; None if unknown."""
         if not self.is_local:
             return None
         with contextlib.suppress(FileNotFoundError):
@@ -281,7 +291,7 @@ class StorageLocation:
         return None
 
     def remove(self, name: str) -> None:
-        """Remove a file or folder, and this host's copies of it; fine where it is missing."""
+        """Remove a file or folder, and this host's copies of it; no error if it is missing."""
         with self._errors(f"remove {name!r}"):
             if self.is_local:
                 path = self._entry(name)
@@ -297,7 +307,7 @@ class StorageLocation:
                 fs.rm(self._url_of(name), recursive=True)
 
     def make(self) -> None:
-        """Create the folder, and find out now whether it can be written to."""
+        """Create the folder and check that it is writable."""
         probe = f".writable-{uuid.uuid4().hex}"
         with self._errors("create the folder", writes=True), self._writing(probe) as path:
             path.write_bytes(b"")
@@ -305,9 +315,9 @@ class StorageLocation:
 
     @contextlib.contextmanager
     def _errors(self, doing: str, *, writes: bool = False) -> Iterator[None]:
-        """Turn the operating system's errors into ours; a missing file stays what it is.
+        """Translate errors of the operating system, except a missing file.
 
-        Where something is written, what is missing is a folder that cannot be made.
+        For a write, a missing file means that a parent folder cannot be created.
         """
         try:
             yield
@@ -316,19 +326,19 @@ class StorageLocation:
             if error.errno in _FULL:
                 raise StoreFullError(
                     f"cannot {doing} in {str(self)!r}: no space left on the device. "
-                    "Nothing half-built is visible; free space or choose another store path"
+                    "The unfinished table is not published; free space or choose another store path"
                 ) from error
             if error.errno in _DENIED or (writes and error.errno == errno.ENOENT):
                 raise StoreAccessError(
                     f"cannot {doing} in {str(self)!r}: {error.strerror}. "
-                    "It must be a folder (or not be there yet), and the process needs the right "
+                    "It must be a folder (or not exist yet), and the process needs permission "
                     "to read and write in it"
                 ) from error
             raise
 
 
 def _hide_paths(error: OSError) -> None:
-    """Hide the secrets in the paths of an error, and of those it came from: tracebacks have all."""
+    """Hide the secrets in the paths of an error and its causes: tracebacks show all of them."""
     link: BaseException | None = error
     while link is not None:
         if isinstance(link, OSError) and isinstance(link.filename, str):
@@ -345,6 +355,6 @@ def _absolute(path: str) -> str:
 
 
 def _user_info(url: str) -> str:
-    """What stands before the @ in the first part of a URL."""
+    """The user info of a URL: the part before the @."""
     authority = url.split("://", 1)[1].split("/", 1)[0]
     return authority.rpartition("@")[0]

@@ -1,7 +1,7 @@
-"""The manifest: everything that one immutable version of a table says of itself, as JSON.
+"""The manifest: the metadata of one immutable version of a table, as JSON.
 
-Whoever can write to the table's folder can write a manifest, so nothing in one is trusted before
-it is checked: :meth:`Manifest.from_bytes` reads all of it strictly, and nothing else reads any.
+Everyone who can write to the table's folder can write a manifest, so it is not trusted:
+:meth:`Manifest.from_bytes` validates all of it, and no other code reads manifests.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["FORMAT", "LARGEST", "KeyColumn", "Manifest", "RangeColumns", "Stats"
 
 FORMAT = 1
 LARGEST = 32 << 20
-"""The most bytes of a manifest: enough for some 600,000 files."""
+"""The maximum size of a manifest in bytes: enough for about 600,000 files."""
 
 _MOST_ROWS = (1 << 31) - 1
 _LATEST_US = 253_402_300_799_000_000  # the end of the year 9999
@@ -42,7 +42,7 @@ class KeyColumn:
 
     Args:
         name: its name in the table.
-        type: its type in the table, by the name that Spark's JSON schemas give it.
+        type: its type in the table, by its name in Spark's JSON schemas.
     """
 
     name: str
@@ -51,11 +51,11 @@ class KeyColumn:
 
 @dataclass(frozen=True)
 class RangeColumns:
-    """What a table for range joins is sorted by inside each key.
+    """The columns by which a table for range joins is sorted inside each key.
 
     Args:
         names: the column of points; or the columns of starts and ends.
-        types: their types as they are searched, by the names that Spark's JSON schemas give.
+        types: the types in which they are searched, by their names in Spark's JSON schemas.
         closed: which ends belong to the intervals; None for points.
     """
 
@@ -66,16 +66,16 @@ class RangeColumns:
 
 @dataclass(frozen=True)
 class Stats:
-    """What ``BatchTable.stats()`` answers.
+    """The statistics of a table version, returned by ``BatchTable.stats()``.
 
     Args:
-        rows: rows with a key; rows with a null key match nothing and are not stored.
+        rows: stored rows; rows with a null key match nothing and are not stored.
         keys: distinct keys.
-        bytes: size of all files of the version.
+        bytes: size of all files of the version in bytes.
         segments: number of segments.
         version: number of the version.
-        longest_run: the largest number of rows that share one key.
-        build_s: seconds that the build took.
+        longest_run: the largest number of rows of one key.
+        build_s: duration of the build in seconds.
     """
 
     rows: int
@@ -93,20 +93,20 @@ class Manifest:
 
     Args:
         version: 1, 2, 3, …
-        activates_at_us: from this moment (microseconds since the epoch, UTC) on, a
-            micro-batch uses this version; the first version is active for all earlier timestamps.
-        created_at_us: when it was published.
-        build_s: seconds that the build took.
+        activates_at_us: the timestamp (microseconds since the epoch, UTC) from which on
+            micro-batches use this version; the first version is active for all earlier timestamps.
+        created_at_us: when it was published, in microseconds since the epoch.
+        build_s: duration of the build in seconds.
         keys: the key columns, in order.
-        compared: how many key columns are stored to be compared: 0 where the hash alone
-            tells keys apart.
-        unique: whether the table was declared to hold each key once.
+        compared: how many key columns are stored for comparison: 0 if equal hashes mean equal
+            keys.
+        unique: whether the table was declared unique.
         schema: Arrow schema of the stored columns: the compared keys, then all others.
         spark_schema: the Spark schema (JSON) of the columns that can be selected.
         segments: the segments in the order of their hashes.
-        ranged: the range columns of a table for range joins.
-        condition: the range condition that the table was built with; None without one, and
-            where an earlier bsjoin has written the manifest.
+        ranged: the range columns of a table for range joins; None (default) without.
+        condition: the range condition that the table was built with; None (default) without one,
+            and in manifests of earlier versions of bsjoin.
     """
 
     version: int
@@ -138,12 +138,12 @@ class Manifest:
 
     @property
     def longest_run(self) -> int:
-        """The largest number of rows that share one key; 0 for an empty table."""
+        """The largest number of rows of one key; 0 for an empty table."""
         return max((segment.longest_run for segment in self.segments), default=0)
 
     @property
     def stats(self) -> Stats:
-        """Rows, keys, bytes and so on."""
+        """The statistics of the version."""
         return Stats(
             rows=sum(s.rows for s in self.segments),
             keys=sum(s.keys for s in self.segments),
@@ -155,7 +155,7 @@ class Manifest:
         )
 
     def same_as(self, other: Manifest) -> bool:
-        """Whether both versions promise the same and hold the same rows."""
+        """Whether both versions have the same schema, guarantees and rows."""
 
         def content(manifest: Manifest) -> list[tuple[int, tuple[str, ...]]]:
             return [(s.first_hash, s.checksums) for s in manifest.segments]
@@ -169,18 +169,22 @@ class Manifest:
         )
 
     def published_as(self, version: int, created_at_us: int, activates_at_us: int) -> Manifest:
-        """The same content under a version number."""
+        """A copy with a version number and its timestamps."""
         return replace(
             self, version=version, created_at_us=created_at_us, activates_at_us=activates_at_us
         )
 
     def discard(self, location: StorageLocation) -> None:
-        """Remove the files of a version that is not going to be published."""
+        """Remove the files of a version that will not be published."""
         for folder in {file.rsplit("/", 1)[0] for file, _, _ in self.files}:
             location.remove(folder)
 
     def to_bytes(self) -> bytes:
-        """The JSON document."""
+        """The JSON document.
+
+        Raises:
+            StoreError: the document exceeds the maximum size.
+        """
         data: dict[str, Any] = {
             "format": FORMAT,
             "version": self.version,
@@ -201,23 +205,23 @@ class Manifest:
         if len(content) > LARGEST:
             raise StoreError(
                 f"a table of {len(self.segments)} segments and {len(self.schema)} columns needs a "
-                f"manifest of {len(content)} bytes, and {LARGEST} are the most: build it with a "
+                f"manifest of {len(content)} bytes; the maximum is {LARGEST}: build it with a "
                 "larger segment_bytes, or with fewer columns"
             )
         return content
 
     @classmethod
     def from_bytes(cls, content: bytes, where: str, version: int | None = None) -> Manifest:
-        """Read the JSON document.
+        """Read and validate the JSON document.
 
         Args:
-            content: what the file holds.
-            where: names it in an error.
-            version: the number that the file's name says; None for any.
+            content: the content of the file.
+            where: the file's name for errors.
+            version: the number in the file's name; None (default) for any.
 
         Raises:
-            NotATableError: it is not a manifest that this bsjoin writes; the error names what is
-                wrong. Nothing in it was imported, called or followed.
+            NotATableError: it is not a valid manifest of this format; the error names the invalid
+                field. Nothing in it was imported, called or opened.
         """
         try:
             data = json.loads(content)
@@ -225,7 +229,7 @@ class Manifest:
             if type(found) is not int or found != FORMAT:
                 raise NotATableError(
                     f"{where} has format {str(found)[:40]}, this bsjoin reads format {FORMAT}: "
-                    "build the table again, or use the bsjoin that wrote it"
+                    "build the table again, or use the version of bsjoin that wrote it"
                 )
             return _manifest(data, version)
         except RecursionError:
@@ -236,10 +240,10 @@ class Manifest:
 
 
 def compared_fields(keys: Sequence[KeyColumn]) -> list[pa.Field]:
-    """The columns that are stored to tell keys apart: none where equal hashes mean equal keys.
+    """The key columns that are stored for comparison: none if equal hashes mean equal keys.
 
     Raises:
-        ValueError: a column has a type that no key has.
+        ValueError: a column has a type that is not supported for keys.
     """
     types = [_key_type(key) for key in keys]
     if not types or (len(types) == 1 and _fits_8_bytes(types[0])):
@@ -318,9 +322,7 @@ def _key(item: Any) -> KeyColumn:
 def _segment(item: Any, columns: int) -> SegmentInfo:
     name = fields.text(item, "name")
     if not (is_plain(name) and name.count("/") == 2 and name.startswith("data/")):
-        raise ValueError(
-            f"the segment name {fields.shown(name)} does not lie in a folder below 'data/'"
-        )
+        raise ValueError(f"the segment name {fields.shown(name)} is not in a folder below 'data/'")
     sizes = fields.items(item, "sizes")
     checksums = fields.texts(item, "checksums")
     if not len(sizes) == len(checksums) == columns + 1:

@@ -1,9 +1,9 @@
-"""Files of a segment, mapped into memory once their structure is known to be sound.
+"""Memory-mapped files of a segment, validated before they are used.
 
-A file may be damaged, or made to do harm; that its checksum is right says nothing about that.
-So a file is read as strictly as it is written: one record batch of the expected columns,
-uncompressed, without dictionaries, every buffer inside the file, every offset inside its data.
-The rest of bsjoin then uses the arrays without looking twice (docs/decisions/0012-validation.md).
+A file may be damaged or malicious, even if its checksum is correct. So exactly the format that
+bsjoin writes is accepted: one record batch of the expected columns, uncompressed, without
+dictionaries, every buffer inside the file, every offset inside its data. The rest of bsjoin relies
+on the arrays without further checks (docs/decisions/0012-validation.md).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ __all__ = ["has_forbidden_nulls", "map_batch", "shown", "sound"]
 _CHUNK = 1 << 16
 _MAGIC = b"ARROW1\0\0"
 _ALIGNMENT = 8
-# Where the flatbuffers of Arrow's Message.fbs keep these fields.
+# The positions of these fields in the flatbuffers of Arrow's Message.fbs.
 _HEADER, _COMPRESSION = 2, 3
 
 
 @contextlib.contextmanager
 def sound(location: StorageLocation, name: str) -> Iterator[None]:
-    """Turn what is wrong with a file into an error that names the table and the file."""
+    """Translate errors in a file to a :class:`DamagedTableError` that names table and file."""
     try:
         yield
     except StoreError:
@@ -58,13 +58,13 @@ def map_batch(
     Args:
         location: the table's location.
         name: of the file, relative to the location.
-        size: its bytes, as the manifest says.
-        expected: its checksum, to compare a copy that is fetched from afar.
-        check_schema: raises ValueError unless the columns are those expected.
+        size: its size in bytes, from the manifest.
+        expected: its checksum, to verify a downloaded copy.
+        check_schema: raises ValueError unless the columns are the expected ones.
 
     Raises:
-        DamagedTableError: the file is missing, or not what bsjoin writes.
-        StoreAccessError: it may not be read.
+        DamagedTableError: the file is missing or invalid.
+        StoreAccessError: the file cannot be read.
 
     Complexity: O(rows) for columns of text, binary, long decimals, lists and maps, whose offsets
     and values are checked; O(1) for others.
@@ -75,7 +75,7 @@ def map_batch(
             raise ValueError(f"it has {mapped.size()} bytes instead of {size}")
         try:
             return _batch(mapped, check_schema)
-        except OSError as error:  # Arrow's word for bytes that are not what they say
+        except OSError as error:  # raised by Arrow for invalid bytes
             raise ValueError(str(error)) from error
 
 
@@ -84,8 +84,8 @@ def _batch(
 ) -> pa.RecordBatch:
     if source.read(len(_MAGIC)) != _MAGIC:
         raise ValueError("it is not an Arrow file")
-    # Behind the magic bytes an Arrow file is an Arrow stream; its footer only repeats where the
-    # batches are.
+    # After the magic bytes an Arrow file is an Arrow stream; its footer only repeats the
+    # positions of the batches.
     messages = list(itertools.islice(pa.ipc.MessageReader.open_stream(source), 3))
     kinds = [message.type for message in messages]
     if kinds != ["schema", "record batch"]:
@@ -95,7 +95,7 @@ def _batch(
     body = messages[1]
     if _is_compressed(body):
         raise ValueError("it is compressed")
-    # Spark's strings may hold any bytes, so they are checked as binary.
+    # Spark's strings may contain any bytes, so they are validated as binary.
     plain = pa.schema([field.with_type(_plain(field.type)) for field in schema])
     pa.ipc.read_record_batch(body, plain).validate(full=True)
     batch = pa.ipc.read_record_batch(body, schema)
@@ -105,7 +105,7 @@ def _batch(
 
 
 def shown(schema: pa.Schema) -> str:
-    """The columns of a schema, for an error."""
+    """The columns of a schema, for an error message."""
     return ", ".join(f"{field.name} ({field.type})" for field in schema)
 
 
@@ -119,7 +119,7 @@ def _is_inside(buffer: pa.Buffer | None, body: pa.Buffer | None) -> bool:
 
 
 def _is_compressed(message: pa.ipc.Message) -> bool:
-    """Whether a record batch says that its buffers are compressed; Arrow would unpack them."""
+    """Whether the buffers of a record batch are compressed; Arrow would decompress them."""
     metadata = memoryview(message.metadata)
     root = struct.unpack_from("<I", metadata)[0]
     header = _field(metadata, root, _HEADER)
@@ -130,7 +130,7 @@ def _is_compressed(message: pa.ipc.Message) -> bool:
 
 
 def _field(metadata: memoryview, table: int, number: int) -> int | None:
-    """Where a flatbuffer's table keeps a field; None where it has no such field."""
+    """The position of a field in a flatbuffer's table; None if the field is absent."""
     fields = table - struct.unpack_from("<i", metadata, table)[0]
     place = 4 + 2 * number
     if place + 2 > struct.unpack_from("<H", metadata, fields)[0]:
@@ -143,7 +143,7 @@ def _plain(dtype: pa.DataType) -> pa.DataType:
     """The type with binary in place of text.
 
     Raises:
-        ValueError: for a type that is never stored.
+        ValueError: the type is never stored.
     """
     types = pa.types
     if types.is_string(dtype):
@@ -164,9 +164,9 @@ def _plain(dtype: pa.DataType) -> pa.DataType:
 
 
 def has_forbidden_nulls(array: pa.Array, field: pa.Field) -> bool:
-    """Whether a column, or what is nested in it, is null where its field says that it never is.
+    """Whether a column, or a value nested in it, is null although its field is not nullable.
 
-    Complexity: O(rows) for nested types that say so; O(1) for others.
+    Complexity: O(rows) for nested types with fields that are not nullable; O(1) for others.
     """
     if array.null_count and not field.nullable:
         return True
@@ -177,7 +177,7 @@ def has_forbidden_nulls(array: pa.Array, field: pa.Field) -> bool:
 
 
 def _promises(dtype: pa.DataType) -> bool:
-    """Whether anything nested in a type is never null."""
+    """Whether a type has nested fields that are not nullable."""
     if pa.types.is_map(dtype):
         return not dtype.item_field.nullable or _promises(dtype.item_type)
     fields = [dtype.field(i) for i in range(dtype.num_fields)]
@@ -187,7 +187,7 @@ def _promises(dtype: pa.DataType) -> bool:
 def _has_nested_nulls(array: pa.Array) -> bool:
     dtype = array.type
     if pa.types.is_struct(dtype):
-        # A field of a struct that is null is null itself, and may be.
+        # The fields of a null struct are null, and may be.
         return any(
             (not field.nullable and child.null_count > array.null_count) or _has_nested_nulls(child)
             for child, field in zip(array.flatten(), dtype, strict=True)

@@ -1,4 +1,4 @@
-"""Names in a folder that others may write to: only plain relative ones are taken from it."""
+"""Names in a folder that is not trusted: only plain relative names are accepted."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _NUMBER = re.compile(r"[0-9]{8,18}")
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name leads to a place below the folder that it is relative to, on every system.
+    """Whether a name refers to a place below its folder, on every operating system.
 
-    Its parts are made of letters, digits, dots, hyphens and underscores: no URL, drive, home
-    folder or escape is written with these alone.
+    Its parts consist of letters, digits, dots, hyphens and underscores, which cannot express a
+    URL, a drive, a home folder or an escape sequence.
 
     >>> is_plain("data/3f/0000.index.arrow"), is_plain("../other"), is_plain("/etc/passwd")
     (True, False, False)
@@ -29,7 +29,7 @@ def is_plain(name: str) -> bool:
 
 
 def numbers_in(names: Iterable[str], ending: str) -> list[int]:
-    """The numbers of numbered files, ascending; other files are passed over.
+    """The numbers of numbered files, ascending; other files are ignored.
 
     >>> numbers_in(["00000002.json", "00000001.json", "notes.json", "3.json"], ".json")
     [1, 2]
@@ -39,16 +39,16 @@ def numbers_in(names: Iterable[str], ending: str) -> list[int]:
 
 
 def check_inside(root: str, name: str) -> None:
-    """Refuse what is no file or folder of its own below a local folder.
+    """Refuse a name that is not a file or folder below a local folder.
 
-    A link is followed where it leads to another place below the folder. The folder itself, and
-    what lies above it, may be a link to anywhere.
+    A link is followed if its target is below the folder. The folder itself and its parents may be
+    links to any place.
 
     Raises:
-        StoreError: the name is, or leads through, a link out of the folder; or it is a pipe, a
-            socket or a device.
+        StoreError: the name is, or contains, a link to a place outside of the folder; or it is a
+            pipe, a socket or a device.
 
-    Complexity: a system call for each part of the name.
+    Complexity: one system call per part of the name.
     """
     at = root
     for part in name.split("/"):
@@ -59,13 +59,13 @@ def check_inside(root: str, name: str) -> None:
                 target = os.path.realpath(at)
                 if os.path.commonpath([target, os.path.realpath(root)]) != os.path.realpath(root):
                     raise StoreError(
-                        f"{hidden(at)!r} is a link to {target!r}, which lies outside of "
-                        f"{hidden(root)!r}. What is in the folder of a table is not trusted to "
-                        "lead to other files: remove the link, or move the whole folder and link "
-                        "that"
+                        f"{hidden(at)!r} is a link to {target!r}, which is outside of "
+                        f"{hidden(root)!r}. The content of a table's folder is not trusted to "
+                        "refer to other files: remove the link, or move the whole folder and "
+                        "link that"
                     )
                 mode = os.stat(at).st_mode
         except OSError:
-            return  # it is not there, or cannot be read: whoever opens it is told
+            return  # missing or not readable: opening it raises the error
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise StoreError(f"{hidden(at)!r} is neither a file nor a folder: remove it")

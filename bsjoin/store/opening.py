@@ -1,4 +1,4 @@
-"""The segments of a version, opened and compared with the manifest."""
+"""Opens the segments of a version and checks them against the manifest."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _WIDE = 16  # bytes of a decimal of more than 18 digits
 
 
 def open_segments(location: StorageLocation, manifest: Manifest) -> list[Segment]:
-    """Open a version: its indexes and compared keys now, its columns when they are used.
+    """Open a version: indexes and compared keys immediately, columns when they are first used.
 
     Raises:
-        DamagedTableError: a file is missing, is not what bsjoin writes, or does not agree with
-            the manifest or with the other segments.
+        DamagedTableError: a file is missing or invalid, or is inconsistent with the manifest or the
+            other segments.
 
     Complexity: O(rows): the indexes are checked (docs/decisions/0012-validation.md).
     """
@@ -46,7 +46,7 @@ def open_segments(location: StorageLocation, manifest: Manifest) -> list[Segment
 
 
 def validate(location: StorageLocation, manifest: Manifest) -> None:
-    """Check all files of a version as they are checked when they are opened.
+    """Validate all files of a version.
 
     Raises:
         DamagedTableError: as :func:`open_segments`; also for columns.
@@ -57,10 +57,10 @@ def validate(location: StorageLocation, manifest: Manifest) -> None:
 
 
 def _check_ranges(index: RangeIndex | None, columns: RangeColumns | None) -> None:
-    """Compare a range index with what the manifest says of its columns."""
+    """Check a range index against the range columns in the manifest."""
     if index is None or columns is None:
         if index is not None or columns is not None:
-            raise ValueError("either the file or the manifest is of a table for range joins")
+            raise ValueError("only one of the file and the manifest is of a table for range joins")
         return
     if index.closed != columns.closed:
         raise ValueError(f"closed is {index.closed!r} and in the manifest {columns.closed!r}")
@@ -73,4 +73,4 @@ def _check_ranges(index: RangeIndex | None, columns: RangeColumns | None) -> Non
         offsets = index.ranks.texts.offsets
         for begin, end in chunks(len(offsets)):
             if (offsets[begin:end] != np.arange(begin, end) * _WIDE).any():
-                raise ValueError(f"a value of type {columns.types[0]} has not {_WIDE} bytes")
+                raise ValueError(f"a value of type {columns.types[0]} does not have {_WIDE} bytes")

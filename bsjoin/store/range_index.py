@@ -1,10 +1,10 @@
-"""The range part of a segment: rows of a key in the order of their range column, indexed.
+"""The range index of a segment: the rows of each key, sorted by their range column.
 
-Inside each key's run of rows the range column ascends. A table for points (bands, as-of) keeps
-its codes and their directory (:class:`bsjoin.index.SortedRows`); one for intervals keeps the
-tree of last points beside them (:class:`bsjoin.index.IntervalIndex`). Values that have no code
-of 64 bits, texts and long decimals, are coded by their rank among the segment's distinct values,
-which are kept, too (:class:`bsjoin.index.OrderedDictionary`).
+Inside each key's run of rows the range column is ascending. A table for points (bands, as-of)
+stores the codes and their directory (:class:`bsjoin.index.SortedRows`); a table for intervals
+also stores the tree of last points (:class:`bsjoin.index.IntervalIndex`). Values without a code of
+64 bits, texts and long decimals, are encoded by their rank among the segment's distinct values,
+which are stored too (:class:`bsjoin.index.OrderedDictionary`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ RANGE_CELLS = {
     "text": pa.uint8(),
     "prefixes": pa.int64(),
 }
-"""The arrays that a range index may have, by their names in a file."""
+"""All arrays that a range index may have, by their names in a file."""
 
 _POINTS, _INTERVALS = ("points", "point_directory"), ("tree", "empty")
 _RANKS = ("ends", "text", "prefixes")
@@ -63,7 +63,7 @@ RANGE_LAYOUTS = (
     (*_POINTS, *_RANKS),
     (*_POINTS, *_INTERVALS, *_RANKS),
 )
-"""Which of them a range index has: of points or intervals, their values ranked or not."""
+"""The arrays of each kind of range index: points or intervals, ranked values or not."""
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
@@ -71,11 +71,16 @@ Int32s = NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class RangeIndex:
-    """What a range join searches in one segment.
+    """The index that a range join searches in one segment.
 
     Args:
-        rows: the rows by their points, or by their intervals.
-        ranks: the distinct values of ranked columns; None where values are their own codes.
+        rows: the rows, indexed by points or by intervals.
+        ranks: the distinct values of ranked columns; None (default) if values have codes.
+
+    Example:
+        >>> index = index_ranges([pa.array([10, 20, 15])], np.array([0, 2]), None)
+        >>> index.starts.search(np.array([11]), "left", np.array([0]), np.array([2])).tolist()
+        [1]
     """
 
     rows: SortedRows | IntervalIndex
@@ -83,7 +88,7 @@ class RangeIndex:
 
     @property
     def starts(self) -> SortedRows:
-        """The rows by their points, or by where their intervals begin."""
+        """The rows by their points, or by the starts of their intervals."""
         return self.rows.starts if isinstance(self.rows, IntervalIndex) else self.rows
 
     @property
@@ -109,7 +114,7 @@ class RangeIndex:
         """The inverse of :meth:`cells`.
 
         Raises:
-            ValueError: the arrays are of intervals and ``closed`` is not, or the reverse.
+            ValueError: ``closed`` is given for points, or missing for intervals.
         """
         if (closed is None) == ("tree" in cells):
             raise ValueError(f"closed is {closed!r} for {', '.join(cells)}")
@@ -126,10 +131,10 @@ class RangeIndex:
         """Check everything that a search relies on.
 
         Args:
-            runs: int32[n], how many rows follow with the same key, this one included.
+            runs: int32[n], the number of rows with the same key from this row on, itself included.
 
         Raises:
-            ValueError: says what is wrong, and where.
+            ValueError: names the violated invariant and the position.
 
         Complexity: O(n + bytes of ranked values) time, O(1) memory.
         """
@@ -150,7 +155,7 @@ class RangeIndex:
 
 
 def is_ranked(dtype: pa.DataType) -> bool:
-    """Whether values of a type are coded by their rank among those that are stored."""
+    """Whether values of a type are encoded by their rank among the stored values."""
     if pa.types.is_decimal128(dtype):
         return bool(dtype.precision > LONG_DIGITS)
     return bool(_is_text(dtype))
@@ -162,19 +167,19 @@ def _is_text(dtype: pa.DataType) -> bool:
 
 
 def codes_of(array: pa.Array) -> Int64s:
-    """Order-preserving codes of a column; anything where a value is null.
+    """Order-preserving codes of a column; arbitrary for null values.
 
     Args:
         array: integers, floating-point numbers, decimals of up to 18 digits, dates, timestamps.
 
     Raises:
-        TypeError: for types that are ranked.
+        TypeError: the type is ranked.
     """
     dtype = array.type
     if is_ranked(dtype):
         raise TypeError(f"{dtype} has no code of 64 bits")
     if pa.types.is_decimal128(dtype):
-        # The low half of each number; the high half only repeats the sign.
+        # The low word of each number; the high word only repeats the sign.
         return np.ascontiguousarray(words_of(array)[:, 0])
     if pa.types.is_floating(dtype):
         return codes(np.asarray(array.to_numpy(zero_copy_only=False)))
@@ -190,7 +195,7 @@ def words_of(array: pa.Array) -> Int64s:
 
 
 def texts_of(array: pa.Array) -> ByteStrings:
-    """What a ranked column is ranked by; anything where a value is null."""
+    """The byte strings by which a ranked column is ranked; arbitrary for null values."""
     if pa.types.is_decimal128(array.type):
         return wide_texts(words_of(array))
     _, ends, data = array.buffers()
@@ -244,7 +249,7 @@ def index_ranges(columns: Sequence[pa.Array], slices: Int64s, closed: Closed | N
 
 
 def concat(parts: Sequence[RangeIndex], slices: Int64s) -> RangeIndex:
-    """Join the indexes of neighbouring segments; no key is in two of them.
+    """Concatenate the indexes of adjacent segments; no key is in two of them.
 
     Complexity: O(rows); O(d log d) for d distinct values of ranked types.
     """
@@ -260,12 +265,12 @@ def concat(parts: Sequence[RangeIndex], slices: Int64s) -> RangeIndex:
 
 
 def _recoded(part: RangeIndex, codes_of_values: Int64s) -> RangeIndex:
-    """The same rows under other ranks; ``codes_of_values`` are the new codes, by the old rank."""
+    """The same rows with other ranks; ``codes_of_values`` are the new codes by old rank."""
     starts = SortedRows(codes_of_values.take(part.starts.values >> 1), part.starts.directory)
     if not isinstance(part.rows, IntervalIndex):
         return RangeIndex(starts)
     lasts = part.rows.tree[: part.rows.rows]
-    # The last point of an interval is its end, or lies just before it: an odd or an even code.
+    # The last point of an interval is its end, or just before it: an odd or an even code.
     inside = np.clip(lasts >> 1, 0, len(codes_of_values) - 1)
     moved = codes_of_values.take(inside) - (1 - (lasts & 1))
     tree = np.where((lasts == LEAST) | (lasts == GREATEST), lasts, moved)

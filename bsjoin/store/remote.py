@@ -1,4 +1,4 @@
-"""A remote file system whose errors tell no secret of the URL that it was opened with."""
+"""A remote file system whose errors do not contain the secrets of its URL."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class RemoteFile:
     """An open file.
 
     Args:
-        read: gives up to so many more bytes, none at the end.
-        close: ends the reading.
+        read: returns up to the given number of bytes, none at the end.
+        close: closes the file.
     """
 
     read: Callable[[int], bytes]
@@ -39,17 +39,17 @@ class RemoteFile:
 
 
 class RemoteFiles:
-    """An fsspec file system, its methods under their own names.
+    """An fsspec file system with its own methods.
 
-    What a method raises is raised again as an ``OSError`` with a number where it had one, else
-    as a :class:`StoreError`: with its message scrubbed, and without the error it came from,
-    since a traceback prints that error, too.
+    An error of a method is raised again as an ``OSError`` with its number, or as a
+    :class:`StoreError` if it has none. Secrets are removed from its message, and the original error
+    is not chained, because a traceback would print it.
 
     Args:
-        url: where the files are.
+        url: the URL of the files.
 
     Attributes:
-        root: the folder of the URL, as the file system calls it.
+        root: the path of the URL's folder in the file system.
     """
 
     root: str
@@ -65,7 +65,7 @@ class RemoteFiles:
         return lambda *args, **options: self._quietly(lambda: method(*args, **options))
 
     def open(self, path: str) -> RemoteFile:
-        """A file, to be read piece by piece."""
+        """Open a file, to be read in pieces."""
         file = self._quietly(lambda: self._fs.open(path, "rb"))
         return RemoteFile(lambda size: self._quietly(lambda: file.read(size)), file.close)
 
@@ -84,7 +84,7 @@ class RemoteFiles:
             kinds = (kind for kind in _NUMBERS if isinstance(error, kind))
             number = next((_NUMBERS[kind] for kind in kinds), None)
         words = getattr(error, "strerror", None) or str(error)
-        told = scrubbed(" ".join(words.split()), secrets_of(self._url))
+        message = scrubbed(" ".join(words.split()), secrets_of(self._url))
         if isinstance(error, OSError) and isinstance(number, int):
-            return OSError(number, told)
-        return StoreError(f"{hidden(self._url)!r}: {type(error).__name__}: {told}")
+            return OSError(number, message)
+        return StoreError(f"{hidden(self._url)!r}: {type(error).__name__}: {message}")

@@ -6,11 +6,11 @@
     those of its range index too (:mod:`bsjoin.store.range_index`).
 ``<name>.<i>.arrow``
     An Arrow IPC file with one column in one batch, for each column of the table: first the
-    keys (where a hash does not tell keys apart for certain), then the others.
+    keys (if equal hashes do not imply equal keys), then the others.
 
-All are memory-mapped when they are first used, and checked then: the index as a whole, of a
-column the offsets (docs/decisions/0012-validation.md). All workers of a host share the pages. A
-column to a file keeps the memory that merging needs to one column.
+All files are memory-mapped and validated when they are first used: the index completely, columns
+by their offsets (docs/decisions/0012-validation.md). All workers of a host share the pages. With
+one column per file, merging needs the memory of one column.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class SegmentInfo:
-    """What the manifest says of one segment.
+    """The metadata of one segment in the manifest.
 
     Args:
         name: path of the files without their endings, relative to the table's location.
         rows: number of rows.
         keys: number of distinct keys.
         longest_run: the largest number of rows of one key.
-        first_hash: hash of the first row; no row of an earlier segment has it.
+        first_hash: the hash of the first row; no earlier segment contains it.
         sizes: bytes of the files: the index, then each column.
-        checksums: xxh3-128 of the files, in hexadecimal.
+        checksums: XXH3-128 checksums of the files, in hexadecimal.
     """
 
     name: str
@@ -79,7 +79,7 @@ class SegmentInfo:
             location.remove(file)
 
     def to_json(self) -> dict[str, Any]:
-        """A dictionary that JSON can hold."""
+        """The metadata as a JSON object."""
         return asdict(self)
 
     @classmethod
@@ -87,7 +87,8 @@ class SegmentInfo:
         """The inverse of :meth:`to_json`.
 
         Raises:
-            ValueError, TypeError: the dictionary is not that of a segment.
+            ValueError: a value is out of its range.
+            TypeError: a field is missing or unknown.
         """
         info = cls(**{**data, "sizes": tuple(data["sizes"]), "checksums": tuple(data["checksums"])})
         counts = (info.rows, info.keys, info.longest_run, *info.sizes)
@@ -124,16 +125,16 @@ def write_segment(
         name: the segment's name, relative to the location.
         hashes: int64[n] ascending: the hash of each row's key.
         rows: the n rows in the same order; rows with equal keys are neighbours.
-        keys: how many of the leading columns of ``rows`` are keys to compare; 0 where equal
-            hashes mean equal keys.
+        keys: how many of the leading columns of ``rows`` are keys to compare; 0 if equal hashes
+            mean equal keys.
         ranged: how many columns after them are range columns, by which the rows of each key
-            are sorted; they are indexed, and not stored as columns.
-        closed: which ends belong to the intervals, if there are two range columns.
+            are sorted; they are indexed, and not stored as columns. Default 0.
+        closed: which ends belong to the intervals, for two range columns; default None.
 
     Returns:
-        What the manifest has to say of the segment.
+        The metadata of the segment for the manifest.
 
-    Complexity: O(n) time; about twice the rows' bytes of memory while it writes.
+    Complexity: O(n) time; about twice the size of the rows in memory.
     """
     columns = [_one_array(column.chunks, column.type) for column in rows.columns]
     same_key = hashes[1:] == hashes[:-1]
@@ -151,14 +152,17 @@ def write_segment(
 def merge_segments(
     location: StorageLocation, name: str, parts: Sequence[SegmentInfo]
 ) -> SegmentInfo:
-    """Merge neighbouring segments into one, a column at a time; the parts stay.
+    """Merge adjacent segments into one, one column at a time; the parts are not removed.
 
     Args:
         location: the table's location.
         name: name of the new segment.
         parts: the segments in the order of their hashes; no key is in two of them.
 
-    Complexity: O(rows) time; the memory of the index, then of one column after the other.
+    Returns:
+        The metadata of the new segment.
+
+    Complexity: O(rows) time; the memory of the index, then of one column at a time.
     """
     opened = [Segment(location, part) for part in parts]
     index = HashIndex.concat([segment.index for segment in opened])
@@ -181,7 +185,7 @@ def _write(
     ranges: RangeIndex | None,
     columns: Iterator[pa.Array],
 ) -> SegmentInfo:
-    """Write the index, then one column after the other."""
+    """Write the index, then the columns, one at a time."""
     files = [_write_batch(location, _index_file(name), index_batch(index, ranges))]
     for number, column in enumerate(columns):
         batch = pa.RecordBatch.from_arrays([column], ["column"])
@@ -202,12 +206,13 @@ def _keys_and_longest_run(index: HashIndex) -> tuple[int, int]:
     if index.runs is None:
         return index.rows, 1
     # A run counts down to 1 at its last row.
+
     keys = sum(int((index.runs[begin:end] == 1).sum()) for begin, end in chunks(index.rows))
     return keys, int(index.runs.max())
 
 
 def _write_batch(location: StorageLocation, name: str, batch: pa.RecordBatch) -> tuple[int, str]:
-    """Write a file; its size and checksum."""
+    """Write a file; return its size and checksum."""
     with location.writing(name) as path:
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as out:
             out.write_batch(batch)
@@ -220,23 +225,23 @@ def _one_array(chunks: list[pa.Array], dtype: pa.DataType | None) -> pa.Array:
         return pa.concat_arrays(chunks) if chunks else pa.array([], dtype)
     except pa.ArrowInvalid as error:
         raise OverflowError(
-            f"a segment would hold a column of more than 2 GiB of text ({error}); build with a "
+            f"a segment would contain a column of more than 2 GiB of text ({error}); build with a "
             "smaller segment_bytes"
         ) from error
 
 
 class Segment:
-    """An open segment: memory-mapped columns and their index, all of them checked.
+    """An open segment: its index and memory-mapped columns, validated.
 
     Args:
         location: the table's location.
-        info: what the manifest says of it.
-        compared: how many leading columns are keys to compare; None for a segment in which no
-            key will be looked for.
-        schema: the table's columns; None where the files alone say what they hold.
+        info: its metadata from the manifest.
+        compared: how many leading columns are keys to compare; None (default) for a segment in
+            which no key is looked up.
+        schema: the table's columns, to be checked; None (default): the files' own schemas.
 
     Raises:
-        DamagedTableError: the index or a compared key is not what was written.
+        DamagedTableError: the index or a compared key column is invalid.
     """
 
     def __init__(
@@ -261,18 +266,18 @@ class Segment:
                 self._validate_keys()
 
     def _validate(self) -> None:
-        """Check the index by itself, and against what the manifest says."""
+        """Check the index and its agreement with the manifest."""
         index, info = self.index, self.info
         index.validate()
         keys, longest = _keys_and_longest_run(index)
         found = (index.rows, keys, longest, int(index.hashes[0]))
         if found != (info.rows, info.keys, info.longest_run, info.first_hash):
             raise ValueError(
-                f"it has {found} as rows, keys, longest_run and first_hash, and the manifest "
+                f"it has {found} as rows, keys, longest_run and first_hash, and the manifest has "
                 f"{(info.rows, info.keys, info.longest_run, info.first_hash)}"
             )
         if self.ranges is not None:
-            # Without lengths of runs each row is one.
+            # Without lengths of runs, each row is a run.
             one = np.broadcast_to(np.int32(1), index.rows)
             self.ranges.validate(one if index.runs is None else index.runs)
 
@@ -294,7 +299,7 @@ class Segment:
             apart.append(np.flatnonzero(same_hash & ~same_key) + (begin + 1))
         behind = np.concatenate(apart) if apart else np.zeros(0, np.int64)
         if behind.size:
-            # Different keys of one hash: none of them may come again behind another.
+            # Different keys with the same hash: the rows of each must be contiguous.
             firsts = np.searchsorted(hashes, np.unique(hashes.take(behind)))
             rows = np.concatenate([firsts, behind])
             told = [hashes.take(rows), *(key.take(pa.array(rows)) for key in self._keys)]
@@ -303,10 +308,10 @@ class Segment:
                 raise ValueError("rows of one key are apart")
 
     def column(self, number: int) -> pa.Array:
-        """A column by its position, memory-mapped.
+        """A memory-mapped column by its position.
 
         Raises:
-            DamagedTableError: it is not what was written.
+            DamagedTableError: the file is missing or invalid.
         """
         column = self._columns.get(number)
         if column is None:
@@ -319,7 +324,7 @@ class Segment:
         def check_schema(schema: pa.Schema) -> None:
             if len(schema) != 1 or (field is not None and schema.field(0).type != field.type):
                 wanted = "one column" if field is None else f"one column of {field.type}"
-                raise ValueError(f"it holds {shown(schema)} instead of {wanted}")
+                raise ValueError(f"it contains {shown(schema)} instead of {wanted}")
 
         info, place = self.info, 1 + number
         file = info.files[place]
@@ -330,7 +335,7 @@ class Segment:
             if batch.num_rows != self.info.rows:
                 raise ValueError(f"it has {batch.num_rows} rows instead of {self.info.rows}")
             if field is not None and has_forbidden_nulls(batch.column(0), field):
-                raise ValueError("it has nulls where there are none in the table's schema")
+                raise ValueError("it has nulls although the table's schema does not allow them")
         return batch.column(0)
 
     def find(self, hashes: Int64s, keys: list[pa.Array]) -> Int64s:
@@ -338,10 +343,12 @@ class Segment:
 
         Args:
             hashes: int64[m].
-            keys: the m keys themselves, column by column, to tell equal hashes apart.
+            keys: the m keys, one array per column, to compare keys with equal hashes.
 
         Returns:
             int64[m]: the first row of the key's run, or -1.
+
+        Complexity: O(m) expected.
         """
         rows, found = self.index.probe(hashes)
         if self._keys:
@@ -350,7 +357,7 @@ class Segment:
         return rows
 
     def _compare(self, rows: Int64s, found: Bools, hashes: Int64s, keys: list[pa.Array]) -> None:
-        """Step over the rows whose hash is right and whose key is not, in place."""
+        """Skip, in place, the rows with the same hash and a different key."""
         doubtful = np.flatnonzero(found)
         while doubtful.size:
             at = rows.take(doubtful)
@@ -369,15 +376,15 @@ class Segment:
                 doubtful = doubtful[again]
 
     def take(self, number: int, rows: Int64s, missing: Bools | None = None) -> pa.Array:
-        """Some rows of a column; null where ``missing`` says so."""
+        """The values of a column at some rows; null where ``missing`` is True."""
         return take(self.column(number), rows, missing)
 
 
 def take(column: pa.Array, rows: Int64s, missing: Bools | None = None) -> pa.Array:
-    """Gather rows of an Arrow array, after pulling the scattered text into the CPU's cache.
+    """Gather rows of an Arrow array, with a software prefetch of scattered text.
 
-    Arrow copies text row by row, and waits for main memory at each. One vectorised read of
-    the first byte of every text overlaps these waits: 1.5 to 3 times as fast on large tables
+    Arrow copies text row by row and has a cache miss at each row. A vectorised read of the first
+    byte of every text overlaps these cache misses: 1.5 to 3 times as fast on large tables
     (docs/decisions/0003-index.md).
     """
     if pa.types.is_string(column.type) or pa.types.is_binary(column.type):

@@ -1,8 +1,8 @@
-"""Spark's JSON schemas, read strictly: what is not known here reaches neither Spark nor Arrow.
+"""A strict reader of Spark's JSON schemas: unknown types reach neither Spark nor Arrow.
 
-Spark's own reader imports the module that a user-defined type names, and so runs code of whoever
-wrote the schema. The schema of a stored table comes from its folder and is not trusted: it is
-read here first. Pure: nothing is imported or called by a name that the schema has.
+Spark's own reader imports the module that a user-defined type names, and so runs code that the
+author of the schema chose. The schema of a stored table comes from its folder and is not trusted:
+it is validated here first. Pure: no name in the schema is imported or called.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ _COLLATION = re.compile(r"(?:spark|icu)\.\w{1,128}", re.ASCII)
 def read_spark_schema(written: str) -> pa.Schema:
     """Read the JSON of a ``StructType``.
 
-    Known are the types that Spark exchanges with Python through Arrow: numbers, decimals, strings
-    (collations included), binary, booleans, dates, times, timestamps, day-time intervals, places,
-    void, and arrays, maps and structs of them, up to 64 deep.
+    Supported are the types that Spark exchanges with Python through Arrow: numbers, decimals,
+    strings (collations included), binary, booleans, dates, times, timestamps, day-time intervals,
+    geometry and geography, void, and arrays, maps and structs of them, nested up to 64 deep.
 
     Returns:
-        The columns with their Arrow types, as Spark's Python workers exchange them.
+        The columns with the Arrow types that Spark's Python workers exchange.
 
     Raises:
-        ValueError: names the column and the type that is not known, user-defined types among
-            them, or says what else is wrong.
+        ValueError: a type is unknown or user-defined (the message names it and the column), or the
+            text is not a valid schema.
     """
     try:
         read = json.loads(written)
@@ -77,10 +77,10 @@ def read_spark_schema(written: str) -> pa.Schema:
 
 
 def arrow_type(name: object) -> pa.DataType:
-    """The Arrow type of a type that is not nested, by the name that Spark's JSON gives it.
+    """The Arrow type of a type that is not nested, by its name in Spark's JSON.
 
     Raises:
-        ValueError: there is no such type, or its values cannot be stored.
+        ValueError: the type is unknown, or its values cannot be stored.
 
     Example:
         >>> arrow_type("long"), arrow_type("decimal(10,2)")
@@ -103,7 +103,7 @@ def arrow_type(name: object) -> pa.DataType:
 
 
 def _type(read: Any, path: str, depth: int, strings: list[str]) -> pa.DataType:
-    """A type at a place in the schema; ``strings`` receives the paths to the strings inside."""
+    """A type at a path in the schema; ``strings`` receives the paths to the strings inside."""
     if depth > _DEPTH:
         raise ValueError(f"types are nested more than {_DEPTH} deep")
     if not isinstance(read, dict):
@@ -146,7 +146,7 @@ def _fields(read: dict[str, Any], depth: int) -> Iterator[pa.Field]:
 
 
 def _check_metadata(metadata: Any, strings: Sequence[str]) -> None:
-    """Metadata is whatever JSON the user gave; only the collations in it mean something."""
+    """Metadata is arbitrary JSON of the user; only collations in it have a meaning."""
     collations = metadata.get(_COLLATIONS, {}) if isinstance(metadata, dict) else None
     if not isinstance(collations, dict):
         raise ValueError(f"its metadata is not an object, or {_COLLATIONS} in it is not one")

@@ -9,5 +9,5 @@ __all__ = ["temporary_location"]
 
 
 def temporary_location() -> StorageLocation:
-    """A new folder for one table, which goes when this process ends."""
+    """A new folder for one table, removed when this process ends."""
     return StorageLocation.of(temporary_folder("store").path)

@@ -104,7 +104,7 @@ def test_what_does_not_add_up_is_refused() -> None:
     parts = [collected(Rule.even(n), [np.arange(9)], 5, 0) for n in (2, 3)]
     with pytest.raises(ValueError, match=r"over \[2, 3\] partitions"):
         added(parts)
-    with pytest.raises(ValueError, match="no task"):
+    with pytest.raises(ValueError, match="no statistics to add"):
         added([])
 
 

@@ -119,7 +119,7 @@ def test_a_file_that_is_damaged_twice_is_named_and_never_used(
 ) -> None:
     manifest = put(location, numbered(location, 7), 1, 1)
     Unreliable.damages[:] = [how] * 2
-    with pytest.raises(DamagedTableError, match="fetched twice") as caught:
+    with pytest.raises(DamagedTableError, match="downloaded twice") as caught:
         value(location, manifest)
     assert manifest.segments[0].files[0] in str(caught.value)
     assert location.url in str(caught.value)

@@ -255,7 +255,7 @@ def test_a_full_disk_is_named(tmp_path: Path, code: str) -> None:
 def test_a_denied_path_is_named(tmp_path: Path, code: str) -> None:
     location = StorageLocation.of(tmp_path)
     number = getattr(errno, code)
-    with pytest.raises(StoreAccessError, match="right to read and write") as caught:  # noqa: SIM117
+    with pytest.raises(StoreAccessError, match="permission to read and write") as caught:  # noqa: SIM117
         with location.writing("data/x"):
             raise OSError(number, os.strerror(number))
     assert str(tmp_path) in str(caught.value)

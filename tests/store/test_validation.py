@@ -163,7 +163,7 @@ INDEX_FAULTS: list[tuple[str, Callable[[Cells], None], str]] = [
     ("texts", cut("prefixes"), "prefixes of"),
     ("texts", at("points", 0, -1), "point directory|no stored value at row 0"),
     ("texts", at("points", 29, 1 << 40), "point directory|no stored value at row 29|fall at row"),
-    ("decimals", a_shorter_decimal, "has not 16 bytes"),
+    ("decimals", a_shorter_decimal, "does not have 16 bytes"),
 ]
 
 
@@ -196,7 +196,7 @@ def with_nested_null(array: pa.Array) -> pa.Array:
 
 
 COLUMN_FAULTS: list[tuple[int, Callable[[pa.Array], pa.Array], str]] = [
-    (KEY, with_null, "nulls where there are none"),
+    (KEY, with_null, "nulls although the table"),
     (KEY, lambda array: array.take(pa.array([*range(1, 60), 0])), "run"),
     (TEXT, lambda array: array.cast(pa.large_string()), "large_string.* instead of"),
     (TEXT, lambda array: array.dictionary_encode(), "dictionary"),
@@ -204,9 +204,9 @@ COLUMN_FAULTS: list[tuple[int, Callable[[pa.Array], pa.Array], str]] = [
     (TEXT, lambda array: array.slice(1), "59 rows instead of 60"),
     (TEXT, lambda array: pa.concat_arrays([array, array]), "120 rows instead of 60"),
     (NUMBER, lambda array: array.cast(pa.int32()), "int32.* instead of"),
-    (NUMBER, with_null, "nulls where there are none"),
+    (NUMBER, with_null, "nulls although the table"),
     (PRICE, beyond_precision, "precision"),
-    (POINTS, with_nested_null, "nulls where there are none"),
+    (POINTS, with_nested_null, "nulls although the table"),
     (VOID, lambda array: array.slice(1), "59 rows instead of 60"),
 ]
 
@@ -292,7 +292,7 @@ def test_other_columns_are_an_error(child: Apart, tmp_path: Path) -> None:
     check(child, tmp_path / "more", "keys", "other .* instead of one column", name)
     build(tmp_path / "index", "keys")
     name = rewrite(tmp_path / "index", -1, lambda c: {**c, "other": c["base"]})
-    check(child, tmp_path / "index", "keys", "which is no index", name)
+    check(child, tmp_path / "index", "keys", "which is not an index", name)
     build(tmp_path / "rows", "keys")
     name = rewrite(
         tmp_path / "rows", -1, lambda c: {n: pa.concat_arrays([a, a]) for n, a in c.items()}
@@ -401,7 +401,7 @@ def test_a_file_that_may_not_be_read_is_an_error_of_access(tmp_path: Path) -> No
         (tmp_path / name).parent.chmod(0o755)
         os.seteuid(65534)
     try:
-        with pytest.raises(StoreAccessError, match="right to read"):
+        with pytest.raises(StoreAccessError, match="permission to read"):
             answers(tmp_path, "keys")
     finally:
         os.seteuid(user)
