@@ -66,7 +66,7 @@ def test_workers_hear_how_many_keys_to_sample(tmp_path: Path) -> None:
     parts = []
     for task in range(10):  # five times as many tasks as there are cores
         collector = Collector(Router(steering.rule), 500, seed=task)
-        collector.route(even[task::10])
+        collector.route(even[task::10], even[task::10])
         parts.append(collector.statistics())
     steering.observe(added(parts))
     published = Rules(location).last()

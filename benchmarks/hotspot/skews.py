@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.data.shifting import Shifting
 from benchmarks.data.zipf import hashed
+from benchmarks.hotspot.turns import TurnRouter
 from bsjoin.hotspot import (
     Collector,
     Controller,
@@ -109,7 +110,7 @@ def _costs(n: int, keys: int, rows: int, rounds: int, seed: int) -> dict[str, fl
     Returns:
         Nanoseconds of one core per row, under a rule with hot keys, for ``route`` (partition ids
         alone), ``sample`` (each of two tasks its half), ``count`` (rows of cells and partitions),
-        ``by_content`` (hot rows by their contents instead of alternately); milliseconds per cycle
+        ``by_content`` (hot rows by their contents instead of in turns); milliseconds per cycle
         for ``add`` (the notes of two tasks, from text), ``observe`` without and ``change`` with a
         new rule, and ``ready`` (preparing the rule to route).
     """
@@ -125,21 +126,22 @@ def _costs(n: int, keys: int, rows: int, rounds: int, seed: int) -> dict[str, fl
         best[name] = min(best.get(name, spent), spent)
         return result
 
-    for _ in range(rounds):
+    for number in range(rounds):
         controller = Controller(HotSpot(), n)
-        statistics = _statistics(Router(controller.rule), first, None, sample)[1]
+        statistics = _statistics(Router(controller.rule), first, contents, sample)[1]
         timed("change", controller.observe, statistics)
         router = timed("ready", Router, controller.rule)
-        timed("route", lambda r: [r.route(batch, 1) for batch in _batches(second)], router)
+        timed("route", lambda r: [r.route(*b) for b in _batches(second, contents)], router)
         timed("sample", lambda: [_sampled(half, sample // 2) for half in halves])
-        timed("by_content", _statistics, router, second, contents, sample)
-        notes, statistics = timed("all", _statistics, router, second, None, sample)
+        in_turns = TurnRouter(controller.rule, number)
+        timed("in_turns", _statistics, in_turns, second, contents, sample)
+        notes, statistics = timed("all", _statistics, router, second, contents, sample)
         timed("add", lambda texts: added(CycleStatistics.from_json(x) for x in texts), notes)
         timed("observe", controller.observe, statistics)
         assert controller.rule.version == 1
     count = best["all"] - best["add"] - best["route"] - best["sample"]
     per_row = {"route": best["route"], "sample": best["sample"], "count": count}
-    per_row["by_content"] = best["by_content"] - best["all"]
+    per_row["by_content"] = best["all"] - best["in_turns"]
     return {
         **{f"{name}_ns": seconds * 1e9 / rows for name, seconds in per_row.items()},
         **{f"{name}_ms": best[name] * 1e3 for name in ("add", "observe", "change", "ready")},
@@ -147,26 +149,25 @@ def _costs(n: int, keys: int, rows: int, rounds: int, seed: int) -> dict[str, fl
 
 
 def _statistics(
-    router: Router, codes: Int64s, contents: Int64s | None, sample: int, tasks: int = 2
+    router: Router, codes: Int64s, contents: Int64s, sample: int, tasks: int = 2
 ) -> tuple[list[str], CycleStatistics]:
     """The notes of a cycle's tasks, and what the driver derives from them."""
     notes = []
     for task, rows in enumerate(np.array_split(np.arange(len(codes)), tasks)):
         collector = Collector(router, max(1, sample // tasks), seed=task)
         part = slice(int(rows[0]), int(rows[-1]) + 1)
-        spread = None if contents is None else _batches(contents[part])
-        for index, batch in enumerate(_batches(codes[part])):
-            collector.route(batch, None if spread is None else spread[index])
+        for both in _batches(codes[part], contents[part]):
+            collector.route(*both)
         notes.append(collector.statistics().to_json())
     return notes, added(CycleStatistics.from_json(note) for note in notes)
 
 
 def _sampled(codes: Int64s, capacity: int) -> Int64s:
     reservoir = Reservoir(capacity)
-    for batch in _batches(codes):
+    for (batch,) in _batches(codes):
         reservoir.add(batch)
     return reservoir.codes
 
 
-def _batches(codes: Int64s) -> list[Int64s]:
-    return [codes[begin : begin + BATCH] for begin in range(0, len(codes), BATCH)]
+def _batches(*columns: Int64s) -> list[list[Int64s]]:
+    return [[c[at : at + BATCH] for c in columns] for at in range(0, len(columns[0]), BATCH)]

@@ -11,10 +11,10 @@ import pytest
 from sortedcontainers import SortedList
 
 from benchmarks.kernels.conftest import Ints, Sizes, Timed
+from benchmarks.skip_lists.linked import LinkedSkipList
 from bsjoin.index import (
     HashIndex,
     IntervalIndex,
-    RandomSkipList,
     SkipList,
     SortedRows,
     nearest,
@@ -170,7 +170,7 @@ def test_skip_list_searched(timed: Timed, values: Ints, wanted: Ints) -> None:
 
 
 def test_random_skip_list_searched(timed: Timed, values: Ints, wanted: Ints) -> None:
-    skips = RandomSkipList.build(values, 1)
+    skips = LinkedSkipList.random(values, 1)
     assert (skips.search(wanted) == np.searchsorted(values, wanted)).all()
     timed(lambda: skips.search(wanted), len(wanted), "test_np_searchsorted")
 

@@ -21,6 +21,7 @@ from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
 from benchmarks.harness.spark import Join, rate_stream, time_batches
 from benchmarks.harness.timing import check_equal, seconds_of
 from benchmarks.skip_lists import published
+from benchmarks.skip_lists.linked import LinkedSkipList
 from benchmarks.skip_lists.published import CELLS, LATENCY_MS, TABLES, THROUGHPUT
 from benchmarks.skip_lists.searches import (
     DIRECTORY,
@@ -31,7 +32,7 @@ from benchmarks.skip_lists.searches import (
     prepare,
     search_join,
 )
-from bsjoin.index import RandomSkipList, SkipList
+from bsjoin.index import SkipList
 
 WAYS = (FLAT_MAP, RANDOM, SORTED, DIRECTORY, JOIN)
 _SEARCHES, _BUILDS = 10_000, 10  # the paper's ten tests
@@ -74,20 +75,21 @@ def measure_lists(size: int, rounds: int, seed: int) -> dict[str, Any]:
     searched = random.integers(0, size << 20, _SEARCHES)
     right = np.searchsorted(values, searched)
     # The sorted list has the same shape each time, the random one is drawn anew.
-    kinds: dict[str, Callable[[int], Any]] = {
-        RANDOM: lambda number: RandomSkipList.build(values, number),
-        SORTED: lambda _: SkipList(values.copy()),
+    kinds: dict[str, Callable[[int], LinkedSkipList]] = {
+        RANDOM: lambda number: LinkedSkipList.random(values, number),
+        SORTED: lambda _: LinkedSkipList.fixed(values.copy()),
     }
+    timed: dict[str, Callable[[int], Any]] = {**kinds, SORTED: lambda _: SkipList(values)}
     reads: dict[str, list[Any]] = {kind: [] for kind in kinds}
     found: dict[str, Any] = {kind: {"build": [], "search": []} for kind in kinds}
     for number in range(_BUILDS):
         for kind, build in kinds.items():
-            rows, counts = build(number).search(searched, count=True)
-            if (rows != right).any():
+            rows, counts = build(number).counted(searched)
+            if (rows != right).any() or (timed[kind](number).search(searched) != right).any():
                 raise AssertionError(f"{kind} finds other rows than numpy, {size} rows")
             reads[kind].append(counts)
     for number in range(rounds + 1):  # the first round warms up
-        for kind, build in {**kinds, SORTED: lambda _: SkipList(values)}.items():
+        for kind, build in timed.items():
             built: list[Any] = []
             spent = {"build": seconds_of(lambda b=build, kept=built: kept.append(b(seed)))}  # type: ignore[misc]
             spent["search"] = seconds_of(built[0].search, searched)

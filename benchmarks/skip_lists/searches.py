@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from benchmarks.data.ranges import BEGIN_US, MONTH_US, SECOND_US, Case, rows_of
 from benchmarks.harness.spark import Join
-from bsjoin.index import RandomSkipList, SkipList, SortedRows, expand
+from benchmarks.skip_lists.linked import LinkedSkipList
+from bsjoin.index import SkipList, SortedRows, expand
 
 Int64s = NDArray[np.int64]
 Search = Callable[[Int64s, Int64s], tuple[Int64s, Int64s]]
@@ -45,7 +46,7 @@ def prepare(case: Case, folder: Path) -> None:
     composite = _composite(keys, points)
     arrays = {"points": points, "values": values, "slices": slices, "composite": composite}
     arrays["directory"] = SortedRows.build(points, slices[:-1]).directory
-    drawn = RandomSkipList.build(composite, seed=1)
+    drawn = LinkedSkipList.random(composite, seed=1)
     arrays |= {f"nodes-{level}": nodes for level, nodes in enumerate(drawn.nodes)}
     arrays |= {f"below-{level}": below for level, below in enumerate(drawn.below)}
     for name, array in arrays.items():
@@ -105,12 +106,12 @@ def _opened(way: str, folder: Path, width: int) -> Search:
 
         return in_slices
     composite = array("composite")
-    found: SkipList | RandomSkipList = SkipList(composite)
+    found: SkipList | LinkedSkipList = SkipList(composite)
     if way == RANDOM:
         levels = len(list(folder.glob("nodes-*.npy")))
         nodes = tuple(array(f"nodes-{level}") for level in range(levels))
         below = tuple(array(f"below-{level}") for level in range(levels - 1))
-        found = RandomSkipList(composite, nodes, below)
+        found = LinkedSkipList(composite, nodes, below)
 
     def in_one_list(keys: Int64s, points: Int64s) -> tuple[Int64s, Int64s]:
         firsts = found.search(_composite(keys, points - width), "left")

@@ -78,7 +78,8 @@ class Controller:
         >>> from bsjoin.hotspot import Collector
         >>> controller = Controller(HotSpot(partitions=2))
         >>> collector = Collector(Router(controller.rule), capacity=100)
-        >>> _ = collector.route(np.repeat(7, 100))  # a single key, in the upper half of the codes
+        >>> codes = np.repeat(7, 100)  # one key, and it lies in the upper half
+        >>> _ = collector.route(codes, contents=np.arange(100))
         >>> controller.observe(collector.statistics()).hot
         (HotKey(code=7, first=0, shares=(0.5, 0.5)),)
     """

@@ -163,21 +163,20 @@ def added(parts: Iterable[CycleStatistics]) -> CycleStatistics:
 class Collector:
     """Routes the batches of one task, and counts and samples their rows.
 
-    Deterministic: the same batches with the same seed get the same partitions and statistics, so a
-    repeated task sends its rows to the same partitions.
+    The same rows get the same partitions in any order; the same batches with the same seed also
+    the same statistics.
 
     Args:
         router: of the rule of the cycle.
-        capacity: the number of codes to sample, 1 or more: the cycle's sample divided by the number
-            of tasks.
-        seed: the seed of the sample and of the distribution of hot keys; one or several integers,
-            default 0. Give the numbers of the cycle and the task, so that tasks differ.
+        capacity: codes to sample, 1 or more: the cycle's sample over the number of tasks.
+        seed: of the sample; one or several integers. Give the numbers of the
+            cycle and of the task, so that tasks differ.
 
     Complexity: O(1) per row, about 20 ns in total (docs/decisions/0007-hotspot.md).
 
     Example:
         >>> collector = Collector(Router(Rule.even(2)), 100, seed=(7, 0))
-        >>> collector.route(np.array([-5, 5, -5])).tolist()
+        >>> collector.route(np.array([-5, 5, -5]), contents=np.array([1, 2, 3])).tolist()
         [0, 1, 0]
         >>> collector.statistics().partitions.tolist()
         [2, 1]
@@ -188,24 +187,20 @@ class Collector:
         self._reservoir = Reservoir(capacity, seed)
         self._partitions = np.zeros(router.rule.partitions, np.int64)
         self._cells = np.zeros(router.cells, np.int64)
-        self._turn = int(np.random.default_rng(seed).integers(1 << 62))
 
-    def route(self, codes: Int64s, deal: Int64s | None = None) -> Int32s:
+    def route(self, codes: Int64s, contents: Int64s) -> Int32s:
         """The partition of each row of a batch.
 
         Args:
             codes: int64[m].
-            deal: int64[m], hashes of the whole rows: what deals the rows of a hot key out to its
-                partitions, in whichever order they come; rows that are equal throughout go to
-                one. By default they are dealt out in the order in which they come.
+            contents: int64[m], hashes of the whole rows; see
+                :meth:`bsjoin.hotspot.Router.route`.
 
         Returns:
             int32[m], 0 to n - 1.
         """
         cells = self._router.locate(codes)
-        turn = self._turn if deal is None else deal
-        partitions = self._router.assign(cells, turn)
-        self._turn += 1
+        partitions = self._router.assign(cells, contents)
         self._cells += np.bincount(cells, minlength=len(self._cells))
         self._partitions += np.bincount(partitions, minlength=len(self._partitions))
         self._reservoir.add(codes)

@@ -32,16 +32,13 @@ _LEAST_BITS, _MOST_BITS = 10, 16  # slots of the directory
 _SLOTS_PER_CUT = 5  # the logarithm
 _ROUNDS = 3
 _PART_BITS = 7  # parts of a hot key, by the first bits of a row's hash
-_GOLDEN = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio
-_ODD = 0xD1B54A32D192ED03
-_ALMOST_1 = 1.0 - 2.0**-20
 
 
 class Router:
     """A rule, made ready to route.
 
-    It keeps nothing of what it routes: the same codes and the same turn have the same answer, in
-    any process.
+    It keeps nothing of what it routes: the same row has the same partition, in any process and in
+    whichever order the rows come.
 
     Args:
         rule: the rule.
@@ -49,7 +46,8 @@ class Router:
     Complexity: O(n log n) for n partitions and hot keys, and up to 64 k entries of a directory.
 
     Example:
-        >>> Router(Rule(1, 3, (10, 20))).route(np.array([5, 10, 11, 99])).tolist()
+        >>> codes = np.array([5, 10, 11, 99])
+        >>> Router(Rule(1, 3, (10, 20))).route(codes, contents=codes).tolist()
         [0, 0, 1, 2]
     """
 
@@ -76,26 +74,22 @@ class Router:
         """int64[cells]: the last code of each cell."""
         return self._lasts
 
-    def route(self, codes: Int64s, turn: int | Int64s = 0) -> Int32s:
+    def route(self, codes: Int64s, contents: Int64s) -> Int32s:
         """The partition of each row.
 
-        The rows of a hot key are dealt out to its partitions in the order in which they come, in
-        proportion to the shares, exact to one row for each partition and batch. Who gets the row
-        that is left over depends on the turn.
+        A row of a hot key goes to one of the key's partitions, chosen by a hash of the whole row in
+        proportion to the shares. Rows that are equal throughout go to one partition.
 
         Args:
             codes: int64[m].
-            turn: any number of 0 or more that differs from batch to batch, counted up from a
-                number that differs from task to task. A task that is run again must use the same.
-                Or int64[m], a hash of each row: a row of a hot key then goes where its hash says,
-                in whichever order the rows come.
+            contents: int64[m], hashes of the whole rows.
 
         Returns:
             int32[m], 0 to n - 1.
 
         Complexity: O(m).
         """
-        return self.assign(self.locate(codes), turn)
+        return self.assign(self.locate(codes), contents)
 
     def locate(self, codes: Int64s) -> Indices:
         """The cell of each row.
@@ -121,32 +115,14 @@ class Router:
                 found[going] = np.searchsorted(self._lasts, codes[going])
         return found
 
-    def assign(self, cells: Indices, turn: int | Int64s = 0) -> Int32s:
+    def assign(self, cells: Indices, contents: Int64s) -> Int32s:
         """The partition of each row, from its cell; see :meth:`route`."""
         partitions = self._owners.take(cells)
         if len(self._hot_cells):
             rows = np.flatnonzero(partitions < 0)
             if rows.size:
-                keys = -1 - partitions.take(rows)
-                if not isinstance(turn, int):
-                    partitions[rows] = self._drawn(keys, turn.take(rows))
-                    return partitions
-                narrow = keys.astype(self._key_type)
-                order = np.argsort(narrow, kind="stable")  # of narrow integers, by counting
-                counts = np.bincount(keys, minlength=len(self._hot_cells))
-                partitions[rows.take(order)] = self._dealt(counts, turn)
+                partitions[rows] = self._drawn(-1 - partitions.take(rows), contents.take(rows))
         return partitions
-
-    def _dealt(self, counts: Int64s, turn: int) -> Int32s:
-        """The partitions for so many rows of each hot key, key by key."""
-        keys = np.arange(len(counts), dtype=np.uint64)
-        start = np.uint64((turn + 1) * _GOLDEN % (1 << 64))
-        left_over = (start + keys * np.uint64(_ODD)) * 2.0**-64
-        left_over = np.minimum(left_over, _ALMOST_1).take(self._span_keys)
-        rows = counts.take(self._span_keys)
-        stops = np.floor(rows * self._span_ends + left_over)
-        starts = np.floor(rows * self._span_begins + left_over)
-        return np.repeat(self._span_partitions, (stops - starts).astype(np.int64))
 
     def _drawn(self, keys: Int32s, numbers: Int64s) -> Int32s:
         """The partitions for rows of hot keys, each by a number of its own."""
@@ -179,23 +155,16 @@ class Router:
         self._rounds, self._crowded = min(most, _ROUNDS), most > _ROUNDS
 
     def _lay_spans(self) -> None:
-        """The pieces of all hot keys in a row: partition, and begin and end as shares summed up."""
+        """The pieces of all hot keys in a row, each key one long: partition, and where it ends."""
         hot = self.rule.hot
-        self._key_type = np.min_scalar_type(max(len(hot) - 1, 0))
-        self._span_keys = np.repeat(np.arange(len(hot)), [len(key.shares) for key in hot])
-        begins, ends, partitions = [], [], []
-        for key in hot:
+        stops, partitions = [np.empty(0)], [np.empty(0, np.int64)]
+        for number, key in enumerate(hot):
             sums = np.cumsum(key.shares)
-            sums /= sums[-1]
-            begins.append(np.append(0.0, sums[:-1]))
-            ends.append(sums)
-            partitions.append(np.arange(key.first, key.first + len(sums), dtype=np.int32))
-        nothing = [np.empty(0)]
-        self._span_begins = np.concatenate(begins or nothing)
-        self._span_ends = np.concatenate(ends or nothing)
-        self._span_partitions = np.concatenate(partitions or nothing).astype(np.int32)
-        # The keys in a row, each one long: where pieces end, and the first piece of each part.
-        self._span_stops = self._span_keys + self._span_ends
+            stops.append(number + sums / sums[-1])
+            partitions.append(np.arange(key.first, key.first + len(sums)))
+        self._span_stops = np.concatenate(stops)
+        self._span_partitions = np.concatenate(partitions).astype(np.int32)
+        # The first piece of each part of a key.
         edges = np.arange((len(hot) << _PART_BITS) + 1) / (1 << _PART_BITS)
         self._first_spans = np.searchsorted(self._span_stops, edges[:-1], "right")
         before = np.searchsorted(self._span_stops, edges[1:], "left")

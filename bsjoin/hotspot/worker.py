@@ -78,13 +78,13 @@ def routed(task: Task, batches: Iterable[tuple[pa.Array, ...]]) -> Iterator[pa.A
     names: dict[int, str] = {}
     held: list[NDArray[np.int32]] = []
     for hashes, contents, *keys in batches:
-        deal = contents.to_numpy()
-        # A null key matches nothing on any partition: such rows are distributed evenly.
-        codes = hashes.to_numpy() if not hashes.null_count else _filled(hashes, deal)
+        rows = contents.to_numpy()
+        # A null key matches nothing, wherever it goes: such rows are spread.
+        codes = hashes.to_numpy() if not hashes.null_count else _filled(hashes, rows)
         if held and len(codes):
             yield from (_answer(partitions, None) for partitions in held)
             held = []
-        held.append(collector.route(codes, deal))
+        held.append(collector.route(codes, rows))
         _name(names, hashes, keys)
     if held:
         statistics = collector.statistics()
@@ -95,9 +95,9 @@ def routed(task: Task, batches: Iterable[tuple[pa.Array, ...]]) -> Iterator[pa.A
         yield from (_answer(partitions, None) for partitions in held[1:])
 
 
-def _filled(hashes: pa.Array, deal: Int64s) -> Int64s:
+def _filled(hashes: pa.Array, rows: Int64s) -> Int64s:
     missing = hashes.is_null().to_numpy(zero_copy_only=False)
-    return np.where(missing, deal, hashes.fill_null(0).to_numpy())
+    return np.where(missing, rows, hashes.fill_null(0).to_numpy())
 
 
 def _name(names: dict[int, str], hashes: pa.Array, keys: Sequence[pa.Array]) -> None:

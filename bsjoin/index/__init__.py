@@ -9,7 +9,6 @@ from bsjoin.index.intervals import IntervalIndex
 from bsjoin.index.levels import level, levels
 from bsjoin.index.nearest import Later, later_float, later_int, nearest
 from bsjoin.index.ordered_dictionary import ByteStrings, OrderedDictionary
-from bsjoin.index.random_skiplist import RandomSkipList
 from bsjoin.index.range_max_tree import RangeMaxTree
 from bsjoin.index.row_pairs import expand, pairs
 from bsjoin.index.skiplist import SkipList
@@ -32,7 +31,6 @@ __all__ = [
     "IntervalIndex",
     "Later",
     "OrderedDictionary",
-    "RandomSkipList",
     "RangeMaxTree",
     "SkipList",
     "SortedRows",

@@ -133,7 +133,6 @@ class IntervalIndex:
         *,
         shifts: Int64s | None = None,
         max_pairs: int = 1 << 16,
-        visits: Int64s | None = None,
     ) -> Iterator[tuple[Int64s, Int64s]]:
         """All intervals that contain a point.
 
@@ -145,7 +144,6 @@ class IntervalIndex:
             shifts: as in :meth:`bsjoin.index.SortedRows.search`. Beyond the greatest code an end
                 at that code counts as missing, unless ends do not belong to the intervals.
             max_pairs: the most pairs of a slice, 1 or more; bounds the memory, too.
-            visits: int64[m], to which the number of visited nodes of each probe is added.
 
         Yields:
             int64[p] and int64[p]: positions of the probes, ascending, and rows, ascending for
@@ -155,7 +153,7 @@ class IntervalIndex:
         they lie far apart; at most a node for every 7 rows. O(m + max_pairs) memory.
         """
         asked = self._stabbed(points, lows, highs, shifts)
-        yield from self._pairs(*asked, max_pairs, visits)
+        yield from self._pairs(*asked, max_pairs)
 
     def stabs_any(
         self,
@@ -191,7 +189,6 @@ class IntervalIndex:
         empty: Bools | None = None,
         shifts: tuple[Int64s | None, Int64s | None] = (None, None),
         max_pairs: int = 1 << 16,
-        visits: Int64s | None = None,
     ) -> Iterator[tuple[Int64s, Int64s]]:
         """All intervals that share a point with the probe's interval.
 
@@ -205,7 +202,6 @@ class IntervalIndex:
                 ranks cannot (:class:`bsjoin.index.OrderedDictionary`), nor codes that are shifted.
             shifts: those of the starts and of the ends, as in :meth:`stab`.
             max_pairs: as in :meth:`stab`.
-            visits: as in :meth:`stab`.
 
         Yields:
             As :meth:`stab`.
@@ -213,7 +209,7 @@ class IntervalIndex:
         Complexity: as :meth:`stab`.
         """
         asked = self._overlapped(starts, ends, lows, highs, missing_ends, empty, shifts)
-        yield from self._pairs(*asked, max_pairs, visits)
+        yield from self._pairs(*asked, max_pairs)
 
     def overlaps_any(
         self,
@@ -297,13 +293,13 @@ class IntervalIndex:
         return low, np.full(many, self.rows) if highs is None else highs
 
     def _pairs(
-        self, firsts: Int64s, stops: Int64s, least: Int64s, max_pairs: int, visits: Int64s | None
+        self, firsts: Int64s, stops: Int64s, least: Int64s, max_pairs: int
     ) -> Iterator[tuple[Int64s, Int64s]]:
         wanted = firsts, stops, least
-        if visits is None and is_dense(self.tree, *wanted):
+        if is_dense(self.tree, *wanted):
             found = scanned(self.tree, *wanted, max_pairs)
         else:
-            found = RangeMaxTree(self.tree, self.rows).pairs(*wanted, max_pairs, visits)
+            found = RangeMaxTree(self.tree, self.rows).pairs(*wanted, max_pairs)
         for probes, rows in found:
             probes, rows = self._without_empty(probes, rows, least)
             if len(probes):
@@ -316,7 +312,7 @@ class IntervalIndex:
             if doubtful.size:
                 found[doubtful] = False
                 asked = firsts[doubtful], stops[doubtful], least[doubtful]
-                for probes, _ in self._pairs(*asked, 1 << 16, None):
+                for probes, _ in self._pairs(*asked, 1 << 16):
                     found[doubtful[probes]] = True
         return found
 

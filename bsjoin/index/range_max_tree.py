@@ -73,7 +73,6 @@ class RangeMaxTree:
         stops: Int64s,
         least: Int64s,
         max_pairs: int,
-        visits: Int64s | None = None,
     ) -> Iterator[tuple[Int64s, Int64s]]:
         """The rows of each probe's range whose value is not below its threshold.
 
@@ -85,7 +84,6 @@ class RangeMaxTree:
             stops: int64[m], one past its last row.
             least: int64[m], the threshold.
             max_pairs: the most pairs of a slice, 1 or more.
-            visits: int64[m], to which the number of visited nodes of each probe is added.
 
         Yields:
             int64[p] and int64[p]: positions of the probes, ascending, and rows, ascending for
@@ -109,8 +107,6 @@ class RangeMaxTree:
                 if len(probes) > width:
                     stack.append((level, probes[width:], nodes[width:]))
                     probes, nodes = probes[:width], nodes[:width]
-                if visits is not None:
-                    visits += np.bincount(probes, minlength=len(visits))
                 late = lines[level - 1].take(nodes, axis=0) >= least.take(probes)[:, None]
                 children = np.flatnonzero(late)
                 parents = children >> _BITS

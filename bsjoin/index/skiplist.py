@@ -5,21 +5,14 @@ list of level ``l`` is every ``2^l``-th row, so the next node of a level is foun
 ``2^l`` to a position: the sorted array *is* the skip list, and may be memory-mapped from a file.
 
 All probes of a batch descend together, level by level, each in its own slice of the rows if
-given (the equality key selects the slice; every slice is its own list).
-
-**How comparisons are counted.** The paper counts "the memory access frequency" of a search: how
-many stored values it reads. At each level the search reads the next node's value and moves on
-while it is too small. When it comes down a level and the next node is the one that stopped it
-above, its value has been read already. So a value is counted once a search: log2(n) + 1 at most
-with deterministic levels, about 1.4 log2(n) with random ones. That is 26 to 31 % less, as in
-Fig. 13. ``repeats=True`` counts every turn of the textbook loop, which compares with the same node
-again at each level: 1.5 log2(n) against 1.9 log2(n), 19 to 28 % less.
+need be (the equality key chooses the slice; every slice is a list of its own). A search reads
+``log2(n) + 1`` stored values at most.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, overload
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,41 +56,14 @@ class SkipList:
         step = 1 << level
         return self.values[step - 1 :: step]
 
-    @overload
-    def search(
-        self,
-        probes: Int64s,
-        side: Side = ...,
-        lows: Int64s | None = ...,
-        highs: Int64s | None = ...,
-        *,
-        count: Literal[False] = ...,
-        repeats: bool = ...,
-    ) -> Int64s: ...
-
-    @overload
-    def search(
-        self,
-        probes: Int64s,
-        side: Side = ...,
-        lows: Int64s | None = ...,
-        highs: Int64s | None = ...,
-        *,
-        count: Literal[True],
-        repeats: bool = ...,
-    ) -> tuple[Int64s, Int64s]: ...
-
     def search(
         self,
         probes: Int64s,
         side: Side = "left",
         lows: Int64s | None = None,
         highs: Int64s | None = None,
-        *,
-        count: bool = False,
-        repeats: bool = False,
-    ) -> Int64s | tuple[Int64s, Int64s]:
-        """Find the lower or upper bound of each probe in its slice.
+    ) -> Int64s:
+        """Find where each probe would stand in its slice.
 
         Args:
             probes: int64[m], codes.
@@ -105,11 +71,9 @@ class SkipList:
                 first that is above it.
             lows: int64[m], first row of each probe's slice; default 0.
             highs: int64[m], one past its last row; default the number of rows.
-            count: also return how many comparisons each probe took (see the module).
-            repeats: count comparisons with a node that was read before, too.
 
         Returns:
-            int64[m], rows in ``[low, high]``; with ``count`` also int64[m].
+            int64[m], rows in ``[low, high]``.
 
         Complexity: O(log n) a probe, ``log2(n) + 1`` rounds of vectorised reads for the batch.
         """
@@ -117,7 +81,6 @@ class SkipList:
         sizes = np.full(len(probes), self.rows) if highs is None else highs
         sizes = sizes - low
         passed: Int64s = np.zeros(len(probes), np.int64)
-        counts: Int64s = np.zeros(len(probes), np.int64)
         last = self.rows - 1
         for level in range(top_level(int(sizes.max(initial=0))), -1, -1):
             step = 1 << level
@@ -128,11 +91,7 @@ class SkipList:
             # One move is all that a level needs: the node after the next reaches the level
             # above, and stopped the search there.
             passed += moves.astype(np.int64) << level
-            if count:
-                counts += there
-                if repeats:
-                    counts += moves & (passed + (step - 1) < sizes)
-        return (passed + low, counts) if count else passed + low
+        return passed + low
 
     def _check(self) -> None:
         """Assert the invariants of the one list of all rows; for the tests."""

@@ -30,6 +30,11 @@ def rules(draw: st.DrawFn) -> Rule:
     return Rule(draw(st.integers(0, 99)), partitions, tuple(sorted(boundaries)), tuple(hot))
 
 
+def contents(count: int, seed: int = 0) -> np.ndarray:
+    """Hashes of so many different rows."""
+    return np.random.default_rng(seed).integers(LEAST, GREATEST, count, np.int64)
+
+
 def naive(rule: Rule, key: int) -> int:
     """The partition in whose range a code lies, by a loop."""
     return sum(key > boundary for boundary in rule.boundaries)

@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from hotspot_strategies import codes, rules
+from hotspot_strategies import codes, contents, rules
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +17,7 @@ from bsjoin.hotspot import Collector, CycleStatistics, Router, Rule, Sample, add
 def collected(rule: Rule, batches: list[np.ndarray], capacity: int, seed: int) -> CycleStatistics:
     collector = Collector(Router(rule), capacity, seed)
     for batch in batches:
-        collector.route(batch)
+        collector.route(batch, contents(len(batch), seed))
     return collector.statistics()
 
 
@@ -40,8 +40,12 @@ def test_a_collector_counts_what_it_routes(
     batches = [np.array(one, np.int64) for one in lists]
     router = Router(rule)
     collector, again = Collector(router, capacity, seed), Collector(router, capacity, seed)
-    routed = np.concatenate([np.empty(0, np.int32), *(collector.route(one) for one in batches)])
-    repeated = np.concatenate([np.empty(0, np.int32), *(again.route(one) for one in batches)])
+    routed, repeated = (
+        np.concatenate(
+            [np.empty(0, np.int32), *(to.route(one, contents(len(one))) for one in batches)]
+        )
+        for to in (collector, again)
+    )
     assert (routed == repeated).all()
     found = collector.statistics()
     assert found.partitions.tolist() == np.bincount(routed, minlength=rule.partitions).tolist()
@@ -117,7 +121,7 @@ def test_exact_counts_make_up_for_a_small_sample() -> None:
     plain, exact = statistics.sample, statistics.calibrated(router)
     assert exact.weight == pytest.approx(50_000)
     assert exact.drawn == plain.drawn == 100
-    true = np.bincount(router.route(batch), minlength=32)
+    true = np.bincount(router.route(batch, batch), minlength=32)
     errors = [
         np.abs(router.rule.loads(one.codes, one.weights) - true).max() for one in (plain, exact)
     ]
