@@ -47,9 +47,9 @@ class Upkeep:
         self._refreshing: threading.Thread | None = None
         self._refreshed: Tally | None = None
         self._obeyed_at = 0.0
-        if cache.header.controls == 0:
+        if cache.header.last_invalidation == 0:
             # What was said before there was a cache does not concern it. Counted from 1.
-            cache.header.controls = plan.invalidation_log.last() + 1
+            cache.header.last_invalidation = plan.invalidation_log.last() + 1
 
     def take_tally(self) -> Tally:
         """What the last refresh took, once; a tally to go on with."""
@@ -87,13 +87,13 @@ class Upkeep:
             if time.monotonic() - self._obeyed_at < _REMOTE_CONTROL_S:
                 return
             self._obeyed_at = time.monotonic()
-        for number, keys in invalidation_log.since(header.controls - 1):
+        for number, keys in invalidation_log.since(header.last_invalidation - 1):
             if keys is None:
                 self._cache.invalidate(None, [])
             else:
                 columns = [canonical(column.combine_chunks()) for column in keys.columns]
                 self._cache.invalidate(xxhash64(columns), columns)
-            header.controls = number + 1
+            header.last_invalidation = number + 1
 
     def warm_up(self, lock: Path) -> None:
         """Load the keys to begin with, once on this host."""
