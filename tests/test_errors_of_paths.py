@@ -78,7 +78,7 @@ def test_a_folder_for_the_cache_that_cannot_be_created_is_named_by_the_worker(
     for folder in (f"{tmp_path}/file/cache", "/proc/bsjoin", f"{tmp_path}/{'n' * 300}"):
         cache = Incremental(max_rows=9, folder=folder)
         joined = bsjoin.join(people.select("k"), source, "k", cache=cache)
-        with pytest.raises(Exception, match="StoreAccessError: cannot make the folder") as caught:
+        with pytest.raises(Exception, match="StoreAccessError: cannot create the folder") as caught:
             joined.collect()
         assert folder in str(caught.value)
     with pytest.raises(StoreError, match="must not contain the character NUL"):

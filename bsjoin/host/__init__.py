@@ -1,12 +1,12 @@
-"""Everything temporary that bsjoin keeps on a host: private folders, their owners, their removal.
+"""Temporary files of bsjoin on a host: private folders, their owners, their removal.
 
 ::
 
     <parent>/bsjoin-<uid>/      of this user, mode 0700; locked while a folder is found or swept
-        cache-<token>/          locked, shared, by every process that uses it; or a link to it
-            owners/parent-<id>  the process that it is kept for while no process uses it
+                cache-<token>/          share-locked by every process that uses it; or a link to it
+            owners/parent-<id>  the process for which it is kept while no process uses it
 
-Knows nothing of tables, caches or Spark's classes (docs/decisions/0011-host-folders.md).
+Independent of tables, caches and Spark (docs/decisions/0011-host-folders.md).
 """
 
 from bsjoin.host.folders import HostFolder, HostRoot, temporary_folder

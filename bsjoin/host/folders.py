@@ -1,10 +1,10 @@
-"""Folders that processes of a host use together, and the removal of those that nobody needs.
+"""Folders shared by processes of a host, and the removal of unused ones.
 
-Whether a folder is needed is decided by a lock first: every process that uses it holds a shared
-``flock`` on it, which the kernel releases when the process ends, and which means the same in all
-containers of a machine; a process number does not. In it lie the identities of the processes that
-it is kept for while no process uses it: Spark's workers come and go, and the next one is to find
-the cache of the last (docs/decisions/0011-host-folders.md).
+A lock decides first whether a folder is in use: every process that uses it holds a shared
+``flock`` on it, which the kernel releases when the process ends. Unlike a process number, the lock
+has the same meaning in all containers of a machine. The folder also contains the identities of the
+processes for which it is kept while no process uses it: Spark's workers are short-lived, and the
+next one reuses the cache of the last (docs/decisions/0011-host-folders.md).
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from bsjoin.host.processes import ProcessId, application
 
 __all__ = ["HostFolder", "HostRoot", "temporary_folder"]
 
-# In a folder's "owners": the process that made it for itself, and those that workers used it for.
+# In a folder's "owners": the process that created it for itself, and the parents of its workers.
 _OWNERS, _ITSELF, _PARENT = "owners", "process-", "parent-"
-# So long is a folder kept for processes that cannot be seen, after it was opened last.
+# How long a folder is kept after its last use for processes whose liveness is not visible.
 _OTHER_CONTAINER_S, _OTHER_MACHINE_S = 3600.0, 7 * 86_400.0
 
 
 class HostFolder:
-    """A folder that this process uses, for as long as the object lives. :class:`HostRoot` makes it.
+    """A folder in use by this process during the object's lifetime; created by :class:`HostRoot`.
 
-    As a context manager it gives the path, and is removed at the end.
+    As a context manager it returns the path, and removes the folder at the end.
 
     Args:
         path: the folder.
-        keeper: the process that it is kept for while no process uses it.
+        keeper: the process for which it is kept while no process uses it.
     """
 
     def __init__(self, path: Path, keeper: int):
@@ -56,21 +56,21 @@ class HostFolder:
         self.remove()
 
     def is_there(self) -> bool:
-        """Whether nobody has removed the folder."""
+        """Whether the folder still exists."""
         return self._lock.is_of(self.path)
 
     def remove(self) -> None:
-        """Remove the folder, unless this is a child that was forked from the one that made it."""
+        """Remove the folder, unless this process is a forked child of the one that created it."""
         if os.getpid() == self._process:
             shutil.rmtree(self.path, ignore_errors=True)
             atexit.unregister(self.remove)
 
 
 class HostRoot:
-    """This user's folders of one place of this host, below ``bsjoin-<uid>``.
+    """This user's folders below ``bsjoin-<uid>`` in a parent folder of this host.
 
     Args:
-        parent: the place, as ``/tmp``.
+        parent: the parent folder, for example ``/tmp``.
     """
 
     def __init__(self, parent: Path):
@@ -84,19 +84,20 @@ class HostRoot:
         keeper: int | None = None,
         place: Callable[[], HostRoot] | None = None,
     ) -> HostFolder:
-        """The folder of that name, the same for all processes; made when it is missing.
+        """The folder of a name, the same for all processes; created if it is missing.
 
-        Removes what nobody needs any more before it makes one.
+        Removes unused folders before it creates one.
 
         Args:
-            name: its name.
-            keeper: the process that it is kept for while no process uses it; by default the
-                application's process on this host.
-            place: says under which root it is to lie. Only the first process is asked; the
-                others find the answer here, whatever theirs would be.
+            name: the name of the folder.
+            keeper: the process for which it is kept while no process uses it. None (default):
+                the application's process on this host.
+            place: returns the root under which the folder is created; called by the first
+                process only, the others find the folder by a link here. None (default): this
+                root.
 
         Raises:
-            StoreAccessError: what lies there cannot be trusted; see :func:`private_folder`.
+            StoreAccessError: the existing folder cannot be trusted; see :func:`private_folder`.
         """
         keeper = application() if keeper is None else keeper
         with _locked(self.path):
@@ -111,7 +112,7 @@ class HostRoot:
             return folder
 
     def remove(self, name: str) -> None:
-        """Remove a folder, wherever it lies and whoever uses it; fine where it is missing."""
+        """Remove a folder under any root, even if it is in use; no error if it is missing."""
         if not os.path.lexists(self.path):
             return
         with _locked(self.path):
@@ -122,14 +123,14 @@ class HostRoot:
             shutil.rmtree(entry, ignore_errors=True)
 
     def _found(self, name: str) -> HostRoot | None:
-        """The root that a folder lies under; None where there is no such folder."""
+        """The root that contains a folder; None if there is no such folder."""
         entry = self.path / name
         if not entry.is_symlink():
             return self if entry.is_dir() else None
         target = Path(os.readlink(entry))
         if target.is_dir():
             return HostRoot(target.parent.parent)
-        entry.unlink()  # it was removed with the place where it lay
+        entry.unlink()  # the target was removed
         return None
 
     def _use(self, name: str, keeper: int) -> HostFolder:
@@ -139,7 +140,7 @@ class HostRoot:
         return HostFolder(private_folder(path), keeper)
 
     def _sweep(self) -> None:
-        """Remove what belonged to processes that were killed; under the lock."""
+        """Remove the folders of processes that were killed; under the lock."""
         for entry in self.path.iterdir():
             with contextlib.suppress(OSError):
                 if entry.is_symlink():
@@ -150,10 +151,10 @@ class HostRoot:
 
 
 def temporary_folder(kind: str) -> HostFolder:
-    """A new folder of this process, where temporary files lie; it goes when the process ends.
+    """A new folder of this process for temporary files, removed when the process ends.
 
     Args:
-        kind: what its name begins with.
+        kind: the prefix of its name.
     """
     root = HostRoot(Path(tempfile.gettempdir()))
     folder = root.use(f"{kind}-{uuid.uuid4().hex}", keeper=os.getpid())
@@ -162,18 +163,18 @@ def temporary_folder(kind: str) -> HostFolder:
 
 
 def _is_needed(folder: Path) -> bool:
-    """Whether a process uses a folder, or may come back to it; under the root's lock."""
+    """Whether a process uses a folder, or may use it again; under the root's lock."""
     free = FolderLock(folder).is_free()
     if free is False:
         return True
     owners = list((folder / _OWNERS).glob("*-*"))
     if free is None and not owners:
-        return True  # where there are no locks, it may be just being made
+        return True  # without locks, it may be being created
     return any(_may_come_back(owner, has_locks=free is not None) for owner in owners)
 
 
 def _may_come_back(owner: Path, *, has_locks: bool) -> bool:
-    """Whether a process may come back to a folder that no process uses."""
+    """Whether a process may use a folder again that no process uses now."""
     kind, _, identity = owner.name.partition("-")
     try:
         keeper = ProcessId.parse(identity)
@@ -185,17 +186,17 @@ def _may_come_back(owner: Path, *, has_locks: bool) -> bool:
     if not has_locks:
         return True
     if not keeper.is_of_this_machine():
-        most = _OTHER_MACHINE_S  # it has restarted; or is another one, which locks do not reach
+        most = _OTHER_MACHINE_S  # a restarted machine, or another one, which shares no locks
     elif kind + "-" == _PARENT:
         most = _OTHER_CONTAINER_S
     else:
-        return False  # it would hold the lock
+        return False  # a living one would hold the lock
     return time.time() - owner.stat().st_mtime < most
 
 
 @contextlib.contextmanager
 def _locked(root: Path) -> Iterator[None]:
-    """Alone among the processes that look for folders under a root."""
+    """Exclusive access to the folders under a root."""
     lock = FolderLock(private_folder(root))
     lock.take()
     try:

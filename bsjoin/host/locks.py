@@ -1,4 +1,4 @@
-"""A lock on a folder, which the kernel releases when its holder ends."""
+"""A lock on a folder, which the kernel releases when the holder ends."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["FolderLock"]
 
 
 class FolderLock:
-    """A lock that several processes share, or one has alone; without effect where there is none.
+    """A shared or exclusive ``flock`` on a folder; without effect if the system has no locks.
 
-    There is none on Windows, and on some network file systems. It is of the kernel: the same in
-    all containers of a machine. On the folder itself, not on a file in it, it also keeps
-    systemd-tmpfiles from removing what lies in the folder and has not been read for days.
+    Windows and some network file systems have no such locks. The kernel manages the lock, so it is
+    the same in all containers of a machine. A lock on the folder itself, not on a file in it, also
+    prevents systemd-tmpfiles from removing files in the folder that have not been read for days.
 
     Args:
-        folder: the folder; it exists.
+        folder: an existing folder.
     """
 
     _descriptor: int | None = None
@@ -32,22 +32,22 @@ class FolderLock:
             self._descriptor = os.open(folder, flags)
 
     def __del__(self) -> None:
-        # Only closed: a child that was forked shares the lock, and may end before its parent.
+        # Only closed, not unlocked: a forked child shares the lock, and may end before its parent.
         if self._descriptor is not None:
             os.close(self._descriptor)
 
     def share(self) -> None:
-        """Wait until no process has the lock alone."""
+        """Acquire the lock shared; waits while another process holds it exclusively."""
         if self._descriptor is not None:
             self._try(fcntl.LOCK_SH)
 
     def take(self) -> None:
-        """Wait until this process has the lock alone."""
+        """Acquire the lock exclusively; waits for all other holders."""
         if self._descriptor is not None:
             self._try(fcntl.LOCK_EX)
 
     def is_free(self) -> bool | None:
-        """Whether no other process has it; None where there are no locks."""
+        """Whether no other process holds it; None if the system has no locks."""
         if self._descriptor is None:
             return None
         free = self._try(fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -55,12 +55,12 @@ class FolderLock:
         return free
 
     def release(self) -> None:
-        """Give the lock back, a child's share of it too."""
+        """Release the lock, including the share of forked children."""
         if self._descriptor is not None:
             self._try(fcntl.LOCK_UN)
 
     def is_of(self, folder: Path) -> bool:
-        """Whether the folder of that name is still the one that was locked."""
+        """Whether the folder at that path is still the one that was locked."""
         try:
             there = os.stat(folder)
         except OSError:

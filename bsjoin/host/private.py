@@ -1,4 +1,4 @@
-"""Folders that nobody but this user can write to."""
+"""Folders that only this user can write to."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ __all__ = ["private_folder"]
 
 _ADVICE = (
     "Have bsjoin keep its files elsewhere (TMPDIR; Incremental(folder=...) for a cache), or "
-    "remove this one after you have looked at who made it"
+    "check who created this one and remove it"
 )
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder of mode 0700, its missing parents too; check it where it exists.
+    """Create a folder of mode 0700 and its missing parents; check an existing one.
 
-    Parents that exist are not checked: ``/tmp`` is open to all, and its sticky bit keeps others
-    from replacing what lies in it.
+    Existing parents are not checked: ``/tmp`` is writable for all, and its sticky bit prevents
+    other users from replacing its entries.
 
     Raises:
-        StoreAccessError: the folder belongs to somebody else, others may write to it, or it is a
-            link or a file; or it cannot be made.
-        StoreFullError: no space is left to make it.
+        StoreAccessError: the folder belongs to another user, is writable for others, or is a link
+            or a file; or it cannot be created.
+        StoreFullError: no space is left to create it.
     """
     try:
         _make(path)
@@ -35,7 +35,7 @@ def private_folder(path: Path) -> Path:
     except OSError as error:
         kind = StoreFullError if error.errno in (errno.ENOSPC, errno.EDQUOT) else StoreAccessError
         raise kind(
-            f"cannot make the folder {str(path)!r} for bsjoin's temporary files: "
+            f"cannot create the folder {str(path)!r} for bsjoin's temporary files: "
             f"{error.strerror}. {_ADVICE}"
         ) from error
     return path
@@ -48,28 +48,28 @@ def _make(path: Path) -> None:
         os.mkdir(path, 0o700)
     except FileExistsError:
         return
-    with contextlib.suppress(FileNotFoundError):  # another process has removed it since
-        os.chmod(path, 0o700)  # whatever the umask
+    with contextlib.suppress(FileNotFoundError):  # another process has removed it meanwhile
+        os.chmod(path, 0o700)  # independent of the umask
 
 
 def _check(path: Path) -> None:
     there = path.lstat()
     wrong = None
     if stat.S_ISLNK(there.st_mode):
-        wrong = f"is a link to {os.readlink(path)!r}, and only a folder itself is used"
+        wrong = f"is a link to {os.readlink(path)!r}; it must be a folder"
     elif not stat.S_ISDIR(there.st_mode):
         wrong = "is not a folder"
     elif not hasattr(os, "geteuid"):  # Windows, where the temporary folder is the user's own
         return
     elif there.st_uid != os.geteuid():
         wrong = (
-            f"belongs to user {there.st_uid}, and this process runs as user {os.geteuid()}: only "
-            "a folder of one's own is used"
+            f"belongs to user {there.st_uid}, and this process runs as user {os.geteuid()}: the "
+            "folder must belong to the process's user"
         )
     elif there.st_mode & 0o022:
         wrong = (
-            f"has mode {stat.S_IMODE(there.st_mode):04o}: others may write to it, and what lies "
-            "in it is used without asking further"
+            f"has mode {stat.S_IMODE(there.st_mode):04o}: other users can write to it, and its "
+            "content is trusted"
         )
     if wrong is not None:
         raise StoreAccessError(f"the folder {str(path)!r} {wrong}. {_ADVICE}")

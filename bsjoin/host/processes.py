@@ -1,4 +1,4 @@
-"""Processes, told apart from those that get their number later, elsewhere or after a restart."""
+"""Process identities that stay unique when process numbers are reused."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["ProcessId", "application"]
 
 
 class ProcessId(NamedTuple):
-    """What identifies a process beyond its number.
+    """The identity of a process, unique across restarts, containers and machines.
 
     Args:
-        pid: its number, in its own namespace.
-        begun: when it started, in ticks since the machine did; "0" where unknown.
-        space: its namespace of process numbers: a container's own.
-        machine: this start of this machine, the same in all of its containers.
+        pid: its number in its own namespace.
+        begun: its start time, in clock ticks since the machine booted; "0" if unknown.
+        space: its PID namespace, which a container has its own.
+        machine: the boot id of the machine, the same in all of its containers.
     """
 
     pid: int
@@ -28,12 +28,16 @@ class ProcessId(NamedTuple):
 
     @classmethod
     def of(cls, pid: int) -> ProcessId:
-        """The identity of a process of this namespace, whether it lives or not."""
+        """The identity of a process of this namespace, alive or not."""
         return cls(pid, _begun(pid), _space(), _machine())
 
     @classmethod
     def parse(cls, text: str) -> ProcessId:
-        """The inverse of ``str``. Raises ValueError."""
+        """The inverse of ``str``.
+
+        Raises:
+            ValueError: the text is not an identity.
+        """
         pid, begun, space, machine = text.split(".")
         return cls(int(pid), begun, space, machine)
 
@@ -41,30 +45,31 @@ class ProcessId(NamedTuple):
         return ".".join(map(str, self))
 
     def is_of_this_machine(self) -> bool:
-        """Whether the process runs, or ran, under the kernel that runs this one."""
+        """Whether the process runs, or ran, on this boot of this machine."""
         return self.machine == _machine()
 
     def is_alive(self) -> bool | None:
-        """Whether it lives; None where that cannot be seen: in other containers and machines."""
+        """Whether it is alive; None if that is not visible: in other containers and machines."""
         if not self.is_of_this_machine() or self.space != _space():
             return None
         return _exists(self.pid) and _begun(self.pid) == self.begun
 
 
 def application() -> int:
-    """The process for which a host keeps what this process needs.
+    """The process number for which a host keeps the folders of this process.
 
-    Spark's workers come and go, an idle one ends after a minute, so it is their parent: Spark's
-    Python daemon, or the executor. Every other process keeps things for itself.
+    Spark's workers are short-lived (an idle one ends after a minute), so for them it is their
+    parent: Spark's Python daemon, or the executor. For every other process it is the process
+    itself.
     """
     if "pyspark.worker" in sys.modules:
-        return os.getppid() or os.getpid()  # 0: the parent is outside of this container
+        return os.getppid() or os.getpid()  # 0: the parent is not in this container
     return os.getpid()
 
 
 def _exists(pid: int) -> bool:
     if os.name == "nt":
-        return True  # there is no signal that only looks
+        return True  # Windows has no signal that only tests for existence
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -76,7 +81,7 @@ def _exists(pid: int) -> bool:
 
 def _begun(pid: int) -> str:
     try:
-        # A /proc that was mounted for another namespace counts processes by other numbers.
+        # A /proc that was mounted for another namespace has other process numbers.
         if os.readlink("/proc/self") == str(os.getpid()):
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             return "ended" if fields[0] in ("Z", "X") else fields[19]

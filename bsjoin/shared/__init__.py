@@ -1,8 +1,8 @@
-"""A cache in shared memory: one per host, used by all of its worker processes at once.
+"""A cache in shared memory: one per host, shared by all its worker processes.
 
-Pure numpy and pyarrow: nothing here knows of Spark, of sources or of time zones. A cache is a
-folder of memory-mapped files, in ``/dev/shm`` where there is one, so it outlives the process
-that filled it and costs the host its size once, whatever the number of processes.
+Pure numpy and pyarrow: independent of Spark, sources and time zones. A cache is a folder of
+memory-mapped files, in ``/dev/shm`` if it exists. It outlives the process that filled it and needs
+its memory once per host, for any number of processes.
 """
 
 from bsjoin.shared.cache import HostCache

@@ -1,8 +1,8 @@
-"""The cache of a host: whole batches of keys found, claimed, kept and forgotten.
+"""The cache of a host: looks up, claims, stores and invalidates whole batches of keys.
 
-An entry is a key with all its rows; an entry without rows says that the key is known not to be
-there. Readers hold the lock for as long as it takes to read two numbers; writers hold it for
-the whole operation, and never while they ask the source (docs/decisions/0005-shared-cache.md).
+An entry is a key with all its rows; an entry without rows is a negative entry: the key does not
+exist. Readers hold the lock while they read two numbers; writers hold it for the whole operation,
+but never during a query of the source (docs/decisions/0005-shared-cache.md).
 """
 
 from __future__ import annotations
@@ -32,22 +32,45 @@ Bools = NDArray[np.bool_]
 _log = logging.getLogger("bsjoin")
 
 ENTRY_BYTES = ENTRY.itemsize + 16
-"""What an entry takes besides its key and its rows: itself, and its slots."""
+"""The bytes of an entry besides its key and its rows: its record and its slots."""
 
 _SPARE = 4096
 _MOST = np.iinfo(np.int64).max
 
 
 class HostCache:
-    """A cache that all processes of a host share.
+    """A bounded LRU cache that all processes of a host share.
 
     Args:
-        folder: the cache's folder; it exists. The first process makes the cache in it.
+        folder: the cache's folder, which must exist. The first process creates the cache in it.
         keys: the types of the key columns. Floating-point keys must be canonical: one NaN, no
             -0.0.
         rows: the types of the columns of a row.
-        limits: what may be kept; the same in every process.
+        limits: the bounds and times to live; the same in every process.
         exact: whether equal hashes mean equal keys.
+
+    Raises:
+        OSError: there is no space for the cache, or the system has no ``flock`` (Windows).
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> limits = CacheLimits(max_rows=100)
+        >>> types = [pa.int64()], [pa.string()]
+        >>> cache = HostCache(Path(folder.name), *types, limits, exact=True)
+        >>> hashes, keys = np.array([7, 8]), [pa.array([7, 8])]
+        >>> found, ticks = cache.find(hashes, keys, now_us=0)
+        >>> cache.claim(hashes, keys, ticks, now_us=0).states.tolist() == [State.MINE] * 2
+        True
+        >>> rows = [pa.array(["a"])]  # key 7 has one row, key 8 has none
+        >>> cache.put(hashes, keys, np.array([1, 0]), rows, ticks, now_us=0, invalidations=0)
+        0
+        >>> found, _ = cache.find(hashes, keys, now_us=1)
+        >>> found.states.tolist() == [State.HIT, State.ABSENT]
+        True
+        >>> found.view.rows.gather(found.first[:1])[0].to_pylist()
+        ['a']
+        >>> folder.cleanup()
     """
 
     def __init__(
@@ -70,14 +93,14 @@ class HostCache:
                 self.header.generation = 1
             self._join()
         self._generation: Generation | None = None
-        self._seen = (0, 0)  # generation and number of entries as this process has mapped them
+        self._seen = (0, 0)  # the generation and number of entries that this process has mapped
         self._recency = Recency()
 
     def find(self, hashes: Int64s, keys: Sequence[pa.Array], now_us: int) -> tuple[Found, Int64s]:
-        """Look up keys, and record that they are used, in their order.
+        """Look up keys, and record their uses in the order of the batch.
 
-        The search holds no lock. The uses of the whole batch are then recorded at one moment,
-        under the lock: uses of different processes have one order, the same for all of them.
+        The search itself takes no lock. The uses of the whole batch are then recorded atomically,
+        under the lock, so that the uses of all processes have one total order.
 
         Args:
             hashes: int64[m].
@@ -85,8 +108,8 @@ class HostCache:
             now_us: the time, in microseconds since the epoch.
 
         Returns:
-            What is known of the keys; and int64[m], the place of each key in the order of uses,
-            to hand to :meth:`claim` and :meth:`put` for the keys that were missing.
+            The state and the rows of each key; and int64[m] ticks, the position of each key in the
+            order of uses, to be passed to :meth:`claim` and :meth:`put` for the missing keys.
 
         Complexity: O(m) expected.
         """
@@ -104,7 +127,7 @@ class HostCache:
     def _as_of_now(
         self, found: Found, hashes: Int64s, keys: Sequence[pa.Array], now_us: int
     ) -> Found:
-        """What is known of the keys now, under the lock; ``found`` unless entries have moved."""
+        """The state of the keys, under the lock: ``found``, or a new result if entries moved."""
         view, count = self._view()
         ids = found.ids[found.usable]
         if view is found.view and not (len(ids) and view.entries(count)["dead"][ids].any()):
@@ -112,22 +135,22 @@ class HostCache:
         return classify(view, view.find(hashes, keys, count)[0], count, self.limits, now_us)
 
     def held(self) -> tuple[int, int]:
-        """How many rows and bytes are in it; never what a writer has still to evict."""
+        """The number of rows and bytes in the cache; within the bounds."""
         with self._lock.shared():
             return self.header.live_rows, self.header.live_bytes
 
     def _touch(self, view: Generation, ids: Int64s, ticks: Int64s, now_us: int) -> None:
-        """Record uses, ascending and under the lock, unless a later one is recorded already."""
+        """Record uses, ascending, unless a later use is already recorded; under the lock."""
         if len(ids):
             entries = view.entries(int(ids.max()) + 1)
             later = ticks > entries["used"][ids]
             ids = ids[later]
-            entries["used"][ids] = ticks[later]  # of several in a batch, the last one counts
+            entries["used"][ids] = ticks[later]  # the last of several uses in a batch wins
             if self.limits.idle_ttl_us is not None:
                 entries["seen"][ids] = now_us
 
     def _view(self) -> tuple[Generation, int]:
-        """The newest generation and how many entries it has; under the lock."""
+        """The newest generation and its number of entries; under the lock."""
         number, count = self.header.generation, self.header.entries
         if self._generation is None or self._generation.number != number:
             self._generation = Generation(self._folder, number, *self._types)
@@ -146,23 +169,23 @@ class HostCache:
         *,
         refresh: bool = False,
     ) -> Found:
-        """Say which keys the caller will ask for now, so that nobody else does.
+        """Claim missing keys, so that only one process queries the source for each (single flight).
 
         Args:
             hashes: int64[d], of different keys.
             keys: the d keys.
-            ticks: int64[d], when each key was used last, as :meth:`find` said it. Recorded for
-                the keys that another process has loaded since.
-            now_us: the time.
-            refresh: ask for stale entries, too.
+            ticks: int64[d], the last use of each key, from :meth:`find`; recorded for keys that
+                another process has loaded meanwhile.
+            now_us: the time, in microseconds since the epoch.
+            refresh: whether to claim stale entries too; default False.
 
-        Returns:
-            What is known by now; ``MINE`` where the caller has to :meth:`put` or
-            :meth:`release` soon. A claim ends with the process that made it.
+        Returns: The current state of each key; ``MINE`` for the claimed keys, for which the caller
+            must call :meth:`put` or :meth:`release`. A claim ends with its process. Without memory
+            for the claims every missing key is ``MINE``.
         """
         try:
             return self._claim(hashes, keys, ticks, now_us, refresh=refresh)
-        except OSError as error:  # no memory: everybody asks for what it needs
+        except OSError as error:  # no memory: every process queries the keys it needs
             self._complain(error)
             with self._lock.shared():
                 view, count = self._view()
@@ -204,7 +227,7 @@ class HostCache:
             return found
 
     def _owners(self, view: Generation, ids: Int64s, count: int) -> Int64s:
-        """Who is asking for each entry; 0 where nobody is."""
+        """The living owner of each pending entry; 0 if there is none."""
         if not count:
             return np.zeros(len(ids), np.int64)
         records = view.entries(count).take(np.maximum(ids, 0))
@@ -221,20 +244,22 @@ class HostCache:
         now_us: int,
         invalidations: int,
     ) -> int:
-        """Keep what was asked for, and make room for it.
+        """Store the rows of claimed keys, and evict the least recently used entries.
 
         Args:
             hashes: int64[d], of different keys that this process has claimed.
             keys: the d keys.
-            counts: int64[d], how many rows each key has.
+            counts: int64[d], the number of rows of each key; 0 makes a negative entry.
             rows: the columns of these rows, key after key.
-            ticks: int64[d], when each key was used last, as :meth:`find` said it.
-            now_us: when the caller asked.
-            invalidations: ``header.invalidations`` as it was then; nothing is kept if there
-                was one since.
+            ticks: int64[d], the last use of each key, from :meth:`find`.
+            now_us: the time of the query, in microseconds since the epoch.
+            invalidations: ``header.invalidations`` at the time of the query; nothing is stored
+                if it has changed since.
 
         Returns:
-            How many entries were evicted.
+            The number of evicted entries.
+
+        Complexity: O(d) amortised, the copies of compactions included.
         """
         sizes = row_bytes(keys, len(hashes)) + ENTRY_BYTES
         sizes += _sums(row_bytes(rows, int(counts.sum())), counts)
@@ -255,13 +280,13 @@ class HostCache:
                     return 0
                 self._store(hashes, keys, counts, rows, sizes, ticks, now_us)
                 return self._evict(gone_before)
-        except OSError as error:  # no memory: the answer is right without a cache, too
+        except OSError as error:  # no memory: the result is correct without a cache too
             self._complain(error)
             self.release(hashes, keys)
             return 0
 
     def _last_uses(self, hashes: Int64s, keys: Sequence[pa.Array], ticks: Int64s) -> Int64s:
-        """The later of ``ticks`` and the last use of the outdated entries that are replaced."""
+        """The later of ``ticks`` and the last use of the expired entries that are replaced."""
         if not self.limits.expires:
             return ticks
         view, count = self._view()
@@ -274,28 +299,28 @@ class HostCache:
         return np.where(outdated >= 0, np.maximum(used, ticks), ticks)
 
     def release(self, hashes: Int64s, keys: Sequence[pa.Array]) -> None:
-        """Give up claims; what the keys were before is there again."""
+        """Release claims; the keys have their previous state again."""
         try:
             with self._writing():
                 self._release(hashes, keys, restore=True)
         except OSError as error:
             self._complain(error)
             with self._lock.exclusive():
-                self._join()  # as somebody else: the claims are those of a process that is gone
+                self._join()  # as a new member: the claims then belong to a dead process
 
     def _complain(self, error: OSError) -> None:
         _log.warning("bsjoin: the cache in %s has no room (%s)", self._folder, error)
 
     def _join(self) -> None:
-        """Become a member of the cache; under the exclusive lock."""
+        """Register this process as a member of the cache; under the exclusive lock."""
         self.header.members += 1
         self._membership = Membership(self._folder / "members", self.header.members)
 
     def invalidate(self, hashes: Int64s | None, keys: Sequence[pa.Array]) -> int:
-        """Forget some keys, or all; what is being asked for is not kept, either.
+        """Invalidate some keys, or all (``hashes=None``); also the results of queries in progress.
 
         Returns:
-            How many entries there were.
+            The number of invalidated entries.
         """
         with self._writing():
             self.header.invalidations += 1
@@ -313,7 +338,7 @@ class HostCache:
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         with self._lock.exclusive():
-            if self.header.dirty:  # a writer died or failed: keep what it had finished
+            if self.header.dirty:  # a writer died or failed: recover what it had completed
                 self._compact()
             self.header.dirty = 1
             yield
@@ -383,7 +408,7 @@ class HostCache:
         self.header.live_bytes += sign * int(held["bytes"].sum())
 
     def _over(self) -> tuple[int, int]:
-        """Rows and bytes above the bounds; negative where there is room."""
+        """Rows and bytes above the bounds; negative if there is space."""
         limits, header = self.limits, self.header
         return (
             header.live_rows - (_MOST if limits.max_rows is None else limits.max_rows),
@@ -391,7 +416,7 @@ class HostCache:
         )
 
     def _evict(self, gone_before: int) -> int:
-        """Kill the entries used before some tick, and the oldest until the bounds hold."""
+        """Evict the entries used before a tick, and the oldest ones until the bounds hold."""
         view, count = self._view()
         entries = view.entries(count)
         evicted = 0
@@ -414,7 +439,7 @@ class HostCache:
             self._compact(more)
 
     def _compact(self, more: int = 0) -> None:
-        """Copy what is alive to a new generation, and count it anew."""
+        """Copy the live entries to a new generation, and recount them."""
         old, count = self._view()
         kept, linked = survivors(old, count, self._membership.is_alive)
         number = old.number + 1
@@ -423,7 +448,7 @@ class HostCache:
             new = Generation(self._folder, number, *self._types)
             rows = copy(old, new, count, kept)
         except OSError as error:
-            _log.warning("bsjoin: the cache in %s begins anew (%s)", self._folder, error)
+            _log.warning("bsjoin: the cache in %s is emptied (%s)", self._folder, error)
             kept, linked, rows = kept[:0], linked[:0], 0
             Generation.prepare(self._folder, number, more)
             new = Generation(self._folder, number, *self._types)
@@ -459,7 +484,7 @@ class HostCache:
 
 
 def _with_previous(entries: NDArray[np.void], ids: Int64s) -> Int64s:
-    """Entries that hold something: themselves, or what was there before those pending."""
+    """Entries with content: the given ones; for pending ones the entries that they replace."""
     records = entries.take(ids)
     before = records["previous"].astype(np.int64)
     pending = records["count"] == PENDING
@@ -472,7 +497,7 @@ def _take(arrays: Sequence[pa.Array], where: Int64s) -> list[pa.Array]:
 
 
 def _sums(values: Int64s, counts: Int64s) -> Int64s:
-    """Sums over runs of so many values."""
+    """Sums over consecutive runs of ``counts`` values."""
     ends = np.concatenate(([0], np.cumsum(values)))
     last = np.cumsum(counts)
     return np.asarray(ends[last] - ends[last - counts])

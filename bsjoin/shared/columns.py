@@ -1,9 +1,8 @@
 """Arrow columns that grow in shared memory: rows are appended and never change.
 
-Each column is a few :class:`GrowingArray` buffers laid out as Arrow lays them out, but for
-three things: validity and booleans take a byte a row, and text has 64-bit offsets. Rows are
-gathered by their numbers into arrays of exactly the column's type. Nested columns are columns
-of columns.
+Each column is a few :class:`GrowingArray` buffers in Arrow's layout, with three differences:
+validity and booleans take one byte per row, and text has 64-bit offsets. Rows are gathered by
+their numbers into arrays of exactly the column's type. Nested columns consist of columns.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ Bools = NDArray[np.bool_]
 
 
 class Columns:
-    """Some columns of the same length.
+    """Columns of the same length.
 
     Args:
-        arena: where their buffers are.
-        prefix: what the names of the buffers begin with.
+        arena: the folder of their buffers.
+        prefix: the prefix of the names of the buffers.
         types: the Arrow types.
     """
 
@@ -39,27 +38,27 @@ class Columns:
         ]
 
     def append(self, at: int, arrays: Sequence[pa.Array]) -> None:
-        """Write rows from a row number on; what was there is overwritten."""
+        """Write rows from a row number on; existing rows are overwritten."""
         for store, array in zip(self._stores, arrays, strict=True):
             store.append(at, array)
 
     def gather(self, rows: Int64s, numbers: Sequence[int] | None = None) -> list[pa.Array]:
-        """The values of the columns (or of those numbered) at some rows.
+        """The values of all columns (or of those in ``numbers``) at some rows.
 
-        Complexity: O(rows asked for).
+        Complexity: O(requested rows).
         """
         wanted = range(len(self._stores)) if numbers is None else numbers
         return [self._stores[number].gather(rows) for number in wanted]
 
     def codes(self, number: int, count: int) -> Int64s:
-        """The first so many values of a column of int64, as they lie there; no copy."""
+        """The first ``count`` values of a column of int64, without a copy."""
         store = self._stores[number]
         assert isinstance(store, _Fixed)
         return store.view(count).view(np.int64)
 
 
 def row_bytes(arrays: Sequence[pa.Array], count: int) -> Int64s:
-    """How many bytes each row of some arrays takes, as :class:`Columns` stores them."""
+    """The size of each row in bytes, as stored by :class:`Columns`."""
     total = np.zeros(count, np.int64)
     for array in arrays:
         total += _sizes(array)
@@ -87,12 +86,12 @@ def _sizes(array: pa.Array) -> Int64s:
 
 
 class _Store(ABC):
-    """One column. Validity is kept only from the first null on."""
+    """One column. Validity is stored only from the first null on."""
 
     def __init__(self, arena: Arena, name: str, dtype: pa.DataType):
         self.dtype = dtype
         self._valid = arena.array(f"{name}.valid", np.uint8)
-        # One number: whether there was a null, so that the validity is kept.
+        # One number: whether there was a null, so that the validity is stored.
         self._state = arena.array(f"{name}.state", np.int64)
 
     def _has_nulls(self) -> bool:
@@ -125,7 +124,7 @@ class _Store(ABC):
 
 
 class _Fixed(_Store):
-    """Numbers, dates, decimals: so many bytes a row; booleans one."""
+    """Types of a fixed width: numbers, dates, decimals; booleans take one byte."""
 
     def __init__(self, arena: Arena, name: str, dtype: pa.DataType):
         super().__init__(arena, name, dtype)
@@ -137,7 +136,7 @@ class _Fixed(_Store):
         self._values = arena.array(f"{name}.values", self._element)
 
     def view(self, count: int) -> NDArray[Any]:
-        """The first so many elements; no copy."""
+        """The first ``count`` elements, without a copy."""
         return self._values.view(count)
 
     def _append(self, at: int, array: pa.Array) -> None:
@@ -146,7 +145,7 @@ class _Fixed(_Store):
             self._values.write(at, plain.astype(np.uint8))
             return
         data = array.buffers()[1]
-        if data is None:  # nothing but nulls
+        if data is None:  # only nulls
             self._values.write(at, np.zeros(len(array), self._element))
             return
         size = self._element.itemsize
@@ -162,7 +161,7 @@ class _Fixed(_Store):
 
 
 class _Text(_Store):
-    """Strings and binary: where each row's bytes end, and the bytes."""
+    """Strings and binary: the end of each row's bytes, and the bytes."""
 
     def __init__(self, arena: Arena, name: str, dtype: pa.DataType):
         super().__init__(arena, name, dtype)
@@ -184,8 +183,7 @@ class _Text(_Store):
         count = int(rows.max()) + 1
         ends = self._ends.view(count + 1)
         data = self._bytes.view(int(ends[count]))
-        # One read of each text's first byte overlaps the waits for main memory
-        # (docs/decisions/0003-index.md).
+        # A read of each text's first byte prefetches it (docs/decisions/0003-index.md).
         if len(data):
             data.take(ends.take(rows), mode="clip")
         stored = pa.Array.from_buffers(
@@ -217,7 +215,7 @@ class _Struct(_Store):
 
 
 class _List(_Store):
-    """Lists and maps: where each row's elements end, and columns of elements."""
+    """Lists and maps: the end of each row's elements, and columns of elements."""
 
     def __init__(self, arena: Arena, name: str, dtype: pa.DataType):
         super().__init__(arena, name, dtype)
@@ -252,7 +250,7 @@ class _List(_Store):
 
 
 class _Void(_Store):
-    """The type that has no value but null."""
+    """The type whose only value is null."""
 
     def _append(self, at: int, array: pa.Array) -> None:
         pass
@@ -288,7 +286,7 @@ def _text_offsets(array: pa.Array) -> NDArray[Any]:
 
 
 def _offsets(array: pa.Array) -> Int64s:
-    """Where each list begins among the children, and where the last one ends."""
+    """The start of each list among the children, and the end of the last one."""
     if not len(array):
         return np.zeros(1, np.int64)
     return np.asarray(array.offsets.to_numpy(), np.int64)

@@ -1,4 +1,4 @@
-"""Copying what is alive from one generation to the next."""
+"""Compaction: copies the live entries of a generation to the next one."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ _CHUNK = 1 << 16
 def survivors(
     view: Generation, count: int, is_alive: Callable[[int], bool]
 ) -> tuple[Int64s, Int64s]:
-    """Which entries live on: all of them, and those that the hash table is to lead to.
+    """The live entries: all of them, and those that the new hash table refers to.
 
-    Only what the hash table leads to counts, so what a writer that died has left half done is
-    gone. Pending entries of processes that died give way to what was there before.
+    Only entries that the hash table refers to are live, so unfinished work of a dead writer is
+    dropped. Pending entries of dead processes are replaced by the entries before them.
 
     Args:
         view: the generation.
         count: how many entries it has.
-        is_alive: tells whether an owner is.
+        is_alive: whether the process with an owner's number is alive.
+
+    Returns:
+        int64[], the entries to copy, and int64[], those to link; both ascending.
     """
     if not count:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -54,14 +57,14 @@ def copy(old: Generation, new: Generation, count: int, kept: Int64s) -> int:
     """Copy entries with their keys and rows to an empty generation.
 
     Returns:
-        How many rows it has now.
+        The number of rows in the new generation.
 
     Complexity: O(entries and rows copied).
     """
     if not len(kept):
         return 0
     entries = old.entries(count)
-    places = np.full(count + 1, -1, np.int32)  # the last place stands for "none", -1
+    places = np.full(count + 1, -1, np.int32)  # the last element stands for "none", -1
     places[kept] = np.arange(len(kept))
     rows = 0
     for begin in range(0, len(kept), _CHUNK):

@@ -1,4 +1,4 @@
-"""What an entry is worth at a given time: bounds, times to live, states."""
+"""The states of entries at a given time: bounds, times to live, classification."""
 
 from __future__ import annotations
 
@@ -19,28 +19,30 @@ _NEVER = np.iinfo(np.int64).max // 4
 
 
 class State(IntEnum):
-    """What a cache knows of a key."""
+    """The state of a key in a cache."""
 
-    MISS = 0  # nothing, or nothing that may still be used
-    HIT = 1  # its rows
-    ABSENT = 2  # that it has no rows
-    STALE = 3  # what it was; it may be used and is to be asked for again
-    WAIT = 4  # another process is asking for it
-    MINE = 5  # the caller has to ask for it now
+    MISS = 0  # no entry, or an expired one
+    HIT = 1  # an entry with rows
+    ABSENT = 2  # a negative entry
+    STALE = 3  # expired, but usable while it is refreshed
+    WAIT = 4  # another process is querying the source for it
+    MINE = 5  # claimed: the caller must query the source for it
 
 
 @dataclass(frozen=True, kw_only=True)
 class CacheLimits:
-    """How much a cache may hold and for how long.
+    """The bounds of a cache and the times to live of its entries.
 
     Args:
-        max_rows: rows; a key without rows counts as one.
-        max_bytes: bytes of keys, rows and entries.
-        ttl_us: microseconds after which an entry is outdated.
-        negative_ttl_us: the same for an entry without rows.
-        idle_ttl_us: microseconds without use after which an entry is outdated.
-        stale_us: microseconds for which an outdated entry may still be used meanwhile.
-        negative: whether entries without rows are kept.
+        max_rows: the maximum number of rows; a negative entry counts as one. None (default): no
+            bound.
+        max_bytes: the maximum size of keys, rows and entries in bytes. None (default): no bound.
+        ttl_us: time to live of an entry in microseconds. None (default): no limit.
+        negative_ttl_us: time to live of a negative entry. None (default): no limit.
+        idle_ttl_us: time without use in microseconds after which an entry expires. None
+            (default): no limit.
+        stale_us: how long an expired entry may be used while it is refreshed; default 0.
+        negative: whether negative entries are stored; default True.
     """
 
     max_rows: int | None = None
@@ -53,21 +55,21 @@ class CacheLimits:
 
     @property
     def expires(self) -> bool:
-        """Whether entries become outdated."""
+        """Whether entries expire."""
         lifetimes = (self.ttl_us, self.negative_ttl_us, self.idle_ttl_us)
         return any(limit is not None for limit in lifetimes)
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a cache says of m keys.
+    """The result of looking up m keys in a cache.
 
     Args:
-        view: the generation that the entries are in; readable for as long as this is kept.
-        ids: int64[m], the entry of each key, or -1. An entry may be outdated.
-        states: int8[m], of :class:`State`.
+        view: the generation of the entries; readable as long as this object exists.
+        ids: int64[m], the entry of each key, or -1. An entry may be expired.
+        states: int8[m], values of :class:`State`.
         first: int64[m], the first row of each entry.
-        counts: int64[m], the number of its rows; 0 where there is no entry.
+        counts: int64[m], the number of its rows; 0 if there is no entry.
     """
 
     view: Generation
@@ -78,17 +80,17 @@ class Found:
 
     @property
     def usable(self) -> Bools:
-        """bool[m], whether the entry answers the key."""
+        """bool[m], whether the entry may be used: hits, negative hits and stale entries."""
         return (self.states >= State.HIT) & (self.states <= State.STALE)
 
 
 def classify(view: Generation, ids: Int64s, count: int, limits: CacheLimits, now_us: int) -> Found:
-    """Say what entries are worth.
+    """Classify entries at a given time.
 
     Args:
         view: the generation they are in.
-        ids: int64[m], entries or -1, as :meth:`Generation.find` says them.
-        count: how many entries there are.
+        ids: int64[m], entries or -1, from :meth:`Generation.find`.
+        count: the number of entries.
         limits: the times to live.
         now_us: the time, in microseconds since the epoch.
     """
@@ -100,7 +102,7 @@ def classify(view: Generation, ids: Int64s, count: int, limits: CacheLimits, now
     records = entries.take(np.maximum(ids, 0))
     waiting = known & (records["count"] == PENDING) & (records["dead"] == 0)
     if waiting.any():
-        # What the key was before it was asked for again.
+        # The entry of the key before the pending one.
         ids = np.where(waiting, records["previous"], ids)
         known = ids >= 0
         records = entries.take(np.maximum(ids, 0))
@@ -120,7 +122,7 @@ def classify(view: Generation, ids: Int64s, count: int, limits: CacheLimits, now
 def _outdated(
     records: NDArray[np.void], counts: Int64s, limits: CacheLimits, now_us: int
 ) -> tuple[Bools | None, Bools]:
-    """Which entries are outdated, and which of them may be used meanwhile."""
+    """Which entries are expired (None for none), and which of them are stale but usable."""
     outdated = None
     usable = np.ones(len(counts), np.bool_)
     if limits.ttl_us is not None or limits.negative_ttl_us is not None:

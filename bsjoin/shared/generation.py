@@ -1,10 +1,10 @@
 """The files of a cache between two compactions: entries, a hash table over them, and rows.
 
-Everything is appended, and nothing that was written is written again but four marks of an
-entry: when it was ``used``, when it was last ``seen``, that it is ``dead``, and which entry a
-slot of the hash table leads to. So readers need no lock: they take note of how many entries
-there are (under the lock, briefly) and read these. What dies stays where it is until a
-compaction copies the living to the next generation.
+Files are append-only, except for four fields: when an entry was ``used``, when it was last
+``seen``, whether it is ``dead``, and the entry that a slot of the hash table refers to. So readers
+need no lock: they read the number of entries (briefly under the lock) and then only these entries.
+Dead entries stay until a compaction copies the live ones to the next generation. The hash table
+uses open addressing.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ ENTRY = np.dtype(
     [
         ("hash", np.int64),  # of the key
         ("first", np.int64),  # number of its first row
-        ("born", np.int64),  # when it was asked for, in microseconds since the epoch
-        ("seen", np.int64),  # when it was last used; kept up only if it may become idle
-        ("used", np.int64),  # the cache's count of uses when it was last used
-        ("bytes", np.int64),  # what it takes
-        ("count", np.int32),  # how many rows it has; 0: the key is known not to be there
-        ("owner", np.int32),  # of a pending entry: who is asking
-        ("previous", np.int32),  # of a pending entry: the outdated entry of the key, or -1
+        ("born", np.int64),  # when the source was queried, in microseconds since the epoch
+        ("seen", np.int64),  # when it was last used; maintained only with an idle time to live
+        ("used", np.int64),  # the cache's count of uses at its last use
+        ("bytes", np.int64),  # its size
+        ("count", np.int32),  # the number of its rows; 0: a negative entry
+        ("owner", np.int32),  # of a pending entry: the process that queries the source
+        ("previous", np.int32),  # of a pending entry: the expired entry of the key, or -1
         ("dead", np.int32),
     ]
 )
-"""64 bytes, a line of the CPU's cache."""
+"""64 bytes, one cache line of the CPU."""
 
 PENDING = -1
-"""The count of an entry that is being asked for."""
+"""The count of a pending entry."""
 
 _FEWEST_SLOTS = 1 << 10
 
 
 class Generation:
-    """One generation, as a process sees it.
+    """One generation, mapped by this process.
 
     Args:
         folder: the cache's folder.
@@ -79,12 +79,12 @@ class Generation:
         self.refresh()
 
     def refresh(self) -> None:
-        """Map what other processes have added."""
+        """Map the data that other processes have added."""
         self._arena.refresh()
 
     @staticmethod
     def prepare(folder: Path, number: int, entries: int) -> None:
-        """Make the folder of a generation that will do for so many entries."""
+        """Create the folder of a generation with space for ``entries`` entries."""
         path = folder / f"g{number}"
         shutil.rmtree(path, ignore_errors=True)  # of a writer that died
         path.mkdir(mode=0o700)
@@ -92,11 +92,11 @@ class Generation:
         GrowingArray(path / "slots", np.int32).reserve(slots or _FEWEST_SLOTS)
 
     def remove(self) -> None:
-        """Remove the files; who has mapped them can still read them."""
+        """Remove the files; processes that have mapped them can still read them."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def entries(self, count: int) -> NDArray[np.void]:
-        """The first entries."""
+        """The first ``count`` entries."""
         return self._entries.view(count)
 
     def find(self, hashes: Int64s, keys: Sequence[pa.Array], count: int) -> tuple[Int64s, Int64s]:
@@ -105,11 +105,11 @@ class Generation:
         Args:
             hashes: int64[m].
             keys: the m keys, column by column.
-            count: how many entries there were when the caller looked.
+            count: the number of entries that the caller has read under the lock.
 
         Returns:
-            int64[m]: the entry, or -1; int64[m]: the slot that leads to it, or the free slot
-            that ends the search. An entry behind ``count`` ends the search with -1, too.
+            int64[m]: the entry, or -1; int64[m]: the slot that refers to it, or the free slot
+            that ends the search. An entry beyond ``count`` also ends the search with -1.
 
         Complexity: O(m) expected.
         """
@@ -140,7 +140,7 @@ class Generation:
         where: Int64s,
         stored: Int64s,
     ) -> Bools:
-        """Whether the entries found at some positions have the keys that are asked for there."""
+        """Whether the entries found at some positions have the keys searched there."""
         at = found.take(where)
         same: Bools = stored[at] == hashes.take(where)
         if self.exact or not same.any():
@@ -160,15 +160,15 @@ class Generation:
         self._entries.write(at, entries)
 
     def link(self, ids: Int64s, found: Int64s, slots: Int64s) -> int:
-        """Let the hash table lead to some entries of different keys.
+        """Insert entries of different keys into the hash table.
 
         Args:
             ids: the entries.
-            found: what :meth:`find` said of their keys: an entry to replace, or -1.
-            slots: the slots it said.
+            found: the entries of their keys from :meth:`find`, to be replaced, or -1.
+            slots: the slots from :meth:`find`.
 
         Returns:
-            How many slots were free before.
+            The number of slots that were free before.
         """
         self.slots[slots[found >= 0]] = ids[found >= 0] + 1
         fresh, slots = ids[found < 0], slots[found < 0]
@@ -182,14 +182,14 @@ class Generation:
         return added
 
     def linked(self, count: int) -> Int64s:
-        """The entries that the hash table leads to, ascending."""
+        """The entries that the hash table refers to, ascending."""
         led_to = np.zeros(count + 2, np.bool_)
         led_to[np.minimum(self.slots, count + 1)] = True  # a free slot is 0
         return np.flatnonzero(led_to[1 : count + 1])
 
 
 def _equal(left: pa.Array, right: pa.Array) -> Bools:
-    """Whether values are the same; floating-point ones are canonical, so bit by bit."""
+    """Whether values are equal bit by bit; floating-point values are canonical."""
     if pa.types.is_floating(left.type):
         bits = np.int64 if left.type == pa.float64() else np.int32
         return np.asarray(_plain(left).view(bits) == _plain(right).view(bits))

@@ -14,7 +14,7 @@ __all__ = ["Header"]
 
 _NAMES = (
     "generation",  # the number of the generation in use; 0 before the first
-    "dirty",  # whether a writer is at work, or died at it
+    "dirty",  # whether a write is in progress, or a writer has died
     "members",  # how many processes have used the cache
     "ticks",  # uses so far
     "live",  # entries that are alive, their rows and bytes
@@ -22,11 +22,11 @@ _NAMES = (
     "live_bytes",
     "evictions",  # so far
     "invalidations",  # so far
-    "invalidations_applied",  # from the log: the number of the last one, plus 1; 0 before the first
-    "down_until_us",  # the source is not asked before; after a failure
-    "warm",  # 0: not yet; 1: done
+    "last_invalidation",  # the number of the last applied record, plus 1; 0 before the first
+    "down_until_us",  # the end of the cooldown after a failure: no queries before it
+    "warm",  # whether the warm-up has finished
 )
-# Of the generation in use. Those of the next one lie beside them until it is complete.
+# Of the generation in use. Those of the next one are stored next to them until it is complete.
 _OF_GENERATION = ("entries", "rows", "slots")
 
 
@@ -46,7 +46,7 @@ class Header:
         object.__setattr__(self, "_values", array.view(size))
 
     def start(self, generation: int, **numbers: int) -> None:
-        """Switch to another generation with these numbers, at once."""
+        """Switch atomically to another generation with these numbers."""
         for name, number in numbers.items():
             self._values[_place(name, generation)] = number
         self._values[0] = generation

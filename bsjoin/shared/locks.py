@@ -11,7 +11,7 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # Windows; Full needs none of this
+except ImportError:  # Windows; only the incremental cache needs it
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["ConnectionSemaphore", "HostLock", "Membership", "only_one"]
@@ -23,12 +23,12 @@ class HostLock:
     """A readers-writer lock between processes, and an exclusive one between threads.
 
     Args:
-        path: the file to lock; made when it is missing.
+        path: the file to lock; created if it is missing.
     """
 
     def __init__(self, path: Path):
         if fcntl is None:
-            raise OSError("bsjoin's incremental cache needs flock, which Windows has not; use Full")
+            raise OSError("bsjoin's incremental cache needs flock, which Windows lacks; use Full")
         self._descriptor = _opened(path)
         self._thread = threading.Lock()
 
@@ -38,13 +38,13 @@ class HostLock:
 
     @contextlib.contextmanager
     def shared(self) -> Iterator[None]:
-        """With other readers, and without a writer."""
+        """Hold the lock together with other readers."""
         with self._held(fcntl.LOCK_SH):
             yield
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Alone."""
+        """Hold the lock exclusively."""
         with self._held(fcntl.LOCK_EX):
             yield
 
@@ -59,14 +59,14 @@ class HostLock:
 
 
 class Membership:
-    """Numbered processes, of which each can tell whether another one is alive.
+    """Liveness of numbered processes.
 
-    A member holds a lock on a file of its own for as long as it lives: unlike a process id, a
-    lock means the same in every container that shares the folder.
+    A member holds a lock on its own file during its lifetime. Unlike a process id, a lock has the
+    same meaning in every container that shares the folder.
 
     Args:
-        folder: where the files are; made when it is missing.
-        number: this process's number, never used before.
+        folder: the folder of the files; created if it is missing.
+        number: the number of this process, never used before.
     """
 
     def __init__(self, folder: Path, number: int):
@@ -81,7 +81,7 @@ class Membership:
             os.close(self._descriptor)
 
     def is_alive(self, number: int) -> bool:
-        """Whether the member of that number still lives."""
+        """Whether the member with that number is alive."""
         if number == self.number:
             return True
         try:
@@ -99,11 +99,11 @@ class Membership:
 
 
 class ConnectionSemaphore:
-    """So many permits for all processes of a host; a permit ends with its holder.
+    """A counting semaphore for all processes of a host; a permit ends with its process.
 
     Args:
-        folder: where the lock files are; made when it is missing.
-        count: how many permits there are.
+        folder: the folder of the lock files; created if it is missing.
+        count: the number of permits.
     """
 
     def __init__(self, folder: Path, count: int):
@@ -123,7 +123,7 @@ class ConnectionSemaphore:
         return self._held is not None
 
     def acquire(self) -> None:
-        """Get a permit, waiting for others to release theirs. Nothing if there is one already."""
+        """Acquire a permit, and wait for one if necessary. No effect if it is already held."""
         if self._held is not None or self._try():
             return
         fcntl.flock(self._wanted, fcntl.LOCK_SH)
@@ -143,7 +143,7 @@ class ConnectionSemaphore:
         return False
 
     def release(self) -> None:
-        """Give the permit back."""
+        """Release the permit."""
         if self._held is not None:
             os.close(self._held)
             self._held = None
@@ -158,7 +158,7 @@ class ConnectionSemaphore:
 
 @contextlib.contextmanager
 def only_one(path: Path) -> Iterator[bool]:
-    """Tell whether this process is the only one inside, for as long as it is inside."""
+    """Yield whether this process is the only one in the block."""
     descriptor = _opened(path)
     try:
         yield _locked(descriptor)
@@ -171,7 +171,7 @@ def _opened(path: Path) -> int:
 
 
 def _locked(descriptor: int) -> bool:
-    """Lock a file, unless another process has."""
+    """Lock a file, unless another process has locked it; whether it succeeded."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Arrays in memory-mapped files that grow, written by one process at a time and read by all."""
+"""Growing arrays in memory-mapped files, written by one process at a time and read by all."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _GROWTH = 1.25
 class GrowingArray:
     """A one-dimensional array in a file.
 
-    Space is reserved before it is written, so a full memory file system shows as an
-    ``OSError`` here and not as a bus error in the middle of a copy. Mappings are never taken
-    away: an array that was handed out stays readable after the file has grown or is gone.
+    Space is reserved before it is written, so a full memory file system raises an ``OSError``
+    here and not a bus error during a copy. Mappings are never removed: an array that was returned
+    stays readable after the file has grown or was removed.
 
     Args:
-        path: the file; made when it is first reserved.
-        dtype: of an element.
+        path: the file; created by the first :meth:`reserve`.
+        dtype: the type of an element.
     """
 
     def __init__(self, path: Path, dtype: DTypeLike):
@@ -34,21 +34,25 @@ class GrowingArray:
         self._mapped: NDArray[Any] = np.zeros(0, self._dtype)
 
     def view(self, count: int) -> NDArray[Any]:
-        """The first elements; writing to them writes to the file."""
+        """The first ``count`` elements; writing to them writes to the file."""
         if count > len(self._mapped):
             self._map()
         return self._mapped[:count]
 
     def refresh(self) -> None:
-        """Map what the file has grown by, so that it can be read even if the file goes."""
+        """Map the growth of the file, so that it stays readable if the file is removed."""
         try:
             if self._path.stat().st_size > len(self._mapped) * self._dtype.itemsize:
                 self._map()
         except FileNotFoundError:
-            pass  # nothing was written yet
+            pass  # nothing has been written yet
 
     def reserve(self, count: int) -> None:
-        """Make room for so many elements. Raises OSError where there is none."""
+        """Reserve space for ``count`` elements.
+
+        Raises:
+            OSError: there is no space.
+        """
         if count <= len(self._mapped):
             return
         wanted = count * self._dtype.itemsize
@@ -79,10 +83,10 @@ class GrowingArray:
 
 
 class Arena:
-    """A folder of arrays that grow together.
+    """A folder of growing arrays.
 
     Args:
-        folder: it exists.
+        folder: an existing folder.
     """
 
     def __init__(self, folder: Path):
@@ -96,7 +100,7 @@ class Arena:
         return array
 
     def refresh(self) -> None:
-        """Map all that is there now."""
+        """Map the growth of all arrays."""
         for array in self._arrays:
             array.refresh()
 
@@ -104,5 +108,5 @@ class Arena:
 def _allocate(descriptor: int, size: int) -> None:
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(descriptor, 0, size)
-    else:  # macOS: the file may turn out not to fit when it is written
+    else:  # macOS: no reservation, so a write may still fail
         os.ftruncate(descriptor, size)

@@ -1,4 +1,4 @@
-"""Where the caches of this host lie."""
+"""The folders of the caches of this host."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _ROOM_BYTES = 1 << 30
 
 
 def cache_folder(token: str, base: str | None) -> HostFolder:
-    """The folder of a cache on this host; made when it is missing.
+    """The folder of a cache on this host; created if it is missing.
 
-    Memory files are best, so it lies in ``/dev/shm``, unless that is missing or has little room
-    when the first process of the host asks (in a container it often has): then in that process's
-    folder for temporary files. The others find it through ``/dev/shm`` all the same, whatever
-    room there is by then and whatever their own folder for temporary files is.
+    It is in ``/dev/shm``, that is in memory, unless that is missing or has little space when the
+    first process of the host creates the folder, as is common in containers: then it is in that
+    process's folder for temporary files. Other processes find it through ``/dev/shm`` in both
+    cases, independent of the space by then and of their own folders for temporary files.
 
     Args:
         token: the cache's name, the same in every process.
-        base: a folder to use instead.
+        base: a folder to use instead; None for ``/dev/shm``.
 
     Raises:
-        StoreAccessError: what lies there in its place cannot be trusted.
+        StoreAccessError: the existing folder cannot be trusted.
     """
     place = _with_room if base is None else None
     return _root(base).use(_name(token), place=place)
@@ -41,7 +41,7 @@ def remove_at_exit(token: str, base: str | None) -> None:
     owner = os.getpid()
 
     def remove() -> None:
-        if os.getpid() == owner:  # and not in a child that was forked from it
+        if os.getpid() == owner:  # not in a forked child
             with contextlib.suppress(OSError, StoreError):
                 _root(base).remove(_name(token))
 
@@ -53,14 +53,14 @@ def _name(token: str) -> str:
 
 
 def _root(base: str | None) -> HostRoot:
-    """Where the caches are found: it does not depend on what room there is."""
+    """The root under which caches are found; independent of the free space."""
     if base is not None:
         return HostRoot(Path(base))
     return HostRoot(_MEMORY if _has_memory() else Path(tempfile.gettempdir()))
 
 
 def _with_room() -> HostRoot:
-    """Where a cache is to lie."""
+    """The root under which a new cache is created."""
     if _has_memory():
         there = os.statvfs(_MEMORY)
         if there.f_frsize * there.f_bavail >= _ROOM_BYTES:

@@ -1,4 +1,4 @@
-"""Exact least-recently-used order over many entries, without a list to keep in order."""
+"""Exact least-recently-used (LRU) order over many entries, without a linked list."""
 
 from __future__ import annotations
 
@@ -23,28 +23,27 @@ def live_entries(entries: NDArray[np.void]) -> Int64s:
 
 
 class Recency:
-    """A queue of the entries that were used least recently.
+    """A queue of the least recently used entries.
 
-    It is made of the quarter of the entries that was used least recently at one moment. The
-    recorded use of an entry only grows, so all others stay behind these; entries are taken from
-    the front of the queue, past those used since, for as long as it lasts. An entry that is added
-    with a use from before that moment, since loading it took long, makes the queue void. Exact,
-    and O(1) amortised.
+    It contains the least recently used quarter of the entries at one moment. The recorded use of an
+    entry only grows, so all other entries are more recent; entries are taken from the front of the
+    queue, skipping those used since, until it is empty. An entry that is added with a use before
+    that moment, because loading it took long, invalidates the queue. Exact, and O(1) amortised.
     """
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew: the entries have other numbers now."""
+        """Reset the queue: the entries have new numbers."""
         self._queue = np.zeros(0, _QUEUED)
-        self._until = -1  # the latest use in the queue as it was made
+        self._until = -1  # the latest use in the queue when it was filled
         self._checked = 0  # entries before this one are in the queue, or were used later
 
     def take(self, entries: NDArray[np.void], rows: int, size: int) -> Int64s:
-        """The oldest entries that together free so many rows and bytes; in their order.
+        """Take the oldest entries that together free ``rows`` rows and ``size`` bytes.
 
-        Fewer, if the queue ends before: call again. None if nothing is left.
+        Oldest first. Fewer entries if the queue ends before: call again. Empty if nothing is left.
         """
         if not len(self._queue) or self._is_void(entries):
             self._fill(entries)
@@ -59,7 +58,7 @@ class Recency:
         return np.asarray(chunk["id"][:needed])
 
     def _is_void(self, entries: NDArray[np.void]) -> bool:
-        """Whether an entry was added that was used before one in the queue."""
+        """Whether an entry was added whose last use is before one in the queue."""
         added = entries[self._checked :]
         self._checked = len(entries)
         return bool((added["used"][live_entries(added)] < self._until).any())
@@ -81,19 +80,19 @@ class Recency:
 def admissible(
     limits: CacheLimits, counts: Int64s, sizes: Int64s, ticks: Int64s
 ) -> tuple[Bools, int]:
-    """Which of some new entries would be there in the end if they were kept one by one.
+    """Which of some new entries would remain in the cache if they were stored one by one.
 
-    What is larger than a bound is not kept at all. Of the others the latest stay, as many as
-    fit: the content of an LRU cache is the longest end of the order of uses that fits.
+    An entry larger than a bound is not stored. Of the others the most recent ones that fit remain:
+    the content of an LRU cache is the longest suffix of the order of uses that fits.
 
     Args:
         limits: the bounds.
         counts: int64[d], rows of each entry.
         sizes: int64[d], bytes of each entry.
-        ticks: int64[d], when each was used.
+        ticks: int64[d], the last use of each.
 
     Returns:
-        bool[d], and a tick: what was used before it would be gone in the end.
+        bool[d], and a tick: entries used before it would be evicted.
     """
     keep = np.ones(len(counts), np.bool_) if limits.negative else counts > 0
     weighted = [

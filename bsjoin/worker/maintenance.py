@@ -48,9 +48,9 @@ class Upkeep:
         self._refreshing: threading.Thread | None = None
         self._refreshed: Tally | None = None
         self._read_log_at = 0.0
-        if cache.header.invalidations_applied == 0:
+        if cache.header.last_invalidation == 0:
             # Invalidations from before the cache do not concern it. 0 means unknown: count from 1.
-            cache.header.invalidations_applied = table.invalidation_log.last() + 1
+            cache.header.last_invalidation = table.invalidation_log.last() + 1
 
     def take_tally(self) -> Tally:
         """What the last refresh took, once; a tally to go on with."""
@@ -88,13 +88,13 @@ class Upkeep:
             if time.monotonic() - self._read_log_at < _REMOTE_LOG_S:
                 return
             self._read_log_at = time.monotonic()
-        for number, keys in invalidation_log.since(header.invalidations_applied - 1):
+        for number, keys in invalidation_log.since(header.last_invalidation - 1):
             if keys is None:
                 self._cache.invalidate(None, [])
             else:
                 columns = [canonical(column.combine_chunks()) for column in keys.columns]
                 self._cache.invalidate(xxhash64(columns), columns)
-            header.invalidations_applied = number + 1
+            header.last_invalidation = number + 1
 
     def warm_up(self, lock: Path) -> None:
         """Load the keys to begin with, once on this host."""

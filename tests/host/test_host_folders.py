@@ -117,10 +117,10 @@ def test_so_is_one_inside_of_it(tmp_path: Path, what: str, message: str) -> None
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreAccessError, match=r"cannot make the folder '.*/file/x'.*directory"):
+    with pytest.raises(StoreAccessError, match=r"cannot create the folder '.*/file/x'.*directory"):
         private_folder(tmp_path / "file" / "x")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(StoreAccessError, match="cannot make the folder"):
+    with pytest.raises(StoreAccessError, match="cannot create the folder"):
         private_folder(tmp_path / "dangling" / "x")
 
 
