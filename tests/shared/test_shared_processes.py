@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 from bsjoin.shared import CacheLimits, ConnectionSemaphore, HostCache, State
+from bsjoin.shared.content import Content
 from bsjoin.shared.locks import Membership
 from bsjoin.shared.recency import live_entries
 
@@ -133,8 +134,8 @@ def test_a_small_cache_is_right_under_constant_eviction(tmp_path: Path) -> None:
     assert cache.header.evictions > 1_000
 
 
-class Recording(HostCache):
-    """Writes what happens to the order of uses to a file, while it holds the lock."""
+class RecordingContent(Content):
+    """Writes what happens to the order of uses to a file; its methods run under the lock."""
 
     def open_log(self) -> None:
         self._log = os.open(self._folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -142,15 +143,25 @@ class Recording(HostCache):
     def _record(self, kind: str, keys: pa.Array, ticks: np.ndarray) -> None:
         os.write(self._log, f"{json.dumps([kind, keys.to_pylist(), ticks.tolist()])}\n".encode())
 
-    def _touch(self, view: Any, ids: np.ndarray, ticks: np.ndarray, now_us: int) -> None:
-        super()._touch(view, ids, ticks, now_us)
+    def touch(self, view: Any, ids: np.ndarray, ticks: np.ndarray, now_us: int) -> None:
+        super().touch(view, ids, ticks, now_us)
         if len(ids):
             self._record("use", view.keys.gather(ids)[0], ticks)
 
-    def _last_uses(self, hashes: np.ndarray, keys: Any, ticks: np.ndarray) -> np.ndarray:
-        ticks = super()._last_uses(hashes, keys, ticks)
+    def last_uses(self, hashes: np.ndarray, keys: Any, ticks: np.ndarray) -> np.ndarray:
+        ticks = super().last_uses(hashes, keys, ticks)
         self._record("put", keys[0], ticks)
         return ticks
+
+
+class Recording(HostCache):
+    """A cache whose content records its uses."""
+
+    _content: RecordingContent
+
+    def open_log(self) -> None:
+        self._content.__class__ = RecordingContent
+        self._content.open_log()
 
 
 def replayed(log: Path, max_rows: int) -> dict[int, int]:
@@ -176,7 +187,7 @@ def test_processes_together_evict_what_was_used_least_recently(
         finished(process)
     cache = open_cache(tmp_path, CacheLimits(max_rows=max_rows, max_bytes=1 << 30))
     assert cache.header.ticks == processes * 60 * 300  # no use is lost
-    view, count = cache._view()
+    view, count = cache._content.view()
     entries = view.entries(count)
     held = live_entries(entries)
     keys = view.keys.gather(held)[0].to_pylist()
@@ -239,7 +250,7 @@ def test_a_writer_that_died_half_way_costs_what_it_was_writing(tmp_path: Path) -
     put(keys)
     # Rows and entries are written, but not yet linked and counted, when it dies.
     rows, entries = cache.header.rows, cache.header.entries
-    cache._view()[0].rows.append(rows, [pa.array([77]), pa.array(["torn"])])
+    cache._content.view()[0].rows.append(rows, [pa.array([77]), pa.array(["torn"])])
     cache.header.rows, cache.header.entries, cache.header.dirty = rows + 1, entries, 1
     cache.header.live_rows += 5
     again = open_cache(tmp_path, limits)
