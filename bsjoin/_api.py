@@ -167,7 +167,7 @@ def _join_whole(
     Args:
         stream: the probe side.
         join: what is joined.
-        origin: the DataFrame or the token of the source; tells tables apart.
+        origin: the DataFrame or the token of the source; identifies the table.
         read: the table as a DataFrame that has at least some columns.
         columns: all columns of the table.
         options: how to build it.

@@ -51,6 +51,6 @@ def _chosen(source: Source, needs_whole: bool, follows: bool) -> Full | Incremen
         return chosen
     why = "cannot be read whole" if not source.can_scan else f"has about {rows} rows"
     if rows is None and source.can_scan:
-        why = "does not tell its size"
+        why = "does not report its size"
     _log.info("bsjoin: incremental cache of up to 1 GiB for %r, which %s", source, why)
     return _AUTOMATIC_INCREMENTAL

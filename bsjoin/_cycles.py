@@ -103,7 +103,7 @@ class Cycles:
 
     @contextmanager
     def _context(self, stream: DataFrame) -> Iterator[CycleContext | None]:
-        """The turn of a cycle that is placed or scaled; None where neither was asked for."""
+        """The context of a cycle that is placed or scaled; None if it is neither."""
         if self.placement is None and self.scaler is None:
             yield None
             return
@@ -204,7 +204,7 @@ def cycles(
     if is_dataframe(batch) and is_connect(batch.sparkSession):  # type: ignore[union-attr]
         raise ArgumentError(
             "cycles() steers from the driver, and under Spark Connect a function for foreachBatch "
-            "runs on the server, where it knows nothing of this process: use bsjoin.join(stream, "
+            "runs on the server, without access to this process: use bsjoin.join(stream, "
             "table, partition=...), which is steered under Connect, too"
         )
     return Cycles(batch, sink, call, cache, placement, scaler)

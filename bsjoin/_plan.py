@@ -50,8 +50,8 @@ class StoredTable:
 
     Args:
         location: where the files are stored.
-        epoch: when the newest version was published as the plan was made; tells a table
-            apart from an earlier one at the same path.
+        epoch: when the newest version was published as the plan was made; distinguishes a
+            table from an earlier one at the same path.
         version: the version to use, or ``None`` to choose by the micro-batch's timestamp.
     """
 
@@ -213,7 +213,7 @@ class JoinPlan:
         table: where the table's rows are.
         search: the range condition that rows of the same key are searched by; None without one.
         output: what comes back.
-        reports: whether somebody reads the figures.
+        reports: whether the figures are read.
         partitioned: "none", "hash" or "hotspot": how the stream's rows were sent to partitions.
     """
 

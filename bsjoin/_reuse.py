@@ -1,15 +1,15 @@
 """Private tables of joins inside ``foreachBatch``: used again, and removed early.
 
-A full join without a store builds a table that nobody else knows. Outside ``foreachBatch`` its
+A full join without a store builds a private table. Outside ``foreachBatch`` its
 results may be used at any time, so it lives as long as the application. Inside, the results of a
 call are used within the call. So what micro-batch n used is removed when a join of micro-batch
 n + 2 begins; the one in between is there for results that were handed on. At most two tables, or
 versions of one, exist for each join of a query.
 
 A join with the same plan, keys and options takes the table of the micro-batch before. Spark's own
-join reads its table anew in every micro-batch, and so does this one, unless the rows cannot have
+join reads its table again in every micro-batch, and so does this one, unless the rows cannot have
 changed: the same files, a plan that says itself what its rows are, or a table that is refreshed at
-an interval. What is read anew becomes a new version only where rows differ.
+an interval. It becomes a new version only if rows differ.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class _Kept:
     """A table that was built for a join.
 
     Args:
-        wanted: what was asked for.
+        wanted: what the join needs.
         table: the table.
         mark: the fingerprint of the files that its newest version was read from.
         used: the version that each micro-batch began with, by the turn of the query.
@@ -101,7 +101,7 @@ class _Kept:
 
 @dataclass
 class _Query:
-    """The tables of one query, and how many micro-batches have asked for one."""
+    """The tables of one query, and how many micro-batches have used one."""
 
     listed: bool
     turn: int = 0

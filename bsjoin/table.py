@@ -156,8 +156,8 @@ class BatchTable:
     ) -> BatchTable:
         """Build a table, or find it as it was left.
 
-        A private table is known to nobody but one call of ``join``: unless that call refreshes
-        it, it cannot change.
+        A private table belongs to one call of ``join``: unless that call refreshes it, it cannot
+        change.
         """
         wanted = WantedTable.of(df, keys, columns, options, when)
         if options.store is None:
@@ -253,7 +253,7 @@ class BatchTable:
         """Read ``df`` again at an interval, while streams run, and publish what has changed.
 
         Args:
-            df: the source; read anew each time (files that came or went included).
+            df: the source; read again each time, with the list of its files.
             interval: a timedelta, "10 minutes", or seconds.
         """
         self.stop_refreshing()
@@ -262,7 +262,7 @@ class BatchTable:
             refresh_files(df)
             self.refresh(df)
             if self._options.store is None:
-                self.vacuum(older_than="1 hour")  # or each change would stay for good
+                self.vacuum(older_than="1 hour")  # or every version would stay
 
         self._refreshing = start_refreshing(
             df.sparkSession, again, seconds(interval, "interval"), self.path
@@ -275,12 +275,12 @@ class BatchTable:
             self._refreshing = None
 
     def _remove_before(self, version: int) -> None:
-        """Remove the versions before one of them, whoever uses them."""
+        """Remove the versions before one of them, even if they are in use."""
         kept = sum(number >= version for number in versions.numbers(self._location))
         versions.vacuum(self._location, _FOR_EVER_US, kept)
 
     def _remove(self) -> None:
-        """Remove the table; for one that nobody else knows."""
+        """Remove the table; for a private one."""
         self.stop_refreshing()
         self._location.remove("")
 

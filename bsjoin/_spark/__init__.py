@@ -1,4 +1,4 @@
-"""Everything that knows of Spark; no other part of bsjoin imports pyspark.
+"""All code that uses Spark; no other part of bsjoin imports pyspark.
 
 DataFrame calls only (no RDD, no JVM object), so that classic sessions and Spark Connect run
 the same code. The few things that need more are in :mod:`bsjoin._spark.session`, each with its

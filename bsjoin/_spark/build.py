@@ -113,7 +113,7 @@ def build(df: DataFrame, location: StorageLocation, layout: Layout) -> Manifest:
     order: list[str | Column] = [_HASH, *compared]
     if ranged:
         # A row without a point, or without a start, matches nothing. Rows with the same one
-        # always lie in the same order, whichever way they came.
+        # are always in the same order.
         first = next(iter(ranged))
         keyed = keyed.where(F.col(first).isNotNull())
         order += [first, F.xxhash64(*(F.col(name) for name in hashable(keyed.schema)))]

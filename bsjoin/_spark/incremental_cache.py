@@ -124,7 +124,7 @@ def _folder(options: Incremental) -> str | None:
         return None
     if not StorageLocation.of(options.folder).is_local:
         raise StoreError(
-            f"{options!r}: caches lie in the memory and on the disks of hosts: give folder= a "
+            f"{options!r}: caches are stored in the memory and on the disks of hosts: give folder= a "
             "local path, or leave it out"
         )
     return str(options.folder)

@@ -58,7 +58,7 @@ class KeySide:
 
     Args:
         hash: the 64-bit hash; null where a key is null.
-        compared: the columns that tell equal hashes apart; empty where the hash is exact.
+        compared: the columns that distinguish keys with equal hashes; empty where the hash is exact.
     """
 
     hash: Column
@@ -216,14 +216,14 @@ def stream_key(
 def source_key(
     columns: Sequence[Column], types: Sequence[T.DataType], table: Sequence[T.DataType]
 ) -> KeySide:
-    """The stream's side of a key that a source is asked for.
+    """The stream's side of a key that is looked up in a source.
 
-    Its ``compared`` columns are the values to ask for, in exactly the table's types; floating-point
+    Its ``compared`` columns are the values to look up, in exactly the table's types; floating-point
     ones are canonical. The hash is that of :func:`table_key`.
     """
     triples = zip(columns, types, table, strict=True)
-    asked = [_exactly(*triple) for triple in triples]
-    return KeySide(table_key(asked, table).hash, tuple(asked))
+    values = [_exactly(*triple) for triple in triples]
+    return KeySide(table_key(values, table).hash, tuple(values))
 
 
 def _exactly(column: Column, dtype: T.DataType, table: T.DataType) -> Column:

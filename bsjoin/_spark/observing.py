@@ -1,7 +1,7 @@
 """Figures that Spark adds up while rows pass by: of a stream's micro-batch, or of one cycle.
 
 A streaming query reports them with its progress. In ``foreachBatch`` every micro-batch is a batch
-of its own; its figures are then collected by whoever steers the cycle.
+of its own; the driver of the cycle collects its figures.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Cycle:
                 if name not in below:
                     found[name] = observation.get
 
-        # The figures of a result that nobody used never come.
+        # The figures of a result that is not used never come.
         reader = threading.Thread(target=read, name="bsjoin-figures", daemon=True)
         reader.start()
         reader.join(_WAIT_S)
@@ -91,7 +91,7 @@ def is_reported(stream: DataFrame) -> bool:
 
 
 def observe(df: DataFrame, name: str, *aggregates: Column) -> DataFrame:
-    """Let Spark compute aggregates while the rows of ``df`` pass by, for whoever reads them."""
+    """Let Spark compute aggregates while the rows of ``df`` pass by, for the reader of the figures."""
     cycle = None if df.isStreaming else current_cycle()
     if cycle is not None:
         return cycle.observe(df, name, *aggregates)

@@ -34,7 +34,7 @@ def send_to_partitions(stream: DataFrame, join: ResolvedJoin, label: str) -> Dat
 
     Args:
         stream: the probe side.
-        join: the join, with the partitioning that it asks for.
+        join: the join, with its partitioning.
         label: of the join.
     """
     if join.partition is not None:

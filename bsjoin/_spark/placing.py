@@ -1,6 +1,6 @@
 """``placement=`` and ``scaler=`` of cycles: the loop of :mod:`scheduling` around every one.
 
-The only place in bsjoin that knows of scheduling; loaded when it is asked for.
+The only module of bsjoin that imports ``scheduling``; imported when it is needed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Placing:
         spark: the session.
         placement: a policy, or options; None where only the number of partitions changes.
         scaler: chooses that number; None keeps it.
-        partition: how the rows are sent to partitions, with the number to begin with, if any.
+        partition: how the rows are sent to partitions, with the first number of them, if any.
     """
 
     def __init__(

@@ -75,11 +75,11 @@ def by_rule(stream: DataFrame, key: Column, names: Sequence[str], plan: RoutePla
     partition, note = ours
     answered = stream.select("*", route(clock, key, _content(stream), *keys).alias(both))
     answer = F.col(both)
-    told = answered.select(
+    routed_rows = answered.select(
         "*", answer.getField("partition").alias(partition), answer.getField("note").alias(note)
     ).drop(both)
-    told = observed_route(told, plan.label, F.col(note))
-    sent = told.repartitionById(plan.rule.partitions, F.col(partition))
+    routed_rows = observed_route(routed_rows, plan.label, F.col(note))
+    sent = routed_rows.repartitionById(plan.rule.partitions, F.col(partition))
     return sent.drop(*ours)
 
 

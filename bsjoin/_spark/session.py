@@ -63,8 +63,8 @@ class MicroBatch:
 def micro_batch(df: DataFrame) -> MicroBatch | None:
     """The micro-batch that this thread runs; None outside, and where it cannot be known.
 
-    Spark tells it to the thread of a ``foreachBatch`` function. A Connect server runs that
-    function in a process of its own, and does not tell.
+    Spark sets it in the thread of a ``foreachBatch`` function. A Connect server runs that
+    function in a process of its own, without it.
     """
     if is_connect(df.sparkSession):
         return None
@@ -78,7 +78,7 @@ def micro_batch(df: DataFrame) -> MicroBatch | None:
 
 def active_queries() -> set[str]:
     """The ids of the streaming queries of the application's session."""
-    # The active session of a `foreachBatch` function is a copy, which knows of no query.
+    # The active session of a `foreachBatch` function is a copy, which lists no query.
     spark = getattr(SparkSession, "_instantiatedSession", None)
     return set() if spark is None else {str(query.id) for query in spark.streams.active}
 
@@ -106,7 +106,7 @@ def _microseconds(timestamp: str) -> int:
 def refresh_files(df: DataFrame) -> None:
     """Let a DataFrame that reads files see files that came or went since it was made.
 
-    A Connect server lists them anew for every action anyway.
+    A Connect server lists them again for every action anyway.
     """
     if not is_connect(df.sparkSession):
         df._jdf.queryExecution().analyzed().refresh()

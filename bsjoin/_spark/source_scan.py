@@ -17,7 +17,7 @@ __all__ = ["scanned"]
 
 
 def scanned(spark: SparkSession, source: Source, columns: list[str]) -> DataFrame:
-    """All rows of a source, read by one task batch by batch, anew in every action.
+    """All rows of a source, read by one task batch by batch, again in every action.
 
     Raises:
         SourceError: it cannot be read whole.

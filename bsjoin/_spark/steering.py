@@ -33,7 +33,7 @@ class Steering:
 
     Args:
         options: how to steer.
-        tasks: how many tasks a cycle has, to begin with.
+        tasks: how many tasks the first cycle has.
         location: the folder; None where the driver puts the rule into every plan, and remembers it
             if ``options.store`` says where.
     """
@@ -76,7 +76,7 @@ class Steering:
                 self._controller.set_active_rule(in_force or rule)
 
     def observe(self, statistics: CycleStatistics) -> None:
-        """Take note of a cycle; put a new rule in force where one is due.
+        """Record a cycle; activate a new rule if one is due.
 
         What fails here is logged: the rows go on by the rule there is.
         """
@@ -128,7 +128,7 @@ def steered(spark: SparkSession, options: HotSpot, label: str) -> RoutePlan:
 
 
 def rule_to_begin_with(options: HotSpot, partitions: int) -> Rule:
-    """The rule that was in force when the application before this one ended, else an even one."""
+    """The rule that was active when the previous application ended, else an even one."""
     location = _location(options)
     before = None if location is None else Rules(location).last()
     if before is None:
@@ -177,7 +177,7 @@ _listeners: LRUCache[int, tuple[SparkSession, _Listener]] = LRUCache(maxsize=4)
 
 
 def _listener(spark: SparkSession) -> _Listener:
-    """The listener of a session, which is told of its streams only once."""
+    """The listener of a session; one per session."""
     known = _listeners.get(id(spark))
     if known is None or known[0] is not spark:
         known = _listeners[id(spark)] = (spark, _Listener())

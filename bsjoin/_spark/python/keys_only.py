@@ -103,7 +103,7 @@ def _in_pieces(answers: DataFrame, planned: PlannedJoin, ours: _Scratch) -> Data
     explode = F.explode_outer if plan.how == "left" else F.explode
     cut = answers.select("*", explode(starts).alias(ours.piece))
     first = F.coalesce(answer.getField("first") + piece, F.lit(0))
-    # `least` skips nulls: a miss must be told apart first.
+    # `least` skips nulls: a miss must be excluded first.
     size = F.least(answer.getField("count") - piece, F.lit(_PIECE_ROWS))
     count = F.when(answer.isNotNull(), size).otherwise(F.lit(0))
     rows = _gather(plan, planned.row)(first, count, *clock_of(plan))
@@ -123,7 +123,7 @@ def _unrolled(answers: DataFrame, planned: PlannedJoin, ours: _Scratch) -> DataF
 
 
 def clock_of(plan: JoinPlan) -> list[Column]:
-    """What tells a worker the table's version, where the plan does not."""
+    """The column by which a worker chooses the table's version; none if the plan has it."""
     # The timestamp of the micro-batch is fixed in Spark's offset log: a replay has it again.
     follows = isinstance(plan.table, StoredTable) and plan.table.version is None
     return [F.current_timestamp()] if follows else []
