@@ -59,20 +59,22 @@ def join(
             keys), but for the columns of ``when``. ``[]`` with ``when``: a pure range join.
         when: the range part of the condition: :class:`Band`, :class:`Within`,
             :class:`Overlaps` or :class:`AsOf`. With an incremental cache it needs equality keys.
-        how: ``"inner"``, ``"left"`` (the stream's rows are kept), ``"semi"`` or ``"anti"``
-            (the stream's rows with or without a match, and no column of the table). Spark's
-            other spellings mean the same: ``"left_outer"``, ``"leftsemi"``, ``"LEFT_ANTI"``.
+        how: ``"inner"`` (default), ``"left"`` (the stream's rows are kept), ``"semi"`` or
+            ``"anti"`` (the stream's rows with or without a match, and no column of the table).
+            Spark's other spellings mean the same: ``"left_outer"``, ``"leftsemi"``,
+            ``"LEFT_ANTI"``.
         cache: how the table is kept near the workers: :class:`Full` or, for a source,
             :class:`Incremental`. ``"auto"``: ``Full()`` for a DataFrame. A source may change, and
             one of up to a million rows that can be read whole gets ``Full(refresh="10 minutes")``;
             any other ``Incremental(max_bytes="1 GiB")``. The choice is logged, and ``progress``
             reports it as ``mode``. A batch result is read once, without a refresh.
         partition: how the stream's rows are sent to partitions before they are joined:
-            :class:`HotSpot`, :class:`Hash`, or ``None``: not at all, which is the fastest
-            where every worker reaches the whole table or its host's cache. The result is the
-            same; ``progress`` says how the rows lay.
+            :class:`HotSpot`, :class:`Hash`, or ``None`` (default): not at all, which is the
+            fastest where every worker reaches the whole table or its host's cache. The result is
+            the same; ``progress`` reports how the rows were distributed.
         select: the table's columns to bring, in this order; by default all that are not keys.
-        suffix: given to a column of the table whose name the stream already has.
+        suffix: appended to a column of the table whose name the stream already has; default
+            ``"_batch"``.
 
     Returns:
         The stream's columns, then the table's. A key appears once, under the stream's name.
@@ -83,7 +85,11 @@ def join(
         ColumnError: a column is not there, is there twice, or names clash.
         KeyTypeError: key types that do not compare exactly, or not at all.
         ArgumentError: a streaming table side, an unknown ``how``, no key.
+        OtherKeysError: a table, or the store of ``Full``, was built for other keys or another
+            condition.
+        DuplicateKeyError: the table is declared unique and is not.
         SourceError: the source cannot be reached.
+        WorkerEnvironmentError: the Python of the workers cannot run bsjoin.
         StoreError: the store cannot be used; see :mod:`bsjoin.errors`.
 
     Complexity:

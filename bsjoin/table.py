@@ -1,4 +1,4 @@
-"""``BatchTable``: the indexed table as a thing of its own."""
+"""``BatchTable``: a stored, indexed table that several joins share."""
 
 from __future__ import annotations
 
@@ -95,23 +95,32 @@ class BatchTable:
         Args:
             df: the table; not streaming.
             on: its key column or columns; ``[]`` for a pure range join.
-            when: the range condition that it is to answer; see :func:`bsjoin.join`. The rows of
-                each key are then sorted and indexed by its range columns. The condition is
-                stored with the table, and :meth:`join` uses it.
-            path: where to keep it; None for a temporary folder of this application. A path
-                that holds a table of the same keys gets a new version, unless the source is
-                the same as when it was built (see ``Full.fingerprint``).
-            unique: fail when a key occurs in more than one row.
-            fingerprint: your own word for the state of the source.
-            segment_bytes: see ``Full``.
+            when: the range condition that it answers, default None: equality only; see
+                :func:`bsjoin.join`. The rows of each key are then sorted and indexed by its range
+                columns. The condition is stored with the table, and :meth:`join` uses it.
+            path: the folder or fsspec URL of the table; None (default) for a temporary folder of
+                this application. A path that holds a table of the same keys gets a new version,
+                unless the source is the same as when it was built (see ``Full.fingerprint``).
+            unique: fail if a key occurs in more than one row; default False.
+            fingerprint: your own name for the state of the source; default None: computed.
+            segment_bytes: the largest size of a segment, default 1 GiB; see ``Full``.
+
+        Returns:
+            The table, at its newest version. All columns of ``df`` are stored.
 
         Raises:
-            ColumnError, KeyTypeError: the keys cannot be used.
+            ColumnError, KeyTypeError: the keys, or a column's type, cannot be used.
+            ArgumentError: ``df`` is streaming or no DataFrame, or ``on`` names a column twice.
             OtherKeysError: the path holds a table that was built for other keys.
             DuplicateKeyError: ``unique`` does not hold.
             StoreAccessError, StoreFullError: the path cannot be written to.
 
         Complexity: one shuffle and sort of the table; a task holds one segment at most.
+
+        Example:
+            >>> table = BatchTable.build(customers, on="customer_id", unique=True)
+            >>> table.version, table.keys, table.columns
+            (1, ['customer_id'], ['customer_id', 'name', 'city'])
         """
         options = Full(
             store=path, unique=unique, fingerprint=fingerprint, segment_bytes=segment_bytes
@@ -131,11 +140,19 @@ class BatchTable:
         Args:
             path: the folder or URL it was built in.
             verify: compare every file of the newest version with its checksum first (reads
-                the version once, at several GB/s).
+                the version once, at several GB/s); default True.
+
+        Returns:
+            The table, at its newest version.
 
         Raises:
             NotATableError: there is no table at the path.
             DamagedTableError: a segment is not what was written; the error names it.
+            StoreAccessError: the path cannot be read.
+
+        Example:
+            >>> BatchTable.open(table.path).stats().rows
+            3
         """
         location = StorageLocation.of(path)
         manifest = versions.latest(location)
@@ -209,10 +226,27 @@ class BatchTable:
             when: as in :func:`bsjoin.join`; by default the condition that the table was built
                 with. Widths, and the stream's columns, may differ from those; the table's
                 columns and ``closed`` of intervals may not.
-            how: as in :func:`bsjoin.join`.
-            partition: as in :func:`bsjoin.join`.
-            select: the table's columns to bring.
-            suffix: given to those whose name the stream already has.
+            how: as in :func:`bsjoin.join`; default ``"inner"``.
+            partition: as in :func:`bsjoin.join`; default None.
+            select: the table's columns to bring; by default all that are not keys.
+            suffix: appended to those whose name the stream already has; default ``"_batch"``.
+
+        Returns:
+            As :func:`bsjoin.join`. A streaming result uses for each micro-batch the version that is
+            active at its timestamp; a batch result the newest version at the time of this call.
+
+        Raises:
+            ArgumentError, ColumnError, KeyTypeError: as in :func:`bsjoin.join`.
+            OtherKeysError: ``on`` or ``when`` is not what the table was built for.
+            NotATableError: the table was removed.
+            WorkerEnvironmentError: the Python of the workers cannot run bsjoin.
+
+        Complexity: O(1) for the call; then O(rows of the micro-batch), whatever the table's size.
+
+        Example:
+            >>> enriched = table.join(orders, how="left", select=["name"])
+            >>> enriched.columns
+            ['order_id', 'customer_id', 'name']
         """
         call = JoinCall(
             on=on, when=when, how=how, partition=partition, select=select, suffix=suffix
@@ -234,8 +268,8 @@ class BatchTable:
     def refresh(self, df: DataFrame) -> int:
         """Publish a new version made of ``df``, unless it holds what is there already.
 
-        Streams that are running take it up at the next micro-batch that begins after this
-        call returns. Batch results that were planned before keep their version.
+        Running streams use it from the next micro-batch that begins after this call returns.
+        Batch results that were planned before keep their version.
 
         Args:
             df: the table as it is now, with the same keys and columns.
@@ -244,7 +278,16 @@ class BatchTable:
             The number of the newest version.
 
         Raises:
+            ArgumentError: ``df`` is streaming or no DataFrame.
             OtherKeysError: keys or columns differ from the table's.
+            DuplicateKeyError: the table is declared unique and ``df`` is not.
+            StoreAccessError, StoreFullError: the version cannot be written.
+
+        Complexity: as :meth:`build`.
+
+        Example:
+            >>> table.refresh(customers)  # the same rows: no new version
+            1
         """
         table_side(df)
         return refreshed(self._location, df, self._options).version
@@ -255,6 +298,13 @@ class BatchTable:
         Args:
             df: the source; read again each time, with the list of its files.
             interval: a timedelta, "10 minutes", or seconds.
+
+        Raises:
+            ArgumentError: the interval is not a duration above zero.
+
+        Example:
+            >>> table.start_refreshing(customers, "10 minutes")
+            >>> table.stop_refreshing()
         """
         self.stop_refreshing()
 
@@ -269,7 +319,7 @@ class BatchTable:
         )
 
     def stop_refreshing(self) -> None:
-        """End what :meth:`start_refreshing` began; fine where nothing was."""
+        """End what :meth:`start_refreshing` began; without effect if nothing was begun."""
         if self._refreshing is not None:
             self._refreshing.set()
             self._refreshing = None
@@ -285,7 +335,12 @@ class BatchTable:
         self._location.remove("")
 
     def versions(self) -> list[Version]:
-        """The versions that are stored, oldest first."""
+        """The versions that are stored, oldest first.
+
+        Example:
+            >>> [version.rows for version in table.versions()]
+            [3]
+        """
         found = []
         for number in versions.numbers(self._location):
             manifest = versions.load(self._location, number)
@@ -298,6 +353,8 @@ class BatchTable:
 
         Raises:
             DamagedTableError: names the first file that is missing or differs.
+
+        Complexity: reads all files once.
         """
         for number in versions.numbers(self._location):
             versions.verify(self._location, versions.load(self._location, number))
@@ -314,12 +371,17 @@ class BatchTable:
         it, for a replay of its last micro-batch.
 
         Args:
-            keep: how many of the newest versions stay in any case.
-            older_than: how long a version stays after its successor came. Streams that are
-                down, or run in other applications, replay micro-batches of that time.
+            keep: how many of the newest versions stay in any case; default 1.
+            older_than: how long a version stays after its successor became active; default 7 days.
+                Streams that are stopped, or run in other applications, replay micro-batches of
+                that time.
 
         Returns:
             The numbers of the versions that were removed.
+
+        Example:
+            >>> table.vacuum(keep=2)
+            []
         """
         from_us = time.time_ns() // 1000 - round(seconds(older_than, "older_than") * 1e6)
         needed_us = needed_since_us()

@@ -170,7 +170,9 @@ def test_the_examples_in_the_docstrings_that_need_a_session_run(name: str, stage
     stage.places['.parquet("out")'] = f'.parquet("{stage.folder}/out")'
     orders = stage.names["orders"]
     query = bsjoin.join(orders, stage.names["customers"], "customer_id").writeStream.format("noop")
-    stage.names |= {"bsjoin": bsjoin, "orders_stream": orders, "query": query.start()}
+    table = bsjoin.BatchTable.build(stage.names["customers"], on="customer_id")
+    stage.names |= {"bsjoin": bsjoin, "orders_stream": orders, "table": table}
+    stage.names["query"] = query.start()
     stage.names["query"].processAllAvailable()
     tests = examples(importlib.import_module(name))
     assert tests

@@ -124,8 +124,8 @@ def _folder(options: Incremental) -> str | None:
         return None
     if not StorageLocation.of(options.folder).is_local:
         raise StoreError(
-            f"{options!r}: caches are stored in the memory and on the disks of hosts: give folder= a "
-            "local path, or leave it out"
+            f"{options!r}: a cache is stored in the memory and on the disk of a host: give folder= "
+            "a local path, or leave it out"
         )
     return str(options.folder)
 

@@ -58,7 +58,7 @@ class KeySide:
 
     Args:
         hash: the 64-bit hash; null where a key is null.
-        compared: the columns that distinguish keys with equal hashes; empty where the hash is exact.
+        compared: the columns that distinguish keys of equal hash; empty where the hash is exact.
     """
 
     hash: Column

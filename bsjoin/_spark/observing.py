@@ -91,7 +91,7 @@ def is_reported(stream: DataFrame) -> bool:
 
 
 def observe(df: DataFrame, name: str, *aggregates: Column) -> DataFrame:
-    """Let Spark compute aggregates while the rows of ``df`` pass by, for the reader of the figures."""
+    """Let Spark compute aggregates while the rows of ``df`` pass by."""
     cycle = None if df.isStreaming else current_cycle()
     if cycle is not None:
         return cycle.observe(df, name, *aggregates)
