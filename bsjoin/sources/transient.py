@@ -1,4 +1,4 @@
-"""What may pass: a fault that another attempt can heal, told apart from errors that stay."""
+"""Transient errors, which are retried, as opposed to permanent errors."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ __all__ = ["LookupTimeoutError", "TransientSourceError"]
 
 
 class TransientSourceError(Exception):
-    """A look-up failed for a reason that may pass: a lost connection, a time-out, a lock.
+    """A look-up failed for a transient reason: a lost connection, a timeout, a lock.
 
-    The message holds no password. Not a :class:`bsjoin.errors.BSJoinError`, which would say
-    that asking again cannot help.
+    The message contains no password. Not a :class:`bsjoin.errors.BSJoinError`, which is
+    permanent.
     """
 
 
 class LookupTimeoutError(TransientSourceError):
-    """No answer came in time; the work still waits for one, in its thread."""
+    """There was no response in time; the work still waits in its thread."""
