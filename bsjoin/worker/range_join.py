@@ -1,6 +1,6 @@
-"""Range joins in a worker process: batches of the stream in, batches of the result out.
+"""Range joins in a worker process: maps batches of the stream to batches of the result.
 
-However many rows match, a batch of the result has a bounded number of them.
+A batch of the result has a bounded number of rows, even if many more rows match.
 """
 
 from __future__ import annotations
@@ -35,16 +35,15 @@ def joined(
     """Join batches of the stream with the table.
 
     Args:
-        plan: which table, which condition, which join type.
-        batches: the stream's columns; then the hash of the key, the micro-batch's timestamp if
-            the plan is of a stored table and not bound to a version, the keys to compare or to
-            ask for, and the range columns.
+        plan: the table, the condition, and the join type.
+        batches: the stream's columns; then the hash of the key, the micro-batch's timestamp if the
+            plan is for a stored table without a fixed version, the keys to compare or to query, and
+            the range columns.
 
-    Yields:
-        The stream's columns; with an inner or left join the table's; and, if the plan reports, a
-        note, null but for a few rows.
+    Yields: The stream's columns; for an inner or left join the table's; and, if the plan reports, a
+        note, which is null in most rows.
     """
-    # A source is asked for many keys at once.
+    # Several batches are combined for a source: fewer and larger queries.
     enough = _ASKED_TOGETHER if isinstance(plan, SourceRangePlan) else 1
     for batch in _together(batches, enough):
         yield from _joined(plan, batch)
@@ -63,7 +62,7 @@ def _together(batches: Iterable[pa.RecordBatch], enough: int) -> Iterator[pa.Rec
 
 
 def _joined(plan: RangePlan | SourceRangePlan, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The results of one batch, the last one with the note; timed without those who take them."""
+    """The results of one batch, the last one with the note; timed without their consumer."""
     begun = time.perf_counter_ns()
     columns = batch.columns
     stream, asked = columns[: plan.carried], columns[plan.carried :]
@@ -92,7 +91,7 @@ def _joined(plan: RangePlan | SourceRangePlan, batch: pa.RecordBatch) -> Iterato
 def _groups(
     plan: RangePlan | SourceRangePlan, asked: Sequence[pa.Array]
 ) -> tuple[Iterator[Groups], dict[str, Any]]:
-    """The rows of the batch's keys, and figures for the note."""
+    """The rows of the batch's keys, and metrics for the note."""
     hashes, *keys = asked
     if isinstance(plan, SourceRangePlan):
         rows, figures = incremental_cache.looked_up(plan, hashes, keys)
@@ -109,7 +108,7 @@ def _results(
     groups: Iterator[Groups],
     matched: Bools,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of the result; ``matched`` is set where a row of the stream has a match."""
+    """Batches of the result; sets ``matched`` for rows of the stream that have a match."""
     brings = plan.how in ("inner", "left")
     for group in groups:
         part, asked = group.part, list(probes)
