@@ -199,7 +199,7 @@ def test_only_keys_of_a_source_that_a_join_asks_can_be_forgotten(
     for action in actions:
         with pytest.raises(ArgumentError) as error:
             action()
-        says(error, "no incremental join of this application asks", "given to bsjoin.join")
+        says(error, "no incremental join of this application uses", "given to bsjoin.join")
     with pytest.raises(ArgumentError, match="a tuple of 2 values"):
         asked.invalidate([1])
     (log,) = logs_of(asked.token)

@@ -88,7 +88,7 @@ def test_a_failed_micro_batch_is_run_again_and_nothing_is_lost_or_doubled(
     fails(
         query,
         "LookupFailedError",
-        "did not answer a look-up of 2 keys, nor its 2 repetitions",
+        "did not answer a look-up of 2 keys, nor its 2 retries",
         "ConnectionError: the model is out of order",
         "Spark runs a failed micro-batch again",
         "on_error=",
@@ -169,7 +169,7 @@ def test_stale_uses_outdated_rows_and_fails_for_keys_it_never_saw(feed: Feed, mo
     fails(
         run.query,
         "LookupFailedError",
-        "does not answer, and 2 of the keys asked for were never in the cache",
+        "does not answer, and 2 of the requested keys were never in the cache",
         'on_error="null" would treat them as not found',
     )
     model.heal()
@@ -270,7 +270,7 @@ def test_an_answer_that_lacks_a_column_is_an_error(
     joined = bsjoin.join(spark.range(3).toDF("k"), source, "k", cache=Incremental(max_rows=10))
     with pytest.raises(PySparkException, match="SourceError") as error:
         joined.collect()
-    assert f"answered without the column '{column}' that its schema has" in str(error.value)
+    assert f"returned no column '{column}', which is in its schema" in str(error.value)
 
 
 def fill(server: PostgreSQL, name: str) -> str:

@@ -1,6 +1,6 @@
-"""Tables that stay where they are: in a database, in files, in Redis, behind a function.
+"""External tables: in a database, in Parquet files, in Redis, or behind a Python function.
 
-A worker imports the driver of the source that it asks, and no other.
+A worker imports only the driver of the source that it queries.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Source", "function", "parquet", "redis", "sql"]
 
-# No module is named like a function: importing it would hide the function.
-_HOMES = {
+# No module has the name of a function: importing it would hide the function.
+_MODULES = {
     "function": "bsjoin.sources.callback",
     "parquet": "bsjoin.sources.files",
     "redis": "bsjoin.sources.keyvalue",
@@ -28,10 +28,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'bsjoin.sources' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_MODULES})

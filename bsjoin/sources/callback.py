@@ -1,4 +1,4 @@
-"""``function``: a table behind a Python function, such as a client of a service."""
+"""``function``: a table behind a Python function, for example a client of a service."""
 
 from __future__ import annotations
 
@@ -26,30 +26,31 @@ def function(
     max_keys: int = 10_000,
     timeout: timedelta | str | float | None = None,
 ) -> Source:
-    """A table behind a function of yours.
+    """A table behind a Python function.
 
     Args:
-        fn: gets a ``pyarrow.Table`` of distinct keys, none null, and returns every row of
-            them, keys included, in any order: a ``pyarrow.Table`` or ``RecordBatch``, a pandas
-            DataFrame, a list of dicts, or None for no row. What it raises counts as a fault
-            that may pass, unless it is a ``bsjoin.BSJoinError``. It travels to the workers by
-            cloudpickle: open connections inside it, not around it.
-        schema: the columns with their types, keys included: a ``pyarrow.Schema``, a dict of
+        fn: receives a ``pyarrow.Table`` of distinct keys without nulls, and returns every row of
+            these keys, key columns included, in any order: a ``pyarrow.Table`` or ``RecordBatch``,
+            a pandas DataFrame, a list of dicts, or None for no row. An exception counts as
+            transient and is retried, unless it is a ``bsjoin.BSJoinError``. The function is sent to
+            the workers by cloudpickle: open connections inside it.
+        schema: the columns with their types, key columns included: a ``pyarrow.Schema``, a dict of
             names and pyarrow types, a Spark ``StructType``, or its DDL text (``"id bigint, name
-            string"``; that one needs an active Spark session).
-        unique: whether a key has one row at most.
-        max_keys: the most keys that one call gets.
-        timeout: how long one call may take: a timedelta, a text such as "5 seconds", or a
-            number of seconds. A late call goes on in its thread, and its result is dropped.
+            string"``), which needs an active Spark session.
+        unique: whether a key has at most one row; default False.
+        max_keys: the maximum number of keys per call; default 10,000.
+        timeout: how long one call may take: a timedelta, a text such as "5 seconds", or a number of
+            seconds. A late call continues in its thread, and its result is ignored. ``None``
+            (default): no limit.
 
     Returns:
-        A source for ``bsjoin.join``; it is looked up, never read whole.
+        A :class:`Source` for ``bsjoin.join``. It supports look-ups only, not scans.
 
     Raises:
-        ArgumentError: an argument cannot be used.
+        ArgumentError: an argument is invalid.
 
     Complexity:
-        That of the function; rows are converted once, without copy where they are Arrow.
+        That of the function; rows are converted once, Arrow data without a copy.
 
     Example:
         >>> names = {1: "one", 2: "two"}
@@ -78,7 +79,7 @@ def _schema(schema: Any) -> pa.Schema:
                 f"schema={schema!r}: give a pyarrow.Schema, a dict of names and pyarrow types, a "
                 'Spark StructType, or a text such as "id bigint, name string"'
             )
-        # Only where Spark's own types are given, on the driver.
+        # Imported only for Spark's own types, on the driver.
         from bsjoin._spark.arrow import schema_of_ddl
 
         schema = schema_of_ddl(schema)
@@ -154,14 +155,14 @@ class _Function(Source):
             dtype = wanted.field(name).type
             try:
                 if pa.types.is_integer(dtype) and not pandas:
-                    # By way of the type that the values have: fractions would be cut.
+                    # Through the values' own type, because a direct conversion truncates fractions.
                     arrays[name] = pa.array(values).cast(dtype)
                 else:
                     arrays[name] = pa.array(values, dtype, from_pandas=pandas or None)
                 continue
             except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
                 reason = str(error)
-            raise SourceError(f"{self!r}: the column {name!r} is no {dtype}: {reason}")
+            raise SourceError(f"{self!r}: the column {name!r} is not of type {dtype}: {reason}")
         return pa.table(arrays)
 
     def __repr__(self) -> str:

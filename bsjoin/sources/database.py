@@ -41,44 +41,45 @@ def sql(
 ) -> Source:
     """A table or a query of SQLite, DuckDB, PostgreSQL, MySQL or MariaDB.
 
-    Nothing is asked before the schema is first needed. Every look-up is one query with bound
-    values that reads the key's index and sees what is committed at that moment; a connection
-    is opened on each worker, and anew after it broke. Sessions are read-only: a query that
-    writes, locks rows or takes numbers of a sequence fails, and a read replica serves as well.
-    They hold settings, so a pooler must pool sessions, not transactions.
+    The database is not queried before the schema is needed. Every look-up is one parameterised
+    query that uses the key's index and sees the data committed at that moment. Each worker opens a
+    connection, and reconnects after a failure. Sessions are read-only: a query that writes, locks
+    rows or advances a sequence fails, and a read replica can be used. The sessions have settings,
+    so a connection pooler must pool sessions, not transactions.
 
-    Columns of types that Spark has not (a time of day, an interval, UUID, JSON, enumerations)
-    come as the database's own text of them, but for PostgreSQL's char(n): its padding is left
-    out.
+    Columns of types that Spark lacks (time of day, interval, UUID, JSON, enumerations) are returned
+    as the database's text form. PostgreSQL's char(n) is returned without padding.
 
     Args:
         url: ``sqlite:///relative.db``, ``sqlite:////absolute.db``, ``duckdb:///path``,
-            ``postgresql://user:password@host:5432/database`` (or ``?host=/socket/folder``; what
-            follows the question mark is libpq's), ``mysql://...`` or ``mariadb://...``. Special
-            characters of a password must be percent-encoded. It appears in no message.
-        table: its name, ``"schema.name"``, or the name's parts where they hold dots.
-        query: a SELECT in the table's place, run as it is given: never put a text of somebody
-            else into it. It must keep the key's index usable.
+            ``postgresql://user:password@host:5432/database`` (or ``?host=/socket/folder``;
+            parameters after the question mark are libpq's), ``mysql://...`` or ``mariadb://...``.
+            Special characters of a password must be percent-encoded. No message shows the password.
+        table: the table's name, ``"schema.name"``, or a list of the name's parts if they contain
+            dots. Exactly one of ``table`` and ``query`` must be given; both are None by default.
+        query: a SELECT statement instead of a table. It is executed unchanged: never insert
+            untrusted text into it. It must allow the database to use the key's index.
             Numbers of PostgreSQL without declared digits are decimal(38, 18); before version
             1.13 of the ADBC driver, all decimals of a query are.
-        schema: Arrow types for some columns or all, in place of the declared ones. SQLite
-            needs it for columns without a declared type.
-        unique: True or False: whether the key occurs once at most. None: what the database
-            guarantees by a primary key or a unique index; nothing for a query.
-        timeout: how long one look-up may take: a timedelta, a text such as "30 seconds", or
-            a number of seconds.
-        connect_timeout: how long opening a connection may take, likewise.
-        max_keys: the most keys that one look-up asks for.
+        schema: Arrow types for some or all columns, which replace the declared ones. SQLite needs
+            it for columns without a declared type. ``None`` (default): the declared types.
+        unique: whether a key has at most one row. ``None`` (default): True if the database
+            guarantees it by a primary key or a unique index; False for a query.
+        timeout: how long one look-up may take: a timedelta, a text such as "30 seconds" (default),
+            or a number of seconds.
+        connect_timeout: how long opening a connection may take; default 10 seconds.
+        max_keys: the maximum number of keys per look-up; default 10,000.
 
     Returns:
-        A source for ``bsjoin.join``.
+        A :class:`Source` for ``bsjoin.join``. It supports look-ups and scans.
 
     Raises:
-        ArgumentError: the URL or another argument cannot be used.
+        ArgumentError: the URL or another argument is invalid. Connecting is lazy: a missing
+            driver, server or table raises a ``SourceError`` when the source is first used.
 
     Complexity:
-        A look-up of n keys costs the database n descents of the key's index. Without an index
-        it reads the whole table; DuckDB always does, by column.
+        A look-up of n keys costs n index look-ups in the database. Without an index it reads the
+        whole table; DuckDB always does, only the columns in use.
 
     Example:
         >>> sql("postgresql://me:secret@db.example/flights", table="planes")

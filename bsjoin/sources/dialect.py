@@ -1,4 +1,4 @@
-"""What all databases share: connections that mend themselves, columns, errors, warm-ups."""
+"""The common part of all databases: reconnecting, columns, errors, warm-up."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _of_the_parent: list[Any] = []
 
 @dataclass(frozen=True)
 class Target:
-    """What is read, and how: the checked arguments of :func:`bsjoin.sources.sql`.
+    """The checked arguments of :func:`bsjoin.sources.sql`.
 
     Attributes:
         table: the parts of the table's name; None for a query.
-        query: the query, without a semicolon at its end; None for a table.
+        query: the query, without a trailing semicolon; None for a table.
     """
 
     address: Address
@@ -49,13 +49,14 @@ class Target:
 
 @dataclass(frozen=True)
 class Column:
-    """A column as the database declares it.
+    """A column with its declared type.
 
     Attributes:
-        type: the Arrow type that its values get; None if none is known.
+        type: the Arrow type of its values; None if it is unknown.
         declared: the database's name of its type.
-        read: how to select it, the quoted column in place of ``{}``.
-        exact: whether values that differ in the database differ in Arrow, too.
+        read: the SQL expression that reads it, with ``{}`` for the quoted column name; default
+            the column itself.
+        exact: whether values that differ in the database also differ in Arrow; default True.
     """
 
     name: str
@@ -66,7 +67,7 @@ class Column:
 
 
 class Database(Source):
-    """A table or query of a database; subclasses know one database each."""
+    """A table or query of a database; one subclass per database."""
 
     mark = '"'
 
@@ -78,11 +79,11 @@ class Database(Source):
         self._schema: pa.Schema | None = None
         self._held: tuple[int, Any] | None = None
 
-    # What a subclass says of its database.
+    # Implemented by each subclass.
 
     @abstractmethod
     def _open(self) -> Any:
-        """A new connection that commits by itself and cannot write."""
+        """A new read-only connection in autocommit mode."""
 
     @abstractmethod
     def _shut(self, connection: Any) -> None:
@@ -90,45 +91,45 @@ class Database(Source):
 
     @abstractmethod
     def _describe(self, connection: Any, source: str) -> list[Column]:
-        """The columns of a table or query, given as it stands after FROM."""
+        """The columns of a table or query, given in the form that follows FROM."""
 
     @abstractmethod
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
-        """The rows of the keys, the columns in types that can be cast to the schema's."""
+        """The rows of the keys, in types that can be cast to the schema's."""
 
     @abstractmethod
     def _stream(
         self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
     ) -> Iterator[pa.Table]:
-        """All rows of a table or query piece by piece, in types that can be cast."""
+        """All rows of a table or query in pieces, in types that can be cast to the schema's."""
 
     @abstractmethod
     def _count(self, connection: Any) -> int:
-        """About how many rows there are."""
+        """The approximate number of rows."""
 
     @abstractmethod
     def _unique(self, connection: Any) -> list[list[str]]:
-        """The columns of every key of the table that the database guards."""
+        """The columns of every unique key that the database guarantees."""
 
     @abstractmethod
     def _tables(self, connection: Any) -> list[str]:
-        """The tables that there are, to suggest one of them."""
+        """The names of all tables, for suggestions."""
 
     @abstractmethod
     def _may_pass(self, error: Exception) -> bool:
-        """Whether the driver's error can be gone at the next attempt."""
+        """Whether the driver's error is transient."""
 
     def _refused_to_write(self, error: Exception) -> bool:
-        """Whether the driver's error says that a statement writes in a read-only session."""
+        """Whether the driver's error means that a statement writes in a read-only session."""
         return False
 
-    # What follows from it.
+    # Implemented here for all of them.
 
     @property
     def schema(self) -> pa.Schema:
-        """The table's columns; connects once, and travels with the source."""
+        """The table's columns; read once from the database, and pickled with the source."""
         if self._schema is None:
-            columns = self._asked(lambda c: self._describe(c, self._from), at_once=True)
+            columns = self._execute(lambda c: self._describe(c, self._from), at_once=True)
             declared = [(column.name, column.type, column.declared) for column in columns]
             schema = overridden(declared, self.target.schema, repr(self))
             self._columns = {column.name: column for column in columns}
@@ -136,25 +137,29 @@ class Database(Source):
         return self._schema
 
     def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of some keys, by one query."""
+        """The rows of some keys, by one query; see :meth:`Source.lookup`."""
         schema, chosen = self._chosen(keys.column_names, columns)
-        table = self._asked(lambda connection: self._rows(connection, keys, chosen))
+        table = self._execute(lambda connection: self._rows(connection, keys, chosen))
         return fitted(table, schema, repr(self))
 
     def scan(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """All rows, through a connection of its own."""
+        """All rows, through a separate connection; see :meth:`Source.scan`."""
         schema, chosen = self._chosen(columns or (), columns)
         return self._scanned(self._from, chosen, schema)
 
     def size(self) -> int | None:
-        """About how many rows there are; None if counting takes too long."""
+        """The approximate number of rows; None if counting exceeds the timeout."""
         try:
-            return int(self._asked(self._count))
+            return int(self._execute(self._count))
         except TransientSourceError:
             return None
 
     def is_unique(self, columns: Sequence[str]) -> bool:
-        """Whether the columns hold a primary key or unique index, or the user says so."""
+        """Whether the columns contain a primary key or unique index, or ``unique=`` says so.
+
+        Raises:
+            ColumnError: a column does not exist.
+        """
         for name in columns:
             if name not in self.schema.names:
                 raise ColumnError(
@@ -169,13 +174,13 @@ class Database(Source):
             found
             and set(found) <= set(columns)
             and all(known[n].exact and known[n].type == self.schema.field(n).type for n in found)
-            for found in self._asked(self._unique, at_once=True)
+            for found in self._execute(self._unique, at_once=True)
         )
 
     def keys_of(self, query: str, columns: Sequence[str]) -> pa.Table:
-        """The keys that a query yields, without nulls and repetitions."""
+        """The distinct keys that a query returns, without nulls; see :meth:`Source.keys_of`."""
         source = f"({query.strip().rstrip(';')}\n) AS t"
-        found = self._asked(lambda c: self._describe(c, source), at_once=True)
+        found = self._execute(lambda c: self._describe(c, source), at_once=True)
         by_name = {column.name: column for column in found}
         if set(columns) <= set(by_name):
             chosen = [by_name[name] for name in columns]
@@ -193,7 +198,7 @@ class Database(Source):
         return table.drop_null().group_by(list(columns)).aggregate([]).cast(types)
 
     def close(self) -> None:
-        """Give back the connection."""
+        """Close the connection."""
         held, self._held = self._held, None
         if held is None:
             return
@@ -220,7 +225,7 @@ class Database(Source):
             what = f"query={query if len(query) <= 60 else query[:57] + '...'!r}"
         return scrubbed(f"sql({str(target.address)!r}, {what})", target.address.secrets)
 
-    # Helpers of the subclasses.
+    # Helper methods for the subclasses.
 
     def _quoted(self, name: str) -> str:
         return self.mark + name.replace(self.mark, self.mark * 2) + self.mark
@@ -232,7 +237,7 @@ class Database(Source):
         return ".".join(map(self._quoted, self.target.table)) + " AS t"
 
     def _selected(self, columns: Sequence[Column]) -> str:
-        """The list after SELECT; something even for no column, so that rows are counted."""
+        """The list after SELECT; a constant if there is no column, so that rows are counted."""
         return ", ".join(
             f"{column.read.format(self._at(column.name))} AS {self._quoted(column.name)}"
             for column in columns
@@ -265,15 +270,16 @@ class Database(Source):
             self._apart(lambda: self._shut(connection))
 
     def _apart(self, work: Callable[[], T]) -> T:
-        """Work outside the look-ups' connection; every failure is for good."""
+        """Work with a separate connection; every failure is a permanent error."""
         return run_translated(work, self._translated, at_once=True)
 
-    def _asked(self, work: Callable[[Any], T], *, at_once: bool = False) -> T:
+    def _execute(self, work: Callable[[Any], T], *, at_once: bool = False) -> T:
         """Work with the connection; after a failure the next call opens a new one.
 
         Args:
-            work: gets the connection.
-            at_once: nobody will ask again, so that every failure is a :class:`SourceError`.
+            work: receives the connection.
+            at_once: the caller does not retry, so every failure is a :class:`SourceError`;
+                default False.
         """
         return run_translated(
             lambda: self._with_connection(work), self._translated, self.close, at_once=at_once
@@ -284,21 +290,21 @@ class Database(Source):
             self.close()
         opened = [] if self._held is None else [self._held[1]]
 
-        def ask() -> T:
+        def run() -> T:
             if not opened:
                 opened.append(self._open())
             return work(opened[0])
 
         try:
-            return self._limited(ask, fresh=not opened)
+            return self._limited(run, fresh=not opened)
         except LookupTimeoutError:
-            opened = []  # the thread that still waits may use it, and nobody else
+            opened = []  # only the thread that still waits may use it
             raise
         finally:
             self._held = (os.getpid(), opened[0]) if opened else None
 
     def _limited(self, work: Callable[[], T], *, fresh: bool) -> T:
-        """Do the work; drivers that could wait for ever raise :class:`LookupTimeoutError`."""
+        """Do the work; some drivers override it and raise :class:`LookupTimeoutError`."""
         return work()
 
     def _translated(self, error: Exception) -> Exception:
@@ -307,17 +313,17 @@ class Database(Source):
         text = scrubbed(f"{self!r}: {self._error_message(error)}", self.target.address.secrets)
         if self._refused_to_write(error):
             return SourceError(
-                f"{text}: bsjoin reads in read-only sessions: remove from query= (or from the "
-                "view) what writes, locks rows or takes numbers of a sequence"
+                f"{text}: bsjoin uses read-only sessions: remove from query= (or from the view) "
+                "all that writes, locks rows or advances a sequence"
             )
         return TransientSourceError(text) if self._may_pass(error) else SourceError(text)
 
     def _error_message(self, error: Exception) -> str:
-        """The driver's words; a table that is not there gets suggestions."""
+        """The text of the driver's error."""
         return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
     def _absent(self, connection: Any) -> SourceError:
-        """The error for a table that is not there."""
+        """The error for a table that does not exist, with suggestions."""
         name = ".".join(self.target.table or ())
         try:
             hint = suggest(name, self._tables(connection)[:1000])

@@ -1,4 +1,4 @@
-"""Drivers are imported where they are used; a missing one says what to install."""
+"""Imports drivers where they are used; the error for a missing one says what to install."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def driver(module: str, extra: str) -> Any:
 
     Args:
         module: what to import.
-        extra: the extra of this package that brings it.
+        extra: the extra of this package that installs it.
 
     Raises:
         SourceError: it is not installed.

@@ -1,4 +1,4 @@
-"""DuckDB through its Arrow interface: the keys are a registered table, read where they lie."""
+"""DuckDB through its Arrow interface: the keys are a registered table, read without a copy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["DuckDB"]
 
 T = TypeVar("T")
 
-# Arrow of DuckDB's types that are read as another one; the rest that Spark lacks is text.
+# DuckDB's types that are read as another Arrow type; other types that Spark lacks are text.
 _READ_AS: dict[str, tuple[str, pa.DataType]] = {
     "UBIGINT": ("CAST({} AS DECIMAL(20, 0))", pa.decimal128(20, 0)),
     "HUGEINT": ("CAST({} AS DECIMAL(38, 0))", pa.decimal128(38, 0)),
@@ -36,8 +36,8 @@ _FOR_GOOD = {
 class DuckDB(Database):
     """A table or query of a DuckDB file.
 
-    The file is open only while it is asked: DuckDB lets no process write a file that another
-    one holds open.
+    The file is open only during a query: DuckDB does not allow a process to write a file that
+    another process has open.
     """
 
     def __init__(self, target: Target) -> None:
@@ -53,9 +53,9 @@ class DuckDB(Database):
         try:
             connection = duckdb.connect(self.path, read_only=not memory)
         except duckdb.ConnectionException:
-            # This process has it open for writing; then only the same way is allowed.
+            # This process has it open for writing; then DuckDB allows only the same mode.
             connection, shared = duckdb.connect(self.path), True
-        # A table's name must not find a variable of this program.
+        # A table name must not resolve to a Python variable.
         connection.execute("SET python_enable_replacements = false")
         connection.execute("SET TimeZone = 'UTC'")
         if shared:
@@ -85,7 +85,7 @@ class DuckDB(Database):
                 raise
         else:
             schema = relation.to_arrow_table().schema
-            # By place: Arrow may hold a name twice, which is refused later, by its name.
+            # By position: Arrow allows duplicate names, which are refused later.
             return [
                 _column(name, str(kind), schema.field(index).type)
                 for index, (name, kind) in enumerate(
@@ -115,7 +115,7 @@ class DuckDB(Database):
         self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
     ) -> Iterator[pa.Table]:
         relation = connection.sql(f"SELECT {self._selected(columns)} FROM {source}")
-        # The name before DuckDB 1.4.
+        # The method's name before DuckDB 1.4.
         name = "to_arrow_reader" if hasattr(relation, "to_arrow_reader") else "fetch_arrow_reader"
         with contextlib.closing(getattr(relation, name)(BATCH_ROWS)) as reader:
             for batch in reader:
@@ -139,7 +139,7 @@ class DuckDB(Database):
         found = [list(names) for (names,) in constraints]
         columns = set(self._columns or ())
         if any(mark in name for name in columns for mark in ",[]()'\""):
-            return found  # the texts below would be ambiguous
+            return found  # a match by text below would be ambiguous
         indexes = connection.execute(
             f"SELECT expressions FROM duckdb_indexes() WHERE is_unique AND {where}", named
         ).fetchall()
@@ -150,7 +150,7 @@ class DuckDB(Database):
         return found
 
     def _tables(self, connection: Any) -> list[str]:
-        # Not in the transaction of the statement that has failed.
+        # In a new transaction: that of the failed statement is aborted.
         rows = connection.cursor().execute(
             "SELECT CASE WHEN table_schema = current_schema() THEN table_name "
             "ELSE table_schema || '.' || table_name END FROM information_schema.tables"

@@ -1,4 +1,4 @@
-"""``parquet``: files that are read where they lie, only the row groups that can hold a key."""
+"""``parquet``: Parquet files, of which a look-up reads only matching row groups."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ def parquet(
 ) -> Source:
     """Parquet files, looked up without a database.
 
-    A look-up reads only the row groups whose least and greatest key values admit one of the
-    keys; sorted files gain the most. Files that come, go or change are noticed within three
-    seconds.
+    A look-up reads only the row groups whose minimum and maximum statistics admit one of the keys
+    (also called zone maps); sorted files benefit most. New, removed and changed files are detected
+    within three seconds.
 
     Args:
-        path: a file, a folder (``column=value`` folders inside give columns), or a URL that
-            fsspec knows, such as ``s3://bucket/folder``; the options of its filesystem come
-            from fsspec's configuration.
-        schema: Arrow types for some columns or all, in place of the files' own. The columns
-            are those of the first file.
-        unique: whether a key occurs in one row at most; files do not guarantee it.
-        max_keys: the most keys that one look-up asks for.
+        path: a file, a folder (Hive partitioning: ``column=value`` subfolders are columns), or an
+            fsspec URL such as ``s3://bucket/folder``; options of the file system come from fsspec's
+            configuration.
+        schema: Arrow types for some or all columns, which replace those of the files. The columns
+            are those of the first file. ``None`` (default): the files' types.
+        unique: whether a key has at most one row. ``None`` (default): False, because files do not
+            guarantee it.
+        max_keys: the maximum number of keys per look-up; default 10,000.
 
     Returns:
-        A source for ``bsjoin.join``.
+        A :class:`Source` for ``bsjoin.join``. It supports look-ups and scans.
 
     Raises:
-        ArgumentError: an argument cannot be used.
+        ArgumentError: an argument is invalid.
 
-    Complexity:
-        A look-up of n keys costs O(g log n) for g row groups, and reads those that it must.
-        The first one reads the footer of every file.
+    Complexity: A look-up of n keys costs O(g log n) for g row groups, and reads the matching ones.
+        The first look-up reads the footer of every file.
 
     Example:
         >>> parquet("/srv/planes")
@@ -77,7 +77,7 @@ def parquet(
 
 @dataclass
 class _File:
-    """A file as it was listed, with what was read from its footer."""
+    """A listed file, with the statistics from its footer."""
 
     mark: tuple[str, int, int | None]
     fragment: ds.ParquetFileFragment
@@ -98,7 +98,7 @@ class _File:
 
 @dataclass
 class _Listing:
-    """The files at one moment."""
+    """The files at a point in time."""
 
     pid: int
     at: float
@@ -108,7 +108,7 @@ class _Listing:
 
 
 class _Parquet(Source):
-    #: Row groups that look-ups of this process have considered, and those that they have read.
+    #: Row groups that look-ups of this process have considered, and have read.
     groups_seen = 0
     groups_read = 0
     listed_every_s = _LISTED_EVERY_S
@@ -124,7 +124,7 @@ class _Parquet(Source):
     @property
     def schema(self) -> pa.Schema:
         if self._schema is None:
-            found = self._asked(lambda: self._current().dataset.schema, at_once=True)
+            found = self._execute(lambda: self._current().dataset.schema, at_once=True)
             declared = [(f.name, sparkable(f.type), str(f.type)) for f in found]
             self._schema = overridden(declared, self._override, repr(self))
         return self._schema
@@ -132,7 +132,7 @@ class _Parquet(Source):
     def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
         names = wanted_columns(self.schema, keys.column_names, columns, repr(self))
         wanted = pa.schema([pa.field(name, self.schema.field(name).type) for name in names])
-        return self._asked(lambda: self._rows(keys, wanted))
+        return self._execute(lambda: self._rows(keys, wanted))
 
     def scan(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         names = wanted_columns(self.schema, columns or (), columns, repr(self))
@@ -143,9 +143,9 @@ class _Parquet(Source):
         def begun() -> Iterator[pa.RecordBatch]:
             return iter(self._current().dataset.to_batches(columns=wanted.names))
 
-        batches = self._asked(begun, at_once=True)
+        batches = self._execute(begun, at_once=True)
         while True:
-            batch = self._asked(lambda: next(batches, None), at_once=True)
+            batch = self._execute(lambda: next(batches, None), at_once=True)
             if batch is None:
                 return
             yield from fitted(pa.Table.from_batches([batch]), wanted, repr(self)).to_batches()
@@ -154,7 +154,7 @@ class _Parquet(Source):
         def count() -> int:
             return sum(file.fragment.metadata.num_rows for file in self._current().files)
 
-        return self._asked(count, at_once=True)
+        return self._execute(count, at_once=True)
 
     def is_unique(self, columns: Sequence[str]) -> bool:
         return self._unique
@@ -181,7 +181,7 @@ class _Parquet(Source):
         condition = None
         for name in keys.column_names:
             values = _both_zeros(keys.column(name).combine_chunks())
-            # Arrow's own reading of the statistics loses NaN.
+            # Arrow's own filter by statistics misses rows with NaN.
             if found.field(name).type == values.type and not _has_nan(values):
                 test = pc.field(name).isin(values)
                 condition = test if condition is None else condition & test
@@ -195,7 +195,7 @@ class _Parquet(Source):
         return table
 
     def _admitted(self, listing: _Listing, keys: pa.Table) -> list[ds.ParquetFileFragment]:
-        """The files with the row groups that can hold a key."""
+        """The files with the row groups that can contain a key."""
         ordered = {name: sorted_keys(keys.column(name)) for name in keys.column_names}
         fragments = []
         for file in listing.files:
@@ -211,7 +211,7 @@ class _Parquet(Source):
         return fragments
 
     def _current(self) -> _Listing:
-        """The files; listed again after a few seconds, footers of unchanged ones kept."""
+        """The files; listed again after a few seconds, footers of unchanged files are reused."""
         old = self._listing
         if old is not None and old.pid != os.getpid():
             old = None
@@ -266,15 +266,15 @@ class _Parquet(Source):
             raise SourceError(f"{self!r}: there is no Parquet file in this folder")
         return sorted(marks)
 
-    def _asked(self, work: Callable[[], T], *, at_once: bool = False) -> T:
+    def _execute(self, work: Callable[[], T], *, at_once: bool = False) -> T:
         return run_translated(work, self._translated, self.close, at_once=at_once)
 
     def _translated(self, error: Exception) -> Exception:
         if isinstance(error, BSJoinError):
             return error
-        told = f"{self!r}: {type(error).__name__}: {' '.join(str(error).split())}"
-        # A file may be half written, or gone since it was listed.
-        return TransientSourceError(scrubbed(told, secrets_of(self._path)))
+        message = f"{self!r}: {type(error).__name__}: {' '.join(str(error).split())}"
+        # A file may be incomplete, or removed since it was listed.
+        return TransientSourceError(scrubbed(message, secrets_of(self._path)))
 
 
 def _file(mark: tuple[str, int, int | None], fragment: Any) -> _File:
@@ -290,7 +290,7 @@ def _has_nan(values: pa.Array) -> bool:
 
 
 def _both_zeros(values: pa.Array) -> pa.Array:
-    """Zero and minus zero are one number, but not one hash."""
+    """0.0 and -0.0 are equal, but have different hashes."""
     if not pa.types.is_floating(values.type):
         return values
     zeros = pa.array([0.0, -0.0], values.type)

@@ -1,4 +1,4 @@
-"""``redis``: rows held by a key-value store, one key each."""
+"""``redis``: rows in a key-value store, one key per row."""
 
 from __future__ import annotations
 
@@ -39,30 +39,33 @@ def redis(
     timeout: timedelta | str | float = "30 seconds",
     max_keys: int = 10_000,
 ) -> Source:
-    """Rows of Redis: a hash each, or a text of JSON each.
+    """Rows in Redis, each a hash or a JSON text.
 
-    A look-up is one round trip: a pipeline of HMGET for hashes, one MGET for JSON. A key that
-    is not there has no row; a field that is not there is null. Redis has no read-only sessions:
-    give an account that may run nothing but HMGET, EXISTS and MGET, or the address of a replica.
+    A look-up is one round trip: a pipeline of HMGET for hashes, one MGET for JSON. A missing key
+    has no row; a missing field is null. Redis has no read-only sessions: use an account that is
+    restricted to HMGET, EXISTS and MGET, or the address of a replica.
 
     Args:
         url: ``redis://user:password@host:6379/0``, ``rediss://...`` for TLS, or
             ``unix:///path?db=0``.
-        key: the pattern of the keys, such as ``"customer:{customer_id}"``, with the key
-            columns by name. Whole numbers and texts stand there as they are, truth values as
-            true and false, dates and times in ISO form, decimals without exponent.
+        key: the pattern of the Redis keys, such as ``"customer:{customer_id}"``, with the names of
+            the key columns in braces. Integers and strings are inserted unchanged, booleans as true
+            and false, dates and times in ISO 8601 form, decimals without exponent.
         schema: the columns with their types, the key columns included.
-        kind: ``"hash"``: a hash with a field a column; ``"json"``: a string that holds a JSON
-            object.
-        timeout: how long Redis may take to connect or answer: a timedelta, a text such as
-            "5 seconds", or a number of seconds.
-        max_keys: the most keys that one look-up asks for.
+        kind: ``"hash"`` (default): a hash with one field per column; ``"json"``: a string that
+            contains a JSON object.
+        timeout: how long a connection or a response may take: a timedelta, a text such as "5
+            seconds", or a number of seconds; default 30 seconds.
+        max_keys: the maximum number of keys per look-up; default 10,000.
 
     Returns:
-        A source for ``bsjoin.join``; its key is unique. It is looked up, never read whole.
+        A :class:`Source` for ``bsjoin.join``. Its key is unique. It supports look-ups only, not
+        scans.
 
     Raises:
-        ArgumentError: the URL or another argument cannot be used.
+        ArgumentError: the URL or another argument is invalid.
+        ColumnError: the pattern names a column that the schema lacks. Connecting is lazy: a missing
+            driver or server raises a ``SourceError`` when the source is first used.
 
     Complexity:
         One round trip and O(n) commands for n keys.
@@ -82,16 +85,16 @@ def redis(
     for field in columns:
         if kind == "hash" and pa.types.is_nested(field.type):
             raise ArgumentError(
-                f"schema: the column {field.name!r} is a {field.type}, which a hash cannot hold: "
+                f"schema: the column {field.name!r} is a {field.type}, which a hash cannot store: "
                 'use kind="json"'
             )
         if kind == "json" and pa.types.is_binary(field.type):
-            raise ArgumentError(f"schema: the column {field.name!r} is binary, which JSON has not")
+            raise ArgumentError(f"schema: the column {field.name!r} is binary, which JSON lacks")
     return _Redis(address, url, key, pattern, columns, kind, timeout_s, max_keys)
 
 
 def _pattern(key: object, schema: pa.Schema) -> list[tuple[str, str | None]]:
-    """The pattern in pairs: a text, and the column that follows it."""
+    """The pattern as pairs of a text and the column that follows it."""
     if not isinstance(key, str):
         raise ArgumentError(f'key={key!r}: give a pattern such as "customer:{{id}}"')
     try:
@@ -114,7 +117,7 @@ def _pattern(key: object, schema: pa.Schema) -> list[tuple[str, str | None]]:
                 or pa.types.is_nested(dtype)
             ):
                 raise ArgumentError(
-                    f"key={key!r}: {name!r} is a {dtype}, which has no one text to stand in a key"
+                    f"key={key!r}: {name!r} is a {dtype}, which has no unique text form for a key"
                 )
         parts.append((text, name))
     names = [name for _, name in parts if name is not None]
@@ -158,7 +161,7 @@ class _Redis(Source):
             )
         fields = [name for name in names if name not in self._names]
         texts = self._texts(keys)
-        rows = self._asked(lambda client: self._fetched(client, texts, fields))
+        rows = self._execute(lambda client: self._fetched(client, texts, fields))
         present = [index for index, row in enumerate(rows) if row is not None]
         found = keys.take(pa.array(present, pa.int64()))
         arrays = {name: found.column(name) for name in names if name in self._names}
@@ -180,7 +183,7 @@ class _Redis(Source):
     def _fetched(
         self, client: Any, texts: list[str], fields: list[str]
     ) -> list[Sequence[Any] | None]:
-        """The values of the fields of every key; None for a key that is not there."""
+        """The values of the fields of every key; None for a missing key."""
         if self._kind == "json":
             return [
                 None if text is None else self._members(text, key, fields)
@@ -195,9 +198,9 @@ class _Redis(Source):
             for key, row in zip(texts, rows, strict=True):
                 if isinstance(row, Exception):
                     if "WRONGTYPE" in str(row):
-                        raise SourceError(f"{self!r}: the key {key!r} holds no hash")
+                        raise SourceError(f"{self!r}: the key {key!r} does not contain a hash")
                     raise row
-        # No field at all: an empty answer, or no key.
+        # Without fields: EXISTS tells an empty row from a missing key.
         empty = [i for i, row in enumerate(rows) if all(value is None for value in row)]
         if empty:
             pipeline = client.pipeline(transaction=False)
@@ -214,7 +217,7 @@ class _Redis(Source):
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            raise SourceError(f"{self!r}: the key {key!r} holds no JSON object")
+            raise SourceError(f"{self!r}: the key {key!r} does not contain a JSON object")
         return [value.get(name) for name in fields]
 
     def _array(self, values: list[Any], name: str, keys: list[str]) -> pa.Array:
@@ -229,18 +232,18 @@ class _Redis(Source):
             )
         shown = repr(value)
         raise SourceError(
-            f"{self!r}: the field {name!r} of the key {key!r} holds "
+            f"{self!r}: the field {name!r} of the key {key!r} contains "
             f"{shown if len(shown) <= 80 else shown[:77] + '...'}, which is no {dtype}"
         )
 
-    def _asked(self, work: Callable[[Any], Any]) -> Any:
+    def _execute(self, work: Callable[[Any], Any]) -> Any:
         return run_translated(lambda: work(self._client()), self._translated, self.close)
 
     def _translated(self, error: Exception) -> Exception:
         if isinstance(error, BSJoinError):
             return error
-        told = f"{self!r}: {type(error).__name__}: {' '.join(str(error).split())}"
-        text = scrubbed(told, self._address.secrets)
+        message = f"{self!r}: {type(error).__name__}: {' '.join(str(error).split())}"
+        text = scrubbed(message, self._address.secrets)
         kinds = {kind.__name__ for kind in type(error).__mro__}
         denied = {"AuthenticationError", "NoPermissionError", "AuthorizationError"} & kinds
         lost = {"ConnectionError", "TimeoutError", "OSError", "BusyLoadingError", "ReadOnlyError",
@@ -313,7 +316,7 @@ def _fits(value: Any, dtype: pa.DataType) -> bool:
 
 
 def _member(value: Any, dtype: pa.DataType) -> Any:
-    """A value of JSON as Arrow takes it, for nested types."""
+    """A JSON value in the form that Arrow accepts, for nested types."""
     if value is None:
         return None
     if pa.types.is_list(dtype):

@@ -37,7 +37,7 @@ _OTHERS = {
     13: pa.int32(),
     255: pa.binary(),
 }
-# Denied, not there, not allowed, or not understood: the same at the next attempt.
+# Access denied, missing, not allowed, or a syntax error: permanent errors.
 _FOR_GOOD = {
     1044, 1045, 1046, 1049, 1054, 1064, 1142, 1143, 1146, 1227, 1267, 1270, 1271, 1305, 1356, 1370,
     1698, 2049, 2054, 2059,
@@ -79,7 +79,7 @@ class MySQL(Database):
             host=address.host or "localhost",
             port=address.port or 3306,
             user=address.user,
-            # PyMySQL would encode a text as Latin-1.
+            # PyMySQL would encode a str as Latin-1.
             password=(address.password or "").encode(),
             database=address.path or None,
             autocommit=True,
@@ -99,7 +99,7 @@ class MySQL(Database):
         return connection
 
     def _limit(self, connection: Any, limit_s: float) -> None:
-        """Let the server end what nobody waits for; MariaDB and MySQL name it differently."""
+        """Set the server's statement timeout; MariaDB and MySQL have different names for it."""
         for setting in (
             f"max_statement_time = {limit_s:.3f}",
             f"max_execution_time = {int(limit_s * 1000)}",
@@ -115,13 +115,13 @@ class MySQL(Database):
         try:
             with connection.cursor() as cursor:
                 cursor.execute(f"SELECT * FROM {source} LIMIT 0")
-                # The public description leaves out signs and character sets.
+                # The public description lacks signedness and character sets.
                 fields = cursor._result.fields
                 names = list(dict.fromkeys(field.name for field in fields))
                 if len(names) == len(fields):
-                    asked = ", ".join(f"charset({self._at(name)})" for name in names)
+                    charsets = ", ".join(f"charset({self._at(name)})" for name in names)
                     cursor.execute(
-                        f"SELECT {asked} FROM (SELECT 1) AS o LEFT JOIN {source} ON false"
+                        f"SELECT {charsets} FROM (SELECT 1) AS o LEFT JOIN {source} ON false"
                     )
                     self._charsets.update(zip(names, cursor.fetchone(), strict=True))
                 return [_column(field) for field in fields]
@@ -140,7 +140,7 @@ class MySQL(Database):
         row = ", ".join(map(self._place, names))
         if len(names) > 1:
             row = f"({row})"
-        # PyMySQL takes a percent sign for a place of a value.
+        # PyMySQL interprets a percent sign as a placeholder.
         head = f"SELECT {self._selected(columns)} FROM {self._from} WHERE ({tested})"
         statement = head.replace("%", "%%") + f" IN ({', '.join([row] * len(values))})"
         with connection.cursor() as cursor:
@@ -148,10 +148,11 @@ class MySQL(Database):
             return self._table(cursor.fetchall(), columns, self.schema)
 
     def _place(self, name: str) -> str:
-        """The place of a value; in the column's own character set.
+        """The placeholder of a value, converted to the column's character set.
 
-        MariaDB compares rows of values of another one wrongly, and refuses letters that the
-        column has not. These become question marks here, and rows of other keys do no harm.
+        MariaDB compares row values of another character set incorrectly, and refuses characters
+        that the column's character set lacks. The conversion replaces these by question marks; rows
+        of other keys that match are ignored.
         """
         charset = self._charsets.get(name) or "binary"
         return "%s" if charset in ("binary", "utf8mb4") else f"CONVERT(%s USING {charset})"
@@ -173,8 +174,8 @@ class MySQL(Database):
         self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
     ) -> Iterator[pa.Table]:
         cursors = driver("pymysql.cursors", "mysql")
-        self._limit(connection, 0)  # a whole table takes its time
-        # Without arguments, so that a percent sign stands for itself.
+        self._limit(connection, 0)  # no timeout for a scan
+        # Without arguments, so that a percent sign is literal.
         with connection.cursor(cursors.SSCursor) as cursor:
             cursor.execute(f"SELECT {self._selected(columns)} FROM {source}")
             while rows := cursor.fetchmany(BATCH_ROWS):
@@ -209,7 +210,7 @@ class MySQL(Database):
             )
             for index, column in cursor.fetchall():
                 found.setdefault(index, []).append(column)
-        # No name stands for an expression.
+        # A null name means an expression.
         return [
             [name for name in names if name is not None]
             for names in found.values()
@@ -239,7 +240,7 @@ class MySQL(Database):
 
 
 def _bare(key: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Instants without their zone: the session's is UTC."""
+    """Timestamps without their time zone: that of the session is UTC."""
     return tuple(
         value.replace(tzinfo=None) if getattr(value, "tzinfo", None) is not None else value
         for value in key
@@ -256,7 +257,7 @@ def _column(field: Any) -> Column:
     if code in (0, 246):
         digits = length - (field.scale > 0) - (not unsigned)
         return Column(name, decimal_type(digits, field.scale) or DECIMAL, declared)
-    if code == 4:  # printed with six digits otherwise
+    if code == 4:  # FLOAT is printed with six digits otherwise
         return Column(name, pa.float32(), declared, "({} + 0e0)")
     if code == 16:
         if length == 1:

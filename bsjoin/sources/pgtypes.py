@@ -1,4 +1,4 @@
-"""PostgreSQL's types as Arrow types; what Spark has not is the server's own text of it."""
+"""PostgreSQL's types as Arrow types; types that Spark lacks are read as text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NATIVE = {
 
 
 def reported_types(schema: pa.Schema) -> list[tuple[str, int]] | None:
-    """Name and modifier of every column's type, of drivers since 1.13."""
+    """Name and modifier of every column's type; None for drivers before version 1.13."""
     kinds = []
     for field in schema:
         metadata = field.metadata or {}
@@ -29,12 +29,12 @@ def reported_types(schema: pa.Schema) -> list[tuple[str, int]] | None:
 
 
 def column_of(field: pa.Field, kind: str, modifier: int) -> Column:
-    """A column of a type of PostgreSQL: how it is read, and as what.
+    """The column for a type of PostgreSQL: its expression and its Arrow type.
 
     Args:
-        field: as the driver gives it.
-        kind: the type's name in the catalog; an underscore before it for its arrays.
-        modifier: holds the digits of numbers; -1 for none.
+        field: the field that the driver reports.
+        kind: the type's name in the catalog; arrays have a leading underscore.
+        modifier: the type modifier, with the digits of numbers; -1 for none.
     """
     if kind in _NATIVE:
         return Column(field.name, sparkable(field.type), kind)
@@ -51,10 +51,10 @@ def column_of(field: pa.Field, kind: str, modifier: int) -> Column:
 
 
 def _decimal(modifier: int) -> pa.DataType:
-    """The type of numeric(p, s) from its modifier."""
+    """The Arrow type of numeric(p, s), from its modifier."""
     if modifier < 4:
         return DECIMAL
     precision, scale = (modifier - 4) >> 16 & 0xFFFF, (modifier - 4) & 0x7FF
-    if scale >= 1024:  # eleven bits with a sign
+    if scale >= 1024:  # a signed number of eleven bits
         precision, scale = precision + 2048 - scale, 0
     return decimal_type(precision, scale) or DECIMAL

@@ -1,4 +1,4 @@
-"""PostgreSQL over ADBC: keys go as one array a column, rows come as Arrow."""
+"""PostgreSQL over ADBC: keys are sent as one array per column, rows are received as Arrow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["PostgreSQL"]
 
 T = TypeVar("T")
 
-_GRACE_S = 5.0  # for the server to end a statement that took too long by itself
+_GRACE_S = 5.0  # after statement_timeout, for the server to cancel the statement itself
 _TEXTS = {"text", "varchar", "name", "bpchar", "uuid"}
 _NUMBERS = {"int2", "int4", "int8", "float4", "float8", "numeric", "oid"}
 _TIMES = {"date", "timestamp", "timestamptz"}
@@ -39,10 +39,10 @@ _PARAMETERS: dict[pa.DataType, str] = {
     pa.timestamp("us"): "timestamp",
     pa.timestamp("us", "UTC"): "timestamptz",
 }
-# The calendar of PostgreSQL, in days and microseconds from 1970.
+# The range of PostgreSQL's dates and timestamps, in days and microseconds from 1970.
 _DAYS = (-2_440_588, 2_145_031_948)
 _MICROSECONDS = (-210_866_803_200_000_000, 9_223_371_331_199_999_999 - 946_684_800_000_000)
-# Classes of SQLSTATE that tell of the server's state rather than of the statement.
+# Classes of SQLSTATE that describe the server's state, not the statement.
 _READ_ONLY = "25006"
 _PASSING = {"08", "25", "40", "53", "55", "57", "58", "XX"}
 _STAYING_WORDS = (
@@ -53,7 +53,7 @@ _STAYING_WORDS = (
 
 
 class PostgreSQL(Database):
-    """A table or query of PostgreSQL, or of what speaks its protocol."""
+    """A table or query of PostgreSQL, or of a database with its protocol."""
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
@@ -63,7 +63,7 @@ class PostgreSQL(Database):
         dbapi = driver("adbc_driver_postgresql.dbapi", "postgresql")
         connection = dbapi.connect(self._url(), autocommit=True)
         try:
-            # Not as options of the connection, which poolers refuse.
+            # Not as startup options of the connection, which poolers refuse.
             _run(connection, f"SET statement_timeout = {int(self.target.timeout_s * 1000) or 1}")
             _run(connection, "SET TimeZone = 'UTC'")
             _run(connection, "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
@@ -96,7 +96,7 @@ class PostgreSQL(Database):
         connection.close()
 
     def _limited(self, work: Callable[[], T], *, fresh: bool) -> T:
-        # The server ends what takes too long; this is for a server that answers nothing.
+        # The server cancels slow statements; this is for a server that does not respond at all.
         limit = self.target.timeout_s + _GRACE_S
         return run_with_timeout(limit + self.target.connect_timeout_s * fresh, work, repr(self))
 
@@ -113,20 +113,20 @@ class PostgreSQL(Database):
         else:
             kinds = reported_types(schema)
             if kinds is None:
-                kinds = self._asked_kinds(connection, source, schema.names)
+                kinds = self._catalog_types(connection, source, schema.names)
             self._kinds.update(zip(schema.names, (kind for kind, _ in kinds), strict=True))
             return [column_of(field, *kind) for field, kind in zip(schema, kinds, strict=True)]
         raise self._absent(connection)
 
-    def _asked_kinds(
+    def _catalog_types(
         self, connection: Any, source: str, names: Sequence[str]
     ) -> list[tuple[str, int]]:
-        """The types of the columns from the catalog, where the driver does not tell them.
+        """The types of the columns from the catalog, for drivers that do not report them.
 
-        The digits of a query's numbers stay unknown; no statement gives them.
+        The digits of a query's numbers stay unknown; no statement returns them.
         """
         if len(set(names)) < len(names):
-            return [("", -1)] * len(names)  # refused by its name, by who called
+            return [("", -1)] * len(names)  # duplicate names, which the caller refuses
         modifiers: dict[str, int] = {}
         if source == self._from and self.target.table is not None:
             modifiers = dict(
@@ -138,7 +138,7 @@ class PostgreSQL(Database):
                 )
             )
         types = ", ".join(f"pg_typeof({self._at(name)})::oid" for name in names)
-        # A domain is the type that it rests on.
+        # A domain has the type that it is based on.
         rows = _rows_of(
             connection,
             "WITH RECURSIVE seen(place, type, modifier) AS ("
@@ -168,7 +168,7 @@ class PostgreSQL(Database):
         zeros = False
         for index, name in enumerate(keys.column_names, start=1):
             column, kind = keys.column(name).combine_chunks(), self._kinds.get(name, "")
-            if isinstance(column, pa.ChunkedArray):  # before pyarrow 19 for no rows
+            if isinstance(column, pa.ChunkedArray):  # pyarrow before 19, for no rows
                 column = pa.array([], column.type)
             if pa.types.is_int8(column.type):
                 column = column.cast(pa.int16())
@@ -181,7 +181,7 @@ class PostgreSQL(Database):
             )
             known = (self._columns or {})[name]
             tested.append(self._at(name) if direct else known.read.format(self._at(name)))
-            if not direct:  # the database's own text of it; no index helps
+            if not direct:  # compared as text, without an index
                 tested[-1] += "::text"
                 column, parameter = column.cast(pa.string()), "text"
             as_kind = kind if direct and kind in ("bpchar", "uuid") else parameter
@@ -192,7 +192,7 @@ class PostgreSQL(Database):
             kinds.append(as_kind)
             zeros = zeros or pa.types.is_floating(column.type)
             if parameter == "text":
-                # A collation that is not binary, and char(n), bring rows of other keys.
+                # A collation that is not binary, and char(n), would match rows of other keys.
                 read = f'{known.read.format(self._at(name))}::text COLLATE "C"'
                 exactly.append(f"{read} = q.k{index}")
             values.append(pa.ListArray.from_arrays(pa.array([0, len(column)], pa.int32()), column))
@@ -202,20 +202,20 @@ class PostgreSQL(Database):
         else:
             names = [f"k{index}" for index in range(1, len(tested) + 1)]
             given = [f"q.{name}::{kind}" for name, kind in zip(names, kinds, strict=True)]
-            asked = f"unnest({', '.join(arrays)}) AS q({', '.join(names)})"
-            if zeros:  # 0.0 and -0.0 are two keys that meet the same rows
+            given_keys = f"unnest({', '.join(arrays)}) AS q({', '.join(names)})"
+            if zeros:  # 0.0 and -0.0 are two keys that match the same rows
                 statement += f" WHERE ({', '.join(tested)}) IN (SELECT {', '.join(given)}"
-                statement += f" FROM {asked})"
+                statement += f" FROM {given_keys})"
             else:
                 equal = [f"{test} = {key}" for test, key in zip(tested, given, strict=True)]
-                statement += f" JOIN {asked} ON {' AND '.join(equal + exactly)}"
+                statement += f" JOIN {given_keys} ON {' AND '.join(equal + exactly)}"
         bound = pa.record_batch(values, names=[f"p{i}" for i in range(len(values))])
         with contextlib.closing(connection.cursor()) as cursor:
             cursor.execute(statement, bound)
             return cursor.fetch_arrow_table()
 
     def _acceptable(self, keys: pa.Table) -> pa.Table:
-        """The keys without those that the server would refuse: they have no row."""
+        """The keys without those that the server would reject: they have no row."""
         for name in keys.column_names:
             column = keys.column(name)
             if pa.types.is_string(column.type):
@@ -231,7 +231,7 @@ class PostgreSQL(Database):
     def _stream(
         self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
     ) -> Iterator[pa.Table]:
-        _run(connection, "SET statement_timeout = 0")  # a whole table takes its time
+        _run(connection, "SET statement_timeout = 0")  # no timeout for a scan
         with contextlib.closing(connection.cursor()) as cursor:
             cursor.execute(f"SELECT {self._selected(columns)} FROM {source}")
             with cursor.fetch_record_batch() as reader:
@@ -251,7 +251,7 @@ class PostgreSQL(Database):
         return int(_rows_of(connection, f"SELECT count(*) FROM {self._from}")[0][0])
 
     def _unique(self, connection: Any) -> list[list[str]]:
-        # A key of a table that others inherit from does not bind their rows.
+        # A unique key of a parent table does not apply to the rows of inheriting tables.
         rows = _rows_of(
             connection,
             "SELECT i.indexrelid::int8, a.attname::text FROM pg_index i "
@@ -288,12 +288,12 @@ class PostgreSQL(Database):
         )
 
     def _refused_to_write(self, error: Exception) -> bool:
-        # The reader of a scan does not pass on the state.
+        # The reader of a scan does not report the SQLSTATE.
         state = getattr(error, "sqlstate", None)
         return state == _READ_ONLY or (not state and "read-only transaction" in str(error))
 
     def _error_message(self, error: Exception) -> str:
-        # The statement itself follows, which helps nobody.
+        # Without the statement, which follows the message.
         text = re.split(r"\s*Query was:", str(error), maxsplit=1)[0]
         state = getattr(error, "sqlstate", None)
         return " ".join(text.split()) + (f" (SQLSTATE {state})" if state else "")

@@ -1,4 +1,4 @@
-"""What every source is: a table that stays where it is and answers batches of keys."""
+"""The interface of a source: an external table that is looked up by batches of keys."""
 
 from __future__ import annotations
 
@@ -18,14 +18,25 @@ __all__ = ["Source"]
 class Source(ABC):
     """A table in a database, a file or a service, looked up by batches of keys.
 
-    The sources of this package are made by :func:`sql`, :func:`parquet`, :func:`redis` and
-    :func:`function`. Subclass for anything else: :attr:`schema` and :meth:`lookup` suffice.
+    :func:`sql`, :func:`parquet`, :func:`redis` and :func:`function` create the sources of this
+    package. Subclass it for other systems: implement :attr:`schema` and :meth:`lookup`.
 
-    A source travels to the workers by pickle and connects there when it is first asked, so an
-    instance keeps connections out of its pickled state. Only one thread asks at a time.
+    A source is pickled, sent to the workers and connects there at its first look-up, so its pickled
+    state must not contain connections. Only one thread uses it at a time.
 
     Attributes:
-        max_keys: how many keys one call of :meth:`lookup` may get; the caller splits.
+        max_keys: the maximum number of keys per call of :meth:`lookup`; the caller splits larger
+            batches. Default 10,000.
+
+    Example:
+        >>> class Squares(Source):
+        ...     schema = pa.schema([("n", pa.int64()), ("square", pa.int64())])
+        ...
+        ...     def lookup(self, keys, columns=None):
+        ...         rows = [{"n": n, "square": n * n} for n in keys["n"].to_pylist()]
+        ...         return pa.Table.from_pylist(rows, schema=self.schema)
+        >>> Squares().lookup(pa.table({"n": [3]})).to_pylist()
+        [{'n': 3, 'square': 9}]
     """
 
     max_keys: int = 10_000
@@ -36,72 +47,123 @@ class Source(ABC):
     @property
     @abstractmethod
     def schema(self) -> pa.Schema:
-        """The table's columns, keys included, in types that Spark knows."""
+        """The table's columns, key columns included, in types that Spark supports."""
 
     @abstractmethod
     def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of some keys, by one query.
+        """The rows of some keys, by one query. Workers call it; a join needs no other method.
 
         Args:
-            keys: the distinct keys, under the table's column names, in exactly the types of
-                :attr:`schema`; 1 to :attr:`max_keys` rows, no null.
-            columns: the columns wanted besides the keys; None for all.
+            keys: the distinct keys, with the table's column names and exactly the types of
+                :attr:`schema`; 1 to :attr:`max_keys` rows, without nulls.
+            columns: the columns to return besides the keys. None (default): all columns.
 
-        Returns:
-            The key columns and the wanted ones (more do no harm), in exactly the types of
-            :attr:`schema`: every row of every key asked for, in any order. Rows of other keys
-            are ignored (a collation that is not binary may bring some).
+        Returns: The key columns and the requested columns, in exactly the types of :attr:`schema`:
+            every row of every key, in any order. Additional columns and rows of other keys are
+            ignored (a collation that is not binary may return some).
 
         Raises:
-            BSJoinError: asking again cannot help.
-            Exception: anything else counts as a fault that may pass; the caller asks again.
+            BSJoinError: a permanent error, which is not retried.
+            Exception: any other error counts as transient; the caller retries.
         """
 
     def scan(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """All rows, for a full cache; the columns in the given order and the schema's types."""
+        """All rows, for a full cache (``cache=Full(...)``). Optional.
+
+        Args:
+            columns: the columns to return. None (default): all columns.
+
+        Yields: Record batches of the columns in the given order, in exactly the types of
+            :attr:`schema`; rows in any order.
+
+        Raises:
+            SourceError: the source supports look-ups only, or cannot be read.
+
+        Complexity: O(rows) time; the memory of one batch.
+
+        Example:
+            >>> import contextlib, sqlite3, tempfile
+            >>> from bsjoin.sources import sql
+            >>> folder = tempfile.TemporaryDirectory()
+            >>> with contextlib.closing(sqlite3.connect(f"{folder.name}/shop.db")) as database:
+            ...     with database:
+            ...         database.execute("CREATE TABLE planes (tail TEXT, seats INTEGER)")
+            ...         database.execute("INSERT INTO planes VALUES ('N101', 180)")
+            >>> planes = sql(f"sqlite:///{folder.name}/shop.db", table="planes")
+            >>> [batch.to_pylist() for batch in planes.scan(["seats", "tail"])]
+            [[{'seats': 180, 'tail': 'N101'}]]
+            >>> folder.cleanup()
+        """
         raise SourceError(
-            f"{self!r} cannot be read whole, only looked up: use cache=bsjoin.Incremental(...)"
+            f"{self!r} supports look-ups only, not scans: use cache=bsjoin.Incremental(...)"
         )
 
     @property
     def can_scan(self) -> bool:
-        """Whether :meth:`scan` is there."""
+        """Whether the source implements :meth:`scan`."""
         return type(self).scan is not Source.scan
 
     def size(self) -> int | None:
-        """About how many rows there are; None where that is not known cheaply."""
+        """The approximate number of rows; None (as here) if it is not known cheaply.
+
+        ``cache="auto"`` uses it to choose between a full and an incremental cache.
+        """
         return None
 
     def is_unique(self, columns: Sequence[str]) -> bool:
-        """Whether the source itself guarantees that these columns are a key."""
+        """Whether every key in these columns has at most one row; False here.
+
+        Args:
+            columns: names of key columns, in any order.
+
+        Raises:
+            ColumnError: a column does not exist (sources that check it).
+        """
         return False
 
     def keys_of(self, query: str, columns: Sequence[str]) -> pa.Table:
-        """The keys that a query yields, for a warm-up: as the keys of :meth:`lookup`."""
-        raise SourceError(f"{self!r} takes no queries: give the keys to warm up with as a list")
+        """The keys that a query returns, for ``Incremental(warm_up=query)``. Optional.
+
+        Args:
+            query: a query in the source's language.
+            columns: the names of the key columns.
+
+        Returns:
+            The distinct keys without nulls, in the form of the keys of :meth:`lookup`.
+
+        Raises:
+            SourceError: the source does not support queries, as here, or the query fails.
+        """
+        raise SourceError(
+            f"{self!r} does not support queries: give the keys of the warm-up as a list"
+        )
 
     def close(self) -> None:  # noqa: B027 - most sources hold nothing
-        """Give back connections; the next call opens new ones."""
+        """Close connections; the next call opens new ones."""
 
     def invalidate(self, keys: Any) -> None:
-        """Let every join of this application that asks this source forget some keys.
+        """Invalidate some keys in the caches of all joins of this application on this source.
 
-        Workers of this machine apply it before their next Arrow batch, others within a second if
-        the join was given ``Incremental(invalidation_log=...)``. Look-ups under way are answered
-        and not kept.
+        Workers on this machine apply it before their next Arrow batch, others within a second if
+        the join has ``Incremental(invalidation_log=...)``. Results of look-ups in progress are used
+        but not cached.
 
         Args:
             keys: a list of values for one key column; of tuples (in the order of ``on``) or
                 dicts for several; or a ``pyarrow.Table``.
 
         Raises:
-            ArgumentError: no join asks this source, or a key does not have the columns' types.
+            ArgumentError: no join uses this source, or a key does not have the columns' types.
         """
         for invalidation_log in self._joins():
             invalidation_log.forget(key_table(keys, invalidation_log.keys, "keys"))
 
     def invalidate_all(self) -> None:
-        """Let every join of this application that asks this source forget all keys."""
+        """Invalidate all keys; see :meth:`invalidate`.
+
+        Raises:
+            ArgumentError: no join uses this source.
+        """
         for invalidation_log in self._joins():
             invalidation_log.forget(None)
 
@@ -109,7 +171,7 @@ class Source(ABC):
         found = logs_of(self.token)
         if not found:
             raise ArgumentError(
-                f"no incremental join of this application asks {self!r}: there is nothing to "
-                "forget. Call this on the source that was given to bsjoin.join"
+                f"no incremental join of this application uses {self!r}: there is nothing to "
+                "invalidate. Call this on the source object that was given to bsjoin.join"
             )
         return found

@@ -1,4 +1,4 @@
-"""Which row groups can hold some keys, by the least and greatest values that files record."""
+"""Selects the row groups that can contain some keys, by their minimum and maximum statistics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bsjoin.sources.types import sparkable
 
 __all__ = ["EMPTY", "MinMax", "min_max_of", "sorted_keys", "touched"]
 
-# The least and the greatest value; None: not known; EMPTY: nulls only.
+# The minimum and the maximum; None: unknown; EMPTY: only nulls.
 MinMax = tuple[Any, Any] | str | None
 EMPTY = "empty"
 
@@ -21,9 +21,9 @@ def min_max_of(metadata: Any, path: str, dtype: pa.DataType) -> list[MinMax]:
     """The bounds of one column in every row group of a file.
 
     Args:
-        metadata: of the Parquet file.
+        metadata: the metadata of the Parquet file.
         path: the column's path in the file.
-        dtype: the type that the column is read as.
+        dtype: the type as which the column is read.
     """
     place = next(
         (i for i in range(metadata.num_columns) if metadata.schema.column(i).path == path), None
@@ -31,7 +31,7 @@ def min_max_of(metadata: Any, path: str, dtype: pa.DataType) -> list[MinMax]:
     if place is None:
         return [None] * metadata.num_row_groups
     arrow = metadata.schema.to_arrow_schema().field(path).type
-    # Another type may sort otherwise.
+    # Another type may have another order.
     same = sparkable(arrow) == dtype and not pa.types.is_nested(dtype)
     return [
         _bounds(metadata.row_group(i).column(place).statistics, dtype) if same else None
@@ -46,11 +46,11 @@ def _bounds(statistics: Any, dtype: pa.DataType) -> MinMax:
         if not statistics.has_min_max:
             only_nulls = statistics.has_null_count and statistics.num_values == 0
             return EMPTY if only_nulls and not pa.types.is_floating(dtype) else None
-        # A finer time loses its last digits on both sides, as the column does.
+        # A finer timestamp is truncated on both sides, like the column.
         least, greatest = (_value(v, dtype) for v in (statistics.min, statistics.max))
         return (least, greatest) if least <= greatest else None  # NaN, or a writer's mistake
     except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
-        return None  # such as a text that was cut inside a letter
+        return None  # for example a text that was truncated inside a character
 
 
 def _value(value: Any, dtype: pa.DataType) -> Any:
@@ -63,7 +63,7 @@ def _value(value: Any, dtype: pa.DataType) -> Any:
 
 
 def sorted_keys(column: pa.ChunkedArray) -> list[Any] | None:
-    """The keys in order; None where bounds say nothing about one of them (NaN)."""
+    """The sorted keys; None if statistics cannot exclude one of them (NaN)."""
     values = column.to_pylist()
     if any(value != value for value in values):
         return None
@@ -71,7 +71,7 @@ def sorted_keys(column: pa.ChunkedArray) -> list[Any] | None:
 
 
 def touched(keys: Sequence[Any], bounds: MinMax) -> bool:
-    """Whether a key lies within the bounds.
+    """Whether a key is within the bounds.
 
     >>> touched([1, 5, 9], (6, 8)), touched([1, 5, 9], (6, 9)), touched([1], None)
     (False, True, True)

@@ -1,4 +1,4 @@
-"""Columns of Python values, as row-wise drivers give them, made Arrow arrays of one type."""
+"""Converts columns of Python values, from row-wise drivers, to Arrow arrays of one type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["array_of", "python_values"]
 
 
 def array_of(values: Sequence[Any], dtype: pa.DataType, name: str, what: str) -> pa.Array:
-    """The values as an array; no value is changed to fit, and none becomes null.
+    """The values as an array; no value is changed or replaced by null.
 
     Raises:
         SourceError: a value is not of the type; names the column and the value.
@@ -27,7 +27,7 @@ def array_of(values: Sequence[Any], dtype: pa.DataType, name: str, what: str) ->
         pass
     offender = next(value for value in values if not _is_fine(value, dtype))
     raise SourceError(
-        f"{what}: the column {name!r} holds {_short(offender)}, which is no {dtype}: correct the "
+        f"{what}: the column {name!r} contains {_short(offender)}, not a {dtype}: correct the "
         f"value, or give the right type with schema={{{name!r}: ...}}"
     )
 
@@ -81,7 +81,7 @@ def _only(kinds: set[type], allowed: set[type]) -> None:
 
 
 def _decimal(value: Any) -> Decimal:
-    # A binary fraction stands for the decimal one that prints like it.
+    # A binary fraction is converted to the decimal with the same printed form.
     number = Decimal(format(value, ".15g") if isinstance(value, float) else value)
     if not number.is_finite():
         raise ValueError
@@ -89,11 +89,11 @@ def _decimal(value: Any) -> Decimal:
 
 
 def python_values(keys: pa.Table, *, finite: bool = False) -> list[tuple[Any, ...]]:
-    """The keys as tuples of Python values, without those that Python's calendar lacks.
+    """The keys as tuples of Python values, without dates outside of Python's calendar.
 
     Args:
-        keys: without nulls.
-        finite: leave out NaN and infinities, which MySQL has not.
+        keys: the keys, without nulls.
+        finite: leave out NaN and infinities, which MySQL lacks; default False.
     """
     kept = pa.chunked_array([pa.array([True] * len(keys), pa.bool_())])
     for column in keys.columns:

@@ -1,4 +1,4 @@
-"""SQLite through Python's own driver: read-only, values compared with the declared types."""
+"""SQLite through Python's ``sqlite3``: read-only, values are checked against declared types."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _MAY_PASS = {
     sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_SCHEMA,
     sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_FULL,
 }  # fmt: skip
-_STEPS = 10_000  # of SQLite's machine, between two looks at the clock
+_STEPS = 10_000  # instructions of SQLite's virtual machine between two checks of the timeout
 _DIGITS = re.compile(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
-# The first match counts, in SQLite's own order where it has one.
+# The first match counts, in the order of SQLite's affinity rules.
 _TYPES: tuple[tuple[str, pa.DataType], ...] = (
     ("BOOL", pa.bool_()),
     ("INT", pa.int64()),
@@ -51,18 +51,18 @@ _TYPES: tuple[tuple[str, pa.DataType], ...] = (
 
 
 def declared_type(declared: str) -> pa.DataType | None:
-    """The Arrow type of a declared type; None where it says nothing.
+    """The Arrow type of a declared type; None if the declaration determines none.
 
     >>> declared_type("DECIMAL(10, 2)"), declared_type("varchar(20)"), declared_type("")
     (Decimal128Type(decimal128(10, 2)), DataType(string), None)
     """
-    told = declared.upper()
-    if "DEC" in told or "NUMERIC" in told:
-        digits = _DIGITS.search(told)
+    upper = declared.upper()
+    if "DEC" in upper or "NUMERIC" in upper:
+        digits = _DIGITS.search(upper)
         if digits is None:
             return DECIMAL
         return decimal_type(int(digits[1]), int(digits[2] or 0))
-    return next((dtype for word, dtype in _TYPES if word in told), None)
+    return next((dtype for word, dtype in _TYPES if word in upper), None)
 
 
 class SQLite(Database):
@@ -70,7 +70,7 @@ class SQLite(Database):
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
-        # Workers run in folders of their own.
+        # Workers have their own working folders.
         self.path = os.path.abspath(target.address.path)
         self._deadline = 0.0
 
@@ -99,7 +99,7 @@ class SQLite(Database):
             if not found:
                 raise self._absent(connection)
         else:
-            # A view of this connection alone; the file is not written.
+            # A temporary view, only for this connection; the file is not written.
             connection.execute(f'CREATE TEMP VIEW "bsjoin: columns" AS SELECT * FROM {source}')
             try:
                 found = connection.execute(
@@ -110,11 +110,11 @@ class SQLite(Database):
         return [
             Column(
                 name,
-                declared_type(told),
-                told,
-                exact=not any(word in told.upper() for word in ("TIME", "DEC", "NUM")),
+                declared_type(declared),
+                declared,
+                exact=not any(word in declared.upper() for word in ("TIME", "DEC", "NUM")),
             )
-            for name, told, hidden in found
+            for name, declared, hidden in found
             if hidden != 1
         ]
 
@@ -130,8 +130,8 @@ class SQLite(Database):
     def _rows(
         self, connection: sqlite3.Connection, keys: pa.Table, columns: Sequence[Column]
     ) -> pa.Table:
-        # Without repetitions: 0.0 and -0.0 are one number here. NaN is bound as a null, which
-        # equals nothing.
+        # Without duplicates: 0.0 and -0.0 are equal here. NaN is bound as null, which equals
+        # nothing.
         values = list(
             dict.fromkeys(
                 spelling
@@ -146,7 +146,7 @@ class SQLite(Database):
             head = f"SELECT {selected} FROM {source} WHERE {self._at(names[0])} IN (VALUES "
             tail = ")"
         else:
-            # SQLite finds no index for rows of values after IN. A cross join keeps its order.
+            # SQLite uses no index for row values after IN. A cross join keeps its order.
             given = [f"k{index}" for index in range(len(names))]
             equal = [
                 f"{self._at(name)} = q.{key}" for name, key in zip(names, given, strict=True)
@@ -234,7 +234,7 @@ class SQLite(Database):
 
 
 def _spellings(value: Any) -> Sequence[Any]:
-    """The forms in which a value may be stored; at most one of them is, in one row."""
+    """The forms in which a value may be stored; a row has at most one of them."""
     if isinstance(value, dt.datetime):
         zones = ("",) if value.tzinfo is None else ("+00:00", "Z")
         plain = value.replace(tzinfo=None)

@@ -1,4 +1,4 @@
-"""Work that is given up after a time: it runs in a thread that nobody waits for any longer."""
+"""Work with a timeout: it runs in a thread, which is abandoned after the timeout."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ T = TypeVar("T")
 
 
 def run_with_timeout(limit_s: float, work: Callable[[], T], what: str) -> T:
-    """Do the work, or leave it alone after ``limit_s`` seconds.
+    """Run the work in a thread and wait at most ``limit_s`` seconds.
 
     Raises:
-        LookupTimeoutError: the time is over. The work goes on in its thread; its result is dropped.
-        BaseException: whatever the work raises.
+        LookupTimeoutError: the timeout has expired. The work continues in its thread; its result is
+            ignored.
+        BaseException: any exception of the work.
     """
     results: list[T] = []
     errors: list[BaseException] = []

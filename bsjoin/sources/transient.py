@@ -1,4 +1,4 @@
-"""What may pass: a fault that another attempt can heal, told apart from errors that stay."""
+"""Transient errors, which are retried, as opposed to permanent errors."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ T = TypeVar("T")
 
 
 class TransientSourceError(Exception):
-    """A look-up failed for a reason that may pass: a lost connection, a time-out, a lock.
+    """A look-up failed for a transient reason: a lost connection, a timeout, a lock.
 
-    The message holds no password. Not a :class:`bsjoin.errors.BSJoinError`, which would say
-    that asking again cannot help.
+    The message contains no password. Not a :class:`bsjoin.errors.BSJoinError`, which is
+    permanent.
     """
 
 
 class LookupTimeoutError(TransientSourceError):
-    """No answer came in time; the work still waits for one, in its thread."""
+    """There was no response in time; the work still waits in its thread."""
 
 
 def run_translated(
@@ -31,13 +31,13 @@ def run_translated(
     *,
     at_once: bool = False,
 ) -> T:
-    """Work; what fails has the type of our errors, and none of the driver's behind it.
+    """Run some work; its failure has a type of ours, without the driver's error as its cause.
 
     Args:
         work: what to do.
         translated: a driver's error as one of ours.
         close: closes a connection that has failed; the next call opens a new one.
-        at_once: nobody repeats the work, so every failure is a :class:`bsjoin.errors.SourceError`.
+        at_once: the caller does not retry, so every failure is a :class:`SourceError`.
     """
     try:
         return work()
@@ -45,7 +45,7 @@ def run_translated(
         failure = translated(error)
     if close is not None:
         close()
-    # Raised outside the handler: the driver's error, its password and all, is no context.
+    # Raised outside the handler: the driver's error may show a password, so it is not chained.
     if at_once and not isinstance(failure, BSJoinError):
         failure = SourceError(str(failure))
     raise failure

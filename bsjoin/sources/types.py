@@ -1,4 +1,4 @@
-"""Arrow types that Spark knows, and columns brought to exactly these types."""
+"""Arrow types that Spark supports, and conversion of columns to exactly these types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
     "wanted_columns",
 ]
 
-# What Spark's JDBC makes of a number without declared digits.
+# The type of a number without declared digits in Spark's JDBC source.
 DECIMAL = pa.decimal128(38, 18)
 
 _SAME = {
@@ -43,7 +43,7 @@ _WIDER = {
 
 
 def sparkable(dtype: pa.DataType) -> pa.DataType | None:
-    """The type that Spark has for the values of an Arrow type; None where it has none.
+    """The type that Spark supports for the values of an Arrow type; None if there is none.
 
     >>> sparkable(pa.uint32()), sparkable(pa.duration("s"))
     (DataType(int64), None)
@@ -90,10 +90,10 @@ def _nested(dtype: pa.DataType) -> pa.DataType | None:
 
 
 def as_schema(schema: object, name: str = "schema") -> pa.Schema:
-    """A schema as users give it: a ``pyarrow.Schema``, or names with Arrow types.
+    """The schema of a user's argument: a ``pyarrow.Schema``, or names with Arrow types.
 
     Raises:
-        ArgumentError: it is neither, or a type that Spark has not.
+        ArgumentError: it is neither, or has a type that Spark does not support.
     """
     if isinstance(schema, Mapping):
         if not all(isinstance(k, str) and isinstance(t, pa.DataType) for k, t in schema.items()):
@@ -131,15 +131,15 @@ def overridden(
     override: pa.Schema | None,
     what: str,
 ) -> pa.Schema:
-    """The schema of a table: what it declares, and the user's word where there is one.
+    """The schema of a table: the declared types, replaced by the user's where given.
 
     Args:
-        declared: name, Arrow type (None: none is known) and the type's own name.
-        override: the user's types for some columns or all.
+        declared: name, Arrow type (None: unknown) and the database's name of the type.
+        override: the user's types for some or all columns; None for none.
         what: the source, for messages.
 
     Raises:
-        ColumnError: the override names a column that is not there, or a name is there twice.
+        ColumnError: the override names a missing column, or a name occurs twice.
         SourceError: a column has no known type and no override.
     """
     names = [name for name, _, _ in declared]
@@ -149,11 +149,11 @@ def overridden(
         if name not in names:
             raise ColumnError(f"schema: {what} has no column {name!r}. {suggest(name, names)}")
     fields = []
-    for name, kind, told in declared:
+    for name, kind, type_name in declared:
         kind = types.get(name, kind)
         if kind is None:
             raise SourceError(
-                f"{what}: the column {name!r} is declared as {told or 'nothing'}, for which "
+                f"{what}: the column {name!r} is declared as {type_name or 'nothing'}, for which "
                 "no Spark type is known: give its pyarrow type with "
                 f"schema={{{name!r}: pyarrow.string()}}"
             )
@@ -164,10 +164,10 @@ def overridden(
 def wanted_columns(
     schema: pa.Schema, keys: Sequence[str], columns: Sequence[str] | None, what: str
 ) -> list[str]:
-    """The keys and the columns asked for, each once.
+    """The key columns and the requested columns, each once.
 
     Raises:
-        ColumnError: one of them is not there.
+        ColumnError: one of them does not exist.
     """
     wanted = list(dict.fromkeys([*keys, *(schema.names if columns is None else columns)]))
     for name in wanted:
@@ -177,11 +177,11 @@ def wanted_columns(
 
 
 def fitted(table: pa.Table, schema: pa.Schema, what: str) -> pa.Table:
-    """The table's columns in exactly the schema's types.
+    """The table's columns, cast to exactly the schema's types.
 
     Args:
         table: has all columns of ``schema``, in any order.
-        schema: the columns wanted.
+        schema: the requested columns.
         what: the source, for messages.
 
     Raises:
@@ -214,15 +214,15 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, what: str) -> pa.ChunkedArra
 def _converted(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     wide = _wide(wanted)
     if pa.types.is_decimal(wanted) and pa.types.is_string(column.type) and _is_odd(column):
-        # Exponents and very many digits go the slow way, which overflows nowhere.
+        # Exponents and very many digits use a slow conversion that does not overflow.
         try:
             return pa.chunked_array([array_of(column.to_pylist(), wanted, "", "")], wanted)
         except SourceError:
             raise pa.ArrowInvalid("it is no number of so many digits") from None
     if wide is not None:
-        # Arrow's own cast to 128 bits wraps round for numbers that are far too great.
+        # Arrow's own cast to 128 bits wraps around for numbers that are too large.
         column = column.cast(wide)
-    # Finer times are cut, as Spark cuts them; all else must be kept.
+    # Finer times are truncated, as in Spark; all other casts must be exact.
     return column.cast(options=pc.CastOptions(wanted, allow_time_truncate=True))
 
 
@@ -231,7 +231,7 @@ def _is_odd(column: pa.ChunkedArray) -> bool:
 
 
 def _wide(dtype: pa.DataType) -> pa.DataType | None:
-    """The type with 256 bits for a decimal, or a list of them; None for others."""
+    """The 256-bit type for a decimal, or a list of decimals; None for other types."""
     if pa.types.is_decimal(dtype):
         return pa.decimal256(76, dtype.scale)
     if pa.types.is_list(dtype):
@@ -241,7 +241,7 @@ def _wide(dtype: pa.DataType) -> pa.DataType | None:
 
 
 def _offender(column: pa.ChunkedArray, wanted: pa.DataType) -> str:
-    """The first value that cannot be converted; found by halves."""
+    """The first value that cannot be converted, found by bisection."""
     while len(column) > 1:
         half = len(column) // 2
         try:

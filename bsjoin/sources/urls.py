@@ -1,4 +1,4 @@
-"""Database URLs, read strictly: what is wrong is said without showing a password."""
+"""A strict parser of database URLs; its errors do not show a password."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["Address", "address_of"]
 
 @dataclass(frozen=True)
 class Address:
-    """A URL in parts, everything decoded; its text form hides the password.
+    """The parts of a URL, decoded; ``str`` hides the password.
 
     Attributes:
         scheme: without the driver: ``"mysql"`` for ``mysql+pymysql://``.
-        driver: what follows the plus sign, or an empty text.
-        path: without the slash that ends the host, for a server; a file's path otherwise.
-        secrets: every spelling of the passwords in it.
+        driver: the part after the plus sign, or an empty text.
+        path: for a server, the path without the leading slash; otherwise the path of a file.
+        secrets: every spelling of the passwords in the URL.
     """
 
     scheme: str
@@ -38,15 +38,15 @@ class Address:
 
 
 def address_of(url: object, files: tuple[str, ...], servers: tuple[str, ...]) -> Address:
-    """Read a URL.
+    """Parse a URL.
 
     Args:
-        url: what the user gave.
+        url: the user's argument.
         files: the schemes whose URL is the path of a file.
         servers: the schemes whose URL names a host.
 
     Raises:
-        ArgumentError: it cannot be read; the message shows no more of it than its scheme.
+        ArgumentError: the URL is invalid; the message shows only its scheme.
     """
     if not isinstance(url, str):
         raise ArgumentError(f"url: give a text, not a {type(url).__name__}")
@@ -77,7 +77,7 @@ def _file(url: str, name: str, driver: str, rest: str) -> Address:
 
 
 def _server(url: str, name: str, driver: str) -> Address:
-    # A raw / ? # or @ in a password would move its end into the host, the path or the query.
+    # A raw / ? # or @ in a password would be parsed as part of the host, path or query.
     try:
         parts = urlsplit(url)
         port = parts.port

@@ -1,4 +1,4 @@
-"""The worker's side: tables kept open between micro-batches, answering whole Arrow batches.
+"""The worker's side: tables stay open between micro-batches and process whole Arrow batches.
 
-Pure pyarrow and numpy: nothing here knows of Spark.
+Pure pyarrow and numpy: independent of Spark.
 """

@@ -1,4 +1,4 @@
-"""What passes through the incremental cache: batches of keys, and what is known of them."""
+"""Data structures of the incremental cache: batches of keys, and the state of their rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Batch:
     Args:
         hashes: int64[m].
         keys: the m keys, column by column.
-        places: int64[m], where they stand in the Arrow batch; None if that is all of it.
+        places: int64[m], their positions in the Arrow batch; None if the batch has no null keys.
     """
 
     hashes: Int64s
@@ -41,7 +41,7 @@ class Batch:
         return cls(hashes.take(chosen).to_numpy(), [k.take(chosen) for k in keys], places)
 
     def take(self, where: Int64s) -> Batch:
-        """Some of the keys."""
+        """The keys at some positions."""
         chosen = pa.array(where)
         return Batch(self.hashes.take(where), [key.take(chosen) for key in self.keys], None)
 
@@ -53,21 +53,21 @@ class Batch:
             exact: whether equal hashes mean equal keys.
 
         Returns:
-            The d distinct keys; int64[d]: when each is used last; int64[m]: which of them each
-            key is.
+            The d distinct keys; int64[d]: the last use of each; int64[m]: the index of each key
+            among them.
         """
         which, inverse = distinct([pa.array(self.hashes)] if exact else self.keys)
         last = np.zeros(len(which), np.int64)
-        last[inverse] = ticks  # of several uses, the last one counts
+        last[inverse] = ticks  # the last of several uses wins
         return self.take(which), last, inverse
 
 
 @dataclass
 class Loaded:
-    """What is known by now of d distinct keys that were not in the cache.
+    """The rows loaded so far for d distinct keys that were not in the cache.
 
     Args:
-        place: int32[d], where each one's rows are.
+        place: int32[d], the row source of each key's rows.
         first: int64[d].
         counts: int64[d].
     """
@@ -78,20 +78,20 @@ class Loaded:
 
     @classmethod
     def nothing(cls, count: int) -> Loaded:
-        """Nothing is known yet of so many keys."""
+        """The initial state of ``count`` keys: nothing loaded."""
         zeros = np.zeros(count, np.int64)
         return cls(zeros.astype(np.int32), zeros.copy(), zeros)
 
     def note(self, where: Int64s, place: int, first: Int64s, counts: Int64s) -> None:
-        """Say where the rows of some keys are."""
+        """Record the rows of some keys."""
         self.place[where], self.first[where], self.counts[where] = place, first, counts
 
 
 @dataclass
 class Tally:
-    """Figures of one batch that arise while loading."""
+    """Metrics of loading one batch."""
 
-    asking: Figures = field(default_factory=Figures)
+    queries: Figures = field(default_factory=Figures)
     evicted: int = 0
     failed: int = 0
     outdated: int = 0

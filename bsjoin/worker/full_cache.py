@@ -1,8 +1,8 @@
-"""The full cache in a worker process: answers to whole Arrow batches of keys.
+"""The full cache in a worker process: looks up whole Arrow batches of keys.
 
-Spark hands a task whichever Python worker is idle, so what a worker keeps is module state:
-the open tables (memory-mapped, their pages shared by all workers of the host) and what it has
-read of each table's versions.
+Spark gives a task any idle Python worker, so the state of a worker is module state: the open
+tables (memory-mapped, with pages shared by all workers of the host) and the known versions of each
+table.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _log = logging.getLogger("bsjoin")
 
 @dataclass
 class _Table:
-    """What this process knows of one table.
+    """The state of one table in this process.
 
     Args:
-        known: the versions it has read.
-        read_for_us: the latest batch time that these versions are known to be complete for.
-        open: the versions it has open, of the newest ones: an open file keeps its disk space.
-        checked: the joins and versions that were found to fit each other.
+        known: the versions that were read.
+        read_for_us: the latest batch time for which these versions are complete.
+        open: the open versions, only the newest ones: an open file keeps its disk space.
+        checked: the pairs of join and version that were checked for compatibility.
     """
 
     known: dict[int, Manifest] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class _Table:
     checked: set[tuple[str, int]] = field(default_factory=set)
 
 
-# A table is known by its location and by when it was published there: see StoredTable.epoch.
+# A table is identified by its location and its time of publication: see StoredTable.epoch.
 _tables: LRUCache[tuple[str, int], _Table] = LRUCache(maxsize=64)
 _OPEN_VERSIONS = 2
 
@@ -58,15 +58,15 @@ def answer(
     """Look up a batch of keys.
 
     Args:
-        plan: which table, which columns, which shape of answer.
+        plan: the table, the columns, and the shape of the result.
         hashes: the m hashes; null for a null key.
-        batch_time: the micro-batch's timestamp, the same in all m rows; None for a plan that
-            is bound to a version.
+        batch_time: the micro-batch's timestamp, the same in all m rows; None for a plan with a
+            fixed version.
         keys: the m keys to compare, column by column.
 
     Returns:
-        An array of m answers: booleans for ``exists``; otherwise null where the key is not in
-        the table, else a struct (``row``), a list of structs (``rows``) or a run (``runs``).
+        An array of m results: booleans for ``exists``; otherwise null if the key is not in the
+        table, else a struct (``row``), a list of structs (``rows``) or a run (``runs``).
     """
     started = time.perf_counter_ns()
     if not len(hashes):
@@ -90,7 +90,7 @@ def answer(
 def gather(
     plan: JoinPlan, batch_time: pa.Array | None, first: pa.Array, count: pa.Array
 ) -> pa.Array:
-    """Fetch pieces of runs: m lists of structs from m first rows and counts."""
+    """Gather parts of runs: m lists of structs from m first rows and counts."""
     started = time.perf_counter_ns()
     if not len(first):
         return pa.nulls(0, answer_type("rows", plan.output.row_type))
@@ -104,7 +104,7 @@ def gather(
 
 @dataclass(frozen=True)
 class _Selection:
-    """The wanted columns of a table."""
+    """The requested columns of a table."""
 
     table: OpenTable
     columns: tuple[str, ...]
@@ -124,7 +124,7 @@ def _report(plan: JoinPlan, table: OpenTable, started_ns: int) -> None:
 
 
 def open_table(plan: JoinPlan, batch_time: pa.Array | None) -> OpenTable:
-    """The open table for a batch: from this process's memory, else opened now."""
+    """The open table for a batch; opened if this process has not opened it yet."""
     stored = plan.table
     assert isinstance(stored, StoredTable)
     location = stored.location
@@ -148,7 +148,7 @@ def open_table(plan: JoinPlan, batch_time: pa.Array | None) -> OpenTable:
 
 
 def _close_unneeded(location: StorageLocation, opened: OpenTable) -> None:
-    """Close what keeps disk space without need, as a version is opened.
+    """Close files that occupy disk space without need, as a version is opened.
 
     Of this table all versions but the newest, of any plan, and this host's copies of their files;
     of other local tables the versions that were removed.
@@ -175,9 +175,9 @@ def _published(table: OpenTable) -> tuple[int, int]:
 
 
 def _check(plan: JoinPlan, location: StorageLocation, manifest: Manifest) -> None:
-    """Refuse a version that does not keep what the plan was made on."""
+    """Refuse a version that is incompatible with the plan."""
     where = f"version {manifest.version} of the table in {str(location)!r}"
-    advice = "Start the query again: its checkpoint goes on where it was"
+    advice = "Restart the query: it continues from its checkpoint"
     if plan.output.shape == "row" and manifest.longest_run > 1:
         raise DuplicateKeyError(
             f"{where} has keys with up to {manifest.longest_run} rows, and this query was planned "
@@ -187,7 +187,7 @@ def _check(plan: JoinPlan, location: StorageLocation, manifest: Manifest) -> Non
     for column, wanted in zip(plan.output.columns, plan.output.row_type, strict=False):
         if column not in types:
             raise OtherKeysError(
-                f"{where} has no column {column!r}, which this query brings. {advice}"
+                f"{where} has no column {column!r}, which this query selects. {advice}"
             )
         if types[column] != wanted.type:
             raise OtherKeysError(

@@ -1,9 +1,9 @@
-"""Groups: the rows of one key, which a range condition searches; whichever way they are kept.
+"""Groups: the rows of one key, which a range condition searches, in a table or in a cache.
 
 In a stored table the rows of all keys are indexed together. In an incremental cache a group is
-one entry. Its rows lie in the order of their points, so the group *is* a skip list with
-deterministic levels (:class:`bsjoin.index.SkipList`) and is searched where it lies. Intervals
-need the tree of their ends, and texts their ranks: these are made for the groups of a batch.
+one entry. Its rows are sorted by their points, so the group *is* a skip list with deterministic
+levels (:class:`bsjoin.index.SkipList`) and is searched in place. Intervals need a tree of their
+ends, and texts need ranks: these are built for the groups of a batch.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ Int64s = NDArray[np.int64]
 
 
 class CacheRows(RowSource, Protocol):
-    """Where rows of an incremental cache lie: in the shared cache, or in what was just read."""
+    """A source of an incremental cache's rows: the shared cache, or the result of a query."""
 
     def gather(self, rows: Int64s, numbers: Sequence[int] | None = None) -> list[pa.Array]:
         """The values of the columns (or of those numbered) at some rows."""
 
     def codes(self, number: int, count: int) -> Int64s:
-        """The first so many values of a column of int64, as they lie there."""
+        """The first ``count`` values of a column of int64, without a copy."""
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups that lie together, and the probes that search them.
+    """Groups in one index, and the probes that search them.
 
     Args:
         part: int64[m], positions of the probes in the batch; None for all of it.
         index: the rows.
         low: int64[m], first row of each probe's group.
-        high: int64[m], one past its last row; the same as ``low`` where there is no group.
-        gather: from rows to the values of the columns to bring.
+        high: int64[m], one past its last row; equal to ``low`` if there is no group.
+        gather: returns the values of the selected columns at given rows.
     """
 
     part: Int64s | None
@@ -76,7 +76,7 @@ def stored_groups(
 
 
 def cached_groups(table: SourceTable, rows: RowRefs[CacheRows]) -> Iterator[Groups]:
-    """The groups of a batch of keys, in the cache and in what was just read.
+    """The groups of a batch of keys, in the cache and in the results of queries.
 
     Complexity: O(1) a key for points with codes of 64 bits; otherwise O(rows of the groups).
     """
@@ -111,7 +111,7 @@ def _indexed(
     counts: Int64s,
     gather: Callable[[Int64s], list[pa.Array]],
 ) -> Groups:
-    """Groups side by side, with an index over them."""
+    """Contiguous groups with an index over them."""
     begins, some, which = np.unique(first, return_index=True, return_inverse=True)
     sizes = counts.take(some)
     _, places = expand(begins, sizes)
@@ -122,10 +122,10 @@ def _indexed(
 
 
 def range_columns(order: RangeOrder, columns: Sequence[pa.Array]) -> list[pa.Array]:
-    """The columns to search, as a cache keeps them: codes, or what is to be ranked.
+    """The columns to search in the form stored in a cache: codes, or values to be ranked.
 
     Args:
-        order: the type in which they are searched.
+        order: their type.
         columns: the points; or the starts and the ends.
     """
     cast = [column.cast(order.type) for column in columns]
@@ -143,14 +143,14 @@ def grouped(
     """Order rows by (key, point).
 
     Args:
-        whose: int64[n], the number of each row's key; -1 for a row of nobody.
+        whose: int64[n], the number of each row's key; -1 for a row without a key.
         points: the columns to search, of :func:`range_columns`.
-        rows: all columns of the rows, to tell apart those that are equal in key and point; None
-            if their order does not matter.
+        rows: all columns of the rows, to order rows with equal key and point; None if their order
+            does not matter.
 
     Returns:
         int64[n]: the same numbers, -1 also for rows without a point, which match nothing; and
-        int64[n]: the order, rows of nobody first.
+        int64[n]: the order, rows with -1 first.
 
     Complexity: O(n log n).
     """
@@ -168,7 +168,7 @@ def grouped(
 
 
 def _order_equals(order: Int64s, same: NDArray[np.bool_], rows: Sequence[pa.Array]) -> None:
-    """Order, in place, rows that are equal so far by what they say."""
+    """Order, in place, rows with equal key and point by their other columns."""
     equal = np.zeros(len(order), np.bool_)
     equal[1:] |= same
     equal[:-1] |= same

@@ -1,7 +1,7 @@
-"""Spark's ``xxhash64`` of key columns, for keys that come from elsewhere than a Spark plan.
+"""Spark's ``xxhash64`` of key columns, for keys that do not come from a Spark plan.
 
-Keys of a stream are hashed by Spark itself. Keys to warm up with, or to invalidate, are hashed
-here, and the tests hold the two against each other.
+Spark itself hashes the keys of a stream. Keys of a warm-up or an invalidation are hashed here; the
+tests compare both implementations.
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ _EXACT = decimal.Context(prec=76)
 
 
 def xxhash64(keys: Sequence[pa.Array]) -> NDArray[np.int64]:
-    """The hashes of m keys, as Spark computes them for the table's side of a join.
+    """The hashes of m keys, equal to Spark's for the table's side of a join.
 
     Integers are hashed as long, floating-point numbers as double.
 
     Args:
         keys: canonical columns, without nulls.
+
+    Returns:
+        int64[m].
 
     Complexity: O(m), with Python per row: not for hot paths.
     """
@@ -42,7 +45,7 @@ def xxhash64(keys: Sequence[pa.Array]) -> NDArray[np.int64]:
 
 
 def _bytes(column: pa.Array) -> list[bytes]:
-    """What Spark hashes of each value."""
+    """The bytes of each value that Spark hashes."""
     dtype = column.type
     if pa.types.is_string(dtype):
         return [text.encode() for text in column.to_pylist()]
@@ -54,7 +57,7 @@ def _bytes(column: pa.Array) -> list[bytes]:
         unscaled = [int(_EXACT.scaleb(value, dtype.scale)) for value in column.to_pylist()]
         if dtype.precision <= LONG_DIGITS:
             return [value.to_bytes(8, "little", signed=True) for value in unscaled]
-        # The shortest two's complement, as Java's BigInteger writes it.
+        # The shortest two's complement, as in Java's BigInteger.toByteArray.
         return [
             value.to_bytes(
                 (value if value >= 0 else ~value).bit_length() // 8 + 1, "big", signed=True

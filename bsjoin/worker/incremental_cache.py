@@ -1,8 +1,8 @@
-"""The incremental cache in a worker process: hits from shared memory, the rest from the source.
+"""The incremental cache in a worker process: hits from shared memory, misses from the source.
 
-Algorithm 1 of the BS-Join paper (section 3.2) for whole Arrow batches: what is cached is
-answered, known absences included; the distinct keys that are missing are asked for in one
-look-up, and both rows and absences are kept.
+Algorithm 1 of the BS-Join paper (section 3.2) for whole Arrow batches: cached keys, negative
+entries included, are answered from the cache; the distinct missing keys are queried in one
+look-up, and its rows and negative entries are cached.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _SAMPLE, _HOTTEST = 256, 5
 
 
 def answers(plan: JoinPlan, batches: Iterable[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    """Look up the keys of a task, several Arrow batches at a time: fewer and larger look-ups.
+    """Look up the keys of a task, several Arrow batches at a time, for fewer and larger queries.
 
     Args:
-        plan: which source, which columns, which shape of answer.
+        plan: the source, the columns, and the shape of the result.
         batches: per Arrow batch the m hashes, null for a null key; and the m keys, column by
             column, in the source's types.
 
     Returns:
-        Per Arrow batch an array of m answers: booleans for ``exists``; otherwise null where the
-        key is not in the source, else a struct (``row``) or a list of structs (``rows``). If
-        the plan reports, each is in a struct with a note beside, null but for a few.
+        Per Arrow batch an array of m results: booleans for ``exists``; otherwise null if the key
+        is not in the source, else a struct (``row``) or a list of structs (``rows``). If the
+        plan reports, each result is in a struct with a note, which is null in most rows.
     """
     enough = _GROUP_ROWS if plan.output.shape != "rows" else _GROUP_ROWS_OF_LISTS
     held: list[tuple[pa.Array, ...]] = []
@@ -61,7 +61,7 @@ def answers(plan: JoinPlan, batches: Iterable[tuple[pa.Array, ...]]) -> Iterator
 
 
 def _answer_together(plan: JoinPlan, held: Sequence[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    """Look up the keys at once; the rows, which may be large, are gathered batch by batch."""
+    """Look up the keys of all batches; gather the rows, which may be large, batch by batch."""
     begun = time.perf_counter_ns()
     hashes, *keys = (pa.concat_arrays(column) for column in zip(*held, strict=True))
     assert isinstance(plan.table, SourceTable)
@@ -87,13 +87,13 @@ def looked_up(
     """Find the rows of some keys.
 
     Args:
-        table: which source, behind which cache.
+        table: the source and its cache.
         hashes: the m hashes, null for a null key.
         keys: the m keys, column by column.
-        reports: whether somebody reads the figures.
+        reports: whether the metrics are read.
 
     Returns:
-        Where the rows lie; and figures for the note, none if there is no key.
+        References to the rows; and metrics for the note, empty if there is no key.
     """
     if not len(hashes):
         nothing = np.zeros(0, np.int64)
@@ -109,7 +109,7 @@ def looked_up(
 
 
 def _array(plan: JoinPlan, rows: RowRefs[CacheRows], begin: int, end: int) -> pa.Array:
-    """The answers to the keys of one Arrow batch."""
+    """The results for the keys of one Arrow batch."""
     shape, row_type = plan.output.shape, plan.output.row_type
     if begin == end:
         return pa.nulls(0, answer_type(shape, row_type))
@@ -121,11 +121,13 @@ def _array(plan: JoinPlan, rows: RowRefs[CacheRows], begin: int, end: int) -> pa
 
 
 class _Worker:
-    """What this process keeps of one cache: its files, the source, the connection."""
+    """The state of one cache in this process: its files, the source, the connection."""
 
     def __init__(self, table: SourceTable):
         self._exact = table.exact
-        self._folder = cache_folder(table.token, table.folder)  # in use for as long as this lives
+        self._folder = cache_folder(
+            table.token, table.folder
+        )  # in use during the object's lifetime
         folder = self._folder.path
         self.cache = HostCache(
             folder, table.keys.types, table.stored_types, table.limits, exact=table.exact
@@ -140,7 +142,7 @@ class _Worker:
             self.upkeep.warm_up(folder / "warm")
 
     def look_up(self, batch: Batch, *, reports: bool) -> tuple[RowRefs[CacheRows], dict[str, Any]]:
-        """Find the rows of each key, whatever that takes; and the figures if they are wanted."""
+        """Find the rows of each key, from the cache or the source; and metrics if ``reports``."""
         cache = self.cache
         found, ticks = cache.find(batch.hashes, batch.keys, now_us())
         states = found.states
@@ -166,7 +168,7 @@ class _Worker:
     def _figures(
         self, batch: Batch, states: NDArray[np.int8], missing: int, stale: int, tally: Tally
     ) -> dict[str, Any]:
-        asking = tally.asking
+        queries = tally.queries
         size = len(states)
         sample = self._random.integers(0, size, _SAMPLE) if size else np.zeros(0, np.int64)
         hottest = Counter(batch.hashes[sample].tolist()).most_common(_HOTTEST)
@@ -175,10 +177,10 @@ class _Worker:
             "hit": int((states == State.HIT).sum()) + stale,
             "neg": int((states == State.ABSENT).sum()),
             "mis": missing,
-            "asked": asking.asked,
-            "ms": [round(ms, 3) for ms in asking.ms],
+            "asked": queries.keys,
+            "ms": [round(ms, 3) for ms in queries.ms],
             "evict": tally.evicted,
-            "retry": asking.retries,
+            "retry": queries.retries,
             "fail": tally.failed,
             "stale": stale + tally.outdated,
             "hot": [[_shown(batch.keys, places[h]), n] for h, n in hottest if n > 1],
@@ -190,7 +192,7 @@ class _Worker:
 
 
 class _Workers(LRUCache[str, _Worker]):
-    """Of the joins that this process has worked for lately; each holds some forty open files."""
+    """The workers of recently used joins; each has about forty open files."""
 
     def popitem(self) -> tuple[str, _Worker]:
         token, worker = super().popitem()
@@ -209,7 +211,7 @@ def _worker(table: SourceTable) -> _Worker:
 
 
 def _spread(rows: RowRefs[CacheRows], places: Int64s, size: int) -> RowRefs[CacheRows]:
-    """The same for a batch in which the keys between these places are null."""
+    """The same for a batch in which the keys at all other positions are null."""
     first, counts = np.zeros(size, np.int64), np.zeros(size, np.int64)
     first[places], counts[places] = rows.first, rows.counts
     place = None

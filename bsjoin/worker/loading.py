@@ -1,6 +1,6 @@
-"""Getting keys that are not cached: claimed, asked for, matched with what comes back, kept.
+"""Loads keys that are not cached: claims them, queries the source, matches and caches the rows.
 
-One process of the host queries a key at a time; the others wait for it.
+Only one process of the host queries the source for a key; the others wait for it (single flight).
 """
 
 from __future__ import annotations
@@ -33,16 +33,19 @@ _WAIT_S = (0.0005, 0.005)
 
 
 class CircuitOpenError(LookupFailedError):
-    """The source has failed a moment ago and is not asked."""
+    """The source has failed recently and is not queried until the cooldown has ended.
+
+    The open state of a circuit breaker (M. T. Nygard, "Release It!", 2007).
+    """
 
 
 class Loader:
     """Loads keys from one source into the cache of the host, for one process.
 
     Args:
-        table: the source, the columns, and what to do if there is no answer.
-        cache: where the answers are kept.
-        client: asks the source.
+        table: the source, the columns, and the policy for failures.
+        cache: the cache of the host.
+        client: queries the source.
     """
 
     def __init__(self, table: SourceTable, cache: HostCache, client: SourceClient):
@@ -53,7 +56,7 @@ class Loader:
     def load(
         self, keys: Batch, ticks: Int64s, places: list[CacheRows], tally: Tally, found: Found
     ) -> Loaded:
-        """Get d distinct keys: ask for them, or wait for the process that does."""
+        """Load d distinct keys: query them, or wait for the process that does."""
         count = len(keys.hashes)
         loaded = Loaded.nothing(count)
         views = {id(found.view): 0}
@@ -65,7 +68,7 @@ class Loader:
             self._from_cache(loaded, todo, claimed, known, views, places)
             mine = np.flatnonzero(claimed.states == State.MINE)
             if len(mine):
-                asked = self.ask_in_pieces(
+                asked = self.query_in_pieces(
                     part.take(mine), ticks[todo[mine]], loaded, todo[mine], places, tally
                 )
                 if asked < len(mine):
@@ -88,13 +91,13 @@ class Loader:
         views: dict[int, int],
         places: list[CacheRows],
     ) -> None:
-        """Take over what the cache says of some keys."""
+        """Record the cached rows of some keys."""
         number = views.setdefault(id(found.view), len(places))
         if number == len(places):
             places.append(found.view.rows)
         loaded.note(todo[which], number, found.first[which], found.counts[which])
 
-    def ask_in_pieces(
+    def query_in_pieces(
         self,
         keys: Batch,
         ticks: Int64s,
@@ -103,11 +106,11 @@ class Loader:
         places: list[CacheRows],
         tally: Tally,
     ) -> int:
-        """Ask for claimed keys, as many at a time as the source takes, and keep the answers.
+        """Query claimed keys in pieces of the source's ``max_keys``, and cache the results.
 
         Returns:
-            How many were asked for before the source gave out; all, unless the plan says to go
-            on without it.
+            The number of keys queried before the source failed; all keys, unless the plan continues
+            without the source.
         """
         count, done = len(keys.hashes), 0
         pieces = -(-count // self._client.max_keys)
@@ -115,7 +118,7 @@ class Loader:
             for piece in np.array_split(np.arange(count), pieces):
                 part, now = keys.take(piece), now_us()
                 invalidations = self._cache.header.invalidations
-                counts, columns = self._ask(part, tally)
+                counts, columns = self._query(part, tally)
                 tally.evicted += self._cache.put(
                     part.hashes, part.keys, counts, columns, ticks[piece], now, invalidations
                 )
@@ -135,20 +138,20 @@ class Loader:
                 self._cache.release(rest.hashes, rest.keys)
         return done
 
-    def _ask(self, keys: Batch, tally: Tally) -> tuple[Int64s, list[pa.Array]]:
-        """Ask for some keys: how many rows each has, and the rows' columns, key after key."""
+    def _query(self, keys: Batch, tally: Tally) -> tuple[Int64s, list[pa.Array]]:
+        """Query some keys: the number of rows of each, and the rows' columns, key after key."""
         table = self._table
         if table.retry_policy.on_error != "fail" and now_us() < self._cache.header.down_until_us:
             raise CircuitOpenError(
-                f"{table.source!r} failed a moment ago and is not queried for now"
+                f"{table.source!r} failed recently and is not queried until the cooldown ends"
             )
         asked = pa.Table.from_arrays(keys.keys, schema=table.keys)
         wanted = table.queried_columns
-        answered = self._client.ask(asked, wanted, tally.asking).combine_chunks()
+        answered = self._client.look_up(asked, wanted, tally.queries).combine_chunks()
         lacking = [n for n in (*table.keys.names, *wanted) if n not in answered.column_names]
         if lacking:
             raise SourceError(
-                f"{table.source!r} answered without the column {lacking[0]!r} that its schema has"
+                f"{table.source!r} returned no column {lacking[0]!r}, which is in its schema"
             )
         theirs = [canonical(whole(answered, name)) for name in table.keys.names]
         whose = owners(keys.keys, theirs)
@@ -168,16 +171,16 @@ class Loader:
             double = int(counts.argmax())
             shown = {n: k[double].as_py() for n, k in zip(table.keys.names, keys.keys, strict=True)}
             raise DuplicateKeyError(
-                f"{table.source!r} has {counts[double]} rows of the key {shown}, and was said to "
-                "have one row a key: make it with unique=False"
+                f"{table.source!r} has {counts[double]} rows of the key {shown}, and was declared "
+                "unique: create it with unique=False"
             )
         chosen = pa.array(order)
         return counts, [column.take(chosen) for column in payload]
 
     def _check_without_source(self, claimed: Found, rest: Int64s, tally: Tally) -> None:
-        """See what is left of keys that the source was asked for in vain, as ``on_error`` says.
+        """Handle keys whose query has failed, according to ``on_error``.
 
-        ``claimed`` says what they were before: outdated rows, or none.
+        ``claimed`` is their state before the query: expired rows, or none.
         """
         if self._table.retry_policy.on_error == "null":
             claimed.counts[rest] = 0
@@ -186,15 +189,15 @@ class Loader:
         unknown = int((claimed.ids[rest] < 0).sum())
         if unknown:
             raise LookupFailedError(
-                f"{self._table.source!r} does not answer, and {unknown} of the keys asked for were "
-                'never in the cache, so that on_error="stale" has nothing to give for them. '
+                f"{self._table.source!r} does not answer, and {unknown} of the requested keys were "
+                'never in the cache, so on_error="stale" has no rows for them. '
                 'on_error="null" would treat them as not found'
             )
         tally.outdated += len(rest)
 
 
 class _Piece:
-    """Rows that were just read."""
+    """The rows of a query's result."""
 
     def __init__(self, columns: Sequence[pa.Array]):
         self._columns = columns

@@ -1,4 +1,4 @@
-"""What is done to an incremental cache besides answering: warm up, refresh, forget."""
+"""Maintenance of an incremental cache: warm-up, refresh, invalidation."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _REMOTE_LOG_S = 1.0
 
 
 class Upkeep:
-    """Keeps the cache of one join in order, for one process.
+    """Maintains the cache of one join, for one process.
 
     Args:
         table: the source and its cache.
         cache: the cache.
-        client: asks the source.
+        client: queries the source.
         loader: loads keys.
     """
 
@@ -49,16 +49,16 @@ class Upkeep:
         self._refreshed: Tally | None = None
         self._read_log_at = 0.0
         if cache.header.last_invalidation == 0:
-            # Invalidations from before the cache do not concern it. 0 means unknown: count from 1.
+            # Invalidations before the cache was created do not apply to it. Counted from 1.
             cache.header.last_invalidation = table.invalidation_log.last() + 1
 
     def take_tally(self) -> Tally:
-        """What the last refresh took, once; a tally to go on with."""
+        """The metrics of the last refresh, returned once; afterwards an empty tally."""
         tally, self._refreshed = self._refreshed or Tally(), None
         return tally
 
     def refresh_later(self, batch: Batch, ticks: Int64s) -> None:
-        """Ask for stale keys again while their old rows are served."""
+        """Refresh stale keys in the background while their old rows are used (RFC 5861)."""
         if self._refreshing is not None and self._refreshing.is_alive():
             return
 
@@ -71,7 +71,7 @@ class Upkeep:
                 if len(mine):
                     size = len(mine)
                     nowhere = Loaded.nothing(size)
-                    self._loader.ask_in_pieces(
+                    self._loader.query_in_pieces(
                         keys.take(mine), last[mine], nowhere, np.arange(size), [], tally
                     )
             except Exception as error:
@@ -82,7 +82,7 @@ class Upkeep:
         self._refreshing.start()
 
     def apply_invalidations(self) -> None:
-        """Apply the invalidations that are new in the log, for the whole host."""
+        """Apply the new records of the invalidation log to the cache of the host."""
         invalidation_log, header = self._table.invalidation_log, self._cache.header
         if not invalidation_log.location.is_local:
             if time.monotonic() - self._read_log_at < _REMOTE_LOG_S:
@@ -97,9 +97,9 @@ class Upkeep:
             header.last_invalidation = number + 1
 
     def warm_up(self, lock: Path) -> None:
-        """Load the keys to begin with, once on this host."""
+        """Load the keys of the warm-up, once per host."""
         with only_one(lock) as alone:
-            # Who is not alone asks for what it needs, as ever, while another process loads.
+            # While one process loads the keys, the others query the keys that they need.
             if alone and not self._cache.header.warm:
                 try:
                     self._load_keys(self._warm_keys())
@@ -119,7 +119,7 @@ class Upkeep:
         if not len(columns[0]):
             return
         which, _ = distinct(columns)
-        # Keys that are used later are evicted later, and earlier keys are to be evicted last.
+        # Earlier keys are evicted last, so they get the most recent uses.
         chosen = pa.array(np.sort(which)[::-1])
         columns = [column.take(chosen) for column in columns]
         keys = Batch(xxhash64(columns), columns, None)

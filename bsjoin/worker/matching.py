@@ -1,6 +1,6 @@
-"""Keys told apart and matched by value: which are distinct, and which row is whose.
+"""Matches keys by value: the distinct keys, and the key of each row.
 
-Equal means what it means to Spark's join: NaN is NaN, -0.0 is 0.0, text is compared by bytes.
+Equality is that of Spark's joins: NaN equals NaN, -0.0 equals 0.0, text is compared by bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def distinct(keys: Sequence[pa.Array]) -> tuple[Int64s, Int64s]:
         keys: canonical columns, without nulls.
 
     Returns:
-        int64[d]: the place of one occurrence of each, and int64[m]: which of the d each is.
+        int64[d]: the position of one occurrence of each, and int64[m]: the index of each key
+        among the d distinct ones.
 
     Complexity: O(m log m).
     """
@@ -41,14 +42,14 @@ def distinct(keys: Sequence[pa.Array]) -> tuple[Int64s, Int64s]:
 
 
 def owners(keys: Sequence[pa.Array], rows: Sequence[pa.Array]) -> Int64s:
-    """Tell whose rows some rows are.
+    """The key of each row.
 
     Args:
         keys: canonical columns of d distinct keys, without nulls.
-        rows: the same columns of n rows, canonical; nulls belong to nobody.
+        rows: the same columns of n rows, canonical; rows with a null have no key.
 
     Returns:
-        int64[n]: which of the d keys each row has, or -1.
+        int64[n]: the index of each row's key, or -1.
     """
     count = len(keys[0])
     together = [pa.concat_arrays([k, r.cast(k.type)]) for k, r in zip(keys, rows, strict=True)]

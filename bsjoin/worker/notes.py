@@ -1,7 +1,7 @@
-"""What a worker has to report of a join: collected per batch, fetched by Spark as a text.
+"""Metrics that a worker reports for a join: collected per batch, fetched by Spark as text.
 
-Spark adds up nothing here: it hands the texts to the driver, which reads them
-(``bsjoin._progress``). One text per Arrow batch costs less than one observed sum.
+Spark sends the texts to the driver, which parses and sums them (``bsjoin._progress``). One text
+per Arrow batch costs less than one observed sum.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ import pyarrow as pa
 __all__ = ["add", "fetch"]
 
 _notes: dict[str, list[dict[str, Any]]] = {}
-_MOST = 1000  # a batch query fetches none of them
+_MOST = 1000  # kept at most: a batch query fetches none of them
 
 
 def add(label: str, figures: dict[str, Any]) -> None:
-    """Keep figures of a join until they are fetched."""
+    """Store metrics of a join until they are fetched."""
     kept = _notes.setdefault(label, [])
     if len(kept) < _MOST:
         kept.append(figures)
 
 
 def fetch(label: str, rows: int) -> pa.Array:
-    """Hand over what there is, as JSON objects with commas between them.
+    """Return and clear the stored metrics, as JSON objects separated by commas.
 
     Returns:
-        An array of ``rows`` texts, null but for the first.
+        An array of ``rows`` texts, of which only the first may be not null.
     """
     kept = _notes.pop(label, [])
     text = ",".join(json.dumps(figures, separators=(",", ":")) for figures in kept)

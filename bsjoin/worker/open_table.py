@@ -1,4 +1,4 @@
-"""An open version of a table: find keys, gather rows, whole batches at a time."""
+"""An open version of a table: finds keys and gathers rows in whole batches."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Bools = NDArray[np.bool_]
 
 
 class OpenTable:
-    """A memory-mapped version of a table. A row has one number across all segments.
+    """A memory-mapped version of a table. Rows are numbered across all segments.
 
     Args:
-        location: where the table lives.
+        location: the table's location.
         manifest: the version to open.
 
     Raises:
-        DamagedTableError: a file is not what was written; for columns, when they are gathered.
+        DamagedTableError: a file is damaged; columns are checked when they are first gathered.
     """
 
     def __init__(self, location: StorageLocation, manifest: Manifest):
@@ -39,12 +39,12 @@ class OpenTable:
 
         Args:
             hashes: the m hashes; null where a key is null, which matches nothing.
-            keys: the m keys to compare, column by column; none where hashes suffice.
+            keys: the m keys to compare, column by column; empty if equal hashes mean equal keys.
 
         Returns:
             int64[m]: the number of the first row with that key, or -1.
 
-        Complexity: O(m) expected, whatever the size of the table.
+        Complexity: O(m) expected, independent of the size of the table.
         """
         probes = _values(hashes)
         rows = np.full(len(probes), -1, np.int64)
@@ -60,7 +60,7 @@ class OpenTable:
         return rows
 
     def run_lengths(self, rows: Int64s) -> Int64s:
-        """How many rows share the key of each first row; 0 for -1.
+        """The number of rows with the key of each first row; 0 for -1.
 
         The rows of a key have consecutive numbers.
         """
@@ -76,11 +76,10 @@ class OpenTable:
         return counts
 
     def groups(self, rows: Int64s) -> list[tuple[NDArray[np.int64] | None, RangeIndex, int]]:
-        """Share first rows of keys out to the segments' range indexes.
+        """Assign first rows of keys to the range indexes of their segments.
 
-        Returns:
-            For each segment that any of the rows is in: their positions (None for all), the
-            index of its ranges, and the number of its first row. A row of -1 may be anywhere.
+        Returns: For each segment with any of the rows: their positions (None for all), its range
+            index, and the number of its first row. A row of -1 may be in any of them.
         """
         shared = []
         for part, segment, first_row in self._parts(self._first_rows, rows):
@@ -114,9 +113,9 @@ class OpenTable:
     def _parts(
         self, boundaries: Int64s, values: Int64s
     ) -> list[tuple[NDArray[np.int64] | None, Segment, int]]:
-        """Share values out to the segments: (positions or None for all, segment, first row).
+        """Assign values to the segments: (positions or None for all, segment, first row).
 
-        Values below the first boundary go to the first segment, which knows none of them.
+        Values below the first boundary go to the first segment, which contains none of them.
         """
         if len(self._segments) <= 1:
             return [(None, segment, 0) for segment in self._segments]
@@ -133,7 +132,7 @@ class OpenTable:
 
 
 def _values(array: pa.Int64Array) -> Int64s:
-    """The values without a copy; whatever lies there where one is null."""
+    """The values without a copy; arbitrary for null values."""
     return np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array)]
 
 

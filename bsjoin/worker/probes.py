@@ -1,10 +1,11 @@
-"""The points of a batch of probes, in the codes of one range index.
+"""The points of a batch of probes, as codes of one range index.
 
-A condition needs four things of a point: its code; the codes of the ends of a band around it; how
-far a tolerance reaches; and which of two rows is nearer. Each kind of column has its own way.
+A condition needs four operations on a point: its code; the codes of the ends of a band around it;
+the range of codes within a tolerance; and which of two rows is nearer. Each kind of column has its
+own implementation.
 
-A point need not lie at a code: it may lie between two of them, if it has more digits than the
-table's column or is moved by a fraction of a unit, or beyond the ends of 64 bits.
+A point may be between two codes, if it has more digits than the table's column or is moved by a
+fraction of a unit, or beyond the limits of 64 bits.
 """
 
 from __future__ import annotations
@@ -45,12 +46,13 @@ Width = Fraction | float
 
 @dataclass(frozen=True)
 class Cuts:
-    """Where points lie among codes.
+    """The positions of points among codes.
 
     Args:
         codes: int64[m].
-        shifts: int64[m], -1 or 1 where a point lies just below or above its code
-            (:meth:`bsjoin.index.SortedRows.search`); None for nowhere.
+        shifts: int64[m], -1 or 1 if a point is just below or above its code
+            (:meth:`bsjoin.index.SortedRows.search`); None (default) if all points are at their
+            codes.
     """
 
     codes: Int64s
@@ -58,13 +60,13 @@ class Cuts:
 
 
 class Points(ABC):
-    """Points of probes, and what is done with them."""
+    """The points of probes and the operations on them."""
 
     cuts: Cuts
-    """Where they lie; anywhere where a point is null."""
+    """The positions of the points; arbitrary for null points."""
 
     def moved(self, delta: Width) -> Cuts:
-        """Where the points lie when they are moved by a width, in units of the probes' codes."""
+        """The positions of the points moved by a width, in units of the probes' codes."""
         if isinstance(delta, float) and math.isinf(delta):
             end, shift = (GREATEST, 1) if delta > 0 else (LEAST, -1)
             many = len(self.cuts.codes)
@@ -74,10 +76,10 @@ class Points(ABC):
 
     @abstractmethod
     def _moved(self, step: int, further: bool) -> Cuts:
-        """As :meth:`moved`; ``further``: by a fraction of a unit more than the step."""
+        """Like :meth:`moved`; ``further``: by a fraction of a unit more than the step."""
 
     def reach(self, tolerance: Width | None) -> tuple[Int64s, Int64s] | None:
-        """The least and the greatest code that is near enough; None for any."""
+        """The least and the greatest code within the tolerance; None for any."""
         if tolerance is None or math.isinf(tolerance):
             return None
         low, high = self.moved(-tolerance), self.moved(tolerance)
@@ -87,18 +89,18 @@ class Points(ABC):
             nowhere = above & (least == GREATEST)
             least = np.where(nowhere, GREATEST, least + (above & ~nowhere))
             greatest = np.where(nowhere, LEAST, greatest)
-        if high.shifts is not None:  # below its code only where that is the least
+        if high.shifts is not None:  # below its code only if that is the least
             nowhere = high.shifts < 0
             least = np.where(nowhere, GREATEST, least)
         return least, greatest
 
     @abstractmethod
     def later(self, index: RangeIndex) -> Later:
-        """Which of two rows of the index is nearer to a point."""
+        """A function that compares the distances of two rows of the index to a point."""
 
 
 class _Exact(Points):
-    """Integers, dates, timestamps, short decimals: values are codes."""
+    """Integers, dates, timestamps, short decimals: the values are the codes."""
 
     def __init__(self, array: pa.Array):
         self.cuts = Cuts(codes_of(array))
@@ -137,12 +139,12 @@ class _Floating(Points):
 
 
 class _Wide(Points):
-    """Decimals of more than 18 digits, looked for among such, or among shorter ones or integers.
+    """Decimals of more than 18 digits, searched among such decimals, shorter ones or integers.
 
     Args:
         array: the points.
-        index: where they are looked for.
-        finer: how many digits they have behind those of the table's column.
+        index: the index to search.
+        finer: the number of fractional digits beyond those of the table's column.
     """
 
     def __init__(self, array: pa.Array, index: RangeIndex, finer: int):
@@ -154,7 +156,7 @@ class _Wide(Points):
         above |= further
         if self._ranks is not None:
             ranks = self._ranks.codes(wide_texts(words))
-            return Cuts(ranks + (above & (ranks & 1 == 1)))  # even codes lie between two values
+            return Cuts(ranks + (above & (ranks & 1 == 1)))  # even codes are between two values
         codes, high = clamped(words), words[:, 1]
         fits = high == (words[:, 0] >> 63)
         shifts = np.where(fits, above.astype(np.int64), np.where(high < 0, -1, 1))
@@ -173,7 +175,7 @@ class _Wide(Points):
 
 
 class _Ordered(Points):
-    """Texts and binaries: they have an order and no distances."""
+    """Texts and binaries: they have an order but no distance."""
 
     def __init__(self, array: pa.Array, index: RangeIndex):
         assert index.ranks is not None
@@ -191,8 +193,8 @@ def points_of(array: pa.Array, index: RangeIndex, finer: int) -> Points:
 
     Args:
         array: the m points, of the type that the index has, or longer decimals.
-        index: where they are looked for.
-        finer: how many digits decimals have behind those of the table's column.
+        index: the index to search.
+        finer: the number of fractional digits of decimals beyond those of the table's column.
     """
     if pa.types.is_decimal128(array.type):
         wide = is_ranked(array.type) or index.ranks is not None or finer

@@ -1,6 +1,6 @@
-"""Range joins in a worker process: batches of the stream in, batches of the result out.
+"""Range joins in a worker process: maps batches of the stream to batches of the result.
 
-However many rows match, a batch of the result has a bounded number of them.
+A batch of the result has a bounded number of rows, even if many more rows match.
 """
 
 from __future__ import annotations
@@ -35,17 +35,16 @@ def joined(
     """Join batches of the stream with the table.
 
     Args:
-        plan: which table, which condition, which join type.
+        plan: the table, the condition, and the join type.
         carried: how many columns of the stream come with a batch and go with the result.
         batches: the stream's columns; then the hash of the key, the micro-batch's timestamp if
-            the plan is of a stored table and not bound to a version, the keys to compare or to
+            the plan is for a stored table without a fixed version, the keys to compare or to
             look up, and the range columns.
 
-    Yields:
-        The stream's columns; with an inner or left join the table's; and, if the plan reports, a
-        note, null but for a few rows.
+    Yields: The stream's columns; for an inner or left join the table's; and, if the plan reports, a
+        note, which is null in most rows.
     """
-    # A source is queried for many keys at once.
+    # Several batches are combined for a source: fewer and larger queries.
     enough = _LOOKED_UP_TOGETHER if isinstance(plan.table, SourceTable) else 1
     for batch in _together(batches, enough):
         yield from _joined(plan, carried, batch)
@@ -64,7 +63,7 @@ def _together(batches: Iterable[pa.RecordBatch], enough: int) -> Iterator[pa.Rec
 
 
 def _joined(plan: JoinPlan, carried: int, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The results of one batch, the last one with the note; timed without those who take them."""
+    """The results of one batch, the last one with the note; timed without their consumer."""
     begun = time.perf_counter_ns()
     assert plan.search is not None
     columns, first_probe = batch.columns, batch.num_columns - plan.search.points
@@ -89,7 +88,7 @@ def _joined(plan: JoinPlan, carried: int, batch: pa.RecordBatch) -> Iterator[pa.
 
 
 def _groups(plan: JoinPlan, key: Sequence[pa.Array]) -> tuple[Iterator[Groups], dict[str, Any]]:
-    """The rows of the batch's keys, and figures for the note."""
+    """The rows of the batch's keys, and metrics for the note."""
     hashes, *keys = key
     if isinstance(plan.table, SourceTable):
         rows, figures = incremental_cache.looked_up(plan.table, hashes, keys, plan.reports)
@@ -108,7 +107,7 @@ def _results(
     groups: Iterator[Groups],
     matched: Bools,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of the result; ``matched`` is set where a row of the stream has a match."""
+    """Batches of the result; sets ``matched`` for rows of the stream that have a match."""
     brings = plan.how in ("inner", "left")
     for group in groups:
         part, points = group.part, list(probes)

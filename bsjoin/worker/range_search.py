@@ -1,4 +1,4 @@
-"""A range condition carried out on one segment: which rows of its key each probe matches."""
+"""Evaluates a range condition on one segment: the matching rows of each probe's key."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def matches(
         index: the segment's range index.
         probes: the m points; or starts and ends.
         low: int64[m], first row of each probe's key.
-        high: int64[m], one past its last row; the same as ``low`` where there is none.
-        max_pairs: the most pairs at a time.
+        high: int64[m], one past its last row; equal to ``low`` if there is none.
+        max_pairs: the maximum number of pairs at a time.
 
     Yields:
         int64[p] and int64[p]: positions of probes, ascending, and rows; at most ``max_pairs``.
@@ -85,7 +85,7 @@ def any_match(
 
 
 def _without_nulls(probes: Sequence[pa.Array], low: Int64s, high: Int64s) -> Int64s:
-    """One past the last row of each probe's key; null matches nothing."""
+    """One past the last row of each probe's key; the first row for null, which matches nothing."""
     return np.where(_missing(probes[0]), low, high) if probes[0].null_count else high
 
 
@@ -96,10 +96,10 @@ def _missing(array: pa.Array) -> Bools:
 def _intervals(
     search: Search, index: RangeIndex, rows: IntervalIndex, probes: Sequence[pa.Array]
 ) -> tuple[tuple[Int64s, Int64s], dict[str, Any]]:
-    """Where the probes begin and end; and which of them have no end, or are empty.
+    """The starts and ends of the probes; and which of them have no end, or are empty.
 
-    Codes tell which are empty, but for ranks and finer digits: there, different values that lie
-    between the same two stored ones have one code.
+    Codes show which intervals are empty, except for ranks and finer digits: there, different values
+    between the same two stored values have the same code.
     """
     starts, ends = (points_of(probe, index, search.finer).cuts for probe in probes)
     missing = _missing(probes[1]) if probes[1].null_count else None

@@ -1,4 +1,4 @@
-"""Answers to keys as Arrow arrays, from rows that lie in one place or in several."""
+"""Results of look-ups as Arrow arrays, from rows in one or several row sources."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 RUN_TYPE = pa.struct([pa.field("first", pa.int64()), pa.field("count", pa.int64())])
-"""Where the rows of a key lie: number of the first, and how many."""
+"""The rows of a key: the number of the first, and their count."""
 
 
 class RowSource(Protocol):
-    """Where rows lie: in a table, in the shared cache, in what was just read."""
+    """A source of rows: a table, the shared cache, or the result of a query."""
 
     def gather(self, rows: Int64s) -> list[pa.Array]:
-        """The values of the wanted columns at some rows."""
+        """The values of the requested columns at some rows."""
 
 
 P = TypeVar("P", bound=RowSource, covariant=True)
@@ -33,13 +33,13 @@ P = TypeVar("P", bound=RowSource, covariant=True)
 
 @dataclass(frozen=True)
 class RowRefs(Generic[P]):
-    """Where the rows of m keys lie.
+    """References to the rows of m keys.
 
     Args:
-        places: where rows lie.
-        place: int32[m], the place of each key's rows; None where there is only one.
-        first: int64[m], the first row there.
-        counts: int64[m], how many; 0 for a key without.
+        places: the row sources.
+        place: int32[m], the index of each key's row source; None if there is only one.
+        first: int64[m], the first row in it.
+        counts: int64[m], the number of rows; 0 for a key without rows.
     """
 
     places: Sequence[P]
@@ -49,11 +49,11 @@ class RowRefs(Generic[P]):
 
 
 def structs(row_type: pa.StructType, rows: RowRefs[RowSource]) -> pa.Array:
-    """One struct per key, of its first row; null for a key without."""
+    """One struct per key, from its first row; null for a key without rows."""
     missing = rows.counts == 0
     if not missing.any():
         return _structs(row_type, rows.places, rows.place, rows.first, None)
-    # Some row that is there stands in for the rows that are not.
+    # An existing row is a placeholder for missing rows.
     there = np.flatnonzero(~missing)
     if not len(there):
         return pa.nulls(len(missing), row_type)
@@ -69,14 +69,14 @@ def lists(row_type: pa.StructType, rows: RowRefs[RowSource]) -> pa.Array:
     """One list of structs per key; null for a key without rows.
 
     Raises:
-        OverflowError: more rows than one Arrow array of lists can hold.
+        OverflowError: there are more rows than one Arrow array of lists can contain.
     """
     ends = np.cumsum(rows.counts)
     total = int(ends[-1])
     if total >= np.iinfo(np.int32).max:
         raise OverflowError(
-            f"{len(rows.counts)} keys have {total} rows together, more than an Arrow batch "
-            "holds: lower spark.sql.execution.arrow.maxRecordsPerBatch"
+            f"{len(rows.counts)} keys have {total} rows in total, more than an Arrow batch can "
+            "contain: lower spark.sql.execution.arrow.maxRecordsPerBatch"
         )
     first = np.repeat(rows.first - (ends - rows.counts), rows.counts) + np.arange(total)
     place = None if rows.place is None else np.repeat(rows.place, rows.counts)
@@ -91,7 +91,7 @@ def lists(row_type: pa.StructType, rows: RowRefs[RowSource]) -> pa.Array:
 
 
 def answer_type(shape: Shape, row_type: pa.StructType) -> pa.DataType:
-    """The Arrow type of an answer."""
+    """The Arrow type of a result."""
     if shape == "exists":
         return pa.bool_()
     if shape == "row":

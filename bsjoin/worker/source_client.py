@@ -1,4 +1,9 @@
-"""Asking a source: repetitions, pauses, a limit on connections, and figures of all that."""
+"""Queries a source with retries, backoff, a limit on connections, and metrics.
+
+Backoff is exponential with full jitter: the pause before retry k = 0, 1, ... is uniform between 0
+and min(30 s, backoff x 2^k) (M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog,
+2015).
+"""
 
 from __future__ import annotations
 
@@ -28,34 +33,34 @@ _TICK_S = 0.05
 
 @dataclass
 class Figures:
-    """What asking took, of one batch.
+    """Metrics of the queries for one batch.
 
     Args:
-        asked: keys asked for.
-        ms: how long each look-up took, its repetitions included.
-        retries: repetitions.
+                keys: the number of queried keys.
+        ms: the duration of each look-up in milliseconds, retries included.
+        retries: the number of retries.
     """
 
-    asked: int = 0
+    keys: int = 0
     ms: list[float] = field(default_factory=list)
     retries: int = 0
 
 
 class SourceClient:
-    """Asks one source for one process.
+    """Queries one source for one process.
 
-    The connection is kept between batches. It is given back when another process of the host
-    waits for it, or after a minute without work.
+    The connection stays open between batches. It is closed when another process of the host waits
+    for a permit, or after a minute without use.
 
     Args:
-        source: the source; this process's own copy.
-        retry_policy: how to ask.
-        slots: the host's permits to be connected.
+        source: this process's copy of the source.
+        retry_policy: retries, backoff and the policy for failures.
+        slots: the host's semaphore for connections.
     """
 
     def __init__(self, source: Source, retry_policy: RetryPolicy, slots: ConnectionSemaphore):
         self._source = source
-        self._patience = retry_policy
+        self._retry_policy = retry_policy
         self._slots = slots
         self._busy = threading.Lock()
         self._last_used = 0.0
@@ -63,42 +68,40 @@ class SourceClient:
 
     @property
     def max_keys(self) -> int:
-        """How many keys one look-up may have."""
+        """The maximum number of keys per look-up."""
         return self._source.max_keys
 
-    def ask(self, keys: pa.Table, columns: Sequence[str], figures: Figures) -> pa.Table:
-        """Look keys up, again and again if need be.
+    def look_up(self, keys: pa.Table, columns: Sequence[str], figures: Figures) -> pa.Table:
+        """Look up keys, with retries.
 
         Raises:
-            LookupFailedError: it failed, and so did the repetitions.
-            BSJoinError: what repeating cannot help.
+            LookupFailedError: the look-up and all its retries failed.
+            BSJoinError: a permanent error of the source.
         """
         begun = time.perf_counter()
         with self._connected():
             try:
-                return self._repeatedly(
+                return self._with_retries(
                     lambda: self._source.lookup(keys, columns),
                     f"a look-up of {keys.num_rows} keys",
                     figures,
                 )
             finally:
-                figures.asked += keys.num_rows
+                figures.keys += keys.num_rows
                 figures.ms.append((time.perf_counter() - begun) * 1e3)
 
     def keys_of(self, query: str, columns: Sequence[str]) -> pa.Table:
-        """The keys that a query yields; again and again if need be, as for :meth:`ask`."""
+        """The keys that a query returns, with retries as in :meth:`look_up`."""
         with self._connected():
-            return self._repeatedly(
+            return self._with_retries(
                 lambda: self._source.keys_of(query, columns), "the query for keys", Figures()
             )
 
-    def _repeatedly(
-        self, question: Callable[[], pa.Table], what: str, figures: Figures
-    ) -> pa.Table:
-        retry_policy = self._patience
+    def _with_retries(self, query: Callable[[], pa.Table], what: str, figures: Figures) -> pa.Table:
+        retry_policy = self._retry_policy
         for attempt in range(retry_policy.retries + 1):
             try:
-                return question()
+                return query()
             except BSJoinError:
                 self._source.close()
                 raise
@@ -107,11 +110,11 @@ class SourceClient:
                 if attempt == retry_policy.retries:
                     raise LookupFailedError(
                         f"{self._source!r} did not answer {what}, nor its {retry_policy.retries} "
-                        f"repetitions: {type(fault).__name__}: {fault}. "
-                        "Spark runs a failed micro-batch again when the query is started again; "
-                        "on_error= of bsjoin.Incremental says what to do instead of failing"
+                        f"retries: {type(fault).__name__}: {fault}. "
+                        "Spark repeats a failed micro-batch when the query is restarted; on_error= "
+                        "of bsjoin.Incremental selects another behaviour than failing"
                     ) from None
-                _log.info("bsjoin: %r: %s; asking again", self._source, fault)
+                _log.info("bsjoin: %r: %s; retrying", self._source, fault)
                 figures.retries += 1
                 most = min(_LONGEST_PAUSE_S, retry_policy.backoff_s * 2**attempt)
                 time.sleep(random.uniform(0, most))
@@ -132,7 +135,7 @@ class SourceClient:
                     self._give_back()
 
     def close(self) -> None:
-        """Give the connection back, unless it is in use."""
+        """Close the connection, unless it is in use."""
         if self._busy.acquire(blocking=False):
             try:
                 if self._slots.is_held:
@@ -145,7 +148,7 @@ class SourceClient:
         self._slots.release()
 
     def _watch(self) -> None:
-        """Give the connection back when this process does not need it and another one does."""
+        """Close the connection when this process does not use it and another one waits."""
         while True:
             time.sleep(_TICK_S)
             if not self._busy.acquire(blocking=False):

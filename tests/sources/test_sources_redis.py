@@ -147,11 +147,11 @@ def test_what_is_stored_otherwise_is_named(client: Any, redis_server: Redis) -> 
     client.set("row:2", "[1]")
     client.hset("row:3", mapping=TEXTS)
     hashes = source_of(redis_server)
-    with pytest.raises(SourceError, match=r"'row:1' holds no hash"):
+    with pytest.raises(SourceError, match=r"'row:1' does not contain a hash"):
         hashes.lookup(ids(1))
     texts = source_of(redis_server, kind="json")
     for number in (1, 2):
-        with pytest.raises(SourceError, match=rf"'row:{number}' holds no JSON object"):
+        with pytest.raises(SourceError, match=rf"'row:{number}' does not contain a JSON object"):
             texts.lookup(ids(number))
     assert texts.lookup(ids(3)).num_rows == 0  # MGET has no word for it
     for source in (hashes, texts):
@@ -241,8 +241,8 @@ def test_it_is_looked_up_only(redis_server: Redis) -> None:
         ({"key": "row:{ide}"}, "Did you mean 'id'"),
         ({"key": "row:{id:05}"}, "no formats"),
         ({"key": "row:{id!r}"}, "no formats"),
-        ({"key": "row:{f}"}, "no one text"),
-        ({"key": "row:{b}", "schema": {"b": pa.binary()}}, "no one text"),
+        ({"key": "row:{f}"}, "no unique text form"),
+        ({"key": "row:{b}", "schema": {"b": pa.binary()}}, "no unique text form"),
         ({"key": 5}, "key=5"),
         ({"kind": "set"}, "kind='set'"),
         ({"timeout": 0}, "timeout=0"),

@@ -1,4 +1,4 @@
-"""Asking a source: repetitions, pauses, permits, figures."""
+"""SourceClient: retries, backoff, permits, metrics."""
 
 from __future__ import annotations
 
@@ -75,15 +75,15 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_a_fault_that_passes_is_asked_over(tmp_path: Path, pauses: list[float]) -> None:
     source = Troubled([OSError("gone"), TimeoutError("late")])
     figures = Figures()
-    assert client(source, tmp_path).ask(KEYS, ["k"], figures).equals(KEYS)
+    assert client(source, tmp_path).look_up(KEYS, ["k"], figures).equals(KEYS)
     assert (source.asked, source.closed) == (3, 2)
-    assert (figures.asked, figures.retries, len(figures.ms)) == (3, 2, 1)
+    assert (figures.keys, figures.retries, len(figures.ms)) == (3, 2, 1)
     assert pauses == [0.1, 0.2]
 
 
 def test_pauses_double_up_to_a_bound(tmp_path: Path, pauses: list[float]) -> None:
     source = Troubled([OSError("gone")] * 12)
-    client(source, tmp_path, retries=12).ask(KEYS, ["k"], Figures())
+    client(source, tmp_path, retries=12).look_up(KEYS, ["k"], Figures())
     assert pauses[:4] == [0.1, 0.2, 0.4, 0.8]
     assert max(pauses) == pauses[-1] == 30.0
 
@@ -91,8 +91,8 @@ def test_pauses_double_up_to_a_bound(tmp_path: Path, pauses: list[float]) -> Non
 def test_a_fault_that_stays_is_an_error_with_its_cause(tmp_path: Path, pauses: list[float]) -> None:
     source = Troubled([OSError("no route to host")] * 9)
     figures = Figures()
-    with pytest.raises(LookupFailedError, match=r"3 keys.*2 repetitions: OSError: no route"):
-        client(source, tmp_path, retries=2).ask(KEYS, ["k"], figures)
+    with pytest.raises(LookupFailedError, match=r"3 keys.*2 retries: OSError: no route"):
+        client(source, tmp_path, retries=2).look_up(KEYS, ["k"], figures)
     assert source.asked == 3
     assert len(figures.ms) == 1
 
@@ -102,7 +102,7 @@ def test_what_asking_again_cannot_help_is_not_asked_again(
 ) -> None:
     source = Troubled([SourceError("no such column")])
     with pytest.raises(SourceError, match="no such column"):
-        client(source, tmp_path).ask(KEYS, ["k"], Figures())
+        client(source, tmp_path).look_up(KEYS, ["k"], Figures())
     assert source.asked == 1
     assert pauses == []
 
@@ -113,7 +113,9 @@ def test_so_many_processes_are_connected_and_no_more(tmp_path: Path) -> None:
     # Each with slots of its own, as processes have them.
     askers = [client(source, tmp_path, connections=2) for _ in range(5)]
     threads = [
-        threading.Thread(target=lambda one=one: [one.ask(KEYS, ["k"], Figures()) for _ in range(3)])
+        threading.Thread(
+            target=lambda one=one: [one.look_up(KEYS, ["k"], Figures()) for _ in range(3)]
+        )
         for one in askers
     ]
     for thread in threads:
@@ -127,8 +129,8 @@ def test_so_many_processes_are_connected_and_no_more(tmp_path: Path) -> None:
 def test_an_idle_connection_is_given_back_when_another_process_waits(tmp_path: Path) -> None:
     first, second = Troubled(), Troubled()
     one, other = (client(source, tmp_path, connections=1) for source in (first, second))
-    one.ask(KEYS, ["k"], Figures())
+    one.look_up(KEYS, ["k"], Figures())
     assert first.closed == 0  # it is kept
-    other.ask(KEYS, ["k"], Figures())
+    other.look_up(KEYS, ["k"], Figures())
     assert first.closed == 1
     assert second.closed == 0
