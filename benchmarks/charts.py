@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +39,13 @@ def color_of(name: str) -> str:
 
 @contextmanager
 def panels(
-    file: Path,
+    file: Path | BytesIO,
     size: tuple[float, float],
     grid: tuple[int, int] = (1, 1),
     title: str = "",
     **more: Any,
 ) -> Iterator[list[Axes]]:
-    """Axes to draw on (``grid``: rows, columns; ``size`` in inches); then the file is written."""
+    """Axes to draw on (``grid``: rows, columns; ``size`` in inches); then the SVG is written."""
     figure, axes = plt.subplots(*grid, figsize=size, layout="constrained", squeeze=False, **more)
     try:
         if title:
@@ -54,8 +55,7 @@ def panels(
             one.spines[["top", "right"]].set_visible(False)
             one.set_axisbelow(True)
         with mpl.rc_context({"svg.hashsalt": "bsjoin"}):
-            kept = {"metadata": {"Date": None}} if file.suffix == ".svg" else {}
-            figure.savefig(file, dpi=130, **kept)
+            figure.savefig(file, dpi=130, format="svg", metadata={"Date": None})
     finally:
         plt.close(figure)
 
@@ -75,7 +75,7 @@ def lines(
     axes: Axes,
     series: Series,
     *,
-    color: Callable[[str], str] = color_of,
+    color: str | None = None,
     style: str = "o-",
     **more: Any,
 ) -> None:
@@ -83,7 +83,8 @@ def lines(
     for name, by in series.items():
         places = sorted(by)
         values = [by[place] for place in places]
-        axes.plot(places, values, style, **{"color": color(name), "ms": 4, "label": name, **more})
+        kept = {"color": color or color_of(name), "ms": 4, "label": name}
+        axes.plot(places, values, style, **kept | more)
 
 
 def grouped_bars(
@@ -93,7 +94,6 @@ def grouped_bars(
     *,
     shape: str = "",
     gaps: Sequence[float] | None = None,
-    color: Callable[[str], str] = color_of,
 ) -> None:
     """Bars side by side in groups.
 
@@ -103,7 +103,7 @@ def grouped_bars(
     width = 0.8 / len(series)
     for index, (name, values) in enumerate(series.items()):
         shift = (index - (len(series) - 1) / 2) * width
-        drawn = axes.bar(places + shift, values, 0.92 * width, color=color(name), label=name)
+        drawn = axes.bar(places + shift, values, 0.92 * width, color=color_of(name), label=name)
         if shape:
             axes.bar_label(drawn, [shape.format(v) for v in values], fontsize=7, padding=1)
     axes.set_xticks(places, groups, fontsize=8)

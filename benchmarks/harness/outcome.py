@@ -104,7 +104,7 @@ class Context:
         seed: of everything that is drawn. Independent of it are the tables of TPC-H, of the road
             network and of plain arithmetic, and the kernels.
         say: prints one line of progress.
-        name: of the catalogue entry, for modules that serve several.
+        name: of the catalogue entry, for functions that serve several.
     """
 
     quick: bool
@@ -134,7 +134,7 @@ class Benchmark:
         name: for the command line.
         group: its part of the report.
         title: one line.
-        module: has a function ``run(context: Context) -> Outcome``.
+        run: module and function, ``module:function``: ``(context: Context) -> Outcome``.
         quick_s: about how many seconds ``--quick`` takes on two cores once Spark runs.
         about: what is compared with what, and the source of the claim.
         apart: whether it needs a process of its own because it starts Spark in its own way.
@@ -143,7 +143,7 @@ class Benchmark:
     name: str
     group: Literal["engine", "paper", "scheduling", "kernels"]
     title: str
-    module: str
+    run: str
     quick_s: int
     about: str
     apart: bool = False

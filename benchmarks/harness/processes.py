@@ -8,9 +8,9 @@ starting Spark and compiling its code takes longer than many of them.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import multiprocessing
 import os
+import pkgutil
 import signal
 import sys
 import time
@@ -256,7 +256,7 @@ def _run(task: Task) -> bool:
         )
         context.out.mkdir(parents=True, exist_ok=True)
         context.data.mkdir(parents=True, exist_ok=True)
-        outcome: Outcome = importlib.import_module(task.benchmark.module).run(context)
+        outcome: Outcome = pkgutil.resolve_name(task.benchmark.run)(context)
         task.write(time.monotonic() - begun, outcome, None)
     except Exception:
         if _Terminated.received:  # Spark's gateway wraps the exception

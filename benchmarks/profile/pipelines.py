@@ -14,8 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 import bsjoin
 from benchmarks.data.ranges import Case, probes, stored
 from benchmarks.data.tables import scattered, table
-from benchmarks.full_cache.full_latency import with_identity
-from benchmarks.full_cache.full_throughput import with_identity_row
+from benchmarks.full_cache import with_identity, with_identity_row
 from benchmarks.harness.outcome import Context
 from benchmarks.harness.spark import Join
 from benchmarks.harness.timing import check_equal
@@ -56,11 +55,6 @@ def pipelines(context: Context, rows: int, size: int, batches: int) -> Pipelines
     same_keys = partial(with_key, scattered(F.pmod(value, F.lit(rows)), many, seed))
     new_keys = partial(with_key, F.pmod(value, F.lit(many)))
 
-    def with_row(numbers: DataFrame) -> DataFrame:
-        return with_identity_row(keyed(numbers)).select(
-            "k", "value", "timestamp", "m.amount", "m.name"
-        )
-
     def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches
 
@@ -81,7 +75,7 @@ def pipelines(context: Context, rows: int, size: int, batches: int) -> Pipelines
     return {
         NONE: (keyed, None),
         KEY: (lambda n: with_identity(keyed(n)), None),
-        ROW: (with_row, None),
+        ROW: (lambda n: with_identity_row(keyed(n)), None),
         ROWS: (with_same_rows, None),
         FULL: (lambda n: full.join(keyed(n), "k"), lambda n: keyed(n).join(df, "k")),
         WARM: (partial(incremental, same_keys), lambda n: same_keys(n).join(source_rows, "k")),

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.data.shifting import Shifting
 from benchmarks.data.zipf import Zipf, hashed, scattered
-from benchmarks.hotspot.skews import HASH, PAPER, SPLIT, WAYS, WHOLE, run
+from benchmarks.paper.skews import HASH, PAPER, SPLIT, WAYS, WHOLE, run
 from bsjoin.worker.hashing import xxhash64
 
 TABLE_5 = {

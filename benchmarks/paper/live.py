@@ -16,7 +16,7 @@ import bsjoin
 from benchmarks.data.shifting import Shifting
 from benchmarks.harness.outcome import Context
 from benchmarks.harness.spark import add_batch_ms
-from benchmarks.hotspot.hosts import HOSTS
+from benchmarks.paper.hosts import HOSTS
 from bsjoin import BatchTable, Hash, HotSpot
 
 NONE, HASH, HOTSPOT = "partition=None", "Hash", "HotSpot"

@@ -1,6 +1,6 @@
 """Figures 11 and 12 of the BS-Join paper: six TaskManagers under Zipf streams, by way of routing.
 
-A simulation: see :mod:`benchmarks.hotspot.hosts`; every cache has room for all keys. Full sizes
+A simulation: see :mod:`benchmarks.paper.hosts`; every cache has room for all keys. Full sizes
 have a Spark stream of this machine beside.
 """
 
@@ -13,10 +13,10 @@ from pathlib import Path
 from benchmarks import charts
 from benchmarks.data.shifting import Shifting
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.hotspot import live
-from benchmarks.hotspot.hosts import HOSTS, LOOK_UP_US, ROW_US, Routed, simulate
-from benchmarks.hotspot.skews import EXPONENTS, HASH, PAPER
-from benchmarks.hotspot.skews import SPLIT as OURS
+from benchmarks.paper import live
+from benchmarks.paper.hosts import HOSTS, LOOK_UP_US, ROW_US, Routed, simulate
+from benchmarks.paper.skews import EXPONENTS, HASH, PAPER
+from benchmarks.paper.skews import SPLIT as OURS
 
 WAYS = (HASH, PAPER, OURS)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from benchmarks.data.ranges import BEGIN_US, MONTH_US, SECOND_US, Case, rows_of
 from benchmarks.harness.spark import Join
-from benchmarks.skip_lists.linked import LinkedSkipList
+from benchmarks.paper.linked import LinkedSkipList
 from bsjoin.index import SkipList, SortedRows, expand
 
 Int64s = NDArray[np.int64]

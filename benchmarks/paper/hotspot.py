@@ -11,9 +11,9 @@ import numpy as np
 from benchmarks import charts
 from benchmarks.data.shifting import Shifting
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.hotspot import live, skews
-from benchmarks.hotspot.hosts import ANYWHERE, HOSTS, Routed, simulate
-from benchmarks.hotspot.skews import EXPONENTS, HASH, PARTITIONS, SPLIT, WAYS
+from benchmarks.paper import live, skews
+from benchmarks.paper.hosts import ANYWHERE, HOSTS, Routed, simulate
+from benchmarks.paper.skews import EXPONENTS, HASH, PARTITIONS, SPLIT, WAYS
 
 _FIG_11 = "DS stays low at every exponent while it grows by hash, Fig. 11(a)"
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.data.shifting import Shifting
 from benchmarks.data.zipf import hashed
-from benchmarks.hotspot.turns import TurnRouter
+from benchmarks.paper.turns import TurnRouter
 from bsjoin.hotspot import (
     Collector,
     Controller,
