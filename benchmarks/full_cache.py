@@ -7,7 +7,6 @@ import statistics
 import tempfile
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import psutil
@@ -17,7 +16,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.functions import arrow_udf
 
 import bsjoin
-from benchmarks import charts
 from benchmarks.data.tables import micro_batches, scattered, table
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.harness.spark import (
@@ -190,9 +188,8 @@ def latency(context: Context) -> Outcome:
         for way, by in medians.items()
     ]
     title = f"Micro-batches of {BATCH:,} rows: median addBatch by rows of the table"
-    picture = context.out / "full-latency.svg"
-    _draw(medians, sizes, picture)
-    return Outcome(_figures(times), [Table.of(title, rows)], [picture], times)
+    shown = Table.of(title, rows).drawn("lines", "way", "ms, ", across=True, yscale="log")
+    return Outcome(_figures(times), [shown], measured=times)
 
 
 def _measure(context: Context, sizes: list[int]) -> Times:
@@ -264,19 +261,3 @@ def _figures(times: Times) -> list[Figure]:
 
 def _median(rounds: list[list[float]]) -> float:
     return statistics.median(ms for one in rounds for ms in one)
-
-
-def _draw(medians: dict[str, dict[int, float]], sizes: list[int], file: Path) -> None:
-    with charts.panels(file, (8, 4.8)) as (axes,):
-        for way, by in medians.items():
-            if way in (NO_JOIN, IDENTITY):  # they never see the table
-                by = dict.fromkeys(sizes, by[sizes[-1]])
-            color = charts.GREEN if way == BROADCAST else charts.color_of(way)
-            style = "--" if way in (NO_JOIN, IDENTITY, AQE_OFF) else "-"
-            width = 2.6 if way == OURS else 1.6
-            charts.lines(axes, {way: by}, color=color, ls=style, lw=width)
-        charts.finish(
-            axes, "A micro-batch of 10,000 rows: its time does not depend on the table's size",
-            xscale="log", yscale="log", xlabel="rows in the table", ylabel="addBatch, ms (median)",
-        )  # fmt: skip
-        charts.log_ticks(axes, "y")

@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
-from benchmarks import charts
 from benchmarks.data.tables import UNIFORM, fill, keys_drawn, postgresql, row_of, stream_files
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.harness.spark import (
@@ -66,19 +65,19 @@ def run(context: Context) -> Outcome:
         z: {share: _hit_rate(context, z, keys, int(keys * share)) for share in _SHARES}
         for z in EXPONENTS
     }
-    picture = context.out / "incremental.svg"
-    _draw(measured, hits, picture, quick=context.quick)
     shares = [
         {"keys": f"z {z}"} | {f"{share:.1%} fits": f"{rate:.1%}" for share, rate in by.items()}
         for z, by in hits.items()
     ]
     note = "Of the cache alone, exact LRU; the first half of the keys warms it up, not counted."
     tables = [
-        _rates_table(measured),
-        Table.of("Hit rate, by the share of the table that fits", shares, note),
+        _rates_table(measured).drawn("bars", "keys", "bsjoin", "one query", "Spark", yscale="log"),
+        Table.of("Hit rate, by the share of the table that fits", shares, note).drawn(
+            "lines", "keys", "", across=True, ylabel="hit rate, %"
+        ),
     ]
     raw = {"rates": measured, "hit_rates": hits}
-    return Outcome(_figures(measured, quick=context.quick), tables, [picture], raw)
+    return Outcome(_figures(measured, quick=context.quick), tables, measured=raw)
 
 
 def _measure(context: Context, keys: int) -> Measured:
@@ -251,26 +250,3 @@ def _figures(measured: Measured, *, quick: bool) -> list[Figure]:
         figure = ratio(what, ours, [float(rate)] * len(ours), bound, by_round=True)
         found.append(replace(figure, unit="times"))  # a rate of this machine, in effect
     return found
-
-
-def _draw(measured: Measured, hits: dict[float, Any], file: Path, *, quick: bool) -> None:
-    names = [*measured[1.04]["ways"], WARM]
-    ways = {name: statistics.median(_rates(measured, 1.04, name)) for name in names}
-    for (z, name), rate in FLINK.items():
-        if z == 1.04 and not quick:
-            ways[f"Flink, {name.removeprefix('bsjoin, ')}"] = rate
-    with charts.panels(file, (13, 4.8), (1, 2)) as (bars, lines):
-        charts.ranked_bars(bars, ways)
-        charts.finish(
-            bars, "Zipf 1.04 over the keys of a PostgreSQL table", grid="x", xscale="log",
-            xlabel="rows per second (logarithmic)", xlim=(None, max(ways.values()) * 6),
-        )  # fmt: skip
-        for number, (z, by) in enumerate(hits.items()):
-            percent = {100 * share: 100 * rate for share, rate in by.items()}
-            charts.lines(lines, {f"z = {z}": percent}, color=f"C{number}")
-        charts.finish(
-            lines, "A small cache serves a skewed stream", xscale="log",
-            xlabel="cache size, % of the table", ylabel="hit rate, %", ylim=(0, 100),
-        )  # fmt: skip
-        lines.set_xticks([100 * share for share in _SHARES], [f"{100 * s:g}" for s in _SHARES])
-        lines.minorticks_off()

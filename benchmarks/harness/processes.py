@@ -24,6 +24,7 @@ from typing import Any
 
 import psutil
 
+from benchmarks import charts
 from benchmarks.harness import records
 from benchmarks.harness.machine import commit
 from benchmarks.harness.outcome import Benchmark, Context, Outcome
@@ -257,6 +258,7 @@ def _run(task: Task) -> bool:
         context.out.mkdir(parents=True, exist_ok=True)
         context.data.mkdir(parents=True, exist_ok=True)
         outcome: Outcome = pkgutil.resolve_name(task.benchmark.run)(context)
+        outcome.pictures += charts.draw(outcome.tables, context.out / f"{context.name}.svg")
         task.write(time.monotonic() - begun, outcome, None)
     except Exception:
         if _Terminated.received:  # Spark's gateway wraps the exception

@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from benchmarks import charts
 from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
 from benchmarks.harness.timing import seconds_of
 from benchmarks.jobs.engines import Engine, engines
@@ -67,10 +66,8 @@ def run(context: Context) -> Outcome:
     entry = PLANS[context.name]
     job = JOBS[entry["job"]]
     measured = measure(context, job, Plan(**context.pick(entry["quick"], entry["full"])))
-    picture = context.out / f"{context.name}.svg"
-    draw(measured, entry["title"], picture)
     shown = tables(measured, f"{entry['title']}: every way", job.size.capitalize())
-    return Outcome(figures(measured, entry["paper"]), shown, [picture], measured)
+    return Outcome(figures(measured, entry["paper"]), shown, measured=measured)
 
 
 def measure(context: Context, job: Job, plan: Plan) -> dict[str, Any]:
@@ -223,7 +220,9 @@ def tables(measured: Mapping[str, Any], title: str, size: str) -> list[Table]:
     )
     for name, why in measured["left_out"].items():
         note += f" {name} is left out: {why}."
-    return [Table.of(title, rows, note), slower(measured)]
+    ways = ("stream", "way")
+    shown = Table.of(title, rows, note).drawn("ranked bars", ways, f"ms per {small:,} rows")
+    return [shown.drawn("ranked bars", ways, "rows/s", xscale="log"), slower(measured)]
 
 
 def slower(measured: Mapping[str, Any]) -> Table:
@@ -239,23 +238,3 @@ def slower(measured: Mapping[str, Any]) -> Table:
     )
     heads = ("what", "ratio", "times as fast as bsjoin")
     return Table("Where bsjoin is slower", heads, rows, note if rows else "Nowhere in this run.")
-
-
-def draw(measured: Mapping[str, Any], title: str, file: Path) -> None:
-    """Milliseconds of a micro-batch and rows a second of every way."""
-    ways = next(iter(measured["ways"].values()))
-    small, large = measured["batches"]
-    times = {name: latency_ms(runs) for name, runs in ways.items() if "ms" in runs[0]}
-    rates = {name: rate(runs) for name, runs in ways.items()}
-    for name, by_rows in measured["engines"].items():
-        times[f"{name}, no stream"] = 1e3 * statistics.median(by_rows[small])
-        rates[f"{name}, no stream"] = large / statistics.median(by_rows[large])
-    with charts.panels(file, (14, 5.2), (1, 2)) as (left, right):
-        charts.ranked_bars(left, times, descending=True)
-        label = f"ms per micro-batch of {small:,} rows (median)"
-        charts.finish(left, title, grid="x", xlabel=label)
-        charts.ranked_bars(right, rates)
-        label = "rows of the stream a second (logarithmic)"
-        head = f"At full speed: micro-batches of {large:,} rows"
-        most = max(rates.values()) * 6
-        charts.finish(right, head, grid="x", xlabel=label, xscale="log", xlim=(None, most))

@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import charts
 from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
 from benchmarks.harness.spark import spark_session
 from benchmarks.jobs.database import loaded, server_seconds
@@ -44,6 +43,7 @@ _HOW = (
     "fixed + work / workers; one query per record is bounded by a database of 16 cores, whose "
     "processor time for a record was measured."
 )
+_WAYS = ("paper", FULL, AQE_ON, RECORD)
 _PAPER = read_toml("published")
 PUBLISHED = _PAPER["ways"]
 TABLES: dict[str, dict[str, dict[int, list[float]]]] = {
@@ -200,12 +200,10 @@ def outcome(context: Context, job: Job, measured: dict[str, Any]) -> Outcome:
         name: {float(size): latency_ms(two[str(size)][name]) for size in measured["sizes"]}
         for name in (FULL, AQE_ON)
     }
-    picture = context.out / f"{job.name}-workers.svg"
-    _draw(job, ours, ups, volumes, picture)
     raw = {"runs": measured, "by_workers": ours, "speed_up": ups, "volumes": volumes}
     tables = [_table(job, measured, ours, which) for which in ("rate", "latency_ms")]
     tables += [_speed_ups(job, ups), _scalability(job, volumes)]
-    return Outcome(_figures(job, ours, ups, volumes), tables, [picture], raw)
+    return Outcome(_figures(job, ours, ups, volumes), tables, measured=raw)
 
 
 def _figures(job: Job, ours: Predicted, ups: Any, volumes: Any) -> list[Figure]:
@@ -269,7 +267,7 @@ def _table(job: Job, measured: Mapping[str, Any], ours: Predicted, which: str) -
         f"Table {number}: {'throughput' if is_rate else 'latency'} by workers, {job.name}",
         rows,
         f"{what} {_HOW} Other machines and other data than the paper's: compare ratios.",
-    )
+    ).drawn("lines", "workers", *_WAYS, xscale="log", yscale="log")
 
 
 def _speed_ups(job: Job, ups: Any) -> Table:
@@ -282,7 +280,8 @@ def _speed_ups(job: Job, ups: Any) -> Table:
         for n in WORKERS
     ]
     title = f"Fig. {NUMBERS[job.name][2]}(a): speed-up by Formula 5, {job.name}"
-    return Table.of(title, rows, f"The throughput of N workers over that of one. {_HOW}")
+    note = f"The throughput of N workers over that of one. {_HOW}"
+    return Table.of(title, rows, note).drawn("lines", "workers", *_WAYS, xscale="log", yscale="log")
 
 
 def _scalability(job: Job, volumes: Any) -> Table:
@@ -298,37 +297,4 @@ def _scalability(job: Job, volumes: Any) -> Table:
         rows,
         "Two workers. Scalability: the time of a micro-batch with the first tables over that with "
         "larger ones; 1 is best. The paper's is a picture without numbers.",
-    )
-
-
-def _draw(job: Job, ours: Predicted, ups: Any, volumes: Any, file: Path) -> None:
-    """Throughput, latency, speed-up and scalability, the paper's beside."""
-    drawn = NUMBERS[job.name][2]
-    rates, waits = (TABLES[which][job.name] for which in ("rate", "latency_ms"))
-    theirs = {n: tuple(v / rates[1][i] for i, v in enumerate(row)) for n, row in rates.items()}
-    mine = [
-        {name: {n: v[which] for n, v in by.items()} for name, by in ours.items()}
-        for which in ("rate", "latency_ms")
-    ]
-    with charts.panels(file, (13, 9), (2, 2)) as (left, right, below, larger):
-        for axes, series, paper, title in (
-            (left, mine[0], rates, "Results a second"),
-            (right, mine[1], waits, "ms: ours of a micro-batch, the paper's of a record"),
-            (below, ups, theirs, f"Speed-up (Formula 5, Fig. {drawn}(a))"),
-        ):
-            charts.lines(axes, series, mfc="white")
-            for name, by in series.items():
-                color = charts.color_of(name)
-                axes.plot(list(MASTERS), [by[n] for n in MASTERS], "o", color=color, ms=5)
-            for i, way in enumerate(PUBLISHED):
-                values = [row[i] for row in paper.values()]
-                axes.plot(list(paper), values, ":", color=charts.PAPER[i], label=f"paper, {way}")
-            axes.set_xscale("log", base=2)
-            label = "workers (filled: measured; hollow: model)"
-            charts.finish(axes, title, yscale="log", xlabel=label)
-        smallest = min(volumes[FULL])
-        for name, by in volumes.items():
-            charts.lines(larger, {name: {size: ms / by[smallest] for size, ms in by.items()}})
-        label = "time / time with the first tables"
-        title = f"Larger tables, two workers (Fig. {drawn}(b))"
-        charts.finish(larger, title, xlabel="size of the tables", ylabel=label, ylim=(0, None))
+    ).drawn("lines", job.size, f"{FULL}, scalability", f"{AQE_ON}, scalability")

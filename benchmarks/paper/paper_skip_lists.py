@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 import bsjoin
-from benchmarks import charts
 from benchmarks.data.ranges import Case, probes, stored
 from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
 from benchmarks.harness.spark import Join, rate_stream, time_batches
@@ -64,13 +61,10 @@ def run(context: Context) -> Outcome:
         shown = "   ".join(f"{kind} {one[kind]['mean']:5.2f} reads" for kind in (RANDOM, SORTED))
         context.say(f"  {size:>10,} rows  {shown}")
     measured = _measure_ways(context)
-    picture = context.out / "paper_skip_lists.svg"
-    draw(lists, measured, picture)
     return Outcome(
         [*list_figures(lists), *way_figures(measured, quick=context.quick)],
         [*list_tables(lists), *cell_tables(measured), ratio_table(measured), _our_table(measured)],
-        [picture],
-        {"lists": lists, "ways": measured},
+        measured={"lists": lists, "ways": measured},
     )
 
 
@@ -256,7 +250,9 @@ def list_tables(lists: dict[int, Any]) -> list[Table]:
             reads,
             "A comparison is a stored value that is read, once per search: the paper's 'memory "
             "access frequency'. Its curves have no numbers in the text.",
-        ),
+        )
+        .drawn("lines", "rows", "random", "sorted", title="Fig. 13(a): values read in a search")
+        .drawn("lines", "rows", "variance", title="Fig. 13(b): variance over ten builds"),
         Table.of(
             "Skip lists by size: building and searching, one core",
             times,
@@ -264,7 +260,7 @@ def list_tables(lists: dict[int, Any]) -> list[Table]:
             "are not stored, so nothing is built. The random list is for comparison only: all "
             "probes descend together, each level takes as many rounds as the unluckiest probe, and "
             "reads are counted, so it loses by more than its reads. The paper gives no times.",
-        ),
+        ).drawn("lines", "rows", "build", "10,000", by="list", yscale="log", ylabel="ms"),
     ]
 
 
@@ -336,56 +332,4 @@ def ratio_table(measured: Measured) -> Table:
         "Ours are of the sizes and workers that the tables above name. The paper's text: 2 to 6 "
         "times the throughput of FlatMap, latency lower by more than 45 % (in seven cells its "
         "random list does not reach that). A query of FlatMap crosses a network there, none here.",
-    )
-
-
-def draw(lists: dict[int, Any], measured: Measured, file: Path) -> None:
-    """Reads, variance and times of the lists; ratios of the ways, the paper's and ours."""
-    kinds = (RANDOM, SORTED)
-    with charts.panels(file, (14.5, 8.2), (2, 3)) as (reads, variance, times, *below):
-        for axes, what, bottom, title in (
-            (reads, "mean", 0, "(a): stored values read in a search.\nThe paper: about 25 % fewer"),
-            (
-                variance,
-                "one",
-                -1,
-                "(b): variance of a search over ten builds.\nThe paper: always 0",
-            ),
-        ):
-            charts.lines(axes, {k: {n: one[k][what] for n, one in lists.items()} for k in kinds})
-            axes.set_xscale("log", base=2)
-            title = f"Fig. 13{title} when sorted"
-            charts.finish(axes, title, grid="y", xlabel="rows", ylim=(bottom, None))
-        for what, label, style in (("build", "build", "o--"), ("search", "10,000 searches", "o-")):
-            for kind in kinds:
-                ms = {n: statistics.median(one[kind][what]) * 1e3 for n, one in lists.items()}
-                charts.lines(times, {f"{kind}, {label}": ms}, style=style)
-        times.set_xscale("log", base=2)
-        title = "The lists alone, here (the paper gives no times)"
-        charts.finish(times, title, grid="y", yscale="log", xlabel="rows", ylabel="ms, one core")
-        for axes, name, other, title in (
-            (below[0], "rate", FLAT_MAP, "Rows a second over FlatMap's (Tables 6 to 8)"),
-            (below[1], "rate", RANDOM, "Rows a second over the random list's"),
-            (below[2], "latency_ms", FLAT_MAP, "Latency over FlatMap's (less is better)"),
-        ):
-            _draw_ratios(axes, measured, name, other)
-            charts.finish(axes, title, grid="y")
-
-
-def _draw_ratios(axes: Axes, measured: Measured, name: str, below: str) -> None:
-    """Each cell a dot: the paper's nine, ours beside them."""
-    ways = [way for way in (RANDOM, SORTED) if way != below]
-    for at, way in enumerate(ways):
-        for shift, values, color, label in (
-            (-0.2, published_ratios(name, way, below), charts.PAPER[3], "the paper, 9 cells"),
-            (0.2, ratios(measured, name, way, below), charts.OURS, "ours"),
-        ):
-            places = at + shift + np.linspace(-0.05, 0.05, len(values))
-            kept = {"label": label} if at == 0 else {}
-            axes.plot(places, values, "o", color=color, ms=5, alpha=0.8, **kept)
-            middle = statistics.median(values)
-            axes.hlines(middle, at + shift - 0.1, at + shift + 0.1, color=color, lw=2)
-            axes.annotate(f"{middle:.2f}", (at + shift + 0.12, middle), va="center", fontsize=8)
-    axes.axhline(1, color="0.3", lw=1, ls="--")
-    axes.set_xticks(range(len(ways)), ways)
-    axes.set(xlim=(-0.5, len(ways) - 0.5), ylim=(0, 1.25 * axes.get_ylim()[1]))
+    ).drawn("bars", ("data size", "TaskManagers"), "rows/s", "ours")

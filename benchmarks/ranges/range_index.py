@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 
 import numpy as np
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from benchmarks.data.ranges import SECOND_US, Case, cases, rows_of
 from benchmarks.harness.outcome import Context, Figure, Outcome
 from benchmarks.harness.timing import alternate, check_equal, ratio, seconds_of
-from benchmarks.ranges.comparison import Found, best_rival, draw, say_case, table_of
-from benchmarks.ranges.engines import ENGINES, Engine, engine, fingerprint
+from benchmarks.ranges.comparison import Found, best_rival, compared
+from benchmarks.ranges.engines import ENGINES, Engine, fingerprint
 from bsjoin.index import HashIndex, IntervalIndex, SortedRows, nearest, pairs, reach
 
 Int64s = NDArray[np.int64]
@@ -101,24 +101,24 @@ def _mixed(keys: Int64s) -> Int64s:
 
 def run(context: Context) -> Outcome:
     """Measure; quick: three cases of a tenth of the rows."""
-    every = cases(context.quick, context.seed)
     found: Found = {}
     with ExitStack() as processes:
         engines = {
             f"{name}, {many} thread{'s' if many > 1 else ''}": processes.enter_context(
-                engine(name, many)
+                closing(Engine(name, many))
             )
             for name in ENGINES
             for many in (2, 1)
         }
-        for case in every:
+        for case in cases(context.quick, context.seed):
             if case.direction == "backward":
                 found[case.name] = _measure(context, case, engines)
-    picture = context.out / "range-index.svg"
-    draw(found, OURS, "The index alone, without Spark", picture)
-    note = "Pairs (id, v) as Arrow from each; our index is prepared and runs on one core."
-    table = table_of("The index alone: median ms by engine", found, OURS, note)
-    return Outcome(_figures(found, quick=context.quick), [table], [picture], found)
+    return compared(
+        found, OURS, _figures(found, quick=context.quick),
+        "The index alone, without Spark",
+        "The index alone: median ms by engine",
+        "Pairs (id, v) as Arrow from each; our index is prepared and runs on one core.",
+    )  # fmt: skip
 
 
 def _measure(context: Context, case: Case, engines: dict[str, Engine]) -> dict[str, object]:
@@ -136,10 +136,9 @@ def _measure(context: Context, case: Case, engines: dict[str, Engine]) -> dict[s
         answers[name] = one.run()[1]
         ways[name] = lambda one=one: one.run()[0]  # type: ignore[misc]
     count = check_equal(answers)[0]
-    seconds = alternate(ways, context.pick(3, 5), slow_s=3.0)
-    found = {"size": case.size, "pairs": count, "build_s": build_s, "seconds": seconds}
-    say_case(case, found, OURS, context.say)
-    return found
+    say = lambda line: context.say(f"  {case.name}, {case.size}  {line}")  # noqa: E731
+    seconds = alternate(ways, context.pick(3, 5), slow_s=3.0, say=say)
+    return {"size": case.size, "pairs": count, "build_s": build_s, "seconds": seconds}
 
 
 def _figures(found: Found, *, quick: bool) -> list[Figure]:
