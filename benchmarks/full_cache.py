@@ -21,11 +21,10 @@ from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.harness.spark import (
     AQE,
     Join,
-    fingerprint,
     persisted,
     time_batches,
 )
-from benchmarks.harness.timing import alternate, check_equal, ratio, seconds_of, time_joins
+from benchmarks.harness.timing import alternate, check_joins, ratio, seconds_of, time_joins
 from bsjoin.store import StorageLocation, versions
 from bsjoin.worker.open_table import OpenTable
 
@@ -154,7 +153,7 @@ def throughput(context: Context) -> Outcome:
             OURS: lambda some, indexed=indexed: indexed.join(some, "k"),  # type: ignore[misc]
             SPARK: lambda some, df=df: some.join(df, "k"),  # type: ignore[misc]
         }
-        check_equal({name: fingerprint(ways[name](stream), COLUMNS) for name in (OURS, SPARK)})
+        check_joins({name: partial(ways[name], stream) for name in (OURS, SPARK)}, COLUMNS)
         times[size] = time_joins(context, f"{size:,} rows", ways, stream, context.pick(2, 3))
         stream.unpersist(blocking=True)
     figures = [
@@ -207,7 +206,7 @@ def _measure(context: Context, sizes: list[int]) -> Times:
     for size in sizes:
         key = scattered(F.col("id"), size * 2, context.seed).alias("k")
         sample = spark.range(50_000).select(key, "id")
-        check_equal({n: fingerprint(ways[n](size)(sample), COLUMNS) for n in (OURS, AQE_ON)})
+        check_joins({name: partial(ways[name](size), sample) for name in (OURS, AQE_ON)}, COLUMNS)
     times: Times = {name: {} for name in (*ways, BROADCAST)}
     fewer = max(3, batches // 3)
 

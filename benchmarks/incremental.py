@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
 from benchmarks.data.tables import UNIFORM, fill, keys_drawn, postgresql, row_of, stream_files
+from benchmarks.data.zipf import mixed
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.harness.spark import (
     JDBC_DRIVER,
@@ -109,7 +110,7 @@ def _measure(context: Context, keys: int) -> Measured:
         for z in exponents:
             files = stream_files(context.data, z, keys, keys, batches, context.seed)
             few = stream_files(context.data, z, keys, 10_000, few_batches, context.seed)
-            first = spark.read.schema(_LOOK_UP.stream).parquet(str(files / "0000.parquet"))
+            first = spark.read.schema(_LOOK_UP.stream).parquet(str(files / "0000-0.parquet"))
             _check(first.limit(2_000), joins | {SMALL: partial(cached, keys // 1000)})
             ways: dict[str, Callable[[], dict[str, Any]]] = {
                 name: partial(_run, spark, few if name == FEW else files, join)
@@ -199,8 +200,7 @@ def _hit_rate(context: Context, z: float, keys: int, max_rows: int) -> float:
         cache = HostCache(Path(folder), [pa.int64()], [], limits, exact=True)
         for begin in range(0, len(drawn), 10_000):
             batch = drawn[begin : begin + 10_000]
-            hashes = batch * np.int64(-7046029254386353131)
-            hashes ^= hashes >> np.int64(29)
+            hashes = mixed(batch)
             found, ticks = cache.find(hashes, [pa.array(batch)], 0)
             missing = np.flatnonzero(found.states == State.MISS)
             _, last = np.unique(hashes[missing][::-1], return_index=True)

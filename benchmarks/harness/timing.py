@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from benchmarks.harness.outcome import Context, Figure
-from benchmarks.harness.spark import Join, consume
+from benchmarks.harness.spark import Join, consume, fingerprint
 
 
 def seconds_of(action: Callable[..., object], *arguments: Any) -> float:
@@ -52,6 +52,18 @@ def alternate(
         middle, least, most = (f(seconds) * 1e3 for f in (statistics.median, min, max))
         say(f"{name:<28} {middle:9,.1f} ms  ({least:,.1f} to {most:,.1f})")
     return times
+
+
+def check_joins(answers: Mapping[str, Callable[[], DataFrame]], columns: list[str]) -> int:
+    """The number of rows that all ways answer; they must be the same rows.
+
+    Raises:
+        AssertionError: an answer differs from the first, or all are empty.
+    """
+    right = check_equal({name: fingerprint(answer(), columns) for name, answer in answers.items()})
+    if not right[0]:
+        raise AssertionError(f"{', '.join(answers)} find nothing: the check would be empty")
+    return int(right[0])
 
 
 def time_joins(

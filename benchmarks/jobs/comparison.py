@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
-from benchmarks.harness.timing import seconds_of
+from benchmarks.harness.timing import check_joins, seconds_of
 from benchmarks.jobs.engines import Engine, engines
 from benchmarks.jobs.job import Batches, Job
 from benchmarks.jobs.jobs import JOBS, PLANS
@@ -31,7 +31,6 @@ from benchmarks.jobs.ways import (
     Ready,
     Runs,
     as_frame,
-    check_answers,
     latency_ms,
     prepared,
     rate,
@@ -123,7 +122,7 @@ def _check(
             answers[name] = partial(ready.answer_of_stream, name, files)
     for name, engine in others.items():
         answers[name] = partial(lambda engine: as_frame(spark, job, engine(events)), engine)
-    results = check_answers(answers, job.columns)
+    results = check_joins(answers, job.columns)
     context.say(f"  {len(answers)} ways answer the same: {results:,} rows to {events.num_rows:,}")
     return results / events.num_rows
 

@@ -24,11 +24,10 @@ from benchmarks.harness.spark import (
     cache_totals,
     consume,
     file_stream,
-    fingerprint,
     persisted,
     run_stream,
 )
-from benchmarks.harness.timing import check_equal, seconds_of
+from benchmarks.harness.timing import seconds_of
 from benchmarks.jobs.database import loaded, per_batch, per_record
 from benchmarks.jobs.job import FILES, Batches, Job, Step, arrow_schema, stream_files
 
@@ -225,18 +224,6 @@ def as_frame(spark: SparkSession, job: Job, answer: pa.Table) -> DataFrame:
     """The answer of another engine as a DataFrame."""
     schema = arrow_schema(job.types)
     return spark.createDataFrame(answer.select(job.columns).cast(schema), job.schema)
-
-
-def check_answers(answers: Mapping[str, Callable[[], DataFrame]], columns: list[str]) -> int:
-    """The number of rows of the answers, which must be equal.
-
-    Raises:
-        AssertionError: one differs from the first, or all are empty.
-    """
-    right = check_equal({name: fingerprint(answer(), columns) for name, answer in answers.items()})
-    if not right[0]:
-        raise AssertionError(f"{', '.join(answers)} find nothing: the check would be empty")
-    return int(right[0])
 
 
 def latency_ms(runs: Runs) -> float:

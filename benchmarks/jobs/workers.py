@@ -18,6 +18,7 @@ from typing import Any
 
 from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
 from benchmarks.harness.spark import spark_session
+from benchmarks.harness.timing import check_joins
 from benchmarks.jobs.database import loaded, server_seconds
 from benchmarks.jobs.job import Batches, Job
 from benchmarks.jobs.jobs import JOBS, PLANS, read_toml
@@ -29,7 +30,6 @@ from benchmarks.jobs.ways import (
     RECORD_ROUNDS,
     Ready,
     Runs,
-    check_answers,
     latency_ms,
     prepared,
     rate,
@@ -146,7 +146,7 @@ def _measure_size(ready: Ready, kind: str, batches: Batches) -> tuple[dict[str, 
     rows, records = context.pick((300, 100), (1_000, 1_000))
     events = job.events(ready.size, rows, 0, kind, context.seed).cast(job.arrow)
     sample = spark.createDataFrame(events).localCheckpoint()
-    results = check_answers({n: partial(ready.way(n), sample) for n in names}, job.columns)
+    results = check_joins({n: partial(ready.way(n), sample) for n in names}, job.columns)
     if url and not context.quick:  # Spark compiles; not counted
         for name in (FULL, AQE_ON):
             ready.run(name, ready.files(kind, batches.few.sizes), batches.few)

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from cachetools import LRUCache
 
+from benchmarks.data.zipf import mixed
 from benchmarks.kernels.timing import Ints, Prepared, Sizes, kernel
 from bsjoin.shared import CacheLimits, HostCache, State
 
-_MIX = np.int64(-7046029254386353131)
 _NOW = 1_000_000
 _FEW = 1_000  # of an LRUCache, which takes microseconds a key
 
@@ -113,17 +113,12 @@ def put_and_evicted(sizes: Sizes) -> Prepared:
     return partial(_put, cache), sizes.probes, lambda: (next(begins) + many,)
 
 
-def _hashes(keys: Ints) -> Ints:
-    mixed = keys * _MIX
-    return mixed ^ (mixed >> np.int64(29))
-
-
 def _find(cache: HostCache, keys: Ints) -> Any:
-    return cache.find(_hashes(keys), [pa.array(keys)], _NOW)[0]
+    return cache.find(mixed(keys), [pa.array(keys)], _NOW)[0]
 
 
 def _put(cache: HostCache, keys: Ints) -> int:
-    hashes, columns = _hashes(keys), [pa.array(keys)]
+    hashes, columns = mixed(keys), [pa.array(keys)]
     _, ticks = cache.find(hashes, columns, _NOW)
     cache.claim(hashes, columns, ticks, _NOW)
     ones = np.ones(len(keys), np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from benchmarks.data.shifting import Shifting
+from benchmarks.data.zipf import Shifting
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.paper import live, skews
 from benchmarks.paper.hosts import ANYWHERE, HOSTS, Routed, simulate

@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from itertools import pairwise
 
-from benchmarks.data.shifting import Shifting
+from benchmarks.data.zipf import Shifting
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.paper import live
 from benchmarks.paper.hosts import HOSTS, LOOK_UP_US, ROW_US, Routed, simulate

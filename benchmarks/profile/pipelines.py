@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
+from benchmarks.data.kept import kept
 from benchmarks.data.ranges import Case, probes, stored
 from benchmarks.data.tables import scattered, table
 from benchmarks.full_cache import with_identity, with_identity_row
@@ -111,14 +113,11 @@ def check(context: Context, name: str, pipeline: tuple[Join, Join | None], rows:
 
 def _database(folder: Path, rows: int) -> str:
     """The URL of a SQLite file with a table ``t(k, amount, name)``."""
-    path = folder / f"profile-{rows}.sqlite"
-    if not path.exists():
-        half = path.with_suffix(".half")
-        half.unlink(missing_ok=True)
-        with sqlite3.connect(half) as connection:
+
+    def make(place: Path) -> None:
+        with closing(sqlite3.connect(place / "t.sqlite")) as connection, connection:
             connection.execute("CREATE TABLE t (k BIGINT PRIMARY KEY, amount BIGINT, name TEXT)")
             values = ((k, 7 * k, f"name-{k:07d}") for k in range(rows))
             connection.executemany("INSERT INTO t VALUES (?, ?, ?)", values)
-        connection.close()
-        half.rename(path)
-    return f"sqlite:///{path.resolve()}"
+
+    return f"sqlite:///{kept(folder / f'profile-{rows}', make).resolve()}/t.sqlite"

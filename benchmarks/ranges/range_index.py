@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.data.ranges import SECOND_US, Case, cases, rows_of
+from benchmarks.data.zipf import mixed
 from benchmarks.harness.outcome import Context, Figure, Outcome
 from benchmarks.harness.timing import alternate, check_equal, ratio, seconds_of
 from benchmarks.ranges.comparison import Found, best_rival, compared
@@ -22,7 +23,6 @@ Int64s = NDArray[np.int64]
 OURS = "bsjoin's index"
 _BATCH = 10_000  # rows of an Arrow batch in Spark
 _MAX_PAIRS = 1 << 16
-_MIX = np.int64(-7046029254386353131)
 
 
 class Kernel:
@@ -31,7 +31,7 @@ class Kernel:
     def __init__(self, case: Case, table: pa.Table):
         self._case = case
         points = _microseconds(table, "a")
-        hashes = _mixed(_numbers(table, "k")) if case.keys else np.zeros(len(points), np.int64)
+        hashes = mixed(_numbers(table, "k")) if case.keys else np.zeros(len(points), np.int64)
         order = np.lexsort((points, hashes))
         hashes, points = hashes[order], points[order]
         slices = np.flatnonzero(np.diff(hashes, prepend=hashes[0] - 1))
@@ -80,7 +80,7 @@ class Kernel:
         if self._keys is None:
             many = batch.num_rows
             return np.zeros(many, np.int64), np.full(many, self._rows.rows)
-        first, found = self._keys.probe(_mixed(_numbers(batch, "k")))
+        first, found = self._keys.probe(mixed(_numbers(batch, "k")))
         low = np.where(found, first, 0)
         return low, np.where(found, low + self._keys.run_lengths(low), 0)
 
@@ -91,12 +91,6 @@ def _numbers(rows: pa.Table, name: str) -> Int64s:
 
 def _microseconds(rows: pa.Table, name: str) -> Int64s:
     return np.asarray(rows.column(name).cast(pa.int64()).to_numpy())
-
-
-def _mixed(keys: Int64s) -> Int64s:
-    """A hash of 64 bits that no two keys share."""
-    hashes = keys * _MIX
-    return hashes ^ (hashes >> np.int64(29))
 
 
 def run(context: Context) -> Outcome:

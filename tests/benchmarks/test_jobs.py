@@ -18,6 +18,7 @@ from servers import PostgreSQL
 from benchmarks import charts
 from benchmarks.data import tables as connections
 from benchmarks.harness.outcome import Context
+from benchmarks.harness.timing import check_joins
 from benchmarks.jobs import comparison as report
 from benchmarks.jobs import ways as rivals
 from benchmarks.jobs.database import load, per_batch, per_record, server_seconds
@@ -92,14 +93,14 @@ def test_bsjoin_spark_duckdb_and_polars_give_the_same_rows(
     for name, engine in engines(SMALL, tmp_path).items():
         answers[name] = lambda engine=engine: rivals.as_frame(spark, SMALL, engine(events))
     # Of every four events one is of user 1 with two cities, one of user 2 with one.
-    assert rivals.check_answers(answers, SMALL.columns) == 30
+    assert check_joins(answers, SMALL.columns) == 30
     rows = Counter(tuple(row) for row in ours.collect())
     assert rows[1, 1, "b", 20] == rows[2, 2, "b", 20] == 1
     wrong = {"bsjoin": lambda: ours, "wrong": lambda: ours.where("event <> 1")}
     with pytest.raises(AssertionError, match="wrong differ from bsjoin"):
-        rivals.check_answers(wrong, SMALL.columns)
+        check_joins(wrong, SMALL.columns)
     with pytest.raises(AssertionError, match="the check would be empty"):
-        rivals.check_answers({"none": lambda: ours.where("false")}, SMALL.columns)
+        check_joins({"none": lambda: ours.where("false")}, SMALL.columns)
 
 
 def test_queries_per_record_and_per_micro_batch_give_the_rows_of_duckdb(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks import charts
-from benchmarks.data.shifting import Shifting
+from benchmarks.data.zipf import Shifting
 from benchmarks.harness.outcome import Context, Outcome, Table
 from benchmarks.paper import paper_hotspots, zipf_shares
 from benchmarks.paper import paper_skip_lists as lists
