@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
+from benchmarks.data.kept import kept
 
 Int64s = NDArray[np.int64]
 
@@ -166,12 +167,13 @@ def _times(case: Case, microseconds: Int64s) -> pa.Array:
 def stored(case: Case, folder: Path) -> tuple[Path, Path]:
     """The rows of a case as Parquet files: the table's and the stream's."""
     stem = f"{case.name.replace(',', '').replace(' ', '-')}-{case.rows}x{case.probes}-{case.seed}"
-    table, stream = (folder / "ranges" / f"{stem}-{side}.parquet" for side in ("table", "stream"))
-    if not (table.exists() and stream.exists()):
-        table.parent.mkdir(parents=True, exist_ok=True)
-        for path, rows in zip((table, stream), rows_of(case), strict=True):
-            pq.write_table(rows, path, row_group_size=1 << 18)
-    return table, stream
+
+    def make(place: Path) -> None:
+        for side, rows in zip(("table", "stream"), rows_of(case), strict=True):
+            pq.write_table(rows, place / f"{side}.parquet", row_group_size=1 << 18)
+
+    made = kept(folder / "ranges" / stem, make)
+    return made / "table.parquet", made / "stream.parquet"
 
 
 def probes(numbers: DataFrame, number: str, case: Case) -> DataFrame:

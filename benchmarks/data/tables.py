@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from benchmarks.data.kept import kept, write_stream
 from benchmarks.data.zipf import Zipf
 from benchmarks.data.zipf import scattered as scattered_ranks
 from benchmarks.harness.machine import ROOT
@@ -63,16 +63,13 @@ def keys_drawn(keys: int, z: float, size: int, seed: int) -> NDArray[np.int64]:
 
 def stream_files(folder: Path, z: float, keys: int, batch: int, batches: int, seed: int) -> Path:
     """Columns ``k``, drawn, and ``id`` as Parquet files, one per micro-batch."""
+
+    def rows(number: int) -> pa.Table:
+        ids = np.arange(number * batch, (number + 1) * batch)
+        return pa.table({"k": keys_drawn(keys, z, batch, seed=seed + number), "id": ids})
+
     path = folder / f"keys-{z}-{keys}-{batch}-{batches}-{seed}"
-    if not (path / "complete").exists():
-        path.mkdir(parents=True, exist_ok=True)
-        for number in range(batches):
-            drawn = keys_drawn(keys, z, batch, seed=seed + number)
-            rows = pa.table({"k": drawn, "id": np.arange(number * batch, (number + 1) * batch)})
-            # As many row groups as tasks can share.
-            pq.write_table(rows, path / f"{number:04}.parquet", row_group_size=-(-batch // 8))
-        (path / "complete").touch()
-    return path
+    return kept(path, lambda place: write_stream(place, map(rows, range(batches)), 1))
 
 
 @contextmanager

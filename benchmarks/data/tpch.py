@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.data.shifting import Shifting
-from benchmarks.data.zipf import Zipf, scattered
+from benchmarks.data.kept import kept
+from benchmarks.data.zipf import Shifting, Zipf, scattered
 
 STREAMS = ("uniform", "zipf", "shifting")
 
@@ -49,11 +49,9 @@ def tables(folder: Path, scale: float, *, program: Path | None = None) -> Path:
     """
     if not scale >= 0.01:
         raise ValueError(f"scale={scale!r}: it must be 0.01 or more")
-    made = folder / f"tpch-{scale:g}"
-    if not (made / "complete").exists():
-        shutil.rmtree(made, ignore_errors=True)
-        made.mkdir(parents=True)
-        command = [str(program or _program()), "parquet", "-s", f"{scale:g}", "-o", str(made)]
+
+    def make(place: Path) -> None:
+        command = [str(program or _program()), "parquet", "-s", f"{scale:g}", "-o", str(place)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             said = (done.stderr or done.stdout).strip()[-500:]
@@ -61,8 +59,8 @@ def tables(folder: Path, scale: float, *, program: Path | None = None) -> Path:
                 f"tpchgen-cli ended with {done.returncode}: {said}. It must support "
                 "`tpchgen-cli parquet -s SCALE -o FOLDER`: pip install --upgrade tpchgen-cli"
             )
-        (made / "complete").touch()
-    return made
+
+    return kept(folder / f"tpch-{scale:g}", make)
 
 
 def _program() -> str:

@@ -40,86 +40,63 @@ says (with --strict also when a figure misses its bound; missed ones are printed
 2 when the command cannot be carried out; 130 when it was interrupted: the same command then
 resumes.
 """
+_SEED = (
+    "of everything that is drawn: streams, range tables, clusters; the tables of TPC-H, the road "
+    f"network and plain tables do not depend on it; {Context.seed}"
+)
+_OUT = "the folder of data, records and pictures; out/benchmarks"
+
+# By name: what argparse is told of an option. Commands list the names that they take.
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--out": {"type": Path, "default": Path("out/benchmarks"), "help": _OUT},
+    "--quick": {"action": "store_true", "help": "small sizes, seconds each"},
+    "--full": {"action": "store_true", "help": "the sizes of the promised figures"},
+    "--again": {"action": "store_true", "help": "also run what has a record of the same run"},
+    "--against": {"type": Path, "metavar": "FILE", "help": "compare with this baseline at the end"},
+    "--seed": {"type": int, "default": Context.seed, "help": _SEED},
+    "--strict": {"action": "store_true", "help": "exit status 1 also for a missed bound"},
+    "names": {"nargs": "+", "metavar": "NAME", "help": "a name, a group, or a glob of names"},
+    "baseline": {"type": Path, "help": "a record, a list of them, or a folder"},
+    "new": {"type": Path, "nargs": "?", "help": "the same; default: OUT's records"},
+    "--out-file": {
+        "type": Path, "metavar": "FILE", "help": "OUT/baseline-quick.json or -full.json",
+    },
+    "--check": {"action": "store_true", "help": "change nothing; exit status 1 if out of date"},
+    "--readme": {
+        "type": Path, "default": ROOT / "docs/figures.md", "help": "the file; docs/figures.md",
+    },
+}  # fmt: skip
+_RUN = "--out --quick --full --again --against --seed --strict"
+_COMMANDS: dict[str, tuple[Callable[..., int], str, str, str]] = {}
+"""By name: what carries it out, its options, its help, and more of it."""
 
 
 class UsageError(Exception):
     """Invalid words of the command line."""
 
 
+def _command(options: str, help_: str, more: str = "") -> Callable[[Any], Any]:
+    """Register a function as the command of its name."""
+
+    def register(function: Callable[..., int]) -> Callable[..., int]:
+        _COMMANDS[function.__name__.strip("_")] = (function, options, help_, more)
+        return function
+
+    return register
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of ``python -m benchmarks``."""
     kept = {"formatter_class": argparse.RawDescriptionHelpFormatter, "epilog": _STATUS}
     found = argparse.ArgumentParser(prog="python -m benchmarks", description=_ABOUT, **kept)
-    where = argparse.ArgumentParser(add_help=False)
-    where.add_argument(
-        "--out",
-        type=Path,
-        default=Path("out/benchmarks"),
-        help="the folder of data, records and pictures; out/benchmarks",
-    )
-    sized = argparse.ArgumentParser(add_help=False, parents=[where])
-    size = sized.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="small sizes, seconds each")
-    size.add_argument("--full", action="store_true", help="the sizes of the promised figures")
-    runs = argparse.ArgumentParser(add_help=False, parents=[sized])
-    add = runs.add_argument
-    add("--again", action="store_true", help="also run what has a record of the same run")
-    add("--against", type=Path, metavar="FILE", help="compare with this baseline at the end")
-    add(
-        "--seed",
-        type=int,
-        default=Context.seed,
-        help="of everything that is drawn: streams, range tables, clusters; the tables of TPC-H, "
-        f"the road network and plain tables do not depend on it; {Context.seed}",
-    )
-    add("--strict", action="store_true", help="exit status 1 also for a missed bound")
     commands = found.add_subparsers(dest="command", metavar="COMMAND")
-
-    def command(
-        name: str, parent: argparse.ArgumentParser, help_: str, more: str = ""
-    ) -> Callable[..., Any]:
-        made = commands.add_parser(
-            name, parents=[parent], help=help_, description=f"{help_.capitalize()}. {more}", **kept
-        )
-        return made.add_argument
-
-    command("list", where, "list all benchmarks, their quick durations and records")
-    run = command(
-        "run",
-        runs,
-        "run some benchmarks",
-        "Quick unless --full is given. What has a record of the same size, seed,\nversions and "
-        "code without an error is not run again, unless --again is given.",
-    )
-    run("names", nargs="+", metavar="NAME", help="a name, a group, or a glob of names")
-    command("all", runs, "run every benchmark; resumes an interrupted run")
-    old = command(
-        "compare",
-        sized,
-        "compare records with a baseline",
-        "Names what got worse: ratios only, beyond the spread of both\nsides (15 % for a figure "
-        "without a spread, never below 5 %).",
-    )
-    old("baseline", type=Path, help="a record, a list of them, or a folder")
-    old("new", type=Path, nargs="?", help="the same; default: OUT's records of the same size")
-    command(
-        "baseline",
-        sized,
-        "write all records into one file, to compare with later",
-        "Without the raw\nnumbers; the full ones, if there are any, unless a size is given.",
-    )("--out-file", type=Path, metavar="FILE", help="OUT/baseline-quick.json or -full.json")
-    command(
-        "report",
-        sized,
-        "write one stand-alone HTML page of all records",
-        "OUT/report.html; a full record takes\nprecedence over a quick one. With a size: only "
-        "its records, in OUT/report-quick.html or -full.html.",
-    )
-    readme = command("summary", sized, "update the table of figures in the documentation")
-    readme("--check", action="store_true", help="change nothing; exit status 1 if out of date")
-    readme(
-        "--readme", type=Path, default=ROOT / "docs/figures.md", help="the file; docs/figures.md"
-    )
+    for name, (_, options, help_, more) in _COMMANDS.items():
+        about = f"{help_.capitalize()}. {more}"
+        one = commands.add_parser(name, help=help_, description=about, **kept)
+        size = one.add_mutually_exclusive_group()
+        for option in options.split():
+            group = size if option in ("--quick", "--full") else one
+            group.add_argument(option, **_OPTIONS[option])
     return found
 
 
@@ -135,15 +112,13 @@ def main(catalogue: Sequence[Benchmark], words: Sequence[str] | None = None) -> 
         arguments.print_help(sys.stderr)
         return 2
     try:
-        return _COMMANDS[options.command](catalogue, options)
+        return _COMMANDS[options.command][0](catalogue, options)
     except (UsageError, RecordError, SizeError) as error:
         print(f"python -m benchmarks: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(
-            "\nInterrupted. Records written so far are kept; the same command resumes.",
-            file=sys.stderr,
-        )
+        told = "\nInterrupted. Records written so far are kept; the same command resumes."
+        print(told, file=sys.stderr)
         return 130
 
 
@@ -167,6 +142,7 @@ def selected(catalogue: Sequence[Benchmark], words: Sequence[str]) -> list[Bench
     return [one for one in catalogue if one.name in chosen]
 
 
+@_command("--out", "list all benchmarks, their quick durations and records")
 def _list(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
     width = max((len(one.name) for one in catalogue), default=0)
     for group in dict.fromkeys(one.group for one in catalogue):
@@ -174,8 +150,7 @@ def _list(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
         for one in (one for one in catalogue if one.group == group):
             print(f"  {one.name:<{width}}  {duration(one.quick_s):>12}  {one.title}")
             for quick in (True, False):
-                record = written(options.out, quick, one.name)
-                if record is not None:
+                if (record := written(options.out, quick, one.name)) is not None:
                     when = record["when"][:16].replace("T", " ")
                     took = duration(record["seconds"])
                     print(f"  {'':<{width}}  {size_of(quick)}, {when}, {took}: {verdict(record)}")
@@ -184,13 +159,19 @@ def _list(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
     return 0
 
 
+@_command(
+    f"names {_RUN}",
+    "run some benchmarks",
+    "Quick unless --full is given. What has a record of the same size, seed,\nversions and code "
+    "without an error is not run again, unless --again is given.",
+)
 def _run(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
-    listed = list(catalogue)
-    if options.command == "run":
-        listed = selected(catalogue, options.names)
-    quick = not options.full
-    names = {one.name for one in listed}
-    before: list[Record] = []
+    return _all(selected(catalogue, options.names), options)
+
+
+@_command(_RUN, "run every benchmark; resumes an interrupted run")
+def _all(listed: Sequence[Benchmark], options: argparse.Namespace) -> int:
+    quick, names, before = not options.full, {one.name for one in listed}, []
     if options.against is not None:
         before = [one for one in read_any(options.against) if one["name"] in names]
         if not before:
@@ -198,14 +179,12 @@ def _run(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
                 f"{options.against} has no record of these benchmarks: name other benchmarks"
             )
         refuse_other_sizes(before, [{"quick": quick}])
-    say = partial(print, flush=True)
     kept = {"quick": quick, "seed": options.seed, "out": options.out, "again": options.again}
-    records = run_all(listed, **kept, say=say)
+    records = run_all(listed, **kept, say=partial(print, flush=True))
     print(overview(records))
     print(f"\nRecords and pictures are in {folder(options.out, quick)}.")
-    status = 1 if any(record["error"] for record in records) else 0
-    if options.strict and not all(f.reached for record in records for f in figures_of(record)):
-        status = 1
+    missed = not all(f.reached for record in records for f in figures_of(record))
+    status = int(any(record["error"] for record in records) or (options.strict and missed))
     if before:
         print(f"\nAgainst {options.against}:")
         status = max(status, _print_comparison(before, records))
@@ -218,6 +197,12 @@ def _print_comparison(before: Sequence[Record], after: Sequence[Record]) -> int:
     return 1 if found.worse else 0
 
 
+@_command(
+    "baseline new --out --quick --full",
+    "compare records with a baseline",
+    "Names what got worse: ratios only, beyond the spread of both\nsides (15 % for a figure "
+    "without a spread, never below 5 %).",
+)
 def _compare(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
     before = read_any(options.baseline)
     if options.new is not None:
@@ -228,6 +213,11 @@ def _compare(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int
     return _print_comparison(before, _records(catalogue, options.out, quick))
 
 
+@_command(
+    "--out --quick --full --out-file",
+    "write all records into one file, to compare with later",
+    "Without the raw\nnumbers; the full ones, if there are any, unless a size is given.",
+)
 def _baseline(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
     quick = options.quick or not (options.full or any(folder(options.out, False).glob("*.json")))
     records = _records(catalogue, options.out, quick)
@@ -237,6 +227,12 @@ def _baseline(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> in
     return 0
 
 
+@_command(
+    "--out --quick --full",
+    "write one stand-alone HTML page of all records",
+    "OUT/report.html; a full record takes\nprecedence over a quick one. With a size: only its "
+    "records, in OUT/report-quick.html or -full.html.",
+)
 def _report(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
     records, suffix = _shown(catalogue, options)
     file = page.write(records, options.out / f"report{suffix}.html")
@@ -244,6 +240,9 @@ def _report(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
     return 0
 
 
+@_command(
+    "--out --quick --full --check --readme", "update the table of figures in the documentation"
+)
 def _summary(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
     records, _ = _shown(catalogue, options)
     try:
@@ -282,14 +281,3 @@ def _records(catalogue: Sequence[Benchmark], out: Path, quick: bool) -> list[Rec
             "writes them"
         )
     return records
-
-
-_COMMANDS = {
-    "list": _list,
-    "run": _run,
-    "all": _run,
-    "compare": _compare,
-    "baseline": _baseline,
-    "report": _report,
-    "summary": _summary,
-}

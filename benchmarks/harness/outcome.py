@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -61,12 +61,14 @@ class Table:
         columns: their heads, with units.
         rows: texts and numbers; None where nothing was measured.
         note: what a reader must know: what is simulated, what differs from the paper.
+        charts: how it is drawn; see :meth:`drawn`.
     """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
+    charts: tuple[Mapping[str, Any], ...] = ()
 
     @staticmethod
     def of(title: str, rows: Iterable[Mapping[str, Cell]], note: str = "") -> Table:
@@ -74,6 +76,21 @@ class Table:
         listed = list(rows)
         columns = tuple(dict.fromkeys(head for row in listed for head in row))
         return Table(title, columns, tuple(tuple(map(row.get, columns)) for row in listed), note)
+
+    def drawn(self, kind: str, x: str | Sequence[str], *y: str, **more: Any) -> Table:
+        """The same table with one chart more.
+
+        Args:
+            kind: "lines", "bars", "ranked bars", "stacked bars" or "dots".
+            x: the columns that name a place on the axis, or one of them.
+            y: the columns that are drawn: their heads, or what these begin with.
+            more: ``by``: the column whose values name the series, instead of the heads; ``across``:
+                rows are series and heads are places; ``over``: the column by which others are
+                divided; ``where``: columns and the values of the rows to draw; ``skip``: a place
+                that is left out; ``title``; labels and scales of the axes as ``Axes.set`` has them.
+        """
+        chart = {"kind": kind, "x": (x,) if isinstance(x, str) else tuple(x), "y": y, **more}
+        return replace(self, charts=(*self.charts, chart))
 
 
 @dataclass
@@ -83,7 +100,7 @@ class Outcome:
     Args:
         figures: in the order to show them.
         tables: what is shown as numbers.
-        pictures: PNG or SVG files below the context's ``out``.
+        pictures: SVG files below the context's ``out``; that of the tables is added to them.
         measured: the raw numbers, for the record: anything that JSON can hold.
     """
 
@@ -104,7 +121,7 @@ class Context:
         seed: of everything that is drawn. Independent of it are the tables of TPC-H, of the road
             network and of plain arithmetic, and the kernels.
         say: prints one line of progress.
-        name: of the catalogue entry, for modules that serve several.
+        name: of the catalogue entry, for functions that serve several.
     """
 
     quick: bool
@@ -134,7 +151,7 @@ class Benchmark:
         name: for the command line.
         group: its part of the report.
         title: one line.
-        module: has a function ``run(context: Context) -> Outcome``.
+        run: module and function, ``module:function``: ``(context: Context) -> Outcome``.
         quick_s: about how many seconds ``--quick`` takes on two cores once Spark runs.
         about: what is compared with what, and the source of the claim.
         apart: whether it needs a process of its own because it starts Spark in its own way.
@@ -143,7 +160,7 @@ class Benchmark:
     name: str
     group: Literal["engine", "paper", "scheduling", "kernels"]
     title: str
-    module: str
+    run: str
     quick_s: int
     about: str
     apart: bool = False

@@ -8,9 +8,9 @@ starting Spark and compiling its code takes longer than many of them.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import multiprocessing
 import os
+import pkgutil
 import signal
 import sys
 import time
@@ -24,6 +24,7 @@ from typing import Any
 
 import psutil
 
+from benchmarks import charts
 from benchmarks.harness import records
 from benchmarks.harness.machine import commit
 from benchmarks.harness.outcome import Benchmark, Context, Outcome
@@ -256,7 +257,8 @@ def _run(task: Task) -> bool:
         )
         context.out.mkdir(parents=True, exist_ok=True)
         context.data.mkdir(parents=True, exist_ok=True)
-        outcome: Outcome = importlib.import_module(task.benchmark.module).run(context)
+        outcome: Outcome = pkgutil.resolve_name(task.benchmark.run)(context)
+        outcome.pictures += charts.draw(outcome.tables, context.out / f"{context.name}.svg")
         task.write(time.monotonic() - begun, outcome, None)
     except Exception:
         if _Terminated.received:  # Spark's gateway wraps the exception

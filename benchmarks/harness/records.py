@@ -77,7 +77,10 @@ def build(
         "machine": machine(),
         "versions": versions(),
         "figures": [figure.to_json() for figure in outcome.figures],
-        "tables": [asdict(table) for table in outcome.tables],
+        "tables": [
+            {name: value for name, value in asdict(table).items() if name != "charts"}
+            for table in outcome.tables
+        ],
         "pictures": [os.path.relpath(file, folder(out, quick)) for file in outcome.pictures],
         "measured": outcome.measured,
         "error": error,

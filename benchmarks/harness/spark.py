@@ -76,6 +76,12 @@ def rate_stream(spark: SparkSession, rows: int, partitions: int | None = None) -
     )
 
 
+def file_stream(spark: SparkSession, schema: str, files: Path, per_batch: int = 1) -> DataFrame:
+    """A stream of Parquet files, so many per micro-batch."""
+    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", per_batch)
+    return reader.parquet(str(files))
+
+
 def run_stream(df: DataFrame, batches: int | None = None) -> StreamingQuery:
     """Run a stream into a sink that discards all rows.
 

@@ -6,9 +6,13 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
-from benchmarks.harness.outcome import Figure
+from pyspark.sql import DataFrame
+
+from benchmarks.harness.outcome import Context, Figure
+from benchmarks.harness.spark import Join, consume, fingerprint
 
 
 def seconds_of(action: Callable[..., object], *arguments: Any) -> float:
@@ -23,6 +27,7 @@ def alternate(
     rounds: int,
     warm: Iterable[str] = (),
     slow_s: float = math.inf,
+    say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, list[float]]:
     """Run all alternatives in each round, so that a change of the machine's speed affects all.
 
@@ -31,6 +36,7 @@ def alternate(
         rounds: how often each is timed.
         warm: ways that need no warm-up; the others run once uncounted.
         slow_s: what takes longer is timed at most twice.
+        say: prints the times of each way.
 
     Returns:
         The seconds of every way, by round.
@@ -42,7 +48,46 @@ def alternate(
         for name, way in ways.items():
             if len(times[name]) < 2 or max(times[name]) < slow_s:
                 times[name].append(way())
+    for name, seconds in times.items():
+        middle, least, most = (f(seconds) * 1e3 for f in (statistics.median, min, max))
+        say(f"{name:<28} {middle:9,.1f} ms  ({least:,.1f} to {most:,.1f})")
     return times
+
+
+def check_joins(answers: Mapping[str, Callable[[], DataFrame]], columns: list[str]) -> int:
+    """The number of rows that all ways answer; they must be the same rows.
+
+    Raises:
+        AssertionError: an answer differs from the first, or all are empty.
+    """
+    right = check_equal({name: fingerprint(answer(), columns) for name, answer in answers.items()})
+    if not right[0]:
+        raise AssertionError(f"{', '.join(answers)} find nothing: the check would be empty")
+    return int(right[0])
+
+
+def time_joins(
+    context: Context, label: str, joins: Mapping[str, Join], stream: DataFrame, rounds: int,
+    **more: Any,
+) -> dict[str, list[float]]:  # fmt: skip
+    """Seconds in which each join of a batch DataFrame runs into a sink, by way and round.
+
+    A time begins with the call that makes the joined DataFrame. The results must have been compared
+    before.
+
+    Args:
+        context: of the benchmark.
+        label: what is joined, for print.
+        joins: the ways.
+        stream: the rows.
+        rounds: as in :func:`alternate`.
+        more: other arguments of that function.
+    """
+    runs = {
+        name: partial(seconds_of, lambda join=join: consume(join(stream)))  # type: ignore[misc]
+        for name, join in joins.items()
+    }
+    return alternate(runs, rounds, say=lambda line: context.say(f"  {label}  {line}"), **more)
 
 
 def ratio(
@@ -90,9 +135,3 @@ def check_equal(answers: dict[str, Any]) -> Any:
     if wrong:
         raise AssertionError(f"{', '.join(wrong)} differ from {first}: {str(answers)[:2_000]}")
     return right
-
-
-def in_ms(seconds: list[float]) -> str:
-    """The median and the spread, in print, in milliseconds."""
-    least, most = min(seconds) * 1e3, max(seconds) * 1e3
-    return f"{statistics.median(seconds) * 1e3:9,.1f} ms  ({least:,.1f} to {most:,.1f})"

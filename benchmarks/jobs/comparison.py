@@ -12,12 +12,10 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from benchmarks import charts
 from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
-from benchmarks.harness.timing import seconds_of
-from benchmarks.jobs.database import loaded
+from benchmarks.harness.timing import check_joins, seconds_of
 from benchmarks.jobs.engines import Engine, engines
-from benchmarks.jobs.job import Batches, Job, stream_files
+from benchmarks.jobs.job import Batches, Job
 from benchmarks.jobs.jobs import JOBS, PLANS
 from benchmarks.jobs.ways import (
     AQE_ON,
@@ -30,17 +28,12 @@ from benchmarks.jobs.ways import (
     OURS,
     RECORD,
     WAYS,
+    Ready,
     Runs,
-    Tables,
-    answer_of_stream,
     as_frame,
-    build_tables,
-    check_answers,
     latency_ms,
+    prepared,
     rate,
-    read_tables,
-    run_way,
-    say_run,
 )
 
 _MOST_BROADCAST = 2_000_000  # rows; a larger table takes minutes in every micro-batch
@@ -72,10 +65,8 @@ def run(context: Context) -> Outcome:
     entry = PLANS[context.name]
     job = JOBS[entry["job"]]
     measured = measure(context, job, Plan(**context.pick(entry["quick"], entry["full"])))
-    picture = context.out / f"{context.name}.svg"
-    draw(measured, entry["title"], picture)
     shown = tables(measured, f"{entry['title']}: every way", job.size.capitalize())
-    return Outcome(figures(measured, entry["paper"]), shown, [picture], measured)
+    return Outcome(figures(measured, entry["paper"]), shown, measured=measured)
 
 
 def measure(context: Context, job: Job, plan: Plan) -> dict[str, Any]:
@@ -85,59 +76,40 @@ def measure(context: Context, job: Job, plan: Plan) -> dict[str, Any]:
         ``ways`` (stream, way, list of runs), ``engines`` (way, seconds by micro-batch size),
         ``fan_out`` (results for each row of the stream), ``build_s``, ``rows`` and ``left_out``.
     """
-    spark, batches = context.spark, Batches(**plan.batches)
+    batches = Batches(**plan.batches)
     folder = job.tables(context.data, plan.size)
-    frames = read_tables(spark, job, folder)
     rows = {step.table: _rows(folder / step.table) for step in job.steps}
-    indexed: dict[str, Any] = {}
-    build_s = seconds_of(lambda: indexed.update(build_tables(job, frames)))
     context.say(f"  tables: {', '.join(f'{name} {n:,}' for name, n in rows.items())}")
-    found: dict[str, Any] = {
-        "size": plan.size,
-        "rows": rows,
-        "batches": [batches.small, batches.large],
-        "build_s": build_s,
-        "left_out": dict.fromkeys(plan.skipped, "full sizes have it"),
-        "ways": {kind: {} for kind in plan.kinds},
-    }
-    most = max(rows.values())
+    most, left_out = max(rows.values()), dict.fromkeys(plan.skipped, "full sizes have it")
     if most > _MOST_BROADCAST:
-        reason = f"a table of {most:,} rows, made anew every micro-batch"
-        found["left_out"][BROADCAST] = reason
-    names = [name for name in WAYS if name not in found["left_out"]]
-
-    def files_of(kind: str, sizes: list[int]) -> Path:
-        return stream_files(job, context.data, plan.size, kind, sizes, context.seed)
-
+        left_out[BROADCAST] = f"a table of {most:,} rows, made anew every micro-batch"
+    names = [name for name in WAYS if name not in left_out]
     others = engines(job, folder)
-    with loaded(job, folder) as url:
-        ready = Tables(job, frames, indexed, url, 2 * most)
-        half = plan.sample // 2
-        sample = files_of(plan.kinds[0], [half, half])
-        found["fan_out"] = _check(context, ready, names, others, sample)
-        short = files_of(plan.kinds[0], batches.few.sizes)
+    with prepared(context, job, plan.size, max_rows=2 * most) as ready:
+        half, first = plan.sample // 2, plan.kinds[0]
+        fan_out = _check(context, ready, names, others, ready.files(first, [half, half]))
         for name in (FULL, AQE_ON):  # Spark compiles; not counted
-            run_way(ready, name, spark, short, batches.few)
+            ready.run(name, ready.files(first, batches.few.sizes), batches.few)
+        ways: dict[str, dict[str, Runs]] = {kind: {} for kind in plan.kinds}
         for kind in plan.kinds:
-            first = kind == plan.kinds[0]
-            files = files_of(kind, batches.sizes)
-            for name in names if first else [n for n in names if n in (*OURS, AQE_ON)]:
-                one = run_way(ready, name, spark, files, batches, plan.records)
-                found["ways"][kind][name] = [one]
-                say_run(context.say, kind, name, one)
-    found["engines"] = {name: {} for name in others}
+            files = ready.files(kind, batches.sizes)
+            for name in names if kind == first else [n for n in names if n in (*OURS, AQE_ON)]:
+                ways[kind][name] = [ready.run(name, files, batches, plan.records, kind)]
+    alone: dict[str, dict[int, list[float]]] = {name: {} for name in others}
     for count in (batches.small, batches.large):
-        events = job.events(plan.size, count, 1, plan.kinds[0], context.seed)
+        events = job.events(plan.size, count, 1, first, context.seed)
         for number in range(4):  # the first round warms up
             for name, engine in others.items():
                 seconds = seconds_of(engine, events)
                 if number:
-                    found["engines"][name].setdefault(count, []).append(seconds)
-    return found
+                    alone[name].setdefault(count, []).append(seconds)
+    found = {"size": plan.size, "rows": rows, "batches": [batches.small, batches.large]}
+    found |= {"build_s": ready.build_s, "left_out": left_out, "fan_out": fan_out}
+    return found | {"ways": ways, "engines": alone}
 
 
 def _check(
-    context: Context, ready: Tables, names: list[str], others: dict[str, Engine], files: Path
+    context: Context, ready: Ready, names: list[str], others: dict[str, Engine], files: Path
 ) -> float:
     """Compare all answers to the same rows; returns the number of results for each row."""
     spark, job = context.spark, ready.job
@@ -145,13 +117,12 @@ def _check(
     stream = spark.createDataFrame(events).localCheckpoint()
     answers: dict[str, Callable[[], DataFrame]] = {}
     for name in names:
-        way = WAYS[name](ready)
-        answers[name] = partial(way, stream)
+        answers[name] = partial(ready.way(name), stream)
         if name in (FULL_HOT, INCREMENTAL_HOT):  # a rule needs earlier micro-batches
-            answers[name] = partial(answer_of_stream, way, spark, job, files)
+            answers[name] = partial(ready.answer_of_stream, name, files)
     for name, engine in others.items():
         answers[name] = partial(lambda engine: as_frame(spark, job, engine(events)), engine)
-    results = check_answers(answers, job.columns)
+    results = check_joins(answers, job.columns)
     context.say(f"  {len(answers)} ways answer the same: {results:,} rows to {events.num_rows:,}")
     return results / events.num_rows
 
@@ -176,42 +147,34 @@ def figures(measured: Mapping[str, Any], paper: str) -> list[Figure]:
             continue
         ours = INCREMENTAL if name in (BATCH, RECORD) else FULL
         if name != RECORD:
-            found.append(ratio(f"{batch}, {name} / {ours}", runs, ways[ours], latency_ms, "ms"))
-        what, promised = f"rows/s, {ours} / {name}", name == RECORD
-        more = (1.0, paper) if promised else (None, "")
-        found.append(ratio(what, ways[ours], runs, rate, "rates", *more))
+            found.append(ratio(f"{batch}, {name} / {ours}", runs, ways[ours], "ms"))
+        more = (1.0, paper) if name == RECORD else (None, "")
+        found.append(ratio(f"rows/s, {ours} / {name}", ways[ours], runs, "rates", *more))
     for on, off in ((FULL_HOT, FULL), (INCREMENTAL_HOT, INCREMENTAL)):
         for kind, other in measured["ways"].items() if on in ways else ():
             what = f"rows/s, {on} / without" + ("" if kind == first else f", {kind}")
-            found.append(ratio(what, other[on], other[off], rate, "rates"))
+            found.append(ratio(what, other[on], other[off], "rates"))
     for kind in others:
         other = measured["ways"][kind]
-        what = f"{batch}, {AQE_ON} / {FULL}, {kind}"
-        found.append(ratio(what, other[AQE_ON], other[FULL], latency_ms, "ms"))
+        found.append(ratio(f"{batch}, {AQE_ON} / {FULL}, {kind}", other[AQE_ON], other[FULL], "ms"))
     for name, by_rows in measured["engines"].items():
         for rows, seconds in by_rows.items():
             ours_s = latency_ms(ways[FULL]) / 1e3 if rows == small else rows / rate(ways[FULL])
             what = f"seconds of {rows:,} rows, {name} alone / {FULL}"
             spread = (min(seconds) / ours_s, max(seconds) / ours_s)
-            value = statistics.median(seconds) / ours_s
-            found.append(Figure(what, value, spread=spread))
+            found.append(Figure(what, statistics.median(seconds) / ours_s, spread=spread))
     return found
 
 
 def ratio(
-    name: str,
-    above: Runs,
-    below: Runs,
-    of: Callable[[Runs], float],
-    each: str,
-    bound: float | None = None,
-    paper: str = "",
+    name: str, above: Runs, below: Runs, each: str, bound: float | None = None, paper: str = ""
 ) -> Figure:
-    """A ratio over all rounds, with the smallest and the largest of a round.
+    """A ratio of ``ms`` or ``rates`` over all rounds, with the least and the most of a round.
 
     With a single round the spread is that of its micro-batches: the least of one side over the
     most of the other, and the reverse.
     """
+    of = latency_ms if each == "ms" else rate
     rounds = [of([a]) / of([b]) for a, b in zip(above, below, strict=False)]
     spread = (min(rounds), max(rounds)) if len(rounds) > 1 else None
     if spread is None:
@@ -229,26 +192,21 @@ def tables(measured: Mapping[str, Any], title: str, size: str) -> list[Table]:
     def row(
         kind: str, way: str, times: list[float], speed: float, hits: float | None = None
     ) -> dict[str, Cell]:
-        numbers = (statistics.median(times), min(times), max(times)) if times else (None,) * 3
-        heads = (f"ms per {small:,} rows", "least", "most")
-        cells: dict[str, Cell] = {"stream": kind, "way": way}
-        cells |= {
-            h: None if n is None else round(n, 1) for h, n in zip(heads, numbers, strict=True)
-        }
-        return cells | {
-            "rows/s": round(speed),
-            "results/s": round(speed * fan_out),
+        middle, least, most = (round(f(times), 1) if times else None
+                               for f in (statistics.median, min, max))  # fmt: skip
+        return {
+            "stream": kind, "way": way, f"ms per {small:,} rows": middle, "least": least,
+            "most": most, "rows/s": round(speed), "results/s": round(speed * fan_out),
             "hits, %": None if hits is None else round(100 * hits, 1),
-        }
+        }  # fmt: skip
 
     rows = []
     for kind, ways in measured["ways"].items():
         for name, runs in ways.items():
             hits = [one["hit_rate"] for one in runs if "hit_rate" in one]
             times = [ms for one in runs for ms in one.get("ms", ())]
-            rows.append(
-                row(kind, name, times, rate(runs), statistics.median(hits) if hits else None)
-            )
+            hit_rate = statistics.median(hits) if hits else None
+            rows.append(row(kind, name, times, rate(runs), hit_rate))
     for name, by_rows in measured["engines"].items():
         speed = large / statistics.median(by_rows[large])
         rows.append(row(first, f"{name}, alone", [1e3 * s for s in by_rows[small]], speed))
@@ -261,7 +219,9 @@ def tables(measured: Mapping[str, Any], title: str, size: str) -> list[Table]:
     )
     for name, why in measured["left_out"].items():
         note += f" {name} is left out: {why}."
-    return [Table.of(title, rows, note), slower(measured)]
+    ways = ("stream", "way")
+    shown = Table.of(title, rows, note).drawn("ranked bars", ways, f"ms per {small:,} rows")
+    return [shown.drawn("ranked bars", ways, "rows/s", xscale="log"), slower(measured)]
 
 
 def slower(measured: Mapping[str, Any]) -> Table:
@@ -277,23 +237,3 @@ def slower(measured: Mapping[str, Any]) -> Table:
     )
     heads = ("what", "ratio", "times as fast as bsjoin")
     return Table("Where bsjoin is slower", heads, rows, note if rows else "Nowhere in this run.")
-
-
-def draw(measured: Mapping[str, Any], title: str, file: Path) -> None:
-    """Milliseconds of a micro-batch and rows a second of every way."""
-    ways = next(iter(measured["ways"].values()))
-    small, large = measured["batches"]
-    times = {name: latency_ms(runs) for name, runs in ways.items() if "ms" in runs[0]}
-    rates = {name: rate(runs) for name, runs in ways.items()}
-    for name, by_rows in measured["engines"].items():
-        times[f"{name}, no stream"] = 1e3 * statistics.median(by_rows[small])
-        rates[f"{name}, no stream"] = large / statistics.median(by_rows[large])
-    with charts.panels(file, (14, 5.2), (1, 2)) as (left, right):
-        charts.ranked_bars(left, times, descending=True)
-        label = f"ms per micro-batch of {small:,} rows (median)"
-        charts.finish(left, title, grid="x", xlabel=label)
-        charts.ranked_bars(right, rates)
-        label = "rows of the stream a second (logarithmic)"
-        head = f"At full speed: micro-batches of {large:,} rows"
-        most = max(rates.values()) * 6
-        charts.finish(right, head, grid="x", xlabel=label, xscale="log", xlim=(None, most))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from benchmarks.data.kept import kept, write_stream
 
 ARROW = {"long": pa.int64(), "string": pa.string()}
 """The types of columns; every engine has them."""
@@ -148,15 +149,5 @@ def stream_files(
     """The stream as files, ``FILES`` per micro-batch, in order of their times."""
     runs = [f"{list(batches).count(rows)}x{rows}" for rows in dict.fromkeys(batches)]
     path = folder / "-".join([job.name, kind, f"{size:g}", *runs, str(FILES), str(seed)])
-    if not (path / "_complete").exists():
-        path.mkdir(parents=True, exist_ok=True)
-        for number, rows in enumerate(batches):
-            events = job.events(size, rows, number, kind, seed)
-            share = -(-rows // FILES)
-            for part in range(FILES):
-                file = path / f"{number:04}-{part}.parquet"
-                pq.write_table(events.slice(part * share, share), file, row_group_size=1 << 18)
-                seconds = 1_700_000_000 + number * FILES + part
-                os.utime(file, (seconds, seconds))
-        (path / "_complete").touch()
-    return path
+    events = (job.events(size, rows, number, kind, seed) for number, rows in enumerate(batches))
+    return kept(path, lambda place: write_stream(place, events, FILES))

@@ -20,7 +20,6 @@ null, a few carriers and destinations that most flights share, and four small ta
 
 from __future__ import annotations
 
-import shutil
 import tomllib
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -34,6 +33,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.data import tpch
+from benchmarks.data.kept import kept
 from benchmarks.data.road_network import network
 from benchmarks.jobs.job import Job, Step, store
 
@@ -45,14 +45,11 @@ def _kept(name: str, parts: int = 4) -> Callable[..., Callable[[Path, float], Pa
 
     def keeping(make: Callable[[Path, float], Named]) -> Callable[[Path, float], Path]:
         def tables(folder: Path, size: float) -> Path:
-            path = folder / f"{name}-{size:g}"
-            if not (path / "complete").exists():
-                made = list(make(folder, size))
-                shutil.rmtree(path, ignore_errors=True)
-                for table, rows in made:
+            def write(path: Path) -> None:
+                for table, rows in make(folder, size):
                     store(rows, path / table, parts)
-                (path / "complete").touch()
-            return path
+
+            return kept(folder / f"{name}-{size:g}", write)
 
         return tables
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import statistics
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,19 +16,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
+from benchmarks.harness.outcome import Context
 from benchmarks.harness.spark import (
     AQE,
     Join,
     add_batch_ms,
     cache_totals,
     consume,
-    fingerprint,
+    file_stream,
     persisted,
     run_stream,
 )
-from benchmarks.harness.timing import check_equal, seconds_of
-from benchmarks.jobs.database import per_batch, per_record
-from benchmarks.jobs.job import FILES, Batches, Job, Step, arrow_schema
+from benchmarks.harness.timing import seconds_of
+from benchmarks.jobs.database import loaded, per_batch, per_record
+from benchmarks.jobs.job import FILES, Batches, Job, Step, arrow_schema, stream_files
 
 FULL, FULL_HOT = "bsjoin, full", "bsjoin, full, HotSpot"
 INCREMENTAL, INCREMENTAL_HOT = "bsjoin, incremental", "bsjoin, incremental, HotSpot"
@@ -35,199 +37,193 @@ AQE_ON, AQE_OFF = "Spark, AQE on", "Spark, AQE off"
 BROADCAST, MERGE = "Spark, persisted broadcast", "Spark, sort-merge"
 RECORD, BATCH = "one query per record", "one query per micro-batch"
 OURS = (FULL, FULL_HOT, INCREMENTAL, INCREMENTAL_HOT)
-VARIANTS = (AQE_OFF, MERGE, BROADCAST, FULL_HOT, INCREMENTAL_HOT)
-"""Ways that are another way with a setting changed; quick sizes skip them."""
 
 RECORD_ROUNDS = 3
 """How often one query per record is timed."""
 
 _CONNECTIONS = 2  # of each join, as many as cores here; the database has fifty for all
 
+Runs = list[dict[str, Any]]
+
 
 @dataclass(frozen=True)
-class Tables:
-    """The tables of a job in every form that a way needs.
+class Ready:
+    """A job whose tables are in every form that a way needs.
 
     Args:
+        context: of the benchmark.
         job: the job.
+        size: of its tables.
         frames: Spark's DataFrames of the files.
         indexed: bsjoin's tables.
+        build_s: how long these took to build.
         url: of a database that has them.
         max_rows: room in an incremental cache.
     """
 
+    context: Context
     job: Job
+    size: float
     frames: Mapping[str, DataFrame]
     indexed: Mapping[str, bsjoin.BatchTable]
+    build_s: float = 0.0
     url: str = ""
     max_rows: int = 0
 
+    def files(self, kind: str, sizes: list[int]) -> Path:
+        """The files of a stream with micro-batches of these sizes."""
+        context = self.context
+        return stream_files(self.job, context.data, self.size, kind, sizes, context.seed)
 
-def read_tables(spark: SparkSession, job: Job, folder: Path) -> dict[str, DataFrame]:
-    """The tables of a job."""
-    return {step.table: spark.read.parquet(str(folder / step.table)) for step in job.steps}
+    def way(self, name: str) -> Join:
+        """One of :data:`WAYS`: a function of the stream."""
+        return WAYS[name](self)
 
+    def run(
+        self, name: str, files: Path, batches: Batches, records: int = 0, label: str = ""
+    ) -> dict[str, Any]:
+        """Let a stream run through one way; one query per record takes few rows, no stream.
 
-def build_tables(
-    job: Job, frames: Mapping[str, DataFrame], kept: Path | None = None
-) -> dict[str, bsjoin.BatchTable]:
-    """The tables of a job as bsjoin stores them."""
-    return {
-        step.table: bsjoin.BatchTable.build(
-            frames[step.table].select(*step.columns),
-            on=step.keys,
-            unique=step.unique,
-            path=None if kept is None else kept / step.table,
+        Returns:
+            ``ms`` (Spark's ``addBatch`` of the small micro-batches), ``rate`` (stream rows a second
+            of the large ones, if any) with ``rates`` of each, and of an incremental cache
+            ``hit_rate``, ``asked`` and ``lookups``; of one query per record ``rate``, the median of
+            ``rates``, and ``record_ms`` of a record and core.
+        """
+        found = (
+            self._records(files, records) if name == RECORD else self._stream(name, files, batches)
         )
-        for step in job.steps
-    }
+        if label:
+            latency = f"{statistics.median(found['ms']):8.0f} ms" if "ms" in found else 11 * " "
+            hits = f"   hit rate {found['hit_rate']:.1%}" if "hit_rate" in found else ""
+            shown = f"  {label:<9} {name:<30} {latency} {found.get('rate', 0):>12,.0f} rows/s"
+            self.context.say(shown + hits)
+        return found
+
+    def _stream(self, name: str, files: Path, batches: Batches) -> dict[str, Any]:
+        conf = self.context.spark.conf
+        frames = self.frames.values() if name == BROADCAST else ()
+        for df in frames:  # in memory for this run only: every other way would find them there
+            persisted(df)
+        conf.set(AQE, name != AQE_OFF)
+        try:
+            query = run_stream(self.way(name)(self._reader(files)))
+        finally:
+            conf.set(AQE, True)
+            for df in frames:
+                df.unpersist(blocking=True)
+        ms = add_batch_ms(query)
+        if len(ms) != len(batches.sizes):
+            raise AssertionError(f"{len(ms)} micro-batches are reported, not {len(batches.sizes)}")
+        first_large = batches.warm + batches.smalls
+        found = {"ms": ms[batches.warm : first_large], "all_ms": ms, **cache_totals(query)}
+        if counted := ms[first_large + 1 :]:
+            found["rate"] = batches.large * len(counted) / sum(counted) * 1e3
+            found["rates"] = [batches.large / one * 1e3 for one in counted]
+        return found
+
+    def _records(self, files: Path, rows: int) -> dict[str, Any]:
+        spark, way = self.context.spark, self.way(RECORD)
+        cores = spark.sparkContext.defaultParallelism
+        part = spark.read.schema(self.job.stream).parquet(str(files / "0000-0.parquet"))
+        kept = persisted(part.limit(rows).repartition(cores))
+        consume(way(kept.limit(1)))  # connects
+        spent = [seconds_of(lambda: consume(way(kept))) for _ in range(RECORD_ROUNDS)]
+        kept.unpersist()
+        seconds, rates = statistics.median(spent), [rows / one for one in spent]
+        return {"rate": rows / seconds, "rates": rates, "record_ms": seconds / rows * cores * 1e3}
+
+    def _reader(self, files: Path) -> DataFrame:
+        return file_stream(self.context.spark, self.job.stream, files, FILES)
+
+    def answer_of_stream(self, name: str, files: Path) -> DataFrame:
+        """All result rows of a stream, micro-batch by micro-batch; kept by the driver."""
+        answer = f"answer_{uuid.uuid4().hex}"
+        writer = self.way(name)(self._reader(files)).writeStream.format("memory").queryName(answer)
+        writer.trigger(availableNow=True).start().awaitTermination()
+        return self.context.spark.table(answer)
 
 
-def _in_sequence(tables: Tables, hot: bool, join: Callable[..., DataFrame]) -> Join:
+@contextmanager
+def prepared(
+    context: Context, job: Job, size: float, *, max_rows: int = 0, kept: Path | None = None,
+    url: str | None = None,
+) -> Iterator[Ready]:  # fmt: skip
+    """The tables of a job, read, built, and loaded into a database.
+
+    Args:
+        context: of the benchmark.
+        job: the job.
+        size: of its tables.
+        max_rows: room in an incremental cache.
+        kept: the folder of bsjoin's tables, if another session has built them.
+        url: of a database that has them, or none is needed; None: one is started.
+    """
+    folder, indexed = job.tables(context.data, size), {}  # type: Path, dict[str, Any]
+    frames = {s.table: context.spark.read.parquet(str(folder / s.table)) for s in job.steps}
+
+    def build() -> None:
+        for step in job.steps:
+            indexed[step.table] = bsjoin.BatchTable.build(
+                frames[step.table].select(*step.columns), on=step.keys, unique=step.unique,
+                path=None if kept is None else kept / step.table,
+            )  # fmt: skip
+
+    build_s = seconds_of(build)
+    with loaded(job, folder) if url is None else nullcontext(url) as place:
+        yield Ready(context, job, size, frames, indexed, build_s, place, max_rows)
+
+
+def _in_sequence(hot: bool, join: Callable[..., DataFrame], ready: Ready) -> Join:
     """All joins of a job; ``hot``: the first one is partitioned by a HotSpot."""
 
     def way(stream: DataFrame) -> DataFrame:
-        for number, step in enumerate(tables.job.steps):
+        for number, step in enumerate(ready.job.steps):
             cores = stream.sparkSession.sparkContext.defaultParallelism
             by = bsjoin.HotSpot(partitions=cores) if hot and not number else None
-            stream = join(tables, stream, step, by)
-        return stream.select(*tables.job.columns)
+            stream = join(ready, stream, step, by)
+        return stream.select(*ready.job.columns)
 
     return way
 
 
-def _full(tables: Tables, stream: DataFrame, step: Step, by: Any) -> DataFrame:
-    return tables.indexed[step.table].join(stream, step.keys, partition=by)
+def _full(ready: Ready, stream: DataFrame, step: Step, by: Any) -> DataFrame:
+    return ready.indexed[step.table].join(stream, step.keys, partition=by)
 
 
-def _incremental(tables: Tables, stream: DataFrame, step: Step, by: Any) -> DataFrame:
+def _incremental(ready: Ready, stream: DataFrame, step: Step, by: Any) -> DataFrame:
     # A source of its own, so that each call begins with an empty cache.
-    source = bsjoin.sources.sql(tables.url, table=step.table)
-    cache = bsjoin.Incremental(max_rows=tables.max_rows, max_connections=_CONNECTIONS)
+    source = bsjoin.sources.sql(ready.url, table=step.table)
+    cache = bsjoin.Incremental(max_rows=ready.max_rows, max_connections=_CONNECTIONS)
     return bsjoin.join(stream, source, step.keys, cache=cache, partition=by)
 
 
-def _spark(hint: str, tables: Tables, stream: DataFrame, step: Step, by: Any) -> DataFrame:
-    table = tables.frames[step.table].select(*step.columns)
+def _spark(hint: str, ready: Ready, stream: DataFrame, step: Step, by: Any) -> DataFrame:
+    table = ready.frames[step.table].select(*step.columns)
     if hint == "broadcast":
         table = F.broadcast(table)
     return stream.join(table.hint(hint) if hint == "merge" else table, step.keys)
 
 
-WAYS: dict[str, Callable[[Tables], Join]] = {
-    FULL: lambda tables: _in_sequence(tables, False, _full),
-    FULL_HOT: lambda tables: _in_sequence(tables, True, _full),
-    INCREMENTAL: lambda tables: _in_sequence(tables, False, _incremental),
-    INCREMENTAL_HOT: lambda tables: _in_sequence(tables, True, _incremental),
-    AQE_ON: lambda tables: _in_sequence(tables, False, partial(_spark, "")),
-    AQE_OFF: lambda tables: _in_sequence(tables, False, partial(_spark, "")),
-    MERGE: lambda tables: _in_sequence(tables, False, partial(_spark, "merge")),
-    BATCH: lambda tables: per_batch(tables.job, tables.url),
-    RECORD: lambda tables: per_record(tables.job, tables.url),
-    BROADCAST: lambda tables: _in_sequence(tables, False, partial(_spark, "broadcast")),
+WAYS: dict[str, Callable[[Ready], Join]] = {
+    FULL: partial(_in_sequence, False, _full),
+    FULL_HOT: partial(_in_sequence, True, _full),
+    INCREMENTAL: partial(_in_sequence, False, _incremental),
+    INCREMENTAL_HOT: partial(_in_sequence, True, _incremental),
+    AQE_ON: partial(_in_sequence, False, partial(_spark, "")),
+    AQE_OFF: partial(_in_sequence, False, partial(_spark, "")),
+    MERGE: partial(_in_sequence, False, partial(_spark, "merge")),
+    BATCH: lambda ready: per_batch(ready.job, ready.url),
+    RECORD: lambda ready: per_record(ready.job, ready.url),
+    BROADCAST: partial(_in_sequence, False, partial(_spark, "broadcast")),
 }
 """Every alternative on Spark: from the tables to a function of the stream."""
 
 
-def run_way(
-    tables: Tables,
-    name: str,
-    spark: SparkSession,
-    files: Path,
-    batches: Batches,
-    record_rows: int = 0,
-) -> dict[str, Any]:
-    """Let a stream run through one way; one query per record takes a few rows without a stream.
-
-    Returns:
-        ``ms`` (Spark's ``addBatch`` of the small micro-batches), ``rate`` (stream rows a second
-        of the large ones, if any) with ``rates`` of each, and of an incremental cache
-        ``hit_rate``, ``asked`` and ``lookups``; see also :func:`_run_records`.
-    """
-    way = WAYS[name](tables)
-    if name == RECORD:
-        return _run_records(tables.job, way, spark, files, record_rows)
-    if name == BROADCAST:  # in memory for this run only: every other way would find them there
-        for df in tables.frames.values():
-            persisted(df)
-    spark.conf.set(AQE, name != AQE_OFF)
-    try:
-        query = run_stream(way(_stream(spark, tables.job, files)))
-    finally:
-        spark.conf.set(AQE, True)
-        if name == BROADCAST:
-            for df in tables.frames.values():
-                df.unpersist(blocking=True)
-    ms = add_batch_ms(query)
-    if len(ms) != len(batches.sizes):
-        raise AssertionError(f"{len(ms)} micro-batches are reported, not {len(batches.sizes)}")
-    first_large = batches.warm + batches.smalls
-    found = {"ms": ms[batches.warm : first_large], "all_ms": ms, **cache_totals(query)}
-    if batches.larges:
-        counted = ms[first_large + 1 :]
-        found["rate"] = batches.large * len(counted) / sum(counted) * 1e3
-        found["rates"] = [batches.large / one * 1e3 for one in counted]
-    return found
-
-
-def _run_records(
-    job: Job, way: Join, spark: SparkSession, files: Path, rows: int
-) -> dict[str, Any]:
-    """``rate`` in records a second, the median of ``rates``; ``record_ms`` of a record and core."""
-    cores = spark.sparkContext.defaultParallelism
-    part = spark.read.schema(job.stream).parquet(str(files / "0000-0.parquet"))
-    kept = persisted(part.limit(rows).repartition(cores))
-    consume(way(kept.limit(1)))  # connects
-    spent = [seconds_of(lambda: consume(way(kept))) for _ in range(RECORD_ROUNDS)]
-    kept.unpersist()
-    seconds = statistics.median(spent)
-    return {
-        "rate": rows / seconds,
-        "rates": [rows / one for one in spent],
-        "record_ms": seconds / rows * cores * 1e3,
-    }
-
-
-def _stream(spark: SparkSession, job: Job, files: Path) -> DataFrame:
-    reader = spark.readStream.schema(job.stream).option("maxFilesPerTrigger", FILES)
-    return reader.parquet(str(files))
-
-
-def answer_of_stream(way: Join, spark: SparkSession, job: Job, files: Path) -> DataFrame:
-    """All result rows of a stream, micro-batch by micro-batch; kept by the driver."""
-    name = f"answer_{uuid.uuid4().hex}"
-    writer = way(_stream(spark, job, files)).writeStream.format("memory").queryName(name)
-    writer.trigger(availableNow=True).start().awaitTermination()
-    return spark.table(name)
-
-
 def as_frame(spark: SparkSession, job: Job, answer: pa.Table) -> DataFrame:
     """The answer of another engine as a DataFrame."""
-    return spark.createDataFrame(
-        answer.select(job.columns).cast(arrow_schema(job.types)), job.schema
-    )
-
-
-def check_answers(answers: Mapping[str, Callable[[], DataFrame]], columns: list[str]) -> int:
-    """The number of rows of the answers, which must be equal.
-
-    Raises:
-        AssertionError: one differs from the first, or all are empty.
-    """
-    right = check_equal({name: fingerprint(answer(), columns) for name, answer in answers.items()})
-    if not right[0]:
-        raise AssertionError(f"{', '.join(answers)} find nothing: the check would be empty")
-    return int(right[0])
-
-
-def say_run(say: Callable[[str], None], head: str, name: str, one: Mapping[str, Any]) -> None:
-    """Print the latency, rate and hit rate of one run."""
-    latency = f"{statistics.median(one['ms']):8.0f} ms" if "ms" in one else 11 * " "
-    more = f"   hit rate {one['hit_rate']:.1%}" if "hit_rate" in one else ""
-    say(f"  {head:<9} {name:<30} {latency} {one.get('rate', 0):>12,.0f} rows/s{more}")
-
-
-Runs = list[dict[str, Any]]
+    schema = arrow_schema(job.types)
+    return spark.createDataFrame(answer.select(job.columns).cast(schema), job.schema)
 
 
 def latency_ms(runs: Runs) -> float:

@@ -16,11 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import charts
 from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
 from benchmarks.harness.spark import spark_session
+from benchmarks.harness.timing import check_joins
 from benchmarks.jobs.database import loaded, server_seconds
-from benchmarks.jobs.job import Batches, Job, stream_files
+from benchmarks.jobs.job import Batches, Job
 from benchmarks.jobs.jobs import JOBS, PLANS, read_toml
 from benchmarks.jobs.scaling import WORKERS, Database, Fixed, speed_up
 from benchmarks.jobs.ways import (
@@ -28,15 +28,11 @@ from benchmarks.jobs.ways import (
     FULL,
     RECORD,
     RECORD_ROUNDS,
-    WAYS,
-    Tables,
-    build_tables,
-    check_answers,
+    Ready,
+    Runs,
     latency_ms,
+    prepared,
     rate,
-    read_tables,
-    run_way,
-    say_run,
 )
 
 MASTERS = {1: "local[1]", 2: "local[2]"}
@@ -47,6 +43,7 @@ _HOW = (
     "fixed + work / workers; one query per record is bounded by a database of 16 cores, whose "
     "processor time for a record was measured."
 )
+_WAYS = ("paper", FULL, AQE_ON, RECORD)
 _PAPER = read_toml("published")
 PUBLISHED = _PAPER["ways"]
 TABLES: dict[str, dict[str, dict[int, list[float]]]] = {
@@ -86,30 +83,22 @@ def measure(
         ``masters`` (see :func:`measure_session`), ``kept`` (what could not be measured, and why).
     """
     found: dict[str, Any] = {"masters": {}, "sizes": sizes, "kept": {}, "batches": asdict(batches)}
+    spawn = multiprocessing.get_context("spawn")
+    settings = (context.quick, context.out, context.data, context.seed)
     with loaded(job, job.tables(context.data, sizes[0])) as url:
-        for workers, master in MASTERS.items():
-            some = sizes if workers == 2 else sizes[:1]
-            found["masters"][master] = _in_a_process(context, job, kind, some, batches, master, url)
-        if not context.quick:
+        for master in (*MASTERS.values(), *context.pick((), (CLUSTER,))):
+            some = sizes if master == MASTERS[2] else sizes[:1]
+            asked = (settings, job.name, kind, some, batches, master, url)
             try:
-                one = _in_a_process(context, job, kind, sizes[:1], batches, CLUSTER, url)
-                found["masters"][CLUSTER] = one
+                with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+                    one = pool.submit(measure_session, *asked).result(_TIMEOUT_S)
+                found["masters"][master] = one
             except RuntimeError as error:  # Spark's test cluster does not start everywhere
+                if master != CLUSTER:
+                    raise
                 found["kept"][CLUSTER] = str(error)[-300:]
                 context.say(f"  {CLUSTER}: not measured")
     return found
-
-
-def _in_a_process(context: Context, job: Job, *more: Any) -> dict[str, Any]:
-    """:func:`measure_session` in a process of its own.
-
-    Raises:
-        RuntimeError: it failed, or its process died.
-    """
-    spawn = multiprocessing.get_context("spawn")
-    settings = (context.quick, context.out, context.data, context.seed)
-    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
-        return pool.submit(measure_session, settings, job.name, *more).result(_TIMEOUT_S)
 
 
 def measure_session(
@@ -126,6 +115,9 @@ def measure_session(
     Returns:
         ``sizes`` (size, way, runs); a run of one query per record has ``demand_s`` (the database's
         processor time for a record); ``fan_out`` (results for each row) and ``master``.
+
+    Raises:
+        RuntimeError: it failed; Spark's own errors cannot be pickled.
     """
     spark = spark_session("3g", master=master)
     try:
@@ -133,47 +125,38 @@ def measure_session(
         context.__dict__["spark"] = spark
         found: dict[str, Any] = {"sizes": {}, "master": master}
         for size in sizes:
+            # The database has the tables of the first size; other sessions have built bsjoin's.
             base = size == sizes[0]
+            kept, place = context.data / "indexed" / f"{name}-{size:g}", url if base else ""
             some = batches if base else replace(batches, larges=0)
-            ways, fan_out = _measure_size(
-                context, JOBS[name], kind, size, some, url if base else ""
-            )
-            found["sizes"][str(size)] = ways
+            with prepared(context, JOBS[name], size, kept=kept, url=place) as ready:
+                found["sizes"][str(size)], fan_out = _measure_size(ready, kind, some)
             found.setdefault("fan_out", fan_out)
         return found
-    except Exception as error:  # Spark's own cannot be pickled
+    except Exception as error:
         raise RuntimeError(f"{master}: {error!r}\n{traceback.format_exc()[-1_500:]}") from None
     finally:
         spark.stop()
 
 
-def _measure_size(
-    context: Context, job: Job, kind: str, size: Any, batches: Batches, url: str
-) -> tuple[dict[str, Any], float]:
-    spark, data, seed = context.spark, context.data, context.seed
-    frames = read_tables(spark, job, job.tables(data, size))
-    # Other sessions have the same tables: the first one builds them.
-    indexed = build_tables(job, frames, data / "indexed" / f"{job.name}-{size:g}")
-    ready = Tables(job, frames, indexed, url)
+def _measure_size(ready: Ready, kind: str, batches: Batches) -> tuple[dict[str, Runs], float]:
+    context, job, url, spark = ready.context, ready.job, ready.url, ready.context.spark
     names = [FULL, AQE_ON, *([RECORD] if url else [])]
-    files = stream_files(job, data, size, kind, batches.sizes, seed)
+    files = ready.files(kind, batches.sizes)
     rows, records = context.pick((300, 100), (1_000, 1_000))
-    events = job.events(size, rows, 0, kind, seed).cast(job.arrow)
+    events = job.events(ready.size, rows, 0, kind, context.seed).cast(job.arrow)
     sample = spark.createDataFrame(events).localCheckpoint()
-    answers = {name: partial(WAYS[name](ready), sample) for name in names}
-    results = check_answers(answers, job.columns)
+    results = check_joins({n: partial(ready.way(n), sample) for n in names}, job.columns)
     if url and not context.quick:  # Spark compiles; not counted
-        few = stream_files(job, data, size, kind, batches.few.sizes, seed)
         for name in (FULL, AQE_ON):
-            run_way(ready, name, spark, few, batches.few)
-    found = {}
+            ready.run(name, ready.files(kind, batches.few.sizes), batches.few)
+    found, label = {}, f"{spark.sparkContext.master} {ready.size:g}"
     for name in names:
         before = server_seconds(url) if name == RECORD else 0.0
-        one = run_way(ready, name, spark, files, batches, records)
+        one = ready.run(name, files, batches, records, label)
         if name == RECORD:
             one["demand_s"] = (server_seconds(url) - before) / (RECORD_ROUNDS * records + 1)
         found[name] = [one]
-        say_run(context.say, f"{spark.sparkContext.master} {size:g}", name, one)
     return found, results / rows
 
 
@@ -217,41 +200,38 @@ def outcome(context: Context, job: Job, measured: dict[str, Any]) -> Outcome:
         name: {float(size): latency_ms(two[str(size)][name]) for size in measured["sizes"]}
         for name in (FULL, AQE_ON)
     }
-    picture = context.out / f"{job.name}-workers.svg"
-    _draw(job, ours, ups, volumes, picture)
     raw = {"runs": measured, "by_workers": ours, "speed_up": ups, "volumes": volumes}
     tables = [_table(job, measured, ours, which) for which in ("rate", "latency_ms")]
     tables += [_speed_ups(job, ups), _scalability(job, volumes)]
-    return Outcome(_figures(job, ours, ups, volumes), tables, [picture], raw)
+    return Outcome(_figures(job, ours, ups, volumes), tables, measured=raw)
 
 
 def _figures(job: Job, ours: Predicted, ups: Any, volumes: Any) -> list[Figure]:
     paper, slow = (TABLES[which][job.name] for which in ("rate", "latency_ms"))
     first, second, drawn = NUMBERS[job.name]
-    found = []
+    found, mine = [], ours[FULL]
     for n in (1, 2, 128):
         for rival in (RECORD, AQE_ON):
-            value = ours[FULL][n]["rate"] / ours[rival][n]["rate"]
-            theirs = paper[n][0] / paper[n][2]
-            said = f"{theirs:.2f} (Table {first}, OPT / Flink 1.12.2)" if rival == RECORD else ""
-            bound, name = 1.0 if said else None, f"results/s, {FULL} / {rival}, {n} workers"
-            found.append(Figure(name, value, bound, paper=said, simulated=n > 2))
+            theirs = f"{paper[n][0] / paper[n][2]:.2f} (Table {first}, OPT / Flink 1.12.2)"
+            bound, said = (1.0, theirs) if rival == RECORD else (None, "")
+            value, name = mine[n]["rate"] / ours[rival][n]["rate"], f"{FULL} / {rival}"
+            what = f"results/s, {name}, {n} workers"
+            found.append(Figure(what, value, bound, paper=said, simulated=n > 2))
     for n in (2, 128):
         said = f"{paper[n][0] / paper[1][0]:.2f} (Formula 5, Fig. {drawn}(a))"
         name = f"speed-up of {n} workers, {FULL}"
         found.append(Figure(name, ups[FULL][n], paper=said, simulated=n > 2))
     for n in (2, 128):
-        value = ours[FULL][n]["latency_ms"] / ours[FULL][1]["latency_ms"]
+        value = mine[n]["latency_ms"] / mine[1]["latency_ms"]
         said = f"{slow[n][0] / slow[1][0]:.2f} (Table {second})"
         name = f"latency of {n} workers / 1, {FULL}"
         found.append(Figure(name, value, at_most=True, paper=said, simulated=n > 2))
     for name, by_size in volumes.items():
-        sizes = sorted(by_size)
-        if len(sizes) > 1:
-            what = f"ms per micro-batch, {job.size} {sizes[-1]:g} / {sizes[0]:g}, {name}"
+        least, most = min(by_size), max(by_size)
+        if least < most:
+            what = f"ms per micro-batch, {job.size} {most:g} / {least:g}, {name}"
             said = f"nearly constant (Fig. {drawn}(b))" if name == FULL else ""
-            value = by_size[sizes[-1]] / by_size[sizes[0]]
-            found.append(Figure(what, value, at_most=True, paper=said))
+            found.append(Figure(what, by_size[most] / by_size[least], at_most=True, paper=said))
     return found
 
 
@@ -262,11 +242,10 @@ def _table(job: Job, measured: Mapping[str, Any], ours: Predicted, which: str) -
     number = NUMBERS[job.name][0 if is_rate else 1]
 
     def row(n: int, values: Mapping[str, float], how: str) -> dict[str, Cell]:
-        theirs = zip(PUBLISHED, TABLES[which][job.name][n], strict=True)
-        cells: dict[str, Cell] = {"workers": n}
-        cells |= {f"paper, {way}, {unit}": value for way, value in theirs}
+        theirs = dict(zip(PUBLISHED, TABLES[which][job.name][n], strict=True))
+        cells = {f"paper, {way}, {unit}": value for way, value in theirs.items()}
         cells |= {f"{name}, {unit}": round(value, digits) for name, value in values.items()}
-        return cells | {"how": how}
+        return {"workers": n, **cells, "how": how}
 
     rows = [
         row(n, {name: by[n][which] for name, by in ours.items()}, MASTERS.get(n, "model"))
@@ -288,7 +267,7 @@ def _table(job: Job, measured: Mapping[str, Any], ours: Predicted, which: str) -
         f"Table {number}: {'throughput' if is_rate else 'latency'} by workers, {job.name}",
         rows,
         f"{what} {_HOW} Other machines and other data than the paper's: compare ratios.",
-    )
+    ).drawn("lines", "workers", *_WAYS, xscale="log", yscale="log")
 
 
 def _speed_ups(job: Job, ups: Any) -> Table:
@@ -301,7 +280,8 @@ def _speed_ups(job: Job, ups: Any) -> Table:
         for n in WORKERS
     ]
     title = f"Fig. {NUMBERS[job.name][2]}(a): speed-up by Formula 5, {job.name}"
-    return Table.of(title, rows, f"The throughput of N workers over that of one. {_HOW}")
+    note = f"The throughput of N workers over that of one. {_HOW}"
+    return Table.of(title, rows, note).drawn("lines", "workers", *_WAYS, xscale="log", yscale="log")
 
 
 def _scalability(job: Job, volumes: Any) -> Table:
@@ -309,10 +289,7 @@ def _scalability(job: Job, volumes: Any) -> Table:
     rows = [
         {job.size: size}
         | {f"{name}, ms": round(by[size], 1) for name, by in volumes.items()}
-        | {
-            f"{name}, scalability": round(by[sizes[0]] / by[size], 2)
-            for name, by in volumes.items()
-        }
+        | {f"{n}, scalability": round(by[sizes[0]] / by[size], 2) for n, by in volumes.items()}
         for size in sizes
     ]
     return Table.of(
@@ -320,43 +297,4 @@ def _scalability(job: Job, volumes: Any) -> Table:
         rows,
         "Two workers. Scalability: the time of a micro-batch with the first tables over that with "
         "larger ones; 1 is best. The paper's is a picture without numbers.",
-    )
-
-
-def _draw(job: Job, ours: Predicted, ups: Any, volumes: Any, file: Path) -> None:
-    """Throughput, latency, speed-up and scalability, the paper's beside."""
-    drawn = NUMBERS[job.name][2]
-    rates, waits = (TABLES[which][job.name] for which in ("rate", "latency_ms"))
-    theirs = {n: tuple(v / rates[1][i] for i, v in enumerate(row)) for n, row in rates.items()}
-    mine = [
-        {name: {n: v[which] for n, v in by.items()} for name, by in ours.items()}
-        for which in ("rate", "latency_ms")
-    ]
-    with charts.panels(file, (13, 9), (2, 2)) as (left, right, below, larger):
-        for axes, series, paper, title in (
-            (left, mine[0], rates, "Results a second"),
-            (right, mine[1], waits, "ms: ours of a micro-batch, the paper's of a record"),
-            (below, ups, theirs, f"Speed-up (Formula 5, Fig. {drawn}(a))"),
-        ):
-            charts.lines(axes, series, mfc="white")
-            for name, by in series.items():
-                color = charts.color_of(name)
-                axes.plot(list(MASTERS), [by[n] for n in MASTERS], "o", color=color, ms=5)
-            for i, way in enumerate(PUBLISHED):
-                values = [row[i] for row in paper.values()]
-                axes.plot(list(paper), values, ":", color=charts.PAPER[i], label=f"paper, {way}")
-            axes.set_xscale("log", base=2)
-            label = "workers (filled: measured; hollow: model)"
-            charts.finish(axes, title, yscale="log", xlabel=label)
-        smallest = min(volumes[FULL])
-        over = {
-            n: {size: ms / by[smallest] for size, ms in by.items()} for n, by in volumes.items()
-        }
-        charts.lines(larger, over)
-        charts.finish(
-            larger,
-            f"Larger tables, two workers (Fig. {drawn}(b))",
-            xlabel="size of the tables",
-            ylabel="time / time with the first tables",
-            ylim=(0, None),
-        )
+    ).drawn("lines", job.size, f"{FULL}, scalability", f"{AQE_ON}, scalability")

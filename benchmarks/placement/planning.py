@@ -1,7 +1,8 @@
-"""How long planning takes, and how far its plans are from the optimum.
+"""What planning costs, how far plans are from the optimum, and what pinning partitions costs.
 
 Every plan is checked before it is timed; rents are compared with the exact optimum on small
-clusters.
+clusters. The pins are made of a few calls into the JVM for each partition, so they cost the same on
+a local master as on a cluster, where tests check the placement of tasks.
 """
 
 from __future__ import annotations
@@ -9,19 +10,28 @@ from __future__ import annotations
 import math
 import random
 import statistics
+from functools import partial
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.harness.timing import seconds_of
+from benchmarks.harness.spark import Join
+from benchmarks.harness.timing import check_joins, ratio, seconds_of, time_joins
 from scheduling import POLICIES, Edge, Exact, JobGraph, Resources, Snapshot, Task, Worker, policy
 from scheduling.errors import TooLargeError
+from scheduling.spark import Executor, pin
+from scheduling.spark.pins import partitions
 
 SIZES = ((100, 10), (1_000, 100), (10_000, 1_000))
 LIMIT_MS = 100.0  # for 1,000 tasks on 100 workers
 NAMES = tuple(name for name in POLICIES if name != "exact")
+_EXECUTORS = [Executor(f"host-{i}", str(i)) for i in range(3)]
+_PIN_MS = 2.0
 _TIERS = ((4, 8, 2.417e-3), (8, 12, 4.861e-3), (12, 16, 7.778e-3))  # cores, GB, $/s
 
 
-def run(context: Context) -> Outcome:
+def planning(context: Context) -> Outcome:
     """Measure; quick: without 10,000 tasks, and 20 small clusters instead of 100."""
     sizes, rounds = context.pick((SIZES[:2], 5), (SIZES, 3))
     times = {name: {} for name in NAMES}  # type: dict[str, dict[str, float]]
@@ -117,3 +127,53 @@ def _worst_rents(context: Context, cases: int) -> dict[str, float]:
     for name, over in sorted(worst.items(), key=lambda item: item[1]):
         context.say(f"  {name:<20} at most {over:8.1%} above the optimum")
     return worst
+
+
+def pinning(context: Context) -> Outcome:
+    """What pins cost on the driver and in a micro-batch; pinned rows are the same rows."""
+    spark = context.spark
+    counts, rounds, rows = context.pick(((12, 48), 5, 200_000), ((12, 48, 192), 15, 2_000_000))
+    driver: dict[int, list[float]] = {}
+    for count in counts:
+        driver[count] = [_ms_per_partition(spark, rows, count) for _ in range(rounds + 2)][2:]
+        context.say(f"  {count:>4} partitions  {statistics.median(driver[count]):.2f} ms each")
+    ways: dict[str, Join] = {
+        "without pins": lambda df: _rows(df, 12),
+        "with pins": lambda df: _pinned(_rows(df, 12)),
+    }
+    given = spark.range(0, rows, 1, 2)
+    check_joins({name: partial(way, given) for name, way in ways.items()}, ["id", "k"])
+    micro_batches = time_joins(context, "12 partitions", ways, given, rounds)
+    figures = [
+        Figure(
+            f"ms a partition to pin {count}", statistics.median(times), _PIN_MS, at_most=True,
+            spread=(min(times), max(times)), unit="ms",
+        )
+        for count, times in driver.items()
+    ]  # fmt: skip
+    name = f"{rows:,} rows in 12 partitions, pinned / not"
+    sides = (micro_batches["with pins"], micro_batches["without pins"])
+    figures.append(ratio(name, *sides, at_most=True, by_round=True))
+    table = Table.of(
+        "Milliseconds of the driver to pin a partition",
+        [
+            {"partitions": n, "median": statistics.median(t), "least": min(t), "most": max(t)}
+            for n, t in driver.items()
+        ],
+        "Without planning the query and running the shuffles below the pins.",
+    )
+    return Outcome(figures, [table], [], {"driver_ms": driver, "seconds": micro_batches})
+
+
+def _rows(ids: DataFrame, count: int) -> DataFrame:
+    return ids.withColumn("k", F.xxhash64("id")).repartition(count, "k")
+
+
+def _pinned(df: DataFrame) -> DataFrame:
+    return pin(df, [_EXECUTORS[i % 3] for i in range(partitions(df))]).df
+
+
+def _ms_per_partition(spark: SparkSession, rows: int, count: int) -> float:
+    df = _rows(spark.range(0, min(rows, 1_000), 1, 2), count)
+    partitions(df)  # plans it, and runs the shuffle
+    return seconds_of(pin, df, [_EXECUTORS[i % 3] for i in range(count)]) * 1e3 / count

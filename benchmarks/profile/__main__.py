@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks import charts
 from benchmarks.harness.outcome import Context
 from benchmarks.harness.text import figure_lines, table_lines
 from benchmarks.profile.pipelines import BASELINES
@@ -48,7 +49,8 @@ def main(args: Sequence[str] | None = None) -> int:
     for table in found.tables:
         print("\n".join(["", *table_lines(table), table.note]))
     print("\n".join(["", *figure_lines(found.figures)]))
-    print(f"\nThe picture is {found.pictures[0]}.")
+    (picture,) = charts.draw(found.tables, options.out / "profile.svg")
+    print(f"\nThe picture is {picture}.")
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -12,10 +13,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
+from benchmarks.data.kept import kept
 from benchmarks.data.ranges import Case, probes, stored
 from benchmarks.data.tables import scattered, table
-from benchmarks.full_cache.full_latency import with_identity
-from benchmarks.full_cache.full_throughput import with_identity_row
+from benchmarks.full_cache import with_identity, with_identity_row
 from benchmarks.harness.outcome import Context
 from benchmarks.harness.spark import Join
 from benchmarks.harness.timing import check_equal
@@ -56,11 +57,6 @@ def pipelines(context: Context, rows: int, size: int, batches: int) -> Pipelines
     same_keys = partial(with_key, scattered(F.pmod(value, F.lit(rows)), many, seed))
     new_keys = partial(with_key, F.pmod(value, F.lit(many)))
 
-    def with_row(numbers: DataFrame) -> DataFrame:
-        return with_identity_row(keyed(numbers)).select(
-            "k", "value", "timestamp", "m.amount", "m.name"
-        )
-
     def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches
 
@@ -81,7 +77,7 @@ def pipelines(context: Context, rows: int, size: int, batches: int) -> Pipelines
     return {
         NONE: (keyed, None),
         KEY: (lambda n: with_identity(keyed(n)), None),
-        ROW: (with_row, None),
+        ROW: (lambda n: with_identity_row(keyed(n)), None),
         ROWS: (with_same_rows, None),
         FULL: (lambda n: full.join(keyed(n), "k"), lambda n: keyed(n).join(df, "k")),
         WARM: (partial(incremental, same_keys), lambda n: same_keys(n).join(source_rows, "k")),
@@ -117,14 +113,11 @@ def check(context: Context, name: str, pipeline: tuple[Join, Join | None], rows:
 
 def _database(folder: Path, rows: int) -> str:
     """The URL of a SQLite file with a table ``t(k, amount, name)``."""
-    path = folder / f"profile-{rows}.sqlite"
-    if not path.exists():
-        half = path.with_suffix(".half")
-        half.unlink(missing_ok=True)
-        with sqlite3.connect(half) as connection:
+
+    def make(place: Path) -> None:
+        with closing(sqlite3.connect(place / "t.sqlite")) as connection, connection:
             connection.execute("CREATE TABLE t (k BIGINT PRIMARY KEY, amount BIGINT, name TEXT)")
             values = ((k, 7 * k, f"name-{k:07d}") for k in range(rows))
             connection.executemany("INSERT INTO t VALUES (?, ?, ?)", values)
-        connection.close()
-        half.rename(path)
-    return f"sqlite:///{path.resolve()}"
+
+    return f"sqlite:///{kept(folder / f'profile-{rows}', make).resolve()}/t.sqlite"

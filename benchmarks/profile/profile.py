@@ -15,16 +15,14 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import psutil
 
 import bsjoin
-from benchmarks import charts
 from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
 from benchmarks.harness.spark import Join, rate_stream, run_stream
 from benchmarks.profile import daemon, event_log
@@ -204,10 +202,8 @@ def outcome(context: Context, measured: Measured, rows: int, size: int) -> Outco
         name: medians([split(batch, ends) for batch in one["batches"]])
         for name, one in measured.items()
     }
-    picture = context.out / "profile.svg"
-    draw(middle, picture, rows, size)
     tables = _tables(measured, middle, rows, size)
-    return Outcome(_figures(measured, middle), tables, [picture], measured)
+    return Outcome(_figures(measured, middle), tables, measured=measured)
 
 
 def _figures(measured: Measured, middle: Middle) -> list[Figure]:
@@ -284,7 +280,7 @@ def _tables(measured: Measured, middle: Middle, rows: int, size: int) -> list[Ta
         spark.append(row | {_with_unit(metric): one["metrics"][-1][metric] for metric in _METRICS})
     title = f"Parts of a micro-batch of {rows:,} rows, table of {size:,}, milliseconds (medians)"
     return [
-        Table.of(title, listed, _HOW),
+        Table.of(title, listed, _HOW).drawn("stacked bars", "part", *middle, skip="all"),
         Table.of("The same as shares, percent", shares),
         Table.of(
             "Does it add up? Milliseconds",
@@ -309,56 +305,3 @@ def _with_unit(metric: str) -> str:
 
 def _median(values: list[float]) -> float:
     return statistics.median(values) if values else 0.0
-
-
-_COLORS = dict(
-    zip(
-        PARTS,
-        (
-            "#e8eaed", "#c4c8cd", "#9aa0a6", "#6f757b", "#dfe3ea", "#a9c4d6", "#2e6f95",
-            "#6aa84f", "#d1495b", "#e9838f", "#7a1f2d", "#b0763b", "#e9a03b", "#f3c6cc", "#ffffff",
-        ),
-        strict=True,
-    )
-)  # fmt: skip
-_LABELLED = 0.03  # of the widest bar
-
-
-def draw(middle: Mapping[str, Mapping[str, float]], file: Path, rows: int, size: int) -> None:
-    """A bar for each kind, stacked of the parts of its micro-batch."""
-    whole = {name: sum(one.values()) for name, one in middle.items()}
-    ours = {name: sum(one[part] for part in OURS) / whole[name] for name, one in middle.items()}
-    widest = max(whole.values())
-    with charts.panels(file, (12, 1.9 + 0.5 * len(middle))) as (axes,):
-        left = dict.fromkeys(middle, 0.0)
-        for part in PARTS:
-            values = [max(one[part], 0.0) for one in middle.values()]
-            style = {"color": _COLORS[part], "ec": "white", "lw": 0.5}
-            if part == UNEXPLAINED:
-                style = {"color": "white", "ec": "0.6", "lw": 0.5, "hatch": "////"}
-            used = max(values) > 0.002 * widest
-            kept = {"label": part} if used else {}
-            drawn = axes.barh(list(middle), values, left=list(left.values()), height=0.66,
-                              **style, **kept)  # fmt: skip
-            red, green, blue = mpl.colors.to_rgb(_COLORS[part])
-            dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
-            texts = [f"{value:.0f}" if value >= _LABELLED * widest else "" for value in values]
-            color = "white" if dark else "0.2"
-            axes.bar_label(drawn, texts, label_type="center", fontsize=8, color=color)
-            left = {name: at + v for (name, at), v in zip(left.items(), values, strict=True)}
-        for place, (name, end) in enumerate(left.items()):
-            note = f"{end:.0f} ms" + (f", ours {ours[name]:.1%}" if ours[name] else "")
-            axes.annotate(note, (end, place), (5, 0), textcoords="offset points", va="center")
-        axes.invert_yaxis()
-        shares = [share for share in ours.values() if share] or [0.0]
-        charts.finish(
-            axes,
-            f"A micro-batch of {rows:,} rows, a table of {size:,}: our own code is "
-            f"{min(shares):.1%} to {max(shares):.1%} of it.\nGrey: Spark's driver. "
-            "Blue: the JVM in tasks. Green: Spark's Python worker. Red, brown and orange: our code",
-            grid="x",
-            legend=False,
-            xlabel="milliseconds of one micro-batch (median)",
-            xlim=(0, widest * 1.16),
-        )
-        axes.figure.legend(frameon=False, fontsize=8.5, ncols=5, loc="outside lower center")

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from multiprocessing.connection import Connection
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -98,65 +97,46 @@ ENGINES: dict[str, Callable[[Case, pa.Table, pa.Table, int], Join]] = {
 
 
 class Engine:
-    """A process in which one engine runs cases; ``connection`` leads to it."""
+    """A process in which one engine runs cases.
 
-    def __init__(self, connection: Connection):
-        self._connection = connection
+    Args:
+        name: of :data:`ENGINES`.
+        threads: how many it uses.
+    """
+
+    def __init__(self, name: str, threads: int):
+        spawn = multiprocessing.get_context("spawn")
+        self._asked = name, threads
+        self._pool = ProcessPoolExecutor(1, spawn, initializer=_limit, initargs=(threads,))
 
     def load(self, case: Case) -> None:
         """Make the rows of a case."""
-        self._request(case)
+        self._pool.submit(_load, case, *self._asked).result()
 
     def run(self) -> tuple[float, tuple[int, int]]:
         """Run the case: its seconds, and the fingerprint of the pairs."""
-        found: tuple[float, tuple[int, int]] = self._request(None)
-        return found
+        return self._pool.submit(_run).result()
 
-    def _request(self, what: Case | None) -> Any:
-        self._connection.send(what)
-        found = self._connection.recv()
-        if isinstance(found, Exception):
-            raise found
-        return found
+    def close(self) -> None:
+        """End the process."""
+        self._pool.shutdown()
 
 
-@contextmanager
-def engine(name: str, threads: int) -> Iterator[Engine]:
-    """A process of an engine with so many threads."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    before = os.environ.get("POLARS_MAX_THREADS")
+_loaded: list[Join] = []  # of this process
+
+
+def _limit(threads: int) -> None:
     os.environ["POLARS_MAX_THREADS"] = str(threads)
-    process = context.Process(target=_serve, args=(theirs, name, threads), daemon=True)
-    process.start()
-    os.environ.pop("POLARS_MAX_THREADS")
-    if before is not None:
-        os.environ["POLARS_MAX_THREADS"] = before
-    theirs.close()
-    try:
-        yield Engine(ours)
-    finally:
-        ours.close()  # the process ends when nobody can ask it any more
-        process.join()
 
 
-def _serve(connection: Connection, name: str, threads: int) -> None:
-    run: Any = None
-    while True:
-        try:
-            case = connection.recv()
-        except EOFError:
-            return
-        try:
-            if case is not None:
-                run = ENGINES[name](case, *rows_of(case), threads)
-                connection.send(None)
-                continue
-            pairs: list[pa.Table] = []
-            spent = seconds_of(lambda run=run, pairs=pairs: pairs.append(run()))  # type: ignore[misc]
-            connection.send((spent, fingerprint(pairs[0])))
-        except Exception as error:
-            connection.send(RuntimeError(f"{name}: {error!r}"))
+def _load(case: Case, name: str, threads: int) -> None:
+    _loaded[:] = [ENGINES[name](case, *rows_of(case), threads)]
+
+
+def _run() -> tuple[float, tuple[int, int]]:
+    pairs: list[pa.Table] = []
+    spent = seconds_of(lambda: pairs.append(_loaded[0]()))
+    return spent, fingerprint(pairs[0])
 
 
 def fingerprint(pairs: pa.Table) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 
 import numpy as np
@@ -11,10 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.data.ranges import SECOND_US, Case, cases, rows_of
+from benchmarks.data.zipf import mixed
 from benchmarks.harness.outcome import Context, Figure, Outcome
 from benchmarks.harness.timing import alternate, check_equal, ratio, seconds_of
-from benchmarks.ranges.comparison import Found, best_rival, draw, say_case, table_of
-from benchmarks.ranges.engines import ENGINES, Engine, engine, fingerprint
+from benchmarks.ranges.comparison import Found, best_rival, compared
+from benchmarks.ranges.engines import ENGINES, Engine, fingerprint
 from bsjoin.index import HashIndex, IntervalIndex, SortedRows, nearest, pairs, reach
 
 Int64s = NDArray[np.int64]
@@ -22,7 +23,6 @@ Int64s = NDArray[np.int64]
 OURS = "bsjoin's index"
 _BATCH = 10_000  # rows of an Arrow batch in Spark
 _MAX_PAIRS = 1 << 16
-_MIX = np.int64(-7046029254386353131)
 
 
 class Kernel:
@@ -31,7 +31,7 @@ class Kernel:
     def __init__(self, case: Case, table: pa.Table):
         self._case = case
         points = _microseconds(table, "a")
-        hashes = _mixed(_numbers(table, "k")) if case.keys else np.zeros(len(points), np.int64)
+        hashes = mixed(_numbers(table, "k")) if case.keys else np.zeros(len(points), np.int64)
         order = np.lexsort((points, hashes))
         hashes, points = hashes[order], points[order]
         slices = np.flatnonzero(np.diff(hashes, prepend=hashes[0] - 1))
@@ -80,7 +80,7 @@ class Kernel:
         if self._keys is None:
             many = batch.num_rows
             return np.zeros(many, np.int64), np.full(many, self._rows.rows)
-        first, found = self._keys.probe(_mixed(_numbers(batch, "k")))
+        first, found = self._keys.probe(mixed(_numbers(batch, "k")))
         low = np.where(found, first, 0)
         return low, np.where(found, low + self._keys.run_lengths(low), 0)
 
@@ -93,32 +93,26 @@ def _microseconds(rows: pa.Table, name: str) -> Int64s:
     return np.asarray(rows.column(name).cast(pa.int64()).to_numpy())
 
 
-def _mixed(keys: Int64s) -> Int64s:
-    """A hash of 64 bits that no two keys share."""
-    hashes = keys * _MIX
-    return hashes ^ (hashes >> np.int64(29))
-
-
 def run(context: Context) -> Outcome:
     """Measure; quick: three cases of a tenth of the rows."""
-    every = cases(context.quick, context.seed)
     found: Found = {}
     with ExitStack() as processes:
         engines = {
             f"{name}, {many} thread{'s' if many > 1 else ''}": processes.enter_context(
-                engine(name, many)
+                closing(Engine(name, many))
             )
             for name in ENGINES
             for many in (2, 1)
         }
-        for case in every:
+        for case in cases(context.quick, context.seed):
             if case.direction == "backward":
                 found[case.name] = _measure(context, case, engines)
-    picture = context.out / "range-index.svg"
-    draw(found, OURS, "The index alone, without Spark", picture)
-    note = "Pairs (id, v) as Arrow from each; our index is prepared and runs on one core."
-    table = table_of("The index alone: median ms by engine", found, OURS, note)
-    return Outcome(_figures(found, quick=context.quick), [table], [picture], found)
+    return compared(
+        found, OURS, _figures(found, quick=context.quick),
+        "The index alone, without Spark",
+        "The index alone: median ms by engine",
+        "Pairs (id, v) as Arrow from each; our index is prepared and runs on one core.",
+    )  # fmt: skip
 
 
 def _measure(context: Context, case: Case, engines: dict[str, Engine]) -> dict[str, object]:
@@ -136,10 +130,9 @@ def _measure(context: Context, case: Case, engines: dict[str, Engine]) -> dict[s
         answers[name] = one.run()[1]
         ways[name] = lambda one=one: one.run()[0]  # type: ignore[misc]
     count = check_equal(answers)[0]
-    seconds = alternate(ways, context.pick(3, 5), slow_s=3.0)
-    found = {"size": case.size, "pairs": count, "build_s": build_s, "seconds": seconds}
-    say_case(case, found, OURS, context.say)
-    return found
+    say = lambda line: context.say(f"  {case.name}, {case.size}  {line}")  # noqa: E731
+    seconds = alternate(ways, context.pick(3, 5), slow_s=3.0, say=say)
+    return {"size": case.size, "pairs": count, "build_s": build_s, "seconds": seconds}
 
 
 def _figures(found: Found, *, quick: bool) -> list[Figure]:

@@ -1,8 +1,9 @@
-"""Range joins in Spark: a prepared table and Spark's own joins, on the same rows."""
+"""Range joins in Spark, at once and in a stream: a prepared table and Spark's own joins."""
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,66 +11,71 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 import bsjoin
-from benchmarks.data.ranges import MATCHING, Case, cases, stored
-from benchmarks.harness.outcome import Context, Figure, Outcome
-from benchmarks.harness.spark import Join, consume, fingerprint, persisted
-from benchmarks.harness.timing import alternate, check_equal, ratio, seconds_of
-from benchmarks.ranges.comparison import Found, best_rival, draw, say_case, table_of
-from benchmarks.ranges.spark_joins import WRITTEN, alternatives
+from benchmarks.data.ranges import MATCHING, Case, cases, probes, stored
+from benchmarks.harness.outcome import Context, Figure, Outcome, Table
+from benchmarks.harness.spark import Join, fingerprint, persisted, rate_stream, time_batches
+from benchmarks.harness.timing import check_equal, ratio, seconds_of, time_joins
+from benchmarks.ranges.comparison import Found, best_rival, compared
+from benchmarks.ranges.spark_joins import (
+    BINS,
+    JOIN,
+    WRITTEN,
+    alternatives,
+    binned,
+    binned_join,
+    spark_join,
+    written_join,
+)
 
 OURS = "bsjoin"
 _SLOW_S = 2.0  # what takes longer needs no warm-up after its answer has been checked
 
+BATCHES = 20
+_SLOW_ROWS = 50_000
+_SLOW_BATCHES = 2
+
 
 def run(context: Context) -> Outcome:
-    """Measure; quick: three cases of a tenth of the rows instead of fifteen."""
+    """All cases, alternately; quick: three cases of a tenth of the rows instead of fifteen."""
     found = {case.name: _measure(context, case) for case in cases(context.quick, context.seed)}
-    picture = context.out / "range-joins.svg"
-    draw(found, OURS, "Spark on the same rows: its time over that of bsjoin's join", picture)
-    note = "Rows in memory for all ways; bsjoin's table is prepared, its build time is a column."
-    table = table_of("Range joins in Spark: median ms by way", found, OURS, note)
-    return Outcome(_figures(found, quick=context.quick), [table], [picture], found)
+    return compared(
+        found, OURS, _figures(found, quick=context.quick),
+        "Spark on the same rows: its time over that of bsjoin's join",
+        "Range joins in Spark: median ms by way",
+        "Rows in memory for all ways; bsjoin's table is prepared, its build time is a column.",
+    )  # fmt: skip
 
 
 def _measure(context: Context, case: Case) -> dict[str, Any]:
-    """Seconds of every way, alternately; table and stream are persisted.
+    """Seconds of every way; table and stream are persisted."""
+    files, built = stored(case, context.data), []  # type: Any, list[bsjoin.BatchTable]
+    table, stream = _in_memory(context.spark, files[0], 4), _in_memory(context.spark, files[1], 2)
 
-    A time begins with the call that makes the joined DataFrame and ends when all its rows are in
-    a sink that discards them.
-    """
-    files = stored(case, context.data)
-    table, stream = in_memory(context.spark, files[0], 4), in_memory(context.spark, files[1], 2)
-    built: list[bsjoin.BatchTable] = []
-    build_s = seconds_of(
-        lambda: built.append(bsjoin.BatchTable.build(table, on=case.on, when=case.when))
-    )
+    def build() -> None:
+        built.append(bsjoin.BatchTable.build(table, on=case.on, when=case.when))
 
     def ours(some: DataFrame) -> DataFrame:
         return built[0].join(some, case.on, when=case.when)
 
+    build_s = seconds_of(build)
     with alternatives(context.spark, case, table) as theirs:
         joins = {OURS: ours, **theirs}
-        spent, pairs = check(case, joins, stream)
-        ways = {
-            name: partial(seconds_of, lambda join=join: consume(join(stream)))  # type: ignore[misc]
-            for name, join in joins.items()
-        }
+        spent, pairs = _check(case, joins, stream)
         slow = [name for name, seconds in spent.items() if seconds > _SLOW_S]
-        seconds = alternate(ways, 3, warm=slow, slow_s=3.0)
+        label = f"{case.name}, {case.size}"
+        seconds = time_joins(context, label, joins, stream, 3, warm=slow, slow_s=3.0)
         plan_s = [seconds_of(ours, stream) for _ in range(3)]
     for df in (table, stream):
         df.unpersist(blocking=True)
     found = {"size": case.size, "pairs": pairs, "build_s": build_s, "seconds": seconds}
-    say_case(case, found, OURS, context.say)
     return found | {"plan_s": statistics.median(plan_s)}
 
 
-def in_memory(spark: SparkSession, file: Path, partitions: int) -> DataFrame:
-    """The rows of a file, persisted."""
+def _in_memory(spark: SparkSession, file: Path, partitions: int) -> DataFrame:
     return persisted(spark.read.parquet(str(file)).repartition(partitions))
 
 
-def check(case: Case, joins: dict[str, Join], stream: DataFrame) -> tuple[dict[str, float], int]:
+def _check(case: Case, joins: dict[str, Join], stream: DataFrame) -> tuple[dict[str, float], int]:
     """The seconds of each way's first answer, and its number of rows; all must be equal."""
     answers: dict[str, tuple[int, int]] = {}
 
@@ -89,10 +95,105 @@ def _figures(found: Found, *, quick: bool) -> list[Figure]:
     for name, one in found.items():
         ours, label = one["seconds"][OURS], f"{name}, {one['size']}"
         if name == "key, band":
-            bound = None if quick else 50.0
-            theirs = one["seconds"][WRITTEN]
+            bound, theirs = None if quick else 50.0, one["seconds"][WRITTEN]
             figures.append(ratio(f"{label}: {WRITTEN} / bsjoin", theirs, ours, bound))
-        bound = None if quick and name.endswith(MATCHING) else 1.0
-        best = best_rival(one, OURS)
+        bound, best = None if quick and name.endswith(MATCHING) else 1.0, best_rival(one, OURS)
         figures.append(ratio(f"{label}: Spark at its best / bsjoin", best, ours, bound))
     return figures
+
+
+def range_streams(context: Context) -> Outcome:
+    """Twenty micro-batches joined by a band, including the build of the table.
+
+    Quick: a table of 200,000 rows, micro-batches of 1,000, one round.
+    """
+    case = cases(context.quick, context.seed)[0]
+    found = _measure_streams(context, case, context.pick([1_000], [5_000, 100_000]))
+    rows = [
+        {
+            "rows a micro-batch": f"{many:,}",
+            "way": name,
+            "prepare, s": statistics.median(one["prepare"]),
+            "a micro-batch, ms": statistics.median(s for b in one["batches"] for s in b) * 1e3,
+            "all, s": statistics.median(_total(one)),
+        }
+        for many, ways in found.items()
+        for name, one in ways.items()
+    ]
+    note = f"All: preparation and {BATCHES} micro-batches; extrapolated where Spark takes minutes."
+    table = Table.of(f"A band with a key, {case.rows:,} rows in the table", rows, note)
+    figures = []
+    bounds = context.pick((None, None), (10.0, 1.0))
+    for many, ways in found.items():
+        totals = {name: _total(one) for name, one in ways.items()}
+        ours, written = totals.pop(OURS), totals[WRITTEN]
+        best = min(totals.values(), key=statistics.median)
+        label = f"{BATCHES} micro-batches of {many:,}, build counted"
+        figures += [
+            ratio(f"{label}: {WRITTEN} / bsjoin", written, ours, bounds[0]),
+            ratio(f"{label}: Spark at its best / bsjoin", best, ours, bounds[1]),
+        ]
+    return Outcome(figures, [table], [], found)
+
+
+def _measure_streams(context: Context, case: Case, batch_rows: list[int]) -> dict[int, Any]:
+    """Seconds of 20 micro-batches from a table that is not indexed or binned yet.
+
+    Returns:
+        By rows of a micro-batch and way: ``prepare``, the seconds of building or binning, and
+        ``batches``, those of the micro-batches (``addBatch``) of each run. Where Spark's own join
+        would take minutes only two micro-batches run.
+    """
+    spark = context.spark
+    table = _in_memory(spark, stored(case, context.data)[0], 4)
+    bins: list[DataFrame] = []
+
+    def build() -> Join:
+        indexed = bsjoin.BatchTable.build(table, on=case.on, when=case.when)
+        return lambda stream: bsjoin.join(stream, indexed, case.on, when=case.when)
+
+    def bin_table() -> Join:
+        bins.append(persisted(binned(case, table)))
+        return partial(binned_join, case, bins[-1])
+
+    prepare: dict[str, Callable[[], Join]] = {
+        OURS: build,
+        WRITTEN: lambda: partial(written_join, case, table),
+        JOIN: lambda: partial(spark_join, case, table),
+        BINS: bin_table,
+    }
+    if context.quick:
+        del prepare[JOIN]
+    sample = probes(spark.range(5_000), "id", case)
+    _check(case, {name: made() for name, made in prepare.items()}, sample)
+    found: dict[int, Any] = {}
+    for rows in batch_rows:
+        found[rows] = {name: {"prepare": [], "batches": []} for name in prepare}
+        for number in range(context.pick(1, 2)):
+            for name, made in prepare.items():
+                slow = name in (WRITTEN, JOIN) and rows >= _SLOW_ROWS
+                if slow and number:
+                    continue
+                ready: list[Join] = []
+                prepare_s = seconds_of(lambda made=made, r=ready: r.append(made()))  # type: ignore[misc]
+                stream = ready[0](probes(rate_stream(spark, rows), "value", case))
+                spent = time_batches(stream, _SLOW_BATCHES if slow else BATCHES, 0)
+                while bins:
+                    bins.pop().unpersist()
+                one = found[rows][name]
+                one["prepare"].append(prepare_s)
+                one["batches"].append([ms / 1e3 for ms in spent])
+                context.say(
+                    f"  {rows:>9,} rows  {name:<18} prepared in {prepare_s:5.1f} s, "
+                    f"{statistics.median(spent):8.1f} ms a micro-batch, all {_total(one)[-1]:.1f} s"
+                )
+    table.unpersist(blocking=True)
+    return found
+
+
+def _total(one: dict[str, list[Any]]) -> list[float]:
+    """Seconds of preparation and of 20 micro-batches, by run."""
+    return [
+        prepare + sum(batches) * BATCHES / len(batches)
+        for prepare, batches in zip(one["prepare"], one["batches"], strict=True)
+    ]

@@ -1,6 +1,6 @@
 """One HTML page from the records: pictures inside, no script, no network, light and dark.
 
-The templates escape everything; :func:`benchmarks.report.numbers.clean` is applied to every text.
+The template escapes everything; :func:`benchmarks.harness.text.clean` is applied to every text.
 """
 
 from __future__ import annotations
@@ -8,58 +8,37 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from benchmarks import charts
+from benchmarks.harness import text
 from benchmarks.harness.records import Record
-from benchmarks.harness.text import duration
-from benchmarks.report import numbers, records
+from benchmarks.report import records
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _PICTURES = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg"}
-_EDGE = 5.0  # per cent of a chart that stay free on either side
-_MOST_TICKS = 6
+_MARKS = {"reached": (charts.SPARK, "o"), "missed": (charts.OURS, "D")}
 
 
 def environment(**options: Any) -> Environment:
     """Jinja2 with the filters of the report; missing fields of records are errors."""
     found = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        **options,
-    )
-    found.filters |= {
-        "anchor": anchor,
-        "column": numbers.column,
-        "code": records.code,
-        "date": numbers.date,
-        "duration": duration,
-        "machine": records.machine,
-        "prose": numbers.prose,
-        "verdict": records.verdict,
-    }
+        loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, **options,
+    )  # fmt: skip
+    known = {"anchor": anchor, "paper_number": records.paper_number, "picture": picture}
+    known |= {name: value for name, value in vars(records).items() if callable(value)}
+    known |= {name: value for name, value in vars(text).items() if callable(value)}
+    known |= {"verdict": records.verdict}
+    found.filters |= known
     found.tests["paper_number"] = records.paper_number
-    found.globals |= {
-        **{name: getattr(numbers, name) for name in ("MISSING", "bound", "number")},
-        **{
-            name: getattr(records, name)
-            for name in (
-                "code", "command", "command_of", "grouped", "losses", "machine", "margin",
-                "paper_number", "sizes", "spread_of", "telling", "unsteady", "verdict", "versions",
-            )
-        },
-        "is_numeric": is_numeric,
-        "multiples": multiples,
-        "picture": picture,
-        "scale": Scale.over,
-    }  # fmt: skip
+    found.globals |= known | {"MISSING": text.MISSING}
     return found
 
 
@@ -76,7 +55,10 @@ def page(listed: list[Record]) -> str:
     template = environment(autoescape=True, finalize=_finalize).get_template("page.html")
     style = Markup((_TEMPLATES / "style.css").read_text("utf-8"))
     sources = {(records.machine(record), records.code(record)) for record in shown}
-    return template.render(records=shown, style=style, mixed_sources=len(sources) > 1)
+    drawn = glance(shown)
+    return template.render(
+        records=shown, style=style, mixed_sources=len(sources) > 1, glance=drawn and _data(drawn)
+    )
 
 
 def completed(listed: list[Record]) -> list[Record]:
@@ -97,10 +79,10 @@ def completed(listed: list[Record]) -> list[Record]:
 
 
 def _finalize(value: Any) -> Any:
-    """What a template prints of a value."""
+    """What the template prints of a value."""
     if value is None:
         return ""
-    return numbers.clean(value) if type(value) is str else value
+    return text.clean(value) if type(value) is str else value
 
 
 def anchor(name: str) -> str:
@@ -108,67 +90,44 @@ def anchor(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "unnamed"
 
 
-def is_numeric(values: Iterable[object]) -> bool:
-    """Whether at least half of the given values are numbers."""
-    given = [value for value in values if value is not None]
-    return sum(isinstance(v, int | float) for v in given) * 2 >= len(given)
-
-
 def picture(record: Record, path: str) -> dict[str, Any]:
     """A picture for the page: its ``file`` name, ``kind``, ``source`` and ``caption``."""
     file = Path(record.get("folder", ".")) / path
     kind = _PICTURES.get(file.suffix.lower())
-    words, name = (re.sub(r"[-_]+", " ", text).strip() for text in (file.stem, record["name"]))
+    words, name = (re.sub(r"[-_]+", " ", word).strip() for word in (file.stem, record["name"]))
     caption = record["title"] if words == name else f"{record['title']}: {words}"
-    source = None
-    if kind is not None and file.is_file():
-        # Not a text to be cleaned: base64 may look like a path.
-        content = base64.b64encode(file.read_bytes()).decode()
-        source = Markup(f"data:{kind};base64,{content}")
+    source = _data(file.read_bytes(), kind) if kind is not None and file.is_file() else None
     return {"file": file.name, "kind": kind, "source": source, "caption": caption}
 
 
-@dataclass(frozen=True)
-class Scale:
-    """A logarithmic axis from ``low`` to ``high``; places on it are percentages of its width."""
-
-    low: float
-    high: float
-
-    @classmethod
-    def over(cls, values: Iterable[float | None], ratios: bool = True) -> Scale:
-        """An axis for all values that have a logarithm (for ratios also 1), at least a factor 4."""
-        drawn = [v for v in values if v is not None and 0 < v < math.inf]
-        drawn += [1.0] if ratios or not drawn else []
-        low, high = min(drawn), max(drawn)
-        room = max(1.15, math.sqrt(4 / (high / low)))
-        return cls(low / room, high * room)
-
-    def place(self, value: float) -> float:
-        """Per cent from the left; values outside of the axis are at its ends."""
-        inside = min(max(value, self.low), self.high)
-        share = math.log(inside / self.low) / math.log(self.high / self.low)
-        return round(_EDGE + (100 - 2 * _EDGE) * share, 2)
-
-    def ticks(self) -> list[float]:
-        """Round numbers on the axis, few enough to fit side by side on a phone."""
-        first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
-        step = math.ceil((last - first) / _MOST_TICKS)
-        for parts, every in (((1, 2, 5), 1), ((1, 3), 1), ((1,), step)):
-            powers = [e for e in range(first, last + 1) if e % every == 0]
-            ticks = [part * 10.0**e for e in powers for part in parts]
-            ticks = [tick for tick in ticks if self.low <= tick <= self.high]
-            if len(ticks) <= _MOST_TICKS:
-                break
-        return ticks
+def _data(content: bytes, kind: str = "image/svg+xml") -> Markup:
+    """A picture as a URL; not a text to be cleaned: base64 may look like a path."""
+    return Markup(f"data:{kind};base64,{base64.b64encode(content).decode()}")
 
 
-def multiples(figure: Record) -> Record:
-    """A figure and its spread as multiples of its bound, more is better: a figure of its own."""
-    value, *ends = (
-        records.margin({**figure, "value": value})
-        for value in (figure["value"], *(records.spread_of(figure) or ()))
-    )
-    bound = None if figure["bound"] is None or math.isnan(value) else 1.0
-    return {**figure, "value": value, "spread": sorted(ends) or None, "bound": bound,
-            "at_most": False}  # fmt: skip
+def glance(shown: Sequence[Record]) -> bytes | None:
+    """The most telling figures with a bound, as multiples of it: an SVG; None without any."""
+    rows = [
+        (f"{text.clean(record['name'])}: {text.clean(figure['name'])}"[:90], figure)
+        for record in shown
+        for figure in records.telling(record, 3)
+        if figure["bound"] is not None and 0 < records.margin(figure) < math.inf
+    ]
+    if not rows:
+        return None
+    drawn = BytesIO()
+    with charts.panels(drawn, (12, 1 + 0.24 * len(rows))) as (axes,):
+        for place, (_, figure) in enumerate(rows):
+            color, mark = _MARKS[records.verdict(figure)]
+            ends = records.spread_of(figure) or ()
+            times = [records.margin({**figure, "value": end}) for end in ends]
+            axes.plot(times, [place] * len(times), color=color, alpha=0.5, lw=3)
+            face = "white" if figure["simulated"] else color
+            axes.plot(records.margin(figure), place, mark, color=color, mfc=face, ms=6)
+        axes.axvline(1, color="0.2", lw=1.5)
+        names = [name.replace("$", r"\$") for name, _ in rows]
+        axes.set_yticks(range(len(rows)), names, fontsize=7)
+        axes.invert_yaxis()
+        label = "times better than its bound (diamond: missed; hollow: from a simulator)"
+        charts.finish(axes, "", grid="x", legend=False, xscale="log", xlabel=label)
+    return drawn.getvalue()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.harness.records import Record
-from benchmarks.report.numbers import clean, date
+from benchmarks.harness.text import clean, date
 from benchmarks.report.page import completed, environment
 from benchmarks.report.records import (
     chosen,

@@ -68,9 +68,9 @@ def run(context):
 MODULES = {"quiet": QUIET, "broken": BROKEN, "killed": KILLED, "slow": SLOW, "pid": PID}
 
 
-def entry(name: str, group: Any = "engine", module: str | None = None) -> Benchmark:
-    module = module or f"faked_{name.split('-')[0]}"
-    return Benchmark(name, group, f"The title of {name}", module, 2, "What is compared.")
+def entry(name: str, group: Any = "engine", run: str | None = None) -> Benchmark:
+    run = run or f"faked_{name.split('-')[0]}:run"
+    return Benchmark(name, group, f"The title of {name}", run, 2, "What is compared.")
 
 
 CATALOGUE = (
@@ -138,7 +138,7 @@ def test_one_that_crashes_loses_only_itself(
     assert record(out, "quiet-last")["error"] is None
     assert "[4/4] quiet-last" in printed
     assert "size True, seed" in printed
-    assert "quiet-first: theirs / ours is 3, bound <= 2" in printed
+    assert "quiet-first: theirs / ours is 3.00, bound ≤ 2" in printed
     assert "FAILED, 2 in all" in printed
 
     # It goes on where it stopped: what has a record without an error is not run again.
@@ -229,8 +229,8 @@ def test_an_interrupted_run_ends_what_it_started_and_goes_on_later(
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "import sys; from benchmarks.harness.commands import main; "
         "from benchmarks.harness.outcome import Benchmark as B; "
-        "sys.exit(main([B('quiet', 'engine', '', 'faked_quiet', 1, ''), "
-        f"B('slow', 'engine', '', 'faked_slow', 1, '')], ['all', '--out', {str(out)!r}]))"
+        "sys.exit(main([B('quiet', 'engine', '', 'faked_quiet:run', 1, ''), "
+        f"B('slow', 'engine', '', 'faked_slow:run', 1, '')], ['all', '--out', {str(out)!r}]))"
     )
     paths = os.pathsep.join([str(ROOT), str(out.parent)])
     environment = {**os.environ, "PYTHONPATH": paths}

@@ -18,10 +18,10 @@ def test_figures_are_aligned_with_bounds_spreads_and_misses() -> None:
     ]
     assert figure_lines(figures) == [
         "  figure           value  bound",
-        "  a long name / b    1.5  >= 1    (1.4 to 1.6)",
-        "  a / c              2.5  <= 2    MISSED",
-        "  a / d                3          simulated",
-        "  e                   90  <= 100  ms",
+        "  a long name / b  1.50   ≥ 1    (1.40 to 1.60)",
+        "  a / c            2.50   ≤ 2    MISSED",
+        "  a / d            3.00          simulated",
+        "  e                90.0   ≤ 100  ms",
     ]
 
 
@@ -29,9 +29,9 @@ def test_tables_have_numbers_to_the_right() -> None:
     table = Table("Ways", ("way", "ms", "rows"), (("ours", 1.23456, 7), ("theirs", None, 12_345)))
     assert table_lines(table) == [
         "Ways",
-        "  way        ms    rows",
-        "  ours    1.235       7",
-        "  theirs      -  12,345",
+        "  way       ms    rows",
+        "  ours    1.23       7",
+        "  theirs     -  12,345",
     ]
 
 

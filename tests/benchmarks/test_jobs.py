@@ -15,13 +15,15 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from servers import PostgreSQL
 
+from benchmarks import charts
 from benchmarks.data import tables as connections
 from benchmarks.harness.outcome import Context
+from benchmarks.harness.timing import check_joins
 from benchmarks.jobs import comparison as report
 from benchmarks.jobs import ways as rivals
 from benchmarks.jobs.database import load, per_batch, per_record, server_seconds
 from benchmarks.jobs.engines import ENGINES, engines, sql
-from benchmarks.jobs.job import Batches, Job, Step, store, stream_files
+from benchmarks.jobs.job import Batches, Job, Step, store
 from benchmarks.jobs.scaling import WORKERS, Database, Fixed, speed_up
 from benchmarks.jobs.workers import MASTERS, NUMBERS, TABLES, outcome, predicted
 
@@ -56,6 +58,10 @@ SMALL = Job(
 )
 
 
+def context(folder: Path) -> Context:
+    return Context(True, folder, folder, say=lambda _: None)
+
+
 class Asked:
     """Stands for a DataFrame: gives back the function that Spark would carry out."""
 
@@ -75,28 +81,26 @@ def test_a_job_lists_its_columns_and_becomes_one_query() -> None:
 def test_bsjoin_spark_duckdb_and_polars_give_the_same_rows(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    folder = _tables(tmp_path, 1)
-    frames = rivals.read_tables(spark, SMALL, folder)
-    tables = rivals.Tables(SMALL, frames, rivals.build_tables(SMALL, frames))
     events = _events(1, 40, 0, "", 1)
     stream = spark.createDataFrame(events)
-    ours = rivals.WAYS[rivals.FULL](tables)(stream).localCheckpoint()
-    answers: dict[str, Any] = {
-        name: lambda name=name: rivals.WAYS[name](tables)(stream)
-        for name in (rivals.FULL, rivals.AQE_ON, rivals.MERGE, rivals.BROADCAST)
-    }
+    with rivals.prepared(context(tmp_path), SMALL, 1, url="") as ready:
+        ours = ready.way(rivals.FULL)(stream).localCheckpoint()
+        answers: dict[str, Any] = {
+            name: lambda name=name: ready.way(name)(stream)
+            for name in (rivals.FULL, rivals.AQE_ON, rivals.MERGE, rivals.BROADCAST)
+        }
     assert list(ENGINES) == ["DuckDB", "Polars"]
-    for name, engine in engines(SMALL, folder).items():
+    for name, engine in engines(SMALL, tmp_path).items():
         answers[name] = lambda engine=engine: rivals.as_frame(spark, SMALL, engine(events))
     # Of every four events one is of user 1 with two cities, one of user 2 with one.
-    assert rivals.check_answers(answers, SMALL.columns) == 30
+    assert check_joins(answers, SMALL.columns) == 30
     rows = Counter(tuple(row) for row in ours.collect())
     assert rows[1, 1, "b", 20] == rows[2, 2, "b", 20] == 1
     wrong = {"bsjoin": lambda: ours, "wrong": lambda: ours.where("event <> 1")}
     with pytest.raises(AssertionError, match="wrong differ from bsjoin"):
-        rivals.check_answers(wrong, SMALL.columns)
+        check_joins(wrong, SMALL.columns)
     with pytest.raises(AssertionError, match="the check would be empty"):
-        rivals.check_answers({"none": lambda: ours.where("false")}, SMALL.columns)
+        check_joins({"none": lambda: ours.where("false")}, SMALL.columns)
 
 
 def test_queries_per_record_and_per_micro_batch_give_the_rows_of_duckdb(
@@ -132,16 +136,14 @@ def test_a_stream_runs_through_all_its_micro_batches(spark: SparkSession, tmp_pa
     batches = Batches(20, 1, 60, 1, warm=1)
     assert batches.sizes == [20, 20, 60, 60]
     assert batches.few.sizes == [20, 20]
-    files = stream_files(SMALL, tmp_path, 1, "zipf", batches.sizes, 1)
-    frames = rivals.read_tables(spark, SMALL, _tables(tmp_path / "tables", 1))
-    tables = rivals.Tables(SMALL, frames, {})
-    found = rivals.run_way(tables, rivals.AQE_OFF, spark, files, batches)
+    with rivals.prepared(context(tmp_path), SMALL, 1, url="") as ready:
+        files = ready.files("zipf", batches.sizes)
+        found = ready.run(rivals.AQE_OFF, files, batches)
     assert len(found["ms"]) == 1
     assert len(found["all_ms"]) == 4
     assert found["rate"] == pytest.approx(60 / found["all_ms"][-1] * 1e3)
     assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
-    way = rivals.WAYS[rivals.AQE_ON](tables)
-    answer = rivals.answer_of_stream(way, spark, SMALL, files)
+    answer = ready.answer_of_stream(rivals.AQE_ON, files)
     assert answer.count() == (20 + 20 + 60 + 60) // 4 * 3
 
 
@@ -219,7 +221,7 @@ def test_workers_are_predicted_from_one_and_two_and_the_paper_stands_beside(
     assert by[rivals.RECORD][128]["latency_ms"] == pytest.approx(8.0)
     for job, numbers in NUMBERS.items():
         named = Job(job, "id long", (), _tables, _events, "size")
-        found = outcome(Context(True, tmp_path, tmp_path), named, measured)
+        found = outcome(context(tmp_path), named, measured)
         assert [table.title[:7] for table in found.tables[:2]] == [
             f"Table {numbers[0]}", f"Table {numbers[1]}"
         ]  # fmt: skip
@@ -229,9 +231,10 @@ def test_workers_are_predicted_from_one_and_two_and_the_paper_stands_beside(
         assert all(figure.simulated == ("128" in figure.name) for figure in found.figures)
         for table in found.tables:
             assert {len(row) for row in table.rows} == {len(table.columns)}
-        assert found.pictures[0].stat().st_size > 10_000
+        (picture,) = charts.draw(found.tables, tmp_path / "workers.svg")
+        assert picture.stat().st_size > 10_000
         json.dumps(found.measured)
-    single = outcome(Context(True, tmp_path, tmp_path), named, measured | {"sizes": ["0.1"]})
+    single = outcome(context(tmp_path), named, measured | {"sizes": ["0.1"]})
     growth = [[f for f in one.figures if "ms per micro-batch" in f.name] for one in (found, single)]
     assert list(map(len, growth)) == [2, 0]
 
@@ -249,7 +252,7 @@ def test_the_spread_of_a_ratio(
     rounds: list[tuple[list[float], list[float]]], spread: tuple[float, float] | None
 ) -> None:
     above, below = ([{"ms": one[side]} for one in rounds] for side in (0, 1))
-    found = report.ratio("ours / theirs", above, below, rivals.latency_ms, "ms")
+    found = report.ratio("ours / theirs", above, below, "ms")
     assert found.spread == (spread if spread is None else pytest.approx(spread))
 
 
@@ -290,5 +293,5 @@ def test_where_bsjoin_is_slower_is_told(tmp_path: Path) -> None:
     shown = report.tables(measured, "All ways", "Scale factor")[0]
     assert {len(row) for row in shown.rows} == {len(shown.columns)}
     assert "is left out: too large" in shown.note
-    report.draw(measured, "A job", tmp_path / "ways.svg")
-    assert (tmp_path / "ways.svg").stat().st_size > 10_000
+    (picture,) = charts.draw([shown], tmp_path / "ways.svg")
+    assert picture.stat().st_size > 10_000

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.data.shifting import Shifting
-from benchmarks.harness.outcome import Context, Outcome
-from benchmarks.hotspot import paper_hotspots, zipf_shares
-from benchmarks.hotspot.hosts import ANYWHERE, LOOK_UP_US, LruCache, Routed, simulate
-from benchmarks.hotspot.skews import HASH, SPLIT
+from benchmarks import charts
+from benchmarks.data.zipf import Shifting
+from benchmarks.harness.outcome import Context, Outcome, Table
+from benchmarks.paper import paper_hotspots, zipf_shares
+from benchmarks.paper import paper_skip_lists as lists
+from benchmarks.paper.hosts import ANYWHERE, LOOK_UP_US, LruCache, Routed, simulate
+from benchmarks.paper.searches import FLAT_MAP, RANDOM, SORTED
+from benchmarks.paper.skews import HASH, SPLIT
 from benchmarks.placement import paper_scheduling
-from benchmarks.skip_lists import paper_skip_lists as lists
-from benchmarks.skip_lists import published
-from benchmarks.skip_lists.searches import FLAT_MAP, RANDOM, SORTED
 from scheduling.policies import policy
 from scheduling.rebalance import StStream
 from scheduling.simulate import skewed_runs
@@ -38,12 +38,18 @@ def checked(outcome: Outcome) -> Outcome:
     return outcome
 
 
+def drawn(tables: list[Table], folder: Path) -> bool:
+    """Whether the charts of the tables are drawn."""
+    (file,) = charts.draw(tables, folder / "tables.svg")
+    return file.stat().st_size > 10_000
+
+
 def test_table_5_is_reached_cell_by_cell_and_drawn(tmp_path: Path) -> None:
     found = checked(zipf_shares.run(Context(True, tmp_path, tmp_path, say=lambda _: None)))
     assert [figure.bound for figure in found.figures] == [0.02, 0.2]
     assert all(figure.reached for figure in found.figures)
     assert len(found.tables[0].rows) == 24
-    assert found.pictures[0].stat().st_size > 10_000
+    assert drawn(found.tables, tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +119,7 @@ def test_figures_11_and_12_are_simulated_and_their_statements_judged(
     assert judged[f"fewer cached rows than by hash ({SPLIT} / hash)"] == "no"
     parts = {"Fig. 11a", "Fig. 11b", "Fig. 11c", "Fig. 11d", "Fig. 12"}
     assert {row[0] for row in told.rows} == parts
-    assert all(path.stat().st_size > 10_000 for path in paper_hotspots.draw(routed, tmp_path))
+    assert drawn(paper_hotspots.tables(routed, "Simulated. "), tmp_path)
 
 
 def ways(sizes: tuple[int, ...], workers: tuple[int, ...]) -> lists.Measured:
@@ -128,14 +134,14 @@ def ways(sizes: tuple[int, ...], workers: tuple[int, ...]) -> lists.Measured:
 
 
 def test_the_papers_tables_say_what_its_text_says() -> None:
-    over = published.ratios("rate", SORTED, FLAT_MAP)
-    assert len(over) == len(published.CELLS) == 9
+    over = lists.published_ratios("rate", SORTED, FLAT_MAP)
+    assert len(over) == len(lists.CELLS) == 9
     assert min(over) >= 2
     assert round(max(over), 1) <= 6
-    assert min(published.ratios("rate", SORTED, RANDOM)) > 1
+    assert min(lists.published_ratios("rate", SORTED, RANDOM)) > 1
     # "by more than 45 %" holds for the sorted list in all cells, for the random one it does not.
-    assert max(published.ratios("latency_ms", SORTED, FLAT_MAP)) < 0.55
-    assert max(published.ratios("latency_ms", RANDOM, FLAT_MAP)) > 0.55
+    assert max(lists.published_ratios("latency_ms", SORTED, FLAT_MAP)) < 0.55
+    assert max(lists.published_ratios("latency_ms", RANDOM, FLAT_MAP)) > 0.55
 
 
 def test_ratios_of_the_ways_stand_beside_the_papers() -> None:
@@ -178,8 +184,8 @@ def test_both_lists_are_counted_timed_and_drawn(tmp_path: Path) -> None:
         assert kinds[SORTED]["mean"] < kinds[RANDOM]["mean"]
     assert [figure.bound for figure in lists.list_figures(found)] == [1.33, 0.0]
     assert lists.list_tables(found)[0].rows[0][0] == "2^8"
-    lists.draw(found, ways((1 << 18,), (1, 2)), tmp_path / "lists.svg")
-    assert (tmp_path / "lists.svg").stat().st_size > 10_000
+    shown = [*lists.list_tables(found), lists.ratio_table(ways((1 << 18,), (1, 2)))]
+    assert drawn(shown, tmp_path)
 
 
 def statement(**options: Any) -> Statement:

@@ -1,4 +1,4 @@
-"""The profile of a micro-batch: its clock, its parts, its records; and the kernels' ratios."""
+"""The profile of a micro-batch: its clock, its parts, its records."""
 
 import io
 import json
@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks import charts
 from benchmarks.harness.outcome import Context
 from benchmarks.harness.text import table_lines
-from benchmarks.kernels.hot_functions import outcome as outcome_of_kernels
 from benchmarks.profile import daemon, profile
 from benchmarks.profile.__main__ import main
 from benchmarks.profile.clock import Clock
@@ -247,7 +247,7 @@ def test_the_outcome_has_tables_a_picture_and_our_share(tmp_path):
     assert figures["our code / micro-batch, full cache"].value == pytest.approx(0.06)
     assert figures[f"addBatch, full cache / {ROW}"].value == 1
     assert figures["our code / micro-batch, full cache"].bound is None
-    assert [path.exists() for path in found.pictures] == [True]
+    assert charts.draw(found.tables, tmp_path / "profile.svg")[0].exists()
     assert all(len(row) == len(table.columns) for table in found.tables for row in table.rows)
     assert {row[0] for row in found.tables[0].rows} == {*PARTS, "all"}
     assert set(OURS) < set(PARTS)
@@ -259,40 +259,6 @@ def test_sizes_below_one_are_refused(capsys):
     with pytest.raises(SystemExit):
         main(["--rows", "0"])
     assert "--rows must be 1 or more, not 0" in capsys.readouterr().err
-
-
-def kernel(name, least, many, reference=None):
-    stats = {"min": least, "q1": 2 * least, "median": 3 * least, "q3": 5 * least, "max": 9 * least}
-    return {
-        "group": "index",
-        "name": name,
-        "extra_info": {"many": many, "unit": "key", "reference": reference},
-        "stats": {**stats, "rounds": 7},
-    }
-
-
-def test_a_kernel_is_held_against_its_reference_key_by_key():
-    found = outcome_of_kernels(
-        [
-            kernel("test_np_searchsorted", 2e-3, 1_000),
-            kernel("test_as_of[nearest]", 1e-3, 2_000, "test_np_searchsorted"),
-        ]
-    )
-    (figure,) = found.figures
-    assert figure.name == "index: as of, nearest / np searchsorted"
-    assert figure.value == pytest.approx(0.25)
-    assert figure.at_most
-    assert figure.reached
-    rows = {row[1]: row for row in found.tables[0].rows}
-    assert rows["np searchsorted"][3:7] == (2_000, 4_000, 6_000, 10_000)
-    assert rows["np searchsorted"][-1] is None
-    json.dumps(found.measured)
-
-
-def test_a_kernel_whose_reference_was_not_run_has_no_ratio():
-    found = outcome_of_kernels([kernel("test_band", 1e-3, 1_000, "test_np_searchsorted")])
-    assert found.figures == []
-    assert len(found.tables[0].rows) == 1
 
 
 def test_a_worker_writes_a_line_for_each_task(tmp_path, monkeypatch):

@@ -6,19 +6,17 @@ import base64
 import doctest
 import re
 from html.parser import HTMLParser
-from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from benchmarks.harness import text as texts
+from benchmarks.harness import text as numbers
 from benchmarks.harness.machine import ROOT
 from benchmarks.harness.outcome import Figure, Table
-from benchmarks.report import numbers, records
-from benchmarks.report.numbers import clean
-from benchmarks.report.page import Scale, page, write
+from benchmarks.harness.text import clean
+from benchmarks.report import records
+from benchmarks.report.page import page, write
 from benchmarks.report.summary import BEGIN, END, summary, update
 
 Record = dict[str, Any]
@@ -266,10 +264,12 @@ def test_the_page_stands_alone(tmp_path: Path) -> None:
     assert str(tmp_path) not in text
     assert "url(" not in text
     assert "@import" not in text
-    sources = [image["src"] or "" for image in found.images]
+    overview, *images = found.images
+    assert base64.b64decode((overview["src"] or "").partition(",")[2]).startswith(b"<?xml")
+    sources = [image["src"] or "" for image in images]
     assert sources[0] == f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
     assert sources[1].startswith("data:image/svg+xml;base64,")
-    assert all("by size" in alt or "comparisons" in alt for i in found.images if (alt := i["alt"]))
+    assert all("by size" in alt or "comparisons" in alt for i in images if (alt := i["alt"]))
 
 
 def test_a_picture_that_is_gone_or_of_an_unknown_kind_is_told(tmp_path: Path) -> None:
@@ -349,7 +349,6 @@ def test_a_figure_with_a_unit_is_no_ratio() -> None:
     text = page([one(figures=figures)])
     assert "no rival is faster" in part(text, "where-we-lose")
     assert "<b>0.40</b> ms" in part(text, "one")
-    assert [">ratio<" in part(text, "one"), ">ms<" in part(text, "one")] == [True, True]
     assert "| 0.40 ms |" in summary([one(figures=figures)])
 
 
@@ -357,7 +356,6 @@ def test_simulated_figures_are_marked_wherever_they_stand() -> None:
     text = page(realistic())
     for name in ("at-a-glance", "beside-the-papers", "product-recall"):
         assert ">simulated</span>" in part(text, name)
-    assert 'class="mark reached simulated"' in text
     assert ">simulated</span>" not in page([one(figures=[Figure("a / b", 2.0, 1.0)])])
 
 
@@ -381,30 +379,9 @@ def test_a_figure_without_spread_or_bound_or_logarithm_is_drawn() -> None:
     ]
     shown = one(figures=figures)
     shown["figures"][0]["spread"] = [None, 3.0]  # as JSON has what is not finite
-    text = page([shown])
-    found = Reader(text)
-    assert not re.search(r'"-?(nan|inf)%"', text)
+    found = Reader(page([shown]))
     assert "∞" in found.text
-    assert text.count('class="chart"') == 6
-
-
-@pytest.mark.parametrize("high", [1.1, 3.0, 40.0, 1e4, 1e12])
-def test_an_axis_has_a_few_ticks_that_do_not_touch_on_a_phone(high: float) -> None:
-    for low in (1e-9, 0.02, 0.9):
-        scale = Scale.over([low, high])
-        ticks = scale.ticks()
-        assert 2 <= len(ticks) <= 6
-        places = [scale.place(tick) for tick in ticks]
-        assert all(b - a > 9 for a, b in pairwise(places))
-        assert scale.place(low) < scale.place(high)
-
-
-def test_places_on_an_axis_follow_the_logarithm_and_stay_inside() -> None:
-    scale = Scale(0.01, 100.0)
-    assert scale.place(1.0) == 50
-    assert scale.place(0.1) == pytest.approx(27.5)
-    assert scale.place(0.0) == scale.place(0.01) == 5
-    assert scale.place(float("inf")) == 95
+    assert len(found.images) == 1  # of the second: the others have no multiple of a bound
 
 
 def test_multiples_of_a_bound_say_better_to_the_right() -> None:
@@ -450,9 +427,8 @@ def test_digits_do_not_hide_that_a_bound_is_missed() -> None:
     assert [numbers.number(v) for v in (0.0, 0.00123, 3053.4, 7)] == ["0", "0.0012", "3,053", "7"]
 
 
-@pytest.mark.parametrize("module", [numbers, texts])
-def test_the_examples_in_the_docstrings_run(module: ModuleType) -> None:
-    assert doctest.testmod(module).failed == 0
+def test_the_examples_in_the_docstrings_run() -> None:
+    assert doctest.testmod(numbers).failed == 0
 
 
 def test_a_column_has_as_many_decimals_in_each_cell() -> None:
@@ -485,8 +461,6 @@ def test_texts_and_marks_can_be_read_in_the_light_in_the_dark_and_on_paper() -> 
             assert contrast(colours[text], colours["page"]) >= 4.5
             assert contrast(colours[text], colours["soft"]) >= 4.5
         assert contrast(colours["mark"], colours["mark-back"]) >= 4.5
-        for mark in ("reached", "missed", "other"):
-            assert contrast(colours[mark], colours["good"]) >= 3
 
 
 @pytest.fixture

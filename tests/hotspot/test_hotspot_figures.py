@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from benchmarks.data.shifting import Shifting
-from benchmarks.data.zipf import Zipf, hashed, scattered
-from benchmarks.hotspot.skews import HASH, PAPER, SPLIT, WAYS, WHOLE, run
+from benchmarks.data.zipf import Shifting, Zipf, hashed, scattered
+from benchmarks.paper.skews import HASH, PAPER, SPLIT, WAYS, WHOLE, run
 from bsjoin.worker.hashing import xxhash64
 
 TABLE_5 = {

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
-from benchmarks import charts
 from benchmarks.data.zipf import Zipf
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 
@@ -19,8 +16,6 @@ TABLE_5 = {
     1.16: (91.89, 96.69, 97.82, 98.42, 98.83, 99.13),
 }
 """Percent of the accesses by exponent, for each of ``TOPS``."""
-
-_COLORS = dict(zip(TABLE_5, (charts.PLAIN, charts.GREEN, charts.SPARK, charts.OURS), strict=True))
 
 Shares = dict[float, tuple[float, ...]]
 
@@ -59,12 +54,11 @@ def run(context: Context) -> Outcome:
         f"{KEYS:,} keys; rank r is drawn with a weight of r^(-Z). The paper does not say "
         "how many keys it has: 10^7 is what its numbers fit.",
     )
-    picture = context.out / "paper_zipf.svg"
-    _draw(computed, picture)
     measured = {
         str(z): {"paper": TABLE_5[z], "computed": computed[z], "drawn": counted[z]} for z in TABLE_5
     }
-    return Outcome(figures, [table], [picture], measured)
+    table = table.drawn("lines", "keys", "paper", "ours", by="Z", ylabel="% of the accesses")
+    return Outcome(figures, [table], measured=measured)
 
 
 def _counted(z: float, draws: int, seed: int) -> tuple[float, ...]:
@@ -76,20 +70,3 @@ def _counted(z: float, draws: int, seed: int) -> tuple[float, ...]:
 def _largest(found: Shares) -> float:
     """The largest difference from the paper's cells, in points."""
     return max(abs(a - b) for z in TABLE_5 for a, b in zip(found[z], TABLE_5[z], strict=True))
-
-
-def _draw(computed: Shares, file: Path) -> None:
-    part = np.r_[np.linspace(0.1, 1.9, 19), np.linspace(2, 60, 59)]
-    with charts.panels(file, (7.5, 4.8)) as (axes,):
-        for z, color in _COLORS.items():
-            line = [100 * Zipf(KEYS, z).share(round(KEYS * top / 100)) for top in part]
-            axes.plot(part, line, color=color, lw=1.8, label=f"{z:g}, ours")
-            axes.plot(TOPS, TABLE_5[z], "o", color=color, ms=6, mec="white", mew=0.8)
-        axes.plot([], [], "o", color="0.4", ms=6, label="the paper's cells")
-        charts.finish(
-            axes,
-            f"Table 5: all 24 cells within {_largest(computed):.2f} points of ours",
-            xlabel="most frequent keys, % of 10 million",
-            ylabel="% of the accesses",
-            xlim=(0, 60),
-        )

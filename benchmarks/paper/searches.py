@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from benchmarks.data.kept import kept
 from benchmarks.data.ranges import BEGIN_US, MONTH_US, SECOND_US, Case, rows_of
 from benchmarks.harness.spark import Join
-from benchmarks.skip_lists.linked import LinkedSkipList
+from benchmarks.paper.linked import LinkedSkipList
 from bsjoin.index import SkipList, SortedRows, expand
 
 Int64s = NDArray[np.int64]
@@ -33,9 +34,10 @@ _BITS = MONTH_US.bit_length()  # of the point in a composite key
 
 def prepare(case: Case, folder: Path) -> None:
     """Write what the searches read, unless it exists."""
-    if (folder / "ready").exists():
-        return
-    folder.mkdir(parents=True, exist_ok=True)
+    kept(folder, partial(_write, case))
+
+
+def _write(case: Case, folder: Path) -> None:
     table, _ = rows_of(case)
     keys, points, values = (
         table.column(name).cast(pa.int64()).to_numpy() for name in ("k", "a", "v")
@@ -51,7 +53,6 @@ def prepare(case: Case, folder: Path) -> None:
     arrays |= {f"below-{level}": below for level, below in enumerate(drawn.below)}
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
-    (folder / "table.sqlite").unlink(missing_ok=True)
     database = sqlite3.connect(folder / "table.sqlite")
     database.execute("PRAGMA journal_mode = OFF")
     database.execute("CREATE TABLE t (k INT, a INT, v INT, PRIMARY KEY (k, a, v)) WITHOUT ROWID")
@@ -59,7 +60,6 @@ def prepare(case: Case, folder: Path) -> None:
     database.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
     database.commit()
     database.close()
-    (folder / "ready").touch()
 
 
 def _composite(keys: Int64s, points: Int64s) -> Int64s:

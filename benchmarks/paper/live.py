@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 import statistics
-import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import bsjoin
-from benchmarks.data.shifting import Shifting
+from benchmarks.data.kept import kept, write_stream
+from benchmarks.data.zipf import Shifting
 from benchmarks.harness.outcome import Context
-from benchmarks.harness.spark import add_batch_ms
-from benchmarks.hotspot.hosts import HOSTS
+from benchmarks.harness.spark import add_batch_ms, file_stream, run_stream
+from benchmarks.paper.hosts import HOSTS
 from bsjoin import BatchTable, Hash, HotSpot
 
 NONE, HASH, HOTSPOT = "partition=None", "Hash", "HotSpot"
@@ -31,16 +30,14 @@ def measure(context: Context, keys: int, rows: int, cycles: int, seed: int) -> d
         ``skews``, ``versions`` and ``loads`` (rows of each partition, cycle by cycle; empty if
         they are not counted), and ``rows_out``.
     """
-    spark, source = context.spark, context.data / "skewed"
-    shutil.rmtree(source, ignore_errors=True)
-    source.mkdir(parents=True)
+    spark = context.spark
     stream = Shifting(keys, 1.16, rows, every=max(2, cycles // 2), seed=seed)
-    for number in range(cycles):
-        ids = pa.array(range(number * rows, (number + 1) * rows), pa.int64())
-        whole = pa.table({"k": pa.array(stream.cycle(number), pa.int64()), "n": ids})
-        for part in range(_FILES):
-            some = whole.take(pa.array(range(part, rows, _FILES)))
-            pq.write_table(some, source / f"{number:04d}-{part}.parquet")
+    batches = (
+        pa.table({"k": stream.cycle(number), "n": np.arange(number * rows, (number + 1) * rows)})
+        for number in range(cycles)
+    )
+    source = context.data / f"skewed-{keys}-{rows}-{cycles}-{seed}"
+    kept(source, lambda place: write_stream(place, batches, _FILES))
     df = spark.range(keys).selectExpr("id AS k", "id * 2 AS v")
     table = BatchTable.build(df, on="k", unique=True)
     ways = {NONE: None, HASH: Hash(HOSTS), HOTSPOT: HotSpot(partitions=HOSTS)}
@@ -55,15 +52,9 @@ def measure(context: Context, keys: int, rows: int, cycles: int, seed: int) -> d
 def _run(
     spark: SparkSession, source: Path, table: BatchTable, partition: Hash | HotSpot | None
 ) -> dict[str, Any]:
-    reader = spark.readStream.schema("k long, n long").option("maxFilesPerTrigger", _FILES)
-    joined = table.join(reader.parquet(str(source)), partition=partition)
-    with tempfile.TemporaryDirectory() as checkpoint:
-        query = joined.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
-        try:
-            query.processAllAvailable()
-            cycles = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
-        finally:
-            query.stop()
+    stream = file_stream(spark, "k long, n long", source, _FILES)
+    query = run_stream(table.join(stream, partition=partition))
+    cycles = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
     ms = add_batch_ms(query)[2:]
     return {
         "ms": ms,

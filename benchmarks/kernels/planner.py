@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import pytest
+from functools import cache, partial
 
-from benchmarks.kernels.conftest import Timed
+from benchmarks.kernels.timing import Prepared, Sizes, kernel
 from benchmarks.placement.planning import cluster
 from scheduling import POLICIES, JobGraph, Snapshot, policy
 
 _SLOW = ("exact", "local-search")  # no proven optimum at this size; it takes what time it is given
 
 
-@pytest.fixture(scope="module")
-def asked() -> tuple[JobGraph, Snapshot]:
+@cache
+def _asked() -> tuple[JobGraph, Snapshot]:
     return cluster(1_000, 100, seed=1_000)
 
 
-def test_loop_over_all_pairs(timed: Timed, asked: tuple[JobGraph, Snapshot]) -> None:
-    graph, snapshot = asked
+@kernel("planner", unit="task")
+def loop_over_all_pairs(sizes: Sizes) -> Prepared:
+    graph, snapshot = _asked()
     free = [worker.usable.cpu_cores for worker in snapshot.workers]
     needs = [task.demand.cpu_cores for task in graph.tasks]
 
@@ -33,17 +34,18 @@ def test_loop_over_all_pairs(timed: Timed, asked: tuple[JobGraph, Snapshot]) -> 
             placed.append(best)
         return placed
 
-    placed = timed(place, len(needs), unit="task")
-    assert sum(number >= 0 for number in placed) > 0
+    assert sum(number >= 0 for number in place()) > 0
+    return place, len(needs)
 
 
-@pytest.mark.parametrize("name", [name for name in POLICIES if name not in _SLOW])
-def test_planned(timed: Timed, asked: tuple[JobGraph, Snapshot], name: str) -> None:
-    graph, snapshot = asked
+def _planned(name: str, sizes: Sizes) -> Prepared:
+    graph, snapshot = _asked()
     policy(name).plan(graph, snapshot)._check(graph, snapshot)
-    timed(
-        lambda: policy(name).plan(graph, snapshot),
-        len(graph.tasks),
-        "test_loop_over_all_pairs",
-        unit="task",
-    )
+    return lambda: policy(name).plan(graph, snapshot), len(graph.tasks)
+
+
+for _name in POLICIES:
+    if _name not in _SLOW:
+        kernel("planner", "loop over all pairs", "task", f"planned, {_name}")(
+            partial(_planned, _name)
+        )

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from benchmarks import charts
-from benchmarks.data.shifting import Shifting
+from benchmarks.data.zipf import Shifting
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.hotspot import live, skews
-from benchmarks.hotspot.hosts import ANYWHERE, HOSTS, Routed, simulate
-from benchmarks.hotspot.skews import EXPONENTS, HASH, PARTITIONS, SPLIT, WAYS
+from benchmarks.paper import live, skews
+from benchmarks.paper.hosts import ANYWHERE, HOSTS, Routed, simulate
+from benchmarks.paper.skews import HASH, PARTITIONS, SPLIT, WAYS
 
 _FIG_11 = "DS stays low at every exponent while it grows by hash, Fig. 11(a)"
 
@@ -33,15 +29,12 @@ def run(context: Context) -> Outcome:
     }
     count, rows = context.pick((6, 50_000), (12, rows))
     streamed = live.measure(context, keys, rows, count, seed + 6)
-    picture = context.out / "hotspot.svg"
-    _draw(pure, hosts, streamed, picture)
     cycles_s = [ms / 1e3 * pure["rows"] / rows for ms in streamed[live.HOTSPOT]["ms"]]
     measured = {"pure": pure, "caches": {way: vars(one) for way, one in hosts.items()}}
     return Outcome(
         [*_rule_figures(pure, cycles_s), *_host_figures(hosts), _stream_figure(streamed)],
         _tables(pure, hosts, streamed),
-        [picture],
-        measured | {"live": streamed},
+        measured=measured | {"live": streamed},
     )
 
 
@@ -136,15 +129,15 @@ def _tables(
             first,
             f"{pure['rows']:,} rows over {pure['keys']:,} keys a cycle. Chance alone leaves about "
             "the root of partitions over rows.",
-        ),
+        ).drawn("bars", ("exponent", "partitions"), *WAYS, yscale="log", ylabel="DS"),
         Table.of(
             "DS cycle by cycle, exponent 1.16", recovery, "Every four cycles other keys become hot."
-        ),
+        ).drawn("lines", "rule", "cycle", across=True, where={"partitions": 16}, yscale="log"),
         Table.of(
             f"{HOSTS} hosts with a cache of 5 % of the keys each (Fig. 11(b))",
             cached,
             "Simulated: on one host bsjoin's workers share a cache, and routing changes nothing.",
-        ),
+        ).drawn("bars", "rows go", "busiest", "hit rate"),
         Table.of(
             "A Spark stream with a full cache, exponent 1.16",
             batches,
@@ -157,72 +150,3 @@ def _shares(loads: list[list[int]]) -> str:
     if not loads or not loads[-1]:
         return "not counted"
     return " ".join(f"{rows / statistics.mean(loads[-1]):.2f}" for rows in loads[-1])
-
-
-def _draw(
-    pure: dict[str, Any], hosts: dict[str, Routed], streamed: dict[str, Any], file: Path
-) -> None:
-    groups = [(n, z) for n in PARTITIONS for z in EXPONENTS]
-    with charts.panels(file, (13, 9), (2, 2)) as (first, recovery, loads, caches):
-        values = {w: [pure["skews"][z][n][w]["skew"] for n, z in groups] for w in WAYS}
-        gaps = np.repeat(np.arange(len(PARTITIONS)), len(EXPONENTS)) * 0.6
-        charts.grouped_bars(first, [f"{z:g}\n{n}" for n, z in groups], values, gaps=gaps.tolist())
-        first.axhline(0.05, color="0.3", lw=1, ls="--")
-        charts.finish(
-            first,
-            "The paper: repartitioning by its rule balances the load.\n"
-            "Measured: until one key outweighs a partition; then it must be spread",
-            grid="y",
-            yscale="log",
-            xlabel="exponent and partitions (dashed: DS 0.05)",
-            ylabel="DS of the first adapted cycle",
-        )
-        cycles = {
-            way: {at: one["skew"] for at, one in enumerate(pure["recovery"][16][way])}
-            for way in WAYS
-        }
-        charts.lines(recovery, cycles)
-        for changed in range(4, len(cycles[HASH]), 4):
-            recovery.axvline(changed - 0.5, color="0.7", lw=1, ls=":")
-        charts.finish(
-            recovery,
-            "The paper: a cycle's rule comes from the cycle before.\n"
-            "Measured: one uneven cycle, then even again (16 partitions, exponent 1.16)",
-            grid="y",
-            yscale="log",
-            xlabel="cycle (dotted: other keys become hot)",
-            ylabel="DS",
-        )
-        one = streamed[live.HOTSPOT]
-        rows = [np.array(load) for load in one["loads"]]
-        pairs = zip(one["versions"], rows, strict=True)
-        after = next((load for version, load in pairs if version), rows[-1])
-        charts.grouped_bars(
-            loads,
-            [f"partition {n + 1}" for n in range(HOSTS)],
-            {"hash (the first micro-batch)": rows[0] / rows[0].mean(),
-             "split hot keys (the first rule)": after / after.mean()},
-        )  # fmt: skip
-        loads.axhline(1, color="0.3", lw=1, ls="--")
-        charts.finish(
-            loads,
-            "The paper, Fig. 12: the load of the workers becomes even.\n"
-            "Measured in a Spark stream: rows of each partition",
-            grid="y",
-            ylabel="rows / mean",
-        )
-        least = min(one.remote for one in hosts.values())
-        bars = {
-            way: [one.remote / least, one.cached[-1] / one.distinct, one.busiest]
-            for way, one in hosts.items()
-        }
-        what = ("remote look-ups\n/ the least", "keys cached\n/ distinct")
-        charts.grouped_bars(
-            caches, [*what, "rows of the busiest\nhost / mean"], bars, shape="{:.2f}"
-        )
-        charts.finish(
-            caches,
-            "The paper, Fig. 11: smaller caches and fewer look-ups.\n"
-            "Simulated, six hosts with a cache each: as few as by hash, and evenly loaded",
-            grid="y",
-        )

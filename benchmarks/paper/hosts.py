@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.data.zipf import hashed
-from benchmarks.hotspot.skews import Int64s, rule_maker
+from benchmarks.paper.skews import Int64s, rule_maker
 from bsjoin.hotspot import Collector, Router, Rule
 
 ANYWHERE = "no routing"
@@ -144,7 +144,7 @@ def simulate(
     """Route a stream's cycles, each under the rule that results from those before it.
 
     Args:
-        way: one of :data:`benchmarks.hotspot.skews.WAYS`, or ``ANYWHERE``: at random.
+        way: one of :data:`benchmarks.paper.skews.WAYS`, or ``ANYWHERE``: at random.
         cycles: the keys of each, 0 to ``keys`` - 1.
         keys: of the table.
         capacity: keys of a host's cache; None: all.

@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 import bsjoin
-from benchmarks import charts
 from benchmarks.data.ranges import Case, probes, stored
 from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
 from benchmarks.harness.spark import Join, rate_stream, time_batches
 from benchmarks.harness.timing import check_equal, seconds_of
-from benchmarks.skip_lists import published
-from benchmarks.skip_lists.linked import LinkedSkipList
-from benchmarks.skip_lists.published import CELLS, LATENCY_MS, TABLES, THROUGHPUT
-from benchmarks.skip_lists.searches import (
+from benchmarks.paper.linked import LinkedSkipList
+from benchmarks.paper.searches import (
     DIRECTORY,
     FLAT_MAP,
     JOIN,
@@ -35,6 +30,23 @@ from benchmarks.skip_lists.searches import (
 from bsjoin.index import SkipList
 
 WAYS = (FLAT_MAP, RANDOM, SORTED, DIRECTORY, JOIN)
+CELLS = tuple((1 << exponent, many) for exponent in (21, 22, 23) for many in (8, 32, 128))
+"""The rows of each of the paper's tables: records of the table, TaskManagers."""
+
+PUBLISHED: dict[str, dict[str, tuple[float, ...]]] = {
+    "rate": {
+        FLAT_MAP: (16.32, 72.09, 187.28, 14.59, 69.91, 176.08, 12.43, 58.38, 168.77),
+        RANDOM: (65.71, 186.19, 447.82, 62.00, 173.45, 419.77, 55.66, 161.40, 382.11),
+        SORTED: (87.33, 233.85, 506.02, 81.59, 213.22, 476.40, 74.71, 193.89, 442.76),
+    },
+    "latency_ms": {
+        FLAT_MAP: (301.40, 283.36, 372.55, 311.98, 304.42, 397.42, 351.11, 344.53, 420.08),
+        RANDOM: (171.52, 164.01, 220.08, 179.66, 169.98, 228.89, 191.63, 178.92, 236.01),
+        SORTED: (149.63, 144.00, 194.63, 156.34, 148.89, 200.88, 165.32, 155.47, 204.43),
+    },
+}
+"""Tables 6, 7 and 8: thousand rows a second, and milliseconds, by the rows of ``CELLS``."""
+
 _SEARCHES, _BUILDS = 10_000, 10  # the paper's ten tests
 
 Measured = dict[str, dict[int, dict[int, Any]]]
@@ -49,18 +61,17 @@ def run(context: Context) -> Outcome:
         shown = "   ".join(f"{kind} {one[kind]['mean']:5.2f} reads" for kind in (RANDOM, SORTED))
         context.say(f"  {size:>10,} rows  {shown}")
     measured = _measure_ways(context)
-    picture = context.out / "paper_skip_lists.svg"
-    draw(lists, measured, picture)
     return Outcome(
         [*list_figures(lists), *way_figures(measured, quick=context.quick)],
-        [*list_tables(lists), *cell_tables(measured), ratio_table(measured), our_table(measured)],
-        [picture],
-        {"lists": lists, "ways": measured},
+        [*list_tables(lists), *cell_tables(measured), ratio_table(measured), _our_table(measured)],
+        measured={"lists": lists, "ways": measured},
     )
 
 
 def measure_lists(size: int, rounds: int, seed: int) -> dict[str, Any]:
     """Reads and seconds of random searches in lists that are built several times.
+
+    The sorted list is timed by bsjoin's own search, and counted in a list of nodes.
 
     Returns:
         By kind: ``mean``, the reads of a search; ``one``, the variance over the builds of the
@@ -75,15 +86,15 @@ def measure_lists(size: int, rounds: int, seed: int) -> dict[str, Any]:
     searched = random.integers(0, size << 20, _SEARCHES)
     right = np.searchsorted(values, searched)
     # The sorted list has the same shape each time, the random one is drawn anew.
-    kinds: dict[str, Callable[[int], LinkedSkipList]] = {
+    counted: dict[str, Callable[[int], LinkedSkipList]] = {
         RANDOM: lambda number: LinkedSkipList.random(values, number),
         SORTED: lambda _: LinkedSkipList.fixed(values.copy()),
     }
-    timed: dict[str, Callable[[int], Any]] = {**kinds, SORTED: lambda _: SkipList(values)}
-    reads: dict[str, list[Any]] = {kind: [] for kind in kinds}
-    found: dict[str, Any] = {kind: {"build": [], "search": []} for kind in kinds}
+    timed: dict[str, Callable[[int], Any]] = {**counted, SORTED: lambda _: SkipList(values)}
+    reads: dict[str, list[Any]] = {kind: [] for kind in counted}
+    found: dict[str, Any] = {kind: {"build": [], "search": []} for kind in counted}
     for number in range(_BUILDS):
-        for kind, build in kinds.items():
+        for kind, build in counted.items():
             rows, counts = build(number).counted(searched)
             if (rows != right).any() or (timed[kind](number).search(searched) != right).any():
                 raise AssertionError(f"{kind} finds other rows than numpy, {size} rows")
@@ -95,8 +106,8 @@ def measure_lists(size: int, rounds: int, seed: int) -> dict[str, Any]:
             spent["search"] = seconds_of(built[0].search, searched)
             for what, seconds in spent.items() if number else ():
                 found[kind][what].append(seconds)
-    for kind, counts in reads.items():
-        by_build = np.array(counts, np.float64)
+    for kind, all_counts in reads.items():
+        by_build = np.array(all_counts, np.float64)
         found[kind]["mean"] = float(by_build.mean())
         found[kind]["one"] = float(by_build.var(axis=0).mean())
         found[kind]["all"] = float(by_build.sum(axis=1).var() / _SEARCHES**2)
@@ -106,10 +117,9 @@ def measure_lists(size: int, rounds: int, seed: int) -> dict[str, Any]:
 def _measure_ways(context: Context) -> Measured:
     """Throughput in large micro-batches and latency in small ones, of every way in a stream."""
     spark = context.spark
-    sizes = context.pick([1 << 18], sorted({size for size, _ in CELLS}))
     large, batches = context.pick((10_000, 3), (50_000, 4))
     found: Measured = {way: {} for way in WAYS}
-    for size in sizes:
+    for size in context.pick([1 << 18], sorted({size for size, _ in CELLS})):
         case = Case(
             name="search", kind="band", rows=size, probes=1_000, keys=1_500, width_s=3_600,
             seed=context.seed,
@@ -120,23 +130,19 @@ def _measure_ways(context: Context) -> Measured:
         joins[JOIN] = _whole_join(context, case)
         sample = probes(spark.range(2_000), "id", case)
         check_equal({n: sorted(map(tuple, way(sample).collect())) for n, way in joins.items()})
+
+        def timed(join: Join, many: int, rows: int, count: int, warm: int, c: Case = case) -> Any:
+            stream = join(probes(rate_stream(spark, rows, many), "value", c))
+            return time_batches(stream, count, warm)
+
         for workers in context.pick([2], [1, 2, 4]):
             for way, join in joins.items():
-
-                def timed(rows: int, count: int, warm_up: int, join: Join = join) -> list[float]:
-                    numbers = rate_stream(spark, rows, workers)  # noqa: B023
-                    return time_batches(join(probes(numbers, "value", case)), count, warm_up)  # noqa: B023
-
-                slow = way == FLAT_MAP
-                ms = timed(large, max(2, batches // 3) if slow else batches, 1 if slow else 2)
-                rates = [large / one * 1e3 for one in ms]
-                latencies = timed(5_000, batches, 3)
-                found[way].setdefault(size, {})[workers] = one = {
-                    "rate": statistics.median(rates),
-                    "latency_ms": statistics.median(latencies),
-                    "rates": rates,
-                    "latencies_ms": latencies,
-                }
+                few = (max(2, batches // 3), 1) if way == FLAT_MAP else (batches, 2)
+                rates = [large / ms * 1e3 for ms in timed(join, workers, large, *few)]
+                latencies = timed(join, workers, 5_000, batches, 3)
+                one = {"rate": statistics.median(rates), "rates": rates}
+                one |= {"latency_ms": statistics.median(latencies), "latencies_ms": latencies}
+                found[way].setdefault(size, {})[workers] = one
                 context.say(
                     f"  {size:>10,} rows  {workers} workers  {way:<20} "
                     f"{one['rate'] / 1e3:8.1f} K rows/s   {one['latency_ms']:7.1f} ms"
@@ -152,8 +158,14 @@ def _whole_join(context: Context, case: Case) -> Join:
     )
 
 
+def published_ratios(name: str, above: str, below: str) -> list[float]:
+    """The paper's ratios of one way to another, by the rows of ``CELLS``."""
+    values = PUBLISHED[name]
+    return [a / b for a, b in zip(values[above], values[below], strict=True)]
+
+
 def ratios(measured: Measured, name: str, above: str, below: str) -> list[float]:
-    """Ratios of ``rate`` or ``latency_ms`` of one way to another, by size and workers."""
+    """Our ratios of ``rate`` or ``latency_ms`` of one way to another, by size and workers."""
     return [
         one[name] / measured[below][size][many][name]
         for size, by in measured[above].items()
@@ -166,21 +178,15 @@ def list_figures(lists: dict[int, Any]) -> list[Figure]:
     times = [one[RANDOM]["mean"] / one[SORTED]["mean"] for one in lists.values()]
     sizes = f"{min(lists):,} to {max(lists):,}"
     variance = max(one[SORTED][which] for one in lists.values() for which in ("one", "all"))
+    name, said = (
+        f"reads a search, random / fixed levels, {sizes}",
+        "about 25 % fewer with fixed ones",
+    )
+    other = f"variance of the reads over builds, fixed levels, {sizes}"
+    spread = (min(times), max(times))
     return [
-        Figure(
-            f"reads a search, random / fixed levels, {sizes}",
-            statistics.mean(times),
-            1.33,
-            spread=(min(times), max(times)),
-            paper="about 25 % fewer with fixed ones, Fig. 13(a)",
-        ),
-        Figure(
-            f"variance of the reads over builds, fixed levels, {sizes}",
-            variance,
-            0.0,
-            at_most=True,
-            paper="always 0, Fig. 13(b)",
-        ),
+        Figure(name, statistics.mean(times), 1.33, spread=spread, paper=f"{said}, Fig. 13(a)"),
+        Figure(other, variance, 0.0, at_most=True, paper="always 0, Fig. 13(b)"),
     ]
 
 
@@ -203,20 +209,12 @@ def way_figures(measured: Measured, *, quick: bool = False) -> list[Figure]:
             continue
         ours, paper = ratios(measured, name, above, below), ""
         if tables:
-            theirs = published.ratios(name, above, below)
+            theirs = published_ratios(name, above, below)
             least, most = min(theirs), max(theirs)
             paper = f"{statistics.median(theirs):.2f}, {least:.2f} to {most:.2f} ({tables})"
-        what = "rows/s" if name == "rate" else "latency"
-        found.append(
-            Figure(
-                f"{what}, {above} / {below}",
-                statistics.median(ours),
-                None if quick else bound,
-                at_most=name != "rate",
-                spread=(min(ours), max(ours)),
-                paper=paper,
-            )
-        )
+        what = f"{'rows/s' if name == 'rate' else 'latency'}, {above} / {below}"
+        value, spread, at_most = statistics.median(ours), (min(ours), max(ours)), name != "rate"
+        found.append(Figure(what, value, None if quick else bound, at_most, spread, paper))
     return found
 
 
@@ -239,12 +237,10 @@ def list_tables(lists: dict[int, Any]) -> list[Table]:
         }
         for size, one in lists.items()
     ]
+    heads = {"build, ms": "build", "10,000 searches, ms": "search"}
     times = [
         {"rows": _power(size), "list": kind}
-        | {
-            head: round(statistics.median(one[kind][what]) * 1e3, 3)
-            for head, what in (("build, ms", "build"), ("10,000 searches, ms", "search"))
-        }
+        | {head: round(statistics.median(one[kind][what]) * 1e3, 3) for head, what in heads.items()}
         for size, one in lists.items()
         for kind in (RANDOM, SORTED)
     ]
@@ -254,7 +250,9 @@ def list_tables(lists: dict[int, Any]) -> list[Table]:
             reads,
             "A comparison is a stored value that is read, once per search: the paper's 'memory "
             "access frequency'. Its curves have no numbers in the text.",
-        ),
+        )
+        .drawn("lines", "rows", "random", "sorted", title="Fig. 13(a): values read in a search")
+        .drawn("lines", "rows", "variance", title="Fig. 13(b): variance over ten builds"),
         Table.of(
             "Skip lists by size: building and searching, one core",
             times,
@@ -262,7 +260,7 @@ def list_tables(lists: dict[int, Any]) -> list[Table]:
             "are not stored, so nothing is built. The random list is for comparison only: all "
             "probes descend together, each level takes as many rounds as the unluckiest probe, and "
             "reads are counted, so it loses by more than its reads. The paper gives no times.",
-        ),
+        ).drawn("lines", "rows", "build", "10,000", by="list", yscale="log", ylabel="ms"),
     ]
 
 
@@ -282,26 +280,22 @@ def cell_tables(measured: Measured) -> list[Table]:
         "worker is a task of Spark on this machine, latency the addBatch of 5,000 rows; the query "
         "of a record goes to SQLite in the worker, without a network."
     ) + ("" if all(places) else " Empty: sizes of the full run.")
-    for way, table in TABLES.items():
-        rows = []
+    for number, way in ((6, FLAT_MAP), (7, RANDOM), (8, SORTED)):
+        rows: list[dict[str, Cell]] = []
         for at, ((size, many), place) in enumerate(zip(CELLS, places, strict=True)):
             one = measured[way][place[0]][place[1]] if place else None
-            row: dict[str, Cell] = {
-                "data size": _power(size),
-                "TaskManagers": many,
-                "paper, K/s": THROUGHPUT[way][at],
-                "paper, ms": LATENCY_MS[way][at],
-                "our size": _power(place[0]) if place else None,
-                "our workers": place[1] if place else None,
-                "ours, K/s": round(one["rate"] / 1e3, 1) if one else None,
-                "ours, ms": round(one["latency_ms"], 1) if one else None,
-            }
-            rows.append(row)
-        found.append(Table.of(f"{table}: throughput and latency, {way}", rows, note))
+            row: dict[str, Cell] = {"data size": _power(size), "TaskManagers": many}
+            row |= {"paper, K/s": PUBLISHED["rate"][way][at]}
+            row |= {"paper, ms": PUBLISHED["latency_ms"][way][at]}
+            row |= {"our size": _power(place[0]) if place else None}
+            row |= {"our workers": place[1] if place else None}
+            row |= {"ours, K/s": round(one["rate"] / 1e3, 1) if one else None}
+            rows.append(row | {"ours, ms": round(one["latency_ms"], 1) if one else None})
+        found.append(Table.of(f"Table {number}: throughput and latency, {way}", rows, note))
     return found
 
 
-def our_table(measured: Measured) -> Table:
+def _our_table(measured: Measured) -> Table:
     """What bsjoin has instead of a list, by rows of the table and workers."""
     rows = [
         {"way": way, "data size": _power(size), "workers": many}
@@ -328,7 +322,7 @@ def ratio_table(measured: Measured) -> Table:
             if place:
                 one, other = (measured[way][place[0]][place[1]][name] for way in (above, below))
                 ours = round(one / other, 2)
-            cells += [round(published.ratios(name, above, below)[at], 2), ours]
+            cells += [round(published_ratios(name, above, below)[at], 2), ours]
         rows.append(tuple(cells))
     heads = ("rows/s, sorted / FlatMap", "rows/s, sorted / random", "latency, sorted / FlatMap")
     return Table(
@@ -338,57 +332,4 @@ def ratio_table(measured: Measured) -> Table:
         "Ours are of the sizes and workers that the tables above name. The paper's text: 2 to 6 "
         "times the throughput of FlatMap, latency lower by more than 45 % (in seven cells its "
         "random list does not reach that). A query of FlatMap crosses a network there, none here.",
-    )
-
-
-def draw(lists: dict[int, Any], measured: Measured, file: Path) -> None:
-    """Reads, variance and times of the lists; ratios of the ways, the paper's and ours."""
-    with charts.panels(file, (14.5, 8.2), (2, 3)) as (reads, variance, times, *below):
-        for axes, what, title in (
-            (reads, "mean", "Fig. 13(a): stored values read in a search.\nThe paper: about 25 % "
-             "fewer when sorted"),
-            (variance, "one", "Fig. 13(b): variance of a search over ten builds.\nThe paper: "
-             "always 0 when sorted"),
-        ):  # fmt: skip
-            kinds = (RANDOM, SORTED)
-            series = {
-                kind: {size: one[kind][what] for size, one in lists.items()} for kind in kinds
-            }
-            charts.lines(axes, series)
-            axes.set_xscale("log", base=2)
-            bottom = 0 if what == "mean" else -1
-            charts.finish(axes, title, grid="y", xlabel="rows", ylim=(bottom, None))
-        for what, style in (("build", "o--"), ("search", "o-")):
-            label = "build" if what == "build" else "10,000 searches"
-            for kind in (RANDOM, SORTED):
-                ms = {size: statistics.median(one[kind][what]) * 1e3 for size, one in lists.items()}
-                charts.lines(times, {f"{kind}, {label}": ms}, style=style)
-        times.set_xscale("log", base=2)
-        title = "The lists alone, here (the paper gives no times)"
-        charts.finish(times, title, grid="y", yscale="log", xlabel="rows", ylabel="ms, one core")
-        for axes, name, other, title in (
-            (below[0], "rate", FLAT_MAP, "Rows a second over FlatMap's (Tables 6 to 8)"),
-            (below[1], "rate", RANDOM, "Rows a second over the random list's"),
-            (below[2], "latency_ms", FLAT_MAP, "Latency over FlatMap's (less is better)"),
-        ):
-            _draw_ratios(axes, measured, name, other)
-            charts.finish(axes, title, grid="y")
-
-
-def _draw_ratios(axes: Axes, measured: Measured, name: str, below: str) -> None:
-    """Each cell a dot: the paper's nine, ours beside them."""
-    ways = [way for way in (RANDOM, SORTED) if way != below]
-    for at, way in enumerate(ways):
-        for shift, values, color, label in (
-            (-0.2, published.ratios(name, way, below), charts.PAPER[3], "the paper, 9 cells"),
-            (0.2, ratios(measured, name, way, below), charts.OURS, "ours"),
-        ):
-            places = at + shift + np.linspace(-0.05, 0.05, len(values))
-            kept = {"label": label} if at == 0 else {}
-            axes.plot(places, values, "o", color=color, ms=5, alpha=0.8, **kept)
-            middle = statistics.median(values)
-            axes.hlines(middle, at + shift - 0.1, at + shift + 0.1, color=color, lw=2)
-            axes.annotate(f"{middle:.2f}", (at + shift + 0.12, middle), va="center", fontsize=8)
-    axes.axhline(1, color="0.3", lw=1, ls="--")
-    axes.set_xticks(range(len(ways)), ways)
-    axes.set(xlim=(-0.5, len(ways) - 0.5), ylim=(0, 1.25 * axes.get_ylim()[1]))
+    ).drawn("bars", ("data size", "TaskManagers"), "rows/s", "ours")

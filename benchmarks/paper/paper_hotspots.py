@@ -1,6 +1,6 @@
 """Figures 11 and 12 of the BS-Join paper: six TaskManagers under Zipf streams, by way of routing.
 
-A simulation: see :mod:`benchmarks.hotspot.hosts`; every cache has room for all keys. Full sizes
+A simulation: see :mod:`benchmarks.paper.hosts`; every cache has room for all keys. Full sizes
 have a Spark stream of this machine beside.
 """
 
@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import statistics
 from itertools import pairwise
-from pathlib import Path
 
-from benchmarks import charts
-from benchmarks.data.shifting import Shifting
+from benchmarks.data.zipf import Shifting
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.hotspot import live
-from benchmarks.hotspot.hosts import HOSTS, LOOK_UP_US, ROW_US, Routed, simulate
-from benchmarks.hotspot.skews import EXPONENTS, HASH, PAPER
-from benchmarks.hotspot.skews import SPLIT as OURS
+from benchmarks.paper import live
+from benchmarks.paper.hosts import HOSTS, LOOK_UP_US, ROW_US, Routed, simulate
+from benchmarks.paper.skews import EXPONENTS, HASH, PAPER
+from benchmarks.paper.skews import SPLIT as OURS
 
 WAYS = (HASH, PAPER, OURS)
 
@@ -37,7 +35,7 @@ def run(context: Context) -> Outcome:
         context.say(f"Zipf {z:g}, {HOSTS} TaskManagers: DS   {shown}")
     streamed = {} if context.quick else live.measure(context, rows, rows, 12, context.seed)
     note = f"Simulated: {keys:,} keys, {count} cycles of {rows:,} rows, {HOSTS} TaskManagers. "
-    tables = [*_tables(found, note), statements(found)]
+    shown = [*tables(found, note), statements(found)]
     if streamed:
         lines = [
             {
@@ -48,12 +46,12 @@ def run(context: Context) -> Outcome:
             for way, one in streamed.items()
         ]
         note = "One host with two cores, not six TaskManagers: routing is only a cost here."
-        tables.append(
+        shown.append(
             Table.of("Fig. 11c and d, a Spark stream on this machine, Z 1.16", lines, note)
         )
     by = {str(z): {way: vars(one) for way, one in ways.items()} for z, ways in found.items()}
     measured = {"keys": keys, "rows": rows, "by_exponent": by, "live": streamed}
-    return Outcome(figures(found), tables, draw(found, context.out), measured)
+    return Outcome(figures(found), shown, measured=measured)
 
 
 def figures(found: Found) -> list[Figure]:
@@ -152,7 +150,8 @@ def statements(found: Found) -> Table:
     )
 
 
-def _tables(found: Found, note: str) -> list[Table]:
+def tables(found: Found, note: str) -> list[Table]:
+    """Figs. 11 and 12 as numbers."""
     paper = {HASH: "rises with Z", PAPER: "stable, far below hash"}
     listed = [(z, way, one) for z, by in found.items() for way, one in by.items()]
     overall = [
@@ -174,65 +173,24 @@ def _tables(found: Found, note: str) -> list[Table]:
         | {f"TM {at}": round(share, 2) for at, share in enumerate(one.shares, 1)}
         for z, way, one in listed
     ]
-    return [
-        Table.of(
-            "Fig. 11: DS, cache, throughput and latency by Zipf exponent",
-            overall,
-            f"{note}A cache has room for all. A row takes {ROW_US:g} µs, a key that is looked up "
-            f"in the database {LOOK_UP_US:g} µs; a cycle takes the time of its busiest "
-            "TaskManager. DS is the median after the first cycle; the paper's rule has a sample of "
-            "100,000, ours one of 10,000.",
-        ),
-        Table.of(
-            "Fig. 12: percent of the rows that each TaskManager gets",
-            loads,
-            f"{note}The paper: by hash the shares part as Z rises, by its rule they are balanced. "
-            "Even is 16.67 %.",
-        ),
-    ]
-
-
-def draw(found: Found, folder: Path) -> list[Path]:
-    """Fig. 11 (DS, cache, throughput, latency) and Fig. 12 (load by TaskManager)."""
-    files = [folder / "paper_fig11.svg", folder / "paper_fig12.svg"]
-    groups = [f"Z {z:g}" for z in found]
-    title = (
-        "Fig. 11, simulated: six TaskManagers, 10 million keys. The paper: DS rises by hash and "
-        "stays low by its rule (a);\ncaches shrink as the skew grows (b); more throughput (c), "
-        "less latency (d) than by hash"
+    fig_11 = Table.of(
+        "Fig. 11: DS, cache, throughput and latency by Zipf exponent",
+        overall,
+        f"{note}A cache has room for all. A row takes {ROW_US:g} µs, a key that is looked up in "
+        f"the database {LOOK_UP_US:g} µs; a cycle takes the time of its busiest TaskManager. DS is "
+        "the median after the first cycle; the paper's rule has a sample of 100,000, ours one of "
+        "10,000.",
     )
-    shown = (
-        ("(a) DS", "settled", 1.0, "DS after the first cycle", "{:.3f}"),
-        ("(b) cached rows of all TaskManagers", "cached", 1e6, "million rows", "{:.2f}"),
-        ("(c) throughput with look-ups; diamonds: all cached", "throughput", 1e6,
-         "million rows/s", "{:.2f}"),
-        ("(d) latency", "latency_ms", 1.0, "ms a cycle of a million rows", "{:.0f}"),
-    )  # fmt: skip
-    with charts.panels(files[0], (11.5, 7.6), (2, 2), title) as grid:
-        for axes, (head, name, unit, label, shape) in zip(grid, shown, strict=True):
-            values = {way: [getattr(by[way], name) for by in found.values()] for way in WAYS}
-            bars = {
-                way: [(v[-1] if isinstance(v, list) else v) / unit for v in listed]
-                for way, listed in values.items()
-            }
-            charts.grouped_bars(axes, groups, bars, shape=shape)
-            for at, way in enumerate(WAYS if name == "throughput" else ()):
-                warm = [by[way].warm / unit for by in found.values()]
-                places = [place + (at - 1) * 0.8 / 3 for place in range(len(groups))]
-                color = charts.color_of(way)
-                axes.plot(places, warm, "D", color=color, ms=5, mec="white", mew=0.6)
-            charts.finish(axes, head, grid="y", legend=axes is grid[0], ylabel=label)
-    title = (
-        "Fig. 12, simulated: load of each TaskManager. The paper: by hash it parts as the skew "
-        "grows, by its rule it is balanced"
+    for part, head in (
+        ("a", "DS"), ("b", "cached rows, M"), ("c", "throughput, M rows/s"),
+        ("d", "latency of a cycle, ms"),
+    ):  # fmt: skip
+        title = f"Fig. 11({part}), simulated: {head}"
+        fig_11 = fig_11.drawn("bars", "Z", head, by="routed by", title=title)
+    fig_12 = Table.of(
+        "Fig. 12: percent of the rows that each TaskManager gets",
+        loads,
+        f"{note}The paper: by hash the shares part as Z rises, by its rule they are balanced. "
+        "Even is 16.67 %.",
     )
-    size = (3.6 * len(found), 4.0)
-    with charts.panels(files[1], size, (1, len(found)), title, sharey=True) as grid:
-        for axes, (z, by) in zip(grid, found.items(), strict=True):
-            hosts = [f"TM {at + 1}" for at in range(HOSTS)]
-            charts.grouped_bars(axes, hosts, {way: one.shares for way, one in by.items()})
-            axes.axhline(100 / HOSTS, color="0.3", lw=1, ls="--")
-            charts.finish(axes, f"Z {z:g}", grid="y", legend=axes is grid[0])
-        grid[0].set_ylabel("% of the rows (dashed: even)")
-        grid[0].margins(y=0.25)
-    return files
+    return [fig_11, fig_12.drawn("bars", ("Z", "routed by"), "TM")]

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.data.shifting import Shifting
-from benchmarks.data.zipf import hashed
-from benchmarks.hotspot.turns import TurnRouter
+from benchmarks.data.zipf import Shifting, hashed
+from benchmarks.paper.turns import TurnRouter
 from bsjoin.hotspot import (
     Collector,
     Controller,

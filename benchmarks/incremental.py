@@ -17,10 +17,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
-from benchmarks import charts
 from benchmarks.data.tables import UNIFORM, fill, keys_drawn, postgresql, row_of, stream_files
+from benchmarks.data.zipf import mixed
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.harness.spark import JDBC_DRIVER, Join, cache_totals, consume, persisted, run_stream
+from benchmarks.harness.spark import (
+    JDBC_DRIVER,
+    Join,
+    cache_totals,
+    consume,
+    file_stream,
+    persisted,
+    run_stream,
+)
 from benchmarks.harness.timing import check_equal, ratio, seconds_of
 from benchmarks.jobs.database import per_batch, per_record
 from benchmarks.jobs.job import Job, Step
@@ -46,38 +54,39 @@ _LOOK_UP = Job(
     lambda folder, _: folder, lambda *_: pa.table({}), "keys",
 )  # fmt: skip
 
-HitRates = dict[float, dict[float, float]]
-"""By exponent and share of the table that fits."""
+Measured = dict[float, Any]
+"""By exponent: the ``distinct`` keys of the stream, and ``ways``: by name a list of runs."""
 
 
 def run(context: Context) -> Outcome:
     """Measure; quick: 10^5 keys and one exponent beside uniform keys, instead of 10^6 and four."""
     keys = context.pick(100_000, 1_000_000)
     measured = _measure(context, keys)
-    rates = {
+    hits = {
         z: {share: _hit_rate(context, z, keys, int(keys * share)) for share in _SHARES}
         for z in EXPONENTS
     }
-    picture = context.out / "incremental.svg"
-    _draw(measured, rates, picture, quick=context.quick)
     shares = [
         {"keys": f"z {z}"} | {f"{share:.1%} fits": f"{rate:.1%}" for share, rate in by.items()}
-        for z, by in rates.items()
+        for z, by in hits.items()
     ]
     note = "Of the cache alone, exact LRU; the first half of the keys warms it up, not counted."
-    shown = Table.of("Hit rate, by the share of the table that fits", shares, note)
-    raw = {"rates": measured, "hit_rates": rates}
-    return Outcome(
-        figures(measured, quick=context.quick), [_rates_table(measured), shown], [picture], raw
-    )
+    tables = [
+        _rates_table(measured).drawn("bars", "keys", "bsjoin", "one query", "Spark", yscale="log"),
+        Table.of("Hit rate, by the share of the table that fits", shares, note).drawn(
+            "lines", "keys", "", across=True, ylabel="hit rate, %"
+        ),
+    ]
+    raw = {"rates": measured, "hit_rates": hits}
+    return Outcome(_figures(measured, quick=context.quick), tables, measured=raw)
 
 
-def _measure(context: Context, keys: int) -> dict[float, Any]:
+def _measure(context: Context, keys: int) -> Measured:
     """Rows per second of every way, by exponent (1.04 first) and for uniform keys, alternately.
 
     Every run begins with an empty cache.
     """
-    spark, found = context.spark, {}  # type: SparkSession, dict[float, Any]
+    spark, found = context.spark, {}  # type: SparkSession, Measured
     batches, few_batches, rounds = context.pick((4, 6, 1), (10, 40, 2))
     exponents = context.pick((1.04, UNIFORM), (1.04, 0.98, 1.10, 1.16, UNIFORM))
     with postgresql() as url:
@@ -101,7 +110,7 @@ def _measure(context: Context, keys: int) -> dict[float, Any]:
         for z in exponents:
             files = stream_files(context.data, z, keys, keys, batches, context.seed)
             few = stream_files(context.data, z, keys, 10_000, few_batches, context.seed)
-            first = spark.read.schema(_LOOK_UP.stream).parquet(str(files / "0000.parquet"))
+            first = spark.read.schema(_LOOK_UP.stream).parquet(str(files / "0000-0.parquet"))
             _check(first.limit(2_000), joins | {SMALL: partial(cached, keys // 1000)})
             ways: dict[str, Callable[[], dict[str, Any]]] = {
                 name: partial(_run, spark, few if name == FEW else files, join)
@@ -111,23 +120,22 @@ def _measure(context: Context, keys: int) -> dict[float, Any]:
             if RECORD in ways:
                 some = first.limit(context.pick(2_000, 20_000)).repartition(2)
                 ways[RECORD] = partial(_run_records, some, joins[RECORD])
-            distinct = spark.read.parquet(str(files)).select("k").distinct().count()
             if z == 1.04:
                 for name, way in ways.items():  # Spark compiles; not counted
                     if name not in (SMALL, FEW):  # the same code as LARGE
                         way()
+            distinct = spark.read.parquet(str(files)).select("k").distinct().count()
             found[z] = {"distinct": distinct, "ways": {name: [] for name in ways}}
             for _ in range(rounds if z == 1.04 else 1):
                 for name, way in ways.items():
                     one = way()
                     found[z]["ways"][name].append(one)
                     hits = f"   hit rate {one['hit_rate']:.1%}" if "hit_rate" in one else ""
-                    context.say(f"  {label(z):<8} {name:<30} {one['rate']:>10,.0f} rows/s{hits}")
+                    context.say(f"  {_label(z):<8} {name:<30} {one['rate']:>10,.0f} rows/s{hits}")
     return found
 
 
-def label(z: float) -> str:
-    """An exponent in print."""
+def _label(z: float) -> str:
     return "uniform" if z == UNIFORM else f"z {z}"
 
 
@@ -156,8 +164,7 @@ def _run(spark: SparkSession, files: Path, join: Join) -> dict[str, Any]:
         Rows per second (Spark's ``addBatch``) of all micro-batches, ``rate``, and of the second
         half, ``warm``; and what the cache reports.
     """
-    stream = spark.readStream.schema(_LOOK_UP.stream).option("maxFilesPerTrigger", 1)
-    query = run_stream(join(stream.parquet(str(files))))
+    query = run_stream(join(file_stream(spark, _LOOK_UP.stream, files)))
     done = [p for p in query.recentProgress if p.numInputRows]
     seconds = [p.durationMs["addBatch"] / 1e3 for p in done]
     rows, half = [p.numInputRows for p in done], len(done) // 2
@@ -189,20 +196,17 @@ def _hit_rate(context: Context, z: float, keys: int, max_rows: int) -> float:
     drawn = keys_drawn(keys, z, context.pick(keys, 4 * keys), context.seed)
     hits, counted = 0, 0
     with tempfile.TemporaryDirectory() as folder:
-        cache = HostCache(
-            Path(folder), [pa.int64()], [], CacheLimits(max_rows=max_rows), exact=True
-        )
+        limits = CacheLimits(max_rows=max_rows)
+        cache = HostCache(Path(folder), [pa.int64()], [], limits, exact=True)
         for begin in range(0, len(drawn), 10_000):
             batch = drawn[begin : begin + 10_000]
-            hashes = batch * np.int64(-7046029254386353131)
-            hashes ^= hashes >> np.int64(29)
+            hashes = mixed(batch)
             found, ticks = cache.find(hashes, [pa.array(batch)], 0)
             missing = np.flatnonzero(found.states == State.MISS)
             _, last = np.unique(hashes[missing][::-1], return_index=True)
             new = missing[::-1][last]
-            columns = [pa.array(batch[new])]
+            columns, ones = [pa.array(batch[new])], np.ones(len(new), np.int64)
             cache.claim(hashes[new], columns, ticks[new], 0)
-            ones = np.ones(len(new), np.int64)
             cache.put(hashes[new], columns, ones, [], ticks[new], 0, 0)
             if begin >= len(drawn) // 2:
                 hits += len(batch) - len(missing)
@@ -210,23 +214,23 @@ def _hit_rate(context: Context, z: float, keys: int, max_rows: int) -> float:
     return hits / counted
 
 
-def _rates(measured: dict[float, Any], z: float, name: str) -> list[float]:
+def _rates(measured: Measured, z: float, name: str) -> list[float]:
     runs = measured[z]["ways"].get(LARGE if name == WARM else name, ())
     return [one["warm" if name == WARM else "rate"] for one in runs]
 
 
-def _rates_table(measured: dict[float, Any]) -> Table:
+def _rates_table(measured: Measured) -> Table:
     rows = []
     for z in sorted(measured):
         rates = {name: _rates(measured, z, name)
                  for name in (LARGE, WARM, SMALL, FEW, BATCH, RECORD, JDBC)}  # fmt: skip
         thousands = {n: statistics.median(r) / 1e3 if r else None for n, r in rates.items()}
-        rows.append({"keys": label(z)} | thousands)
+        rows.append({"keys": _label(z)} | thousands)
     note = f"{WARM}: the second half of the micro-batches of {LARGE}."
     return Table.of("Thousand rows per second, by keys", rows, note)
 
 
-def figures(measured: dict[float, Any], *, quick: bool) -> list[Figure]:
+def _figures(measured: Measured, *, quick: bool) -> list[Figure]:
     """The promised ratios."""
     rates = partial(_rates, measured)
     name = "rows/s, bsjoin / one query per record, z 1.04"
@@ -234,49 +238,15 @@ def figures(measured: dict[float, Any], *, quick: bool) -> list[Figure]:
     found = [ratio(name, rates(1.04, LARGE), rates(1.04, RECORD), bound, by_round=True)]
     for z, one in measured.items():
         asked = [run["asked"] / one["distinct"] for run in one["ways"][LARGE]]
-        name = f"keys asked / distinct keys, {label(z)}"
+        name = f"keys asked / distinct keys, {_label(z)}"
         spread = (min(asked), max(asked))
         found.append(Figure(name, statistics.median(asked), 1.05, True, spread))
-        name = f"rows/s, bsjoin / one query per micro-batch, {label(z)}"
+        name = f"rows/s, bsjoin / one query per micro-batch, {_label(z)}"
         found.append(ratio(name, rates(z, LARGE), rates(z, BATCH), 1.0, by_round=True))
     for (z, name), rate in FLINK.items() if not quick else ():
         ours = rates(z, name)
-        what = f"rows/s, {name} / Flink as measured before, {label(z)}"
+        what = f"rows/s, {name} / Flink as measured before, {_label(z)}"
         bound = 2.0 if name == WARM else 1.0
         figure = ratio(what, ours, [float(rate)] * len(ours), bound, by_round=True)
         found.append(replace(figure, unit="times"))  # a rate of this machine, in effect
     return found
-
-
-def _draw(measured: dict[float, Any], rates: HitRates, file: Path, *, quick: bool) -> None:
-    ways = {
-        name: statistics.median(_rates(measured, 1.04, name)) for name in measured[1.04]["ways"]
-    }
-    ways[WARM] = statistics.median(_rates(measured, 1.04, WARM))
-    for (z, name), rate in FLINK.items():
-        if z == 1.04 and not quick:
-            ways[f"Flink, {name.removeprefix('bsjoin, ')}"] = rate
-    with charts.panels(file, (13, 4.8), (1, 2)) as (bars, lines):
-        charts.ranked_bars(bars, ways)
-        charts.finish(
-            bars,
-            "Zipf 1.04 over the keys of a PostgreSQL table",
-            grid="x",
-            xscale="log",
-            xlabel="rows per second (logarithmic)",
-            xlim=(None, max(ways.values()) * 6),
-        )
-        colors = dict(zip(EXPONENTS, ("C0", "C1", "C2", "C3"), strict=True))
-        for z, by in rates.items():
-            percent = {100 * share: 100 * rate for share, rate in by.items()}
-            charts.lines(lines, {f"z = {z}": percent}, color=lambda _, c=colors[z]: c)  # type: ignore[misc]
-        charts.finish(
-            lines,
-            "A small cache serves a skewed stream",
-            xscale="log",
-            xlabel="cache size, % of the table",
-            ylabel="hit rate, %",
-            ylim=(0, 100),
-        )
-        lines.set_xticks([100 * share for share in _SHARES], [f"{100 * s:g}" for s in _SHARES])
-        lines.minorticks_off()

@@ -1,1 +1,0 @@
-"""The full cache: a table that is indexed once."""

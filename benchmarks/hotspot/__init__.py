@@ -1,1 +1,0 @@
-"""Skewed streams: Zipf keys, rules of routing, hosts with caches, and a Spark stream."""

@@ -1,1 +1,0 @@
-"""The incremental cache over a database."""

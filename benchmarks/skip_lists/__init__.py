@@ -1,1 +1,0 @@
-"""The paper's skip lists, alone and in a join."""
