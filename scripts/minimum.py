@@ -19,7 +19,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bsjoin-minimum"
 # What users install; the other extras are for working on bsjoin itself.
-EXTRAS = ("duckdb", "mysql", "postgresql", "redis", "scheduling", "sql")
+EXTRAS = ("duckdb", "exact", "mysql", "postgresql", "redis", "scheduling")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?P<extras>\[[\w,-]+\])?>=(?P<version>[\d.]+)[^;]*")
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, Incremental, sources
+from scheduling import Exact, JobGraph, Resources, Snapshot, Task, Worker
 
 DRIVERS = ("adbc_driver_manager", "adbc_driver_postgresql.dbapi", "pymysql", "redis", "yaml")
 
@@ -61,10 +62,18 @@ def ranges(spark: SparkSession) -> None:
     assert rows(found) == [(0, None), (4, "a"), (7, "b")], rows(found)
 
 
+def placement() -> None:
+    """The cheapest of two workers."""
+    cheap, dear = (Worker(str(price), Resources(4, 8192), 4, price) for price in (1.0, 2.0))
+    graph = JobGraph((Task("map-0", "map", 0, Resources(1, 1024)),))
+    found = Exact().plan(graph, Snapshot(0.0, (dear, cheap)))
+    assert found.placement == {"map-0": "1.0"}, found
+
+
 def main() -> None:
     for name in DRIVERS:
         importlib.import_module(name)
-    importlib.import_module("scheduling")
+    placement()
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -80,7 +89,7 @@ def main() -> None:
         for scheme in ("sqlite", "duckdb"):
             incremental(spark, Path(folder), scheme)
     spark.stop()
-    print("smoke test: all joins are right")
+    print("smoke test: all joins and the placement are right")
 
 
 if __name__ == "__main__":

@@ -1,22 +1,35 @@
-"""The ledger that policies keep while they place tasks: free capacity, assignments, reasons."""
+"""What policies keep while they place tasks: free capacity, assignments, reasons."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from scheduling.cost import rent_per_s
 from scheduling.errors import InfeasibleError
 from scheduling.model import Assignment, JobGraph, Plan, Resources, Snapshot, Task, Unplaced, Worker
 
-__all__ = ["CapacityLedger", "largest", "limit"]
+__all__ = ["CapacityLedger", "FreeCapacity", "free_of", "largest"]
 
 # Half of what Plan._check allows: sums in another order still pass it.
 _SLACK = 5e-10
 
 
-def limit(free: float) -> float:
-    """What may be taken of what is free: a little more, so that sums may be rounded."""
-    return free * (1 + _SLACK) + _SLACK
+def free_of(snapshot: Snapshot) -> tuple[list[int], list[float], list[float], list[float]]:
+    """What may be taken of each worker: slots, cores, MB of memory, MB of disk.
+
+    It is a little more than what is free, so that sums may be rounded.
+    """
+
+    def limit(free: float) -> float:
+        return free * (1 + _SLACK) + _SLACK
+
+    free = [snapshot.free[worker.id] for worker in snapshot.workers]
+    return (
+        [snapshot.free_slots[worker.id] for worker in snapshot.workers],
+        [limit(one.cpu_cores) for one in free],
+        [limit(one.memory_mb) for one in free],
+        [limit(one.disk_mb) for one in free],
+    )
 
 
 def largest(workers: Iterable[Worker]) -> Worker:
@@ -24,7 +37,41 @@ def largest(workers: Iterable[Worker]) -> Worker:
     return max(workers, key=lambda worker: (worker.usable.cpu_cores, worker.usable.memory_mb))
 
 
-class CapacityLedger:
+class FreeCapacity:
+    """Free slots and free resources of workers, by their positions.
+
+    Args:
+        slots, cpu, memory, disk: one entry per worker, as :func:`free_of` returns them.
+    """
+
+    def __init__(
+        self,
+        slots: Sequence[int],
+        cpu: Sequence[float],
+        memory: Sequence[float],
+        disk: Sequence[float],
+    ) -> None:
+        self.slots, self.cpu, self.memory, self.disk = [*slots], [*cpu], [*memory], [*disk]
+
+    def fits(self, task: Task, i: int) -> bool:
+        """Whether worker ``i`` has a slot and the resources free."""
+        demand = task.demand
+        return (
+            self.slots[i] > 0
+            and demand.cpu_cores <= self.cpu[i]
+            and demand.memory_mb <= self.memory[i]
+            and demand.disk_mb <= self.disk[i]
+        )
+
+    def _book(self, demand: Resources, i: int, sign: int) -> None:
+        self.slots[i] -= sign
+        self.cpu[i] -= sign * demand.cpu_cores
+        self.memory[i] -= sign * demand.memory_mb
+        if demand.disk_mb:
+            self.disk[i] -= sign * demand.disk_mb
+
+
+class CapacityLedger(FreeCapacity):
     """Free slots and free resources of the workers of a snapshot, by their positions in it.
 
     Made at the start of a plan; it refuses tasks that could never fit, were others' tasks gone.
@@ -42,26 +89,12 @@ class CapacityLedger:
     def __init__(self, graph: JobGraph, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self.workers = snapshot.workers
-        self.slots = [snapshot.free_slots[worker.id] for worker in self.workers]
-        free = [snapshot.free[worker.id] for worker in self.workers]
-        self.cpu = [limit(one.cpu_cores) for one in free]
-        self.memory = [limit(one.memory_mb) for one in free]
-        self.disk = [limit(one.disk_mb) for one in free]
+        super().__init__(*free_of(snapshot))
         self.at: dict[str, int] = {}
         self._reasons: dict[str, str] = {}
         self._unplaced: dict[str, str] = {}
         self._tasks = graph.by_id
         _feasible(graph, self.workers)
-
-    def fits(self, task: Task, i: int) -> bool:
-        """Whether worker ``i`` has a slot and the resources free."""
-        demand = task.demand
-        return (
-            self.slots[i] > 0
-            and demand.cpu_cores <= self.cpu[i]
-            and demand.memory_mb <= self.memory[i]
-            and demand.disk_mb <= self.disk[i]
-        )
 
     def place(self, task: Task, i: int, reason: str) -> None:
         """Give a task to worker ``i``, which must have room."""
@@ -77,13 +110,6 @@ class CapacityLedger:
     def leave(self, task: Task, reason: str = "") -> None:
         """List a task as having no room now."""
         self._unplaced[task.id] = reason or self._why(task)
-
-    def _book(self, demand: Resources, i: int, sign: int) -> None:
-        self.slots[i] -= sign
-        self.cpu[i] -= sign * demand.cpu_cores
-        self.memory[i] -= sign * demand.memory_mb
-        if demand.disk_mb:
-            self.disk[i] -= sign * demand.disk_mb
 
     def _why(self, task: Task) -> str:
         if not any(worker.slots for worker in self.workers):

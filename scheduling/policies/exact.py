@@ -1,234 +1,199 @@
 """Exact: the cheapest placement there is, for small cases.
 
 Assumes that rent and network are all that counts: it places as many tasks as can be placed, and of
-these placements finds one with the least weighted $/s. Loads may be uneven.
+these placements finds one with the least weighted $/s, to 1e-10 of the dearest worker or stream.
+Loads may be uneven.
 
-Source: branch and bound, the largest tasks first, beginning with what local search finds. Cut off
-are branches whose rent so far, and the least rent of more workers for what is left, are no better;
-equal tasks and equal unused workers are tried in one order only.
+Source: a mixed-integer program for HiGHS (Huangfu and Hall, 2018), by ``scipy.optimize.milp``.
+Streams are linearised as in quadratic assignment (Adams and Johnson, 1994).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from scheduling.cost import CostModel
 from scheduling.errors import ArgumentError, TooLargeError
 from scheduling.model import JobGraph, Plan, Snapshot, Task
 from scheduling.policies.capacity import CapacityLedger
-from scheduling.policies.cetsa import CETSA
-from scheduling.policies.local_search import LocalSearch, objective
 
 __all__ = ["Exact"]
 
-_ROUNDING = 1e-6  # cores, MB: what is missing by less is there
+_DEAREST = 1e4  # of all that is paid for, as HiGHS sees it: it takes 1e-6 for nothing
 
 
 @dataclass(frozen=True)
 class Exact:
     """Find the cheapest placement; for some 12 workers and 20 tasks.
 
+    Needs scipy: ``pip install 'bsjoin[exact]'``.
+
     Args:
         cost: prices and weights of rent and network.
-        max_steps: placements of a task that are tried before it gives up.
+        max_nodes: nodes of branch and bound that are searched before it gives up.
 
     Raises:
-        TooLargeError: ``max_steps`` were not enough; use :class:`LocalSearch`.
+        TooLargeError: ``max_nodes`` were not enough; use :class:`LocalSearch`.
+        ImportError: scipy is not installed.
 
     Complexity: exponential in the tasks at worst.
     """
 
     cost: CostModel = field(default_factory=CostModel)
-    max_steps: int = 200_000
+    max_nodes: int = 2_000
     name: ClassVar[str] = "exact"
 
     def __post_init__(self) -> None:
-        if self.max_steps < 1:
-            raise ArgumentError(f"max_steps={self.max_steps!r}: give 1 or more")
+        if self.max_nodes < 1:
+            raise ArgumentError(f"max_nodes={self.max_nodes!r}: give 1 or more")
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks; see :class:`scheduling.Policy`."""
-        start = LocalSearch(CETSA(by_price=True), self.cost).plan(graph, snapshot)
-        search = _Search(graph, snapshot, self)
-        search.best = (
-            len(start.unplaced),
-            objective(self.cost, start.placement, graph, snapshot),
-        )
-        search.best_at = {
-            task: search.positions[worker] for task, worker in start.placement.items()
-        }
-        search.descend(0, -1)
         ledger = CapacityLedger(graph, snapshot)
-        for task in graph.tasks:
-            if task.id in search.best_at:
-                ledger.place(task, search.best_at[task.id], "the cheapest placement of all tasks")
+        if graph.tasks and snapshot.workers:
+            for task, i in _Program(graph, snapshot, self).cheapest().items():
+                ledger.place(task, i, "the cheapest placement of all tasks")
         return ledger.plan(self.name)
 
 
-class _Search:
-    """One search; ``best`` is (tasks unplaced, weighted $/s), ``best_at`` where they are."""
+class _Row(NamedTuple):
+    """A weighted sum of variables, by their numbers, and its bounds."""
 
-    best: tuple[int, float]
-    best_at: dict[str, int]
+    weights: Mapping[int, float]
+    least: float
+    most: float
+
+
+class _Program:
+    """The mixed-integer program.
+
+    Its variables say which task is on which worker (0 or 1), which worker is rented (0 or 1), and
+    of each stream whether both its tasks are placed and on which two hosts (0 to 1). Its rows are
+    weighted sums of variables with two bounds.
+    """
 
     def __init__(self, graph: JobGraph, snapshot: Snapshot, policy: Exact) -> None:
-        self.ledger = CapacityLedger(graph, snapshot)
-        self.policy = policy
-        self.positions = {worker.id: i for i, worker in enumerate(snapshot.workers)}
-        self.steps = 0
-        cost = policy.cost
-        self.rent_weight, self.network_weight = cost.weights[0], cost.weights[1]
-        self.paid_network = cost.price_per_byte > 0 and self.network_weight > 0
-        self.tasks: Sequence[Task] = sorted(
-            graph.tasks,
-            key=lambda t: (-t.demand.cpu_cores, -t.demand.memory_mb, -t.demand.disk_mb),
-        )
-        self.neighbours = graph.neighbours
-        self.prices = [worker.price_per_s * self.rent_weight for worker in snapshot.workers]
-        self.used = [0] * len(self.prices)
-        self.rent = 0.0
-        self.network = 0.0
-        self.unplaced = 0
-        alone = [worker.host for worker in snapshot.workers]
-        # Workers of one class can stand in for one another as long as they are empty.
-        self.classes = [
-            (
-                snapshot.free[worker.id],
-                snapshot.free_slots[worker.id],
-                worker.price_per_s,
-                worker.id
-                if self.paid_network and (alone.count(worker.host) > 1 or cost.distance)
-                else "",
-            )
-            for worker in snapshot.workers
-        ]
-        # What is left to place from each position on: tasks, cores, MB; the least of each.
-        self.left: list[tuple[int, float, float, float, float]] = [(0, 0.0, 0.0, 1e99, 1e99)]
-        for task in reversed(self.tasks):
-            count, cpu, memory, least_cpu, least_memory = self.left[-1]
-            need = task.demand
-            self.left.append(
-                (
-                    count + 1,
-                    cpu + need.cpu_cores,
-                    memory + need.memory_mb,
-                    min(least_cpu, need.cpu_cores),
-                    min(least_memory, need.memory_mb),
-                )
-            )
-        self.left.reverse()
+        self.graph, self.snapshot, self.policy = graph, snapshot, policy
+        self.on = np.arange(len(graph.tasks) * len(snapshot.workers)).reshape(len(graph.tasks), -1)
+        self.most = np.ones(self.on.size + len(snapshot.workers))
+        self.rows: list[_Row] = []
+        rent, network, _ = policy.cost.weights
+        costs = [0.0] * self.on.size + [rent * one.price_per_s for one in snapshot.workers]
+        self._rooms()
+        if network * policy.cost.price_per_byte:
+            costs += self._streams()
+        self.costs = np.array(costs) * (_DEAREST / (np.max(np.abs(costs)) or 1.0))
 
-    def descend(self, at: int, last: int) -> None:
-        """Place the tasks from ``at`` on; the one before went to worker ``last``."""
-        self.steps += 1
-        if self.steps > self.policy.max_steps:
+    def cheapest(self) -> dict[Task, int]:
+        """The tasks that are placed, with the positions of their workers."""
+        placed = np.zeros(len(self.costs))
+        placed[: self.on.size] = 1
+        tasks = len(self.graph.tasks)
+        found = self._solve(self.costs, _Row(_each(range(self.on.size)), tasks, tasks))
+        if found is None:  # they do not all fit
+            most = len(self._solve(-placed) or {})
+            found = self._solve(self.costs, _Row(_each(range(self.on.size)), most, most))
+        return found or {}
+
+    def _rooms(self) -> None:
+        """A task is on one worker at most; a worker that has tasks is rented, and has room."""
+        empty = CapacityLedger(self.graph, self.snapshot)
+        for of_task in self.on:
+            self.rows.append(_Row(_each(of_task), 0, 1))
+        for i in range(len(self.snapshot.workers)):
+            rented = {self.on.size + i: -1.0}
+            free = np.array([empty.slots[i], empty.cpu[i], empty.memory[i], empty.disk[i]])
+            shares = [
+                _needs(task) / free if empty.fits(task, i) else np.zeros(len(free))
+                for task in self.graph.tasks
+            ]
+            self.most[self.on[:, i]] = [share.any() for share in shares]
+            for of_kind in np.transpose(shares):
+                taken = dict(zip(self.on[:, i], of_kind, strict=True))
+                self.rows.append(_Row(taken | rented, -np.inf, 0))
+            self.rows += [_Row({one: 1.0} | rented, -np.inf, 0) for one in self.on[:, i]]
+
+    def _streams(self) -> list[float]:
+        """A stream costs the longest way, less what a shorter one saves; what variables cost."""
+        cost, position = self.policy.cost, {t.id: k for k, t in enumerate(self.graph.tasks)}
+        hosts: dict[str, list[int]] = {}
+        for i, worker in enumerate(self.snapshot.workers):
+            hosts.setdefault(worker.host, []).append(i)
+        far = np.array([[cost.far(one, other) for other in hosts] for one in hosts])
+        shorter = np.argwhere(far < far.max())
+        ways = [far.max(), *(far - far.max())[far < far.max()]]
+        paid, costs = cost.weights[1] * cost.price_per_byte, list[float]()
+        for edge in self.graph.edges:
+            if edge.source == edge.target:
+                continue
+            longest = len(self.most)
+            self.most = np.append(self.most, np.ones(len(ways)))
+            ends = [self.on[position[edge.source]], self.on[position[edge.target]]]
+            both = _each(ends[0]) | _each(ends[1])
+            self.rows.append(_Row(both | {longest: -1.0}, -np.inf, 1))
+            for end, task in enumerate(ends):
+                for host, there in enumerate(hosts.values()):
+                    saved = longest + 1 + np.flatnonzero(shorter[:, end] == host)
+                    self.rows.append(_Row(_each(saved) | _each(task[there], -1), -np.inf, 0))
+            costs += [paid * edge.bytes_per_s * way for way in ways]
+        return costs
+
+    def _solve(self, costs: NDArray[np.float64], *more: _Row) -> dict[Task, int] | None:
+        """The placement that costs least, with some more rows; None where there is none."""
+        while (values := self._minimum(costs, [*self.rows, *more])) is not None:
+            placed = values[: self.on.size].reshape(self.on.shape) > 0.5
+            ledger, crowded = CapacityLedger(self.graph, self.snapshot), set()
+            for t, i in np.argwhere(placed).tolist():
+                if ledger.fits(self.graph.tasks[t], i):
+                    ledger.place(self.graph.tasks[t], i, "")
+                else:
+                    crowded.add(i)
+            if not crowded:
+                return {self.graph.by_id[task]: i for task, i in ledger.at.items()}
+            # HiGHS takes a bound for kept that is exceeded by 1e-7.
+            for i in crowded:
+                together = self.on[placed[:, i], i]
+                self.rows.append(_Row(_each(together), 0, len(together) - 1))
+        return None
+
+    def _minimum(self, costs: NDArray[np.float64], rows: list[_Row]) -> NDArray[np.float64] | None:
+        try:
+            from scipy.optimize import Bounds, LinearConstraint, milp
+            from scipy.sparse import coo_array
+        except ImportError as error:
+            raise ImportError(
+                "the exact policy needs scipy, which is not installed: pip install 'bsjoin[exact]'"
+            ) from error
+        at = [(r, v, weight) for r, (row, _, _) in enumerate(rows) for v, weight in row.items()]
+        r, v, weights = zip(*at, strict=True)
+        places = np.array([r, v], np.int32)  # before scipy 1.15 no other integers will do
+        matrix = coo_array((weights, tuple(places)), shape=(len(rows), len(costs))).tocsr()
+        _, least, most = zip(*rows, strict=True)
+        answer = milp(
+            costs,
+            integrality=np.arange(len(costs)) < self.on.size + len(self.snapshot.workers),
+            bounds=Bounds(0, self.most),
+            constraints=LinearConstraint(matrix, least, most),
+            options={"node_limit": self.policy.max_nodes, "mip_rel_gap": 0},
+        )
+        if answer.status not in (0, 2):
             raise TooLargeError(
-                f"{len(self.tasks)} tasks on {len(self.prices)} workers: no optimum was proven "
-                f"after max_steps={self.policy.max_steps} placements. Give more steps, or use "
-                "LocalSearch"
+                f"{len(self.graph.tasks)} tasks on {len(self.snapshot.workers)} workers: no "
+                f"optimum was proven after max_nodes={self.policy.max_nodes} nodes. Give more "
+                "nodes, or use LocalSearch"
             )
-        if at == len(self.tasks):
-            found = (self.unplaced, self.rent + self.network)
-            if found < (self.best[0], self.best[1] - 1e-12):
-                self.best, self.best_at = found, dict(self.ledger.at)
-            return
-        if not self._promising(at):
-            return
-        task = self.tasks[at]
-        first = last if at and self._alike(task, self.tasks[at - 1]) else -1
-        tried = set()
-        choices = []
-        for i in range(max(first, 0), len(self.prices)):
-            if not self.used[i]:
-                if self.classes[i] in tried:
-                    continue
-                tried.add(self.classes[i])
-            if self.ledger.fits(task, i):
-                extra = self._network(task, i)
-                choices.append((extra + (0 if self.used[i] else self.prices[i]), i, extra))
-        for _, i, extra in sorted(choices):
-            opened = 0.0 if self.used[i] else self.prices[i]
-            self.ledger.place(task, i, "")
-            self.used[i] += 1
-            self.rent += opened
-            self.network += extra
-            self.descend(at + 1, i)
-            self.network -= extra
-            self.rent -= opened
-            self.used[i] -= 1
-            self.ledger.release(task)
-        self.unplaced += 1
-        self.descend(at + 1, len(self.prices))
-        self.unplaced -= 1
-
-    def _alike(self, one: Task, other: Task) -> bool:
-        linked = self.paid_network and (self.neighbours[one.id] or self.neighbours[other.id])
-        return one.demand == other.demand and not linked
-
-    def _network(self, task: Task, i: int) -> float:
-        if not self.paid_network:
-            return 0.0
-        cost, hosts = self.policy.cost, self.ledger.workers
-        return (
-            self.network_weight
-            * cost.price_per_byte
-            * sum(
-                bytes_per_s * cost.far(hosts[i].host, hosts[self.ledger.at[other]].host)
-                for other, bytes_per_s in self.neighbours[task.id]
-                if other in self.ledger.at
-            )
-        )
-
-    def _promising(self, at: int) -> bool:
-        """Whether what is left may still be placed better than the best so far."""
-        unplaced, limit = self.best[0], self.best[1] - 1e-12
-        if self.unplaced != unplaced:
-            return self.unplaced < unplaced
-        # No further task may be left out, so workers for all of them must be paid for.
-        count, cpu, memory, least_cpu, least_memory = self.left[at]
-        closed: list[tuple[float, float, float, float]] = []
-        for i, price in enumerate(self.prices):
-            holds = min(
-                self.ledger.slots[i],
-                self.ledger.cpu[i] // least_cpu if least_cpu else count,
-                self.ledger.memory[i] // least_memory if least_memory else count,
-            )
-            if self.used[i]:
-                count -= int(holds)
-                cpu -= self.ledger.cpu[i]
-                memory -= self.ledger.memory[i]
-            else:
-                closed.append((price, holds, self.ledger.cpu[i], self.ledger.memory[i]))
-        spare = limit - self.rent - self.network
-        return all(
-            _cover(need, [(one[0], one[k]) for one in closed]) < spare
-            for k, need in ((1, float(count)), (2, cpu), (3, memory))
-        )
+        return None if answer.x is None else np.asarray(answer.x)
 
 
-def _cover(need: float, offers: list[tuple[float, float]]) -> float:
-    """A least price for ``need`` of something that is offered as (price, amount).
+def _needs(task: Task) -> NDArray[np.float64]:
+    need = task.demand
+    return np.array([1.0, need.cpu_cores, need.memory_mb, need.disk_mb])
 
-    The dearer of two bounds: parts of offers, the cheapest for its amount first; and as many of the
-    cheapest offers as it takes of the largest. Infinite if there is too little.
-    """
-    offers = [offer for offer in offers if offer[1] > 0]
-    parts, left = 0.0, need
-    for price, amount in sorted(offers, key=lambda offer: offer[0] / offer[1]):
-        if left <= _ROUNDING:
-            break
-        parts += price * min(1.0, left / amount)
-        left -= amount
-    if left > _ROUNDING:
-        return float("inf")
-    count, left = 0, need
-    for amount in sorted((amount for _, amount in offers), reverse=True):
-        if left <= _ROUNDING:
-            break
-        count += 1
-        left -= amount
-    wholes = sum(sorted(price for price, _ in offers)[:count])
-    # What is taken as free is a little too large: see Room.
-    return max(parts * (1 - 1e-8), wholes)
+
+def _each(variables: Iterable[Any], weight: float = 1.0) -> dict[int, float]:
+    return dict.fromkeys(variables, weight)

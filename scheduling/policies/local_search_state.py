@@ -15,7 +15,7 @@ from random import Random as Generator
 
 from scheduling.cost import CostModel
 from scheduling.model import JobGraph, Snapshot
-from scheduling.policies.capacity import limit
+from scheduling.policies.capacity import FreeCapacity, free_of
 
 __all__ = ["LocalSearchState"]
 
@@ -26,7 +26,7 @@ _CLOSE = 0.05  # the share above the best at which pairs are swapped, too
 _WARM = 0.04  # the share that a placement may be dearer than the one before, at first
 
 
-class LocalSearchState:
+class LocalSearchState(FreeCapacity):
     """A placement that changes, and what it costs in weighted $/s.
 
     Args:
@@ -57,13 +57,7 @@ class LocalSearchState:
         furthest = max((max(row) for row in near.values()), default=0.0)
         streams = sum(weight for links in self._links for _, weight in links) / 2
         self._left_out = 1.0 + sum(self._price) + furthest * streams
-        free = [snapshot.free[worker.id] for worker in self.workers]
-        self._room = (
-            [snapshot.free_slots[worker.id] for worker in self.workers],
-            [limit(one.cpu_cores) for one in free],
-            [limit(one.memory_mb) for one in free],
-            [limit(one.disk_mb) for one in free],
-        )
+        self._free = free_of(snapshot)
         self._linked = [t for t, links in enumerate(self._links) if links]
         self.load({})
 
@@ -71,7 +65,7 @@ class LocalSearchState:
 
     def load(self, placement: Mapping[str, int]) -> None:
         """Begin again with the positions of the workers that tasks are on."""
-        self.slots, self.cpu, self.memory, self.disk = (list(row) for row in self._room)
+        super().__init__(*self._free)
         self.at = [-1] * len(self.tasks)
         self.count = [0] * len(self.workers)
         self.value = self._left_out * len(self.tasks)
@@ -95,34 +89,18 @@ class LocalSearchState:
     def _pays(self, t: int, i: int) -> float:
         return self._way(t, i) + (0.0 if self.count[i] else self._price[i])
 
-    def _fits(self, t: int, i: int) -> bool:
-        need = self.tasks[t].demand
-        return (
-            self.slots[i] > 0
-            and need.cpu_cores <= self.cpu[i]
-            and need.memory_mb <= self.memory[i]
-            and need.disk_mb <= self.disk[i]
-        )
-
     def _put(self, t: int, i: int) -> None:
         self.value += self._pays(t, i) - self._left_out
-        self._book(t, i, 1)
+        self._book(self.tasks[t].demand, i, 1)
+        self.count[i] += 1
         self.at[t] = i
 
     def _take(self, t: int) -> None:
         i = self.at[t]
         self.at[t] = -1
-        self._book(t, i, -1)
+        self._book(self.tasks[t].demand, i, -1)
+        self.count[i] -= 1
         self.value -= self._pays(t, i) - self._left_out
-
-    def _book(self, t: int, i: int, sign: int) -> None:
-        need = self.tasks[t].demand
-        self.slots[i] -= sign
-        self.cpu[i] -= sign * need.cpu_cores
-        self.memory[i] -= sign * need.memory_mb
-        if need.disk_mb:
-            self.disk[i] -= sign * need.disk_mb
-        self.count[i] += sign
 
     # Steps down
 
@@ -158,7 +136,7 @@ class LocalSearchState:
         else:
             best, to = self._left_out, -1
         for i in self._targets(t):
-            if i != here and self._fits(t, i):
+            if i != here and self.fits(self.tasks[t], i):
                 pays = self._pays(t, i)
                 if pays < best:
                     best, to = pays, i
@@ -176,7 +154,7 @@ class LocalSearchState:
                 before = self.value
                 self._take(one)
                 self._take(other)
-                if self._fits(one, b) and self._fits(other, a):
+                if self.fits(self.tasks[one], b) and self.fits(self.tasks[other], a):
                     self._put(one, b)
                     self._put(other, a)
                     if self.value < before - _BETTER:
@@ -252,7 +230,7 @@ class LocalSearchState:
             out.sort(key=lambda t: -self.tasks[t].demand.cpu_cores)
         for t in out:
             self._price = noisy
-            ways = [(self._pays(t, i), i) for i in allowed if self._fits(t, i)]
+            ways = [(self._pays(t, i), i) for i in allowed if self.fits(self.tasks[t], i)]
             self._price = real
             if ways:
                 self._put(t, min(ways)[1])

@@ -8,7 +8,7 @@ from itertools import accumulate, chain
 from random import Random as Generator
 
 from scheduling.model import JobGraph, Snapshot, Task
-from scheduling.policies.capacity import limit
+from scheduling.policies.capacity import FreeCapacity, free_of
 
 __all__ = ["SEARCHED", "Packing"]
 
@@ -33,19 +33,15 @@ class Packing:
 
     def __init__(self, graph: JobGraph, snapshot: Snapshot, orders: int, draw: Generator) -> None:
         self.tasks, self.workers = graph.tasks, snapshot.workers
-        free = [snapshot.free[worker.id] for worker in self.workers]
-        self._slots = [snapshot.free_slots[worker.id] for worker in self.workers]
-        self._cpu = [limit(one.cpu_cores) for one in free]
-        self._memory = [limit(one.memory_mb) for one in free]
-        self._disk = [limit(one.disk_mb) for one in free]
+        self._free = free_of(snapshot)
         needs = [task.demand for task in self.tasks]
         self._needs = (
             [need.cpu_cores for need in needs],
             [need.memory_mb for need in needs],
             [need.disk_mb for need in needs],
         )
-        self._most_cpu = max(self._cpu, default=0) or 1
-        self._most_memory = max(self._memory, default=0) or 1
+        self._most_cpu = max(self._free[1], default=0) or 1
+        self._most_memory = max(self._free[2], default=0) or 1
         self._draw, self._count = draw, orders
         self._orders = [sorted(range(len(self.tasks)), key=self._largest_first)]
         self.spent = 0
@@ -113,34 +109,19 @@ class Packing:
                 yield free.placement()
 
 
-class _Free:
+class _Free(FreeCapacity):
     """What is free on the chosen workers while one packing is made."""
 
     def __init__(self, packing: Packing, chosen: Sequence[int]) -> None:
         self.of, self.chosen = packing, chosen
-        self.slots, self.cpu = packing._slots.copy(), packing._cpu.copy()
-        self.memory, self.disk = packing._memory.copy(), packing._disk.copy()
+        super().__init__(*packing._free)
         self.at: dict[int, int] = {}
 
     def placement(self) -> dict[str, int]:
         return {self.of.tasks[t].id: i for t, i in self.at.items()}
 
-    def fits(self, task: Task, i: int) -> bool:
-        need = task.demand
-        return (
-            self.slots[i] > 0
-            and need.cpu_cores <= self.cpu[i]
-            and need.memory_mb <= self.memory[i]
-            and need.disk_mb <= self.disk[i]
-        )
-
     def book(self, t: int, i: int, sign: int = 1) -> None:
-        need = self.of.tasks[t].demand
-        self.slots[i] -= sign
-        self.cpu[i] -= sign * need.cpu_cores
-        self.memory[i] -= sign * need.memory_mb
-        if need.disk_mb:
-            self.disk[i] -= sign * need.disk_mb
+        self._book(self.of.tasks[t].demand, i, sign)
         if sign > 0:
             self.at[t] = i
         else:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import random
+import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from scheduling_samples import clusters, few_tasks, few_workers, graphs, tasks
 
 from scheduling import (
@@ -55,12 +58,7 @@ def cheapest(graph: JobGraph, snapshot: Snapshot, cost: CostModel) -> tuple[int,
     return best
 
 
-@pytest.mark.parametrize("cost", [CostModel(), PAID], ids=["rent", "rent and network"])
-@settings(max_examples=40, deadline=None)
-@given(graph=graphs(most=5), snapshot=clusters(most=3))
-def test_exact_finds_what_all_placements_hold(
-    graph: JobGraph, snapshot: Snapshot, cost: CostModel
-) -> None:
+def check_against_all_placements(graph: JobGraph, snapshot: Snapshot, cost: CostModel) -> None:
     try:
         plan = Exact(cost).plan(graph, snapshot)
     except errors.InfeasibleError:
@@ -69,6 +67,15 @@ def test_exact_finds_what_all_placements_hold(
     unplaced, value = cheapest(graph, snapshot, cost)
     assert len(plan.unplaced) == unplaced
     assert objective(cost, plan.placement, graph, snapshot) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("cost", [CostModel(), PAID], ids=["rent", "rent and network"])
+@settings(max_examples=40, deadline=None)
+@given(graph=graphs(most=5), snapshot=clusters(most=3))
+def test_exact_finds_what_all_placements_hold(
+    graph: JobGraph, snapshot: Snapshot, cost: CostModel
+) -> None:
+    check_against_all_placements(graph, snapshot, cost)
 
 
 def small(seed: int) -> tuple[JobGraph, Snapshot]:
@@ -110,13 +117,63 @@ def test_local_search_is_never_dearer_than_its_base() -> None:
 
 
 def test_too_large_a_case_is_an_error_that_says_what_to_use() -> None:
-    edges = tuple(Edge(f"map-{i}", f"map-{j}", 100) for i in range(6) for j in range(i))
-    workers = tuple(Worker(f"w{i}", Resources(8, 8192), 4, price_per_s=1.0) for i in range(3))
-    with pytest.raises(errors.TooLargeError, match=r"max_steps=3 placements\. Give more steps, or"):
-        Exact(PAID, max_steps=3).plan(JobGraph(tasks(6), edges), Snapshot(0, workers))
+    draw = random.Random(1)
+    every = few_tasks(draw, 20)
+    edges = tuple(
+        Edge(one.id, other.id, draw.random()) for one, other in itertools.combinations(every, 2)
+    )
+    graph, snapshot = JobGraph(every, edges), Snapshot(0, few_workers(draw, odd_prices=True))
+    with pytest.raises(errors.TooLargeError, match=r"max_nodes=1 nodes\. Give more nodes, or"):
+        Exact(CostModel(price_per_byte=0.3), max_nodes=1).plan(graph, snapshot)
 
 
 def test_equal_tasks_are_not_tried_in_every_order() -> None:
     workers = tuple(Worker(f"w{i}", Resources(8, 8192), 4, price_per_s=1.0) for i in range(12))
-    plan = Exact(max_steps=2000).plan(JobGraph(tasks(30)), Snapshot(0, workers))
+    plan = Exact(max_nodes=1).plan(JobGraph(tasks(30)), Snapshot(0, workers))
     assert plan.score == 8.0
+
+
+@settings(max_examples=25, deadline=None)
+@given(graph=graphs(most=4), snapshot=clusters(most=3), data=st.data())
+def test_distances_that_differ_by_direction_are_paid_as_they_are(
+    graph: JobGraph, snapshot: Snapshot, data: st.DataObject
+) -> None:
+    hosts = sorted({worker.host for worker in snapshot.workers})
+    far = st.sampled_from([0.0, 0.5, 1.0, 7.0])
+    pairs = itertools.permutations(hosts, 2)
+    cost = CostModel((0.25, 0.75, 0.0), 0.02, {pair: data.draw(far) for pair in pairs})
+    check_against_all_placements(graph, snapshot, cost)
+
+
+def test_a_sum_that_is_over_by_a_trifle_is_over() -> None:
+    # The solver would take 1.00000004 cores for 1.
+    one, two = tasks(2)
+    one, two = (
+        replace(one, demand=Resources(0.5, 1)),
+        replace(two, demand=Resources(0.50000004, 1)),
+    )
+    graph = JobGraph((one, two))
+    whole = Worker("w0", Resources(1, 8192), 4, price_per_s=1.0, delta=1.0)
+    workers = (whole, replace(whole, id="w1"))
+    plan = Exact().plan(graph, Snapshot(0, workers))
+    plan._check(graph, Snapshot(0, workers))
+    assert plan.score == 2.0
+    alone = Snapshot(0, workers[:1])
+    plan = Exact().plan(graph, alone)
+    plan._check(graph, alone)
+    assert len(plan.unplaced) == 1
+
+
+def test_workers_without_a_slot_or_none_at_all_get_nothing() -> None:
+    worker = Worker("w", Resources(8, 8192), 0, price_per_s=1.0)
+    for workers in ((worker,), ()):
+        plan = Exact().plan(JobGraph(tasks(2)), Snapshot(0, workers))
+        assert not plan.placement
+        assert len(plan.unplaced) == 2
+
+
+def test_without_scipy_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    worker = Worker("w", Resources(8, 8192), 4, price_per_s=1.0)
+    with pytest.raises(ImportError, match=r"exact policy needs scipy.*bsjoin\[exact\]"):
+        Exact().plan(JobGraph(tasks(2)), Snapshot(0, (worker,)))

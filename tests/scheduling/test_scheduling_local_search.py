@@ -48,7 +48,6 @@ def paid(seed: int) -> tuple[JobGraph, Snapshot, CostModel]:
 def test_it_is_at_most_five_percent_dearer_than_the_optimum_with_streams_to_pay(seed: int) -> None:
     graph, snapshot, cost = paid(seed)
     exact = Exact(cost).plan(graph, snapshot)
-    # Exact begins with local search: another base, so that it may not begin with this very plan.
     plan = LocalSearch(GSBFD(jobs="task"), cost, seed=99).plan(graph, snapshot)
     plan._check(graph, snapshot)
     assert len(plan.unplaced) == len(exact.unplaced)

@@ -327,7 +327,7 @@ def test_gs_bfd_rolls_a_job_back_and_places_the_next() -> None:
         (lambda: Sticky(points=0), "points=0"),
         (lambda: ResourceAware(cpu_weight=-1), "cpu_weight=-1"),
         (lambda: LocalSearch(tries=-1), "tries=-1"),
-        (lambda: Exact(max_steps=0), "max_steps=0"),
+        (lambda: Exact(max_nodes=0), "max_nodes=0"),
     ],
 )
 def test_an_option_that_cannot_be_used_is_refused(wrong: object, message: str) -> None:
