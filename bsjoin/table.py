@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from bsjoin._clock import now_us
 from bsjoin._spark.arguments import JoinCall, Partition, key_list, probe_side, table_side
 from bsjoin._spark.columns import names_of
 from bsjoin._spark.full_cache import FullCache
@@ -383,7 +383,7 @@ class BatchTable:
             >>> table.vacuum(keep=2)
             []
         """
-        from_us = time.time_ns() // 1000 - round(seconds(older_than, "older_than") * 1e6)
+        from_us = now_us() - round(seconds(older_than, "older_than") * 1e6)
         needed_us = needed_since_us()
         return versions.vacuum(
             self._location, from_us if needed_us is None else min(from_us, needed_us), keep
