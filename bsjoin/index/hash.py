@@ -76,8 +76,9 @@ class HashIndex:
             same_key: bool[n - 1], whether row ``i + 1`` has the key of row ``i``. ``None``
                 (default): equal hashes mean equal keys.
 
-        Returns: The index: 8 bytes per row for the hashes, 2 to 8 for the directory, and 4 for the
-            runs if a key occurs twice.
+        Returns:
+            The index: 8 bytes per row for the hashes, 2 to 8 for the directory, and 4 for the runs
+            if a key occurs twice.
 
         Complexity: O(n).
         """
@@ -127,8 +128,9 @@ class HashIndex:
         Args:
             hashes: int64[m], in any order, duplicates allowed.
 
-        Returns: int64[m]: the row; if there is none, a row of another hash or one past the last
-            row. And bool[m]: whether there is one.
+        Returns:
+            int64[m]: the row; if there is none, a row of another hash or one past the last row. And
+            bool[m]: whether there is one.
 
         Complexity: O(m) expected for evenly distributed hashes; at worst O(m) times the number of
         rows in a bucket.

@@ -179,9 +179,10 @@ class HostCache:
             now_us: the time, in microseconds since the epoch.
             refresh: whether to claim stale entries too; default False.
 
-        Returns: The current state of each key; ``MINE`` for the claimed keys, for which the caller
-            must call :meth:`put` or :meth:`release`. A claim ends with its process. Without memory
-            for the claims every missing key is ``MINE``.
+        Returns:
+            The current state of each key; ``MINE`` for the claimed keys, for which the caller must
+            call :meth:`put` or :meth:`release`. A claim ends with its process. Without memory for
+            the claims every missing key is ``MINE``.
         """
         try:
             return self._claim(hashes, keys, ticks, now_us, refresh=refresh)

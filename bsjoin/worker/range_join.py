@@ -40,7 +40,8 @@ def joined(
             plan is for a stored table without a fixed version, the keys to compare or to query, and
             the range columns.
 
-    Yields: The stream's columns; for an inner or left join the table's; and, if the plan reports, a
+    Yields:
+        The stream's columns; for an inner or left join the table's; and, if the plan reports, a
         note, which is null in most rows.
     """
     # Several batches are combined for a source: fewer and larger queries.
