@@ -152,7 +152,7 @@ class HashIndex:
         return rows, self._is_row(rows, there == hashes, hashes)
 
     def has(self, rows: Int64s, hashes: Int64s) -> Bools:
-        """Whether each row (or one past the last) has the given hash."""
+        """Whether each of ``rows`` (or one past the last) has its hash in ``hashes``."""
         return self._is_row(rows, self.hashes.take(rows) == hashes, hashes)
 
     def _is_row(self, rows: Int64s, equal: Bools, hashes: Int64s) -> Bools:

@@ -300,7 +300,7 @@ class HostCache:
         return np.where(outdated >= 0, np.maximum(used, ticks), ticks)
 
     def release(self, hashes: Int64s, keys: Sequence[pa.Array]) -> None:
-        """Release claims; the keys have their previous state again."""
+        """Release the claims on ``keys`` with these ``hashes``; restores their previous state."""
         try:
             with self._writing():
                 self._release(hashes, keys, restore=True)
@@ -318,7 +318,9 @@ class HostCache:
         self._membership = Membership(self._folder / "members", self.header.members)
 
     def invalidate(self, hashes: Int64s | None, keys: Sequence[pa.Array]) -> int:
-        """Invalidate some keys, or all (``hashes=None``); also the results of queries in progress.
+        """Invalidate some ``keys`` with their ``hashes``, or all keys (``hashes=None``).
+
+        Results of queries in progress are not stored either.
 
         Returns:
             The number of invalidated entries.

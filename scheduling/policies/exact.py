@@ -1,4 +1,4 @@
-"""Exact: the cheapest placement there is, for small cases.
+"""Exact: the cheapest placement, for small cases.
 
 Assumes that rent and network are all that counts: it places as many tasks as can be placed, and of
 these placements finds one with the least weighted $/s. Loads may be uneven.
@@ -32,9 +32,10 @@ class Exact:
 
     Args:
         cost: prices and weights of rent and network.
-        max_steps: placements of a task that are tried before it gives up.
+        max_steps: the maximum number of tried placements of a task; default 200,000.
 
     Raises:
+        ArgumentError: ``max_steps`` is below 1.
         TooLargeError: ``max_steps`` were not enough; use :class:`LocalSearch`.
 
     Complexity: exponential in the tasks at worst.
