@@ -67,6 +67,7 @@ class Controller:
                 ArgumentError: a number is out of its range.
 
     Example:
+        >>> from scheduling.policies import RoundRobin
         >>> from scheduling.simulate import SimActuator, SimMonitor, Simulation, demands
         >>> from scheduling.simulate.clusters import table_4
         >>> from scheduling.simulate.workloads import wordcount
