@@ -182,7 +182,8 @@ def progress(query: Any) -> list[CycleProgress]:
     Args:
         query: a ``StreamingQuery``, or one ``StreamingQueryProgress`` (from a listener's event).
 
-    Returns: A list of :class:`CycleProgress`, oldest micro-batch first, joins in the order of their
+    Returns:
+        A list of :class:`CycleProgress`, oldest micro-batch first, joins in the order of their
         calls; empty for a query without joins of bsjoin. Spark keeps the last 100 micro-batches of
         a query (``spark.sql.streaming.numRecentProgressUpdates``); to sum over more, call this from
         a ``StreamingQueryListener`` with each ``event.progress``.

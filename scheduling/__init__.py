@@ -1,9 +1,9 @@
-"""Placing join operators onto cost-ranked, load-balanced workers.
+"""Placement of join tasks on cost-ranked, load-balanced workers.
 
-A policy places the tasks of a :class:`JobGraph` on the workers of a :class:`Snapshot`; what comes
-out is a :class:`Plan`. A scaler sizes operators, a rebalancer evens out what runs, and a
-:class:`Controller` runs all of them over a cluster. All of it is pure: clocks and seeds are
-passed in, and nothing here needs Spark. What does is :mod:`scheduling.spark`.
+A policy places the tasks of a :class:`JobGraph` on the workers of a :class:`Snapshot` and returns
+a :class:`Plan`. A scaler chooses the parallelism of operators, a rebalancer balances running tasks,
+and a :class:`Controller` runs all of them for a cluster. The package is pure: clocks and seeds are
+parameters, and only :mod:`scheduling.spark` needs Spark.
 
 >>> workers = tuple(
 ...     Worker(name, Resources(4, 8192), slots=2, price_per_s=price)

@@ -1,9 +1,10 @@
-"""The loop that keeps a job well placed: Monitor, Scaler, Policy, Rebalancer, Actuator.
+"""The control loop of a job's placement: Monitor, Scaler, Policy, Rebalancer, Actuator.
 
-One :meth:`Controller.step` looks once and changes at most one thing. It waits after a change
-(cooldown), takes another plan only if that is clearly cheaper (hysteresis) or spreads over workers
-that are new, looks whether tasks landed where they were asked for instead of assuming it, and for
-a while does not ask again for what did not land. A worker that is gone is repaired at once.
+One :meth:`Controller.step` observes the cluster once and makes at most one change. It waits after
+a change (cooldown), adopts another plan only if it is cheaper by a margin (hysteresis) or uses new
+workers, verifies where tasks actually run, and for some time does not request a placement again
+that has failed. Tasks of a lost worker are placed again immediately. (A MAPE control loop: monitor,
+analyse, plan, execute; J. O. Kephart and D. M. Chess, "The Vision of Autonomic Computing", 2003.)
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, S
 
 __all__ = ["Controller", "Decision"]
 
-_KEPT = 100  # decisions that are remembered
+_KEPT = 100  # decisions in the history
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What one step did, and why.
+    """The action of one step, and its reason.
 
     Args:
         time_s: when, on the controller's clock.
-        action: ``"place"`` (a first or a better plan), ``"repair"`` (workers are gone),
-            ``"resize"``, ``"move"``, ``"none"``, or ``"failed"`` (the actuator gave an error).
+        action: ``"place"`` (the first or a better plan), ``"repair"`` (workers are lost),
+            ``"resize"``, ``"move"``, ``"none"``, or ``"failed"`` (the actuator raised an error).
         reason: why, in words.
-        plan: what was asked for; None where nothing was.
-        receipt: what was seen to land.
+        plan: the requested plan; None (default) for no request.
+        receipt: where the tasks run, as observed; None (default) for no request.
     """
 
     time_s: float
@@ -47,23 +48,43 @@ class Decision:
 
 
 class Controller:
-    """Keeps a job placed and sized. Not for use by several threads at a time.
+    """Controls the placement and the parallelism of a job. Not thread-safe.
 
     Args:
-        monitor: what is seen of the cluster.
+        monitor: observes the cluster.
         policy: places tasks.
-        actuator: puts plans into effect.
-        graph_of: the job for a number of instances by operator.
-        parallelism: the instances to begin with.
-        clock: seconds; ``time.monotonic``, or a simulator's.
-        scaler: sizes operators; Static keeps them.
-        rebalancer: moves tasks while they run; None for none.
-        cooldown_s: seconds after a change without another one, repairs aside.
-        hysteresis: how much cheaper, as a share, another plan must be.
-        forget_s: seconds after which what did not land may be asked for again.
+        actuator: applies plans.
+        graph_of: returns the job graph for the number of instances of each operator.
+        parallelism: the initial number of instances of each operator.
+        clock: a clock in seconds: ``time.monotonic``, or a simulator's.
+        scaler: chooses the parallelism of operators. None (default): :class:`Static`, no change.
+        rebalancer: moves running tasks. None (default): no moves.
+        cooldown_s: seconds between two changes, except repairs; default 60.
+        hysteresis: how much cheaper another plan must be, as a share; default 0.1.
+        forget_s: seconds after which a failed placement may be requested again; default 600.
 
     Raises:
-        ArgumentError: a number is out of its range.
+                ArgumentError: a number is out of its range.
+
+    Example:
+        >>> from scheduling.policies import RoundRobin
+        >>> from scheduling.simulate import SimActuator, SimMonitor, Simulation, demands
+        >>> from scheduling.simulate.clusters import table_4
+        >>> from scheduling.simulate.workloads import wordcount
+        >>> job = wordcount()
+        >>> tasks = demands(job, 20_000).tasks
+        >>> at = {task.id: table_4()[i % 11].id for i, task in enumerate(tasks)}
+        >>> simulation = Simulation(job, table_4(), lambda time_s: 20_000.0, at)
+        >>> controller = Controller(
+        ...     SimMonitor(simulation),
+        ...     RoundRobin(),
+        ...     SimActuator(simulation),
+        ...     lambda counts: demands(job.resized(counts), 20_000),
+        ...     {operator.name: operator.parallelism for operator in job.operators},
+        ...     clock=lambda: simulation.time_s,
+        ... )
+        >>> controller.step().action
+        'place'
     """
 
     def __init__(
@@ -100,12 +121,12 @@ class Controller:
 
     @property
     def plan(self) -> Plan | None:
-        """The placement as it was last seen to be; None before the first step."""
+        """The last observed placement; None before the first step."""
         return self._plan
 
     @property
     def parallelism(self) -> dict[str, int]:
-        """Instances by operator."""
+        """The number of instances of each operator."""
         return dict(self._parallelism)
 
     @property
@@ -115,11 +136,11 @@ class Controller:
 
     @property
     def failed(self) -> frozenset[tuple[str, str]]:
-        """Task and worker of what did not land, for as long as it is not asked for again."""
+        """Pairs of task and worker whose placement failed and is not requested again yet."""
         return frozenset(self._failed)
 
     def step(self) -> Decision:
-        """Look once, and change at most one thing.
+        """Observe the cluster once, and make at most one change.
 
         Raises:
             InfeasibleError: a task fits no worker, not even an empty one.
@@ -137,9 +158,9 @@ class Controller:
         return decision
 
     def observe(self, receipt: Receipt) -> None:
-        """Take note of where tasks landed, for actuators that see it after :meth:`step` only.
+        """Record where tasks run, for actuators that observe it only after :meth:`step`.
 
-        What did not land is not asked for again for ``forget_s``; the plan says where it is.
+        A failed placement is not requested again for ``forget_s``; the plan has the actual worker.
         """
         now = self._clock()
         for task, worker in receipt.missed.items():
@@ -148,11 +169,11 @@ class Controller:
             self._plan = _landed(self._plan, receipt)
 
     def adopt(self, parallelism: Mapping[str, int], snapshot: Snapshot | None = None) -> Decision:
-        """Plan for a number of instances that somebody else has decided, cooldown or not.
+        """Plan for a parallelism that was decided elsewhere, regardless of the cooldown.
 
         Args:
-            parallelism: instances by operator; an operator that is missing keeps its own.
-            snapshot: what was seen a moment ago; None to look again.
+            parallelism: instances of operators; a missing operator keeps its parallelism.
+            snapshot: a current snapshot. None (default): the monitor's.
 
         Raises:
             InfeasibleError: a task fits no worker, not even an empty one.
@@ -197,7 +218,7 @@ class Controller:
         new = sorted(set(snapshot.by_id) - self._known)
         self._known = frozenset(snapshot.by_id)
         pays = rent_per_s(self._plan, snapshot)
-        # A policy that spreads takes new workers in at once, for all that they cost.
+        # A policy that spreads tasks uses new workers immediately, regardless of their price.
         if rent_per_s(plan, snapshot) > pays and set(new) & set(plan.by_worker):
             return self._apply(now, "place", f"new: {', '.join(new)}", plan)
         same = len(plan.unplaced) == len(self._plan.unplaced)
@@ -232,7 +253,7 @@ class Controller:
         return self._apply(now, "move", f"{len(made)} moves", plan)
 
     def _planned(self, graph: JobGraph, snapshot: Snapshot) -> Plan:
-        """The policy's plan, what failed lately placed elsewhere if there is room."""
+        """The policy's plan, with recently failed placements on other workers if there is room."""
         plan = self._policy.plan(graph, snapshot, self._plan)
         bad = [one for one in plan.assignments if (one.task, one.worker) in self._failed]
         if not bad:
@@ -246,7 +267,7 @@ class Controller:
             choices = [i for i in cheap if i in used] + [i for i in cheap if i not in used]
             for i in choices:
                 if (task.id, ledger.workers[i].id) not in self._failed and ledger.fits(task, i):
-                    ledger.place(task, i, f"it did not land on {one.worker}")
+                    ledger.place(task, i, f"its placement on {one.worker} failed")
                     break
             else:
                 ledger.place(task, snapshot.workers.index(snapshot.by_id[one.worker]), one.reason)
@@ -276,7 +297,7 @@ class Controller:
 
 
 def _ledger_of(plan: Plan, graph: JobGraph, snapshot: Snapshot) -> CapacityLedger:
-    """A book in which the tasks of a plan are placed."""
+    """A ledger with the tasks of a plan placed."""
     ledger = CapacityLedger(graph, snapshot)
     at = {worker.id: i for i, worker in enumerate(snapshot.workers)}
     for one in plan.assignments:
@@ -286,20 +307,20 @@ def _ledger_of(plan: Plan, graph: JobGraph, snapshot: Snapshot) -> CapacityLedge
 
 
 def _fresh(before: Plan | None, plan: Plan) -> Sequence[Assignment]:
-    """The assignments that were not so before."""
+    """The assignments that differ from the previous plan."""
     old = before.placement if before else {}
     return [one for one in plan.assignments if old.get(one.task) != one.worker]
 
 
 def _landed(plan: Plan, receipt: Receipt) -> Plan:
-    """The plan as it came to be: tasks where they landed; those that did not land unplaced."""
+    """The plan as observed: tasks on their actual workers; tasks without a worker are unplaced."""
     placed, lost = [], list(plan.unplaced)
     for one in plan.assignments:
         at = receipt.landed.get(one.task) if one.task in receipt.asked else one.worker
         if at is None:
-            lost.append(Unplaced(one.task, f"it did not land on {one.worker}"))
+            lost.append(Unplaced(one.task, f"its placement on {one.worker} failed"))
         elif at == one.worker:
             placed.append(one)
         else:
-            placed.append(Assignment(one.task, at, f"landed here, {one.worker} was asked for"))
+            placed.append(Assignment(one.task, at, f"runs here, {one.worker} was requested"))
     return dataclasses.replace(plan, assignments=tuple(placed), unplaced=tuple(lost))

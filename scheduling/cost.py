@@ -1,8 +1,8 @@
-"""What a placement costs: rent, network, scheduling (CETSA, section 3.1, Eqs. 6-16).
+"""The cost of a placement: rent, network, scheduling (CETSA, section 3.1, Eqs. 6-16).
 
-As read here: Eq. 6 would count types twice; RC is the sum over the workers in use of the price
-times the longest time. Eq. 10 takes each directed stream once, and Eq. 12 asks whether the two
-tasks are on different hosts.
+Interpretation: Eq. 6 as printed counts types twice; here RC is the sum over the workers in use of
+the price times the longest time. Eq. 10 counts each directed stream once, and Eq. 12 tests whether
+the two tasks are on different hosts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["CostModel", "Costs", "rent_per_s"]
 
 
 def rent_per_s(plan: Plan | Mapping[str, str], snapshot: Snapshot) -> float:
-    """The $/s of the workers that have a task, each once. O(tasks).
+    """The price in $/s of all workers that have a task. O(tasks).
 
     Args:
         plan: a plan, or the worker of each task.
@@ -30,7 +30,14 @@ def rent_per_s(plan: Plan | Mapping[str, str], snapshot: Snapshot) -> float:
 
 @dataclass(frozen=True)
 class Costs:
-    """What a plan costs in $: rent (RC), network (CC), scheduling (SC), weighted (WEC)."""
+    """The cost of a plan in $.
+
+    Args:
+        rc: the resource cost RC: rent.
+        cc: the communication cost CC: network.
+        sc: the scheduling cost SC.
+        wec: the weighted execution cost WEC.
+    """
 
     rc: float
     cc: float
@@ -39,18 +46,20 @@ class Costs:
 
     @property
     def total(self) -> float:
-        """What is paid: RC, CC and SC together."""
+        """The sum of RC, CC and SC."""
         return self.rc + self.cc + self.sc
 
 
 @dataclass(frozen=True)
 class CostModel:
-    """Prices of placements.
+    """The cost model of placements.
 
     Args:
-        weights: of rent, network and scheduling in WEC (Eqs. 15 and 16); they sum to 1.
-        price_per_byte: P_f, what a byte from host to host costs in $.
-        distance: D of Eq. 10 by a pair of hosts, either way round; 1 where a pair is missing.
+        weights: the weights of rent, network and scheduling in WEC (Eqs. 15 and 16), which sum to
+            1; default one third each.
+        price_per_byte: P_f, the price of a byte between hosts in $; default 0.
+        distance: D of Eq. 10 for pairs of hosts, in either order; 1 for a missing pair (default
+            for all).
 
     Raises:
         ArgumentError: a weight is negative, they do not sum to 1, or the price is negative.
@@ -74,7 +83,13 @@ class CostModel:
             raise ArgumentError(f"price_per_byte={self.price_per_byte!r}: give $, at least 0")
 
     def rc(self, plan: Plan | Mapping[str, str], snapshot: Snapshot, seconds: float) -> float:
-        """RC, the rent of the workers in use for the time of the slowest (Eqs. 6-9)."""
+        """RC in $, the rent of the workers in use (Eqs. 6-9). O(tasks).
+
+        Args:
+            plan: a plan, or the worker of each task.
+            snapshot: the workers with their prices.
+            seconds: how long the job runs on the slowest worker.
+        """
         return rent_per_s(plan, snapshot) * seconds
 
     def cc(
@@ -84,15 +99,34 @@ class CostModel:
         snapshot: Snapshot,
         seconds: float,
     ) -> float:
-        """CC, what the streams between hosts cost (Eqs. 10-12). O(edges)."""
+        """CC in $, the cost of the streams between hosts (Eqs. 10-12). O(edges).
+
+        Args:
+            plan: a plan, or the worker of each task.
+            graph: the streams.
+            snapshot: the workers with their hosts.
+            seconds: how long the job runs.
+        """
         return self.network_per_s(plan, graph, snapshot) * seconds
 
     def sc(self, plan: Plan, snapshot: Snapshot) -> float:
-        """SC, the rent of the workers in use while the plan was made (Eqs. 13 and 14)."""
+        """SC in $, the rent of the workers in use during planning (Eqs. 13 and 14).
+
+        Args:
+            plan: a plan with its ``scheduling_time_s``.
+            snapshot: the workers with their prices.
+        """
         return rent_per_s(plan, snapshot) * plan.scheduling_time_s
 
     def costs(self, plan: Plan, graph: JobGraph, snapshot: Snapshot, seconds: float) -> Costs:
-        """All of it for a job that takes ``seconds`` on the slowest worker (ET_max, Eq. 8)."""
+        """RC, CC, SC and WEC of a job.
+
+        Args:
+            plan: the plan.
+            graph: the tasks and streams.
+            snapshot: the workers.
+            seconds: how long the job runs on the slowest worker (ET_max, Eq. 8).
+        """
         parts = (
             self.rc(plan, snapshot, seconds),
             self.cc(plan, graph, snapshot, seconds),
@@ -102,13 +136,26 @@ class CostModel:
         return Costs(*parts, wec)
 
     def wec(self, plan: Plan, graph: JobGraph, snapshot: Snapshot, seconds: float) -> float:
-        """WEC, the weighted sum of the three (Eq. 15)."""
+        """WEC in $, the weighted sum of RC, CC and SC (Eq. 15); arguments as of :meth:`costs`.
+
+        Args:
+            plan: the plan.
+            graph: the tasks and streams.
+            snapshot: the workers.
+            seconds: how long the job runs on the slowest worker.
+        """
         return self.costs(plan, graph, snapshot, seconds).wec
 
     def network_per_s(
         self, plan: Plan | Mapping[str, str], graph: JobGraph, snapshot: Snapshot
     ) -> float:
-        """The $/s of the streams whose two tasks are placed on different hosts."""
+        """The cost in $/s of the streams between tasks on different hosts.
+
+        Args:
+            plan: a plan, or the worker of each task.
+            graph: the streams.
+            snapshot: the workers with their hosts.
+        """
         placement = plan.placement if isinstance(plan, Plan) else plan
         host = {name: worker.host for name, worker in snapshot.by_id.items()}
         return self.price_per_byte * math.fsum(
@@ -118,7 +165,7 @@ class CostModel:
         )
 
     def far(self, one: str, other: str) -> float:
-        """The distance of two hosts: 0 for the same, else what was given, else 1."""
+        """The distance of hosts ``one`` and ``other``: 0 if equal, else as given, else 1."""
         if one == other:
             return 0.0
         return self.distance.get((one, other), self.distance.get((other, one), 1.0))
@@ -126,7 +173,13 @@ class CostModel:
     def crossing_bytes_per_s(
         self, placement: Mapping[str, str], graph: JobGraph, snapshot: Snapshot
     ) -> float:
-        """The bytes a second that go from host to host, whatever they cost."""
+        """The bytes per second between different hosts, without prices.
+
+        Args:
+            placement: the worker of each task.
+            graph: the streams.
+            snapshot: the workers with their hosts.
+        """
         host = {name: worker.host for name, worker in snapshot.by_id.items()}
         crossing: Iterable[float] = (
             edge.bytes_per_s

@@ -6,10 +6,10 @@
     ├── ArgumentError (ValueError)      an argument cannot be used
     │   └── ClusterFileError            a cluster file says something that cannot be used
     ├── InfeasibleError                 a task fits no worker, not even an empty one
-    ├── TooLargeError                   the exact optimum was asked for too large a case
-    └── ActuatorError                   a plan could not be put into effect
+    ├── TooLargeError                   the case is too large for the exact optimum
+    └── ActuatorError                   a plan could not be applied
 
-Each message gives the value, the rule and what to do. A task that has no room *now* is no error:
+Each message names the value, the rule and what to do. A task without room *now* is not an error:
 it is listed in ``Plan.unplaced``.
 """
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class SchedulingError(Exception):
-    """The root of every error that scheduling raises on purpose."""
+    """The base class of all errors that scheduling raises."""
 
 
 class ArgumentError(SchedulingError, ValueError):
@@ -38,7 +38,7 @@ class ClusterFileError(ArgumentError):
 
 
 class InfeasibleError(SchedulingError):
-    """A task can never fit: it is larger than the largest worker, empty as it may be."""
+    """A task can never be placed: it is larger than the largest empty worker."""
 
 
 class TooLargeError(SchedulingError):
@@ -46,4 +46,4 @@ class TooLargeError(SchedulingError):
 
 
 class ActuatorError(SchedulingError):
-    """A plan could not be put into effect on the cluster."""
+    """A plan could not be applied to the cluster."""

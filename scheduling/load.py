@@ -1,8 +1,8 @@
-"""How good, how busy and how loaded workers are (LBA-CE, section 3.2, Eqs. 22-31).
+"""Cost evaluation, busyness, fitness and load of workers (LBA-CE, section 3.2, Eqs. 22-31).
 
-As read here: the number of periods X cancels in the order of Eq. 24 and in the split at AF, so it
-is 1. A worker that is always at 100 % never exceeds its own mean and would look idle, so busyness
-is measured against the cluster's mean, and kept at ``EPSILON`` or more. Eq. 25 counts from 1 to n.
+Interpretation: the number of periods X cancels in the order of Eq. 24 and in the split at AF, so
+it is 1. A worker that is always at 100 % never exceeds its own mean and would appear idle, so
+busyness is relative to the cluster's mean, and at least ``EPSILON``. Eq. 25 sums from 1 to n.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CPU_WEIGHT = 0.8
 """Alpha of Eq. 28, the weight of the CPU in a load; memory has the rest."""
 
 EPSILON = 0.05
-"""The least busyness: a worker that was never busy is not infinitely fit."""
+"""The least busyness: limits the fitness of a worker that was never busy."""
 
 
 def cost_evaluation(snapshot: Snapshot) -> dict[str, float]:
@@ -78,7 +78,7 @@ def _price_per_core(worker: Worker) -> float:
 
 
 def busyness(periods: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, float]:
-    """B of every worker: how much of the time its CPU was above the cluster's mean (Eq. 23).
+    """B of every worker: the share of time that its CPU was above the cluster's mean (Eq. 23).
 
     Args:
         periods: by worker, samples of CPU utilisation in [0, 1] for each of X periods.

@@ -1,4 +1,4 @@
-"""Prices and sizes of workers from a small table: a pattern of names, and what it stands for."""
+"""Prices and sizes of workers from a table with patterns of names."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Price", "priced"]
 
 @dataclass(frozen=True)
 class Price:
-    """What workers whose names match a pattern cost and hold.
+    """The price and the size of workers whose names match a pattern.
 
     Args:
-        pattern: of a worker's id or host: ``*`` and ``?`` as in file names.
-        price_per_s: $/s.
-        slots: tasks at a time; None leaves what the worker has.
-        tier: the name of the kind; None leaves what the worker has.
-        capacity: cores and memory; None leaves what the worker has.
+        pattern: a pattern for the worker's id or host, with ``*`` and ``?`` as in file names.
+        price_per_s: the price in $/s; default 1.
+        slots: the number of concurrent tasks; None (default): the worker's own.
+        tier: the name of the kind; None (default): the worker's own.
+        capacity: cores and memory; None (default): the worker's own.
 
     Raises:
         ArgumentError: the pattern is empty, or a number is out of its range.
@@ -41,18 +41,18 @@ class Price:
             raise ArgumentError(f"price_per_s={self.price_per_s!r}: give $/s, at least 0")
 
     def matches(self, worker: Worker) -> bool:
-        """Whether the worker's id or host matches the pattern, case and all."""
+        """Whether the worker's id or host matches the pattern; case-sensitive."""
         return any(fnmatch.fnmatchcase(name, self.pattern) for name in (worker.id, worker.host))
 
 
 def priced(workers: Iterable[Worker], table: Sequence[Price]) -> tuple[Worker, ...]:
-    """The workers with the prices of a table; the first row that matches counts.
+    """The workers with the prices of a table; the first matching row counts.
 
     Without a table every worker costs the same: 1 $/s. With one, every worker needs a row.
 
     Args:
-        workers: the workers as they were found.
-        table: rows; ``Price("*", ...)`` at the end is for all others.
+        workers: the workers.
+        table: the rows; ``Price("*", ...)`` at the end matches all others.
 
     Raises:
         ArgumentError: there is a table, and no row matches a worker.

@@ -1,4 +1,4 @@
-"""The parts of a scheduler that can be exchanged, as protocols."""
+"""The replaceable parts of a scheduler, as protocols."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from scheduling.model import JobGraph, Move, Plan, Receipt, Snapshot, Window
 __all__ = ["Actuator", "Clock", "Monitor", "Policy", "Rebalancer", "Scaler"]
 
 Clock = Callable[[], float]
-"""Seconds, from any start; never runs backwards. ``time.monotonic`` is one, a simulator's too."""
+"""A monotonic clock in seconds, from any start: ``time.monotonic``, or a simulator's."""
 
 
 @runtime_checkable
 class Policy(Protocol):
-    """Decides where tasks go. It only suggests: it reads its arguments and changes nothing.
+    """Computes a placement. Pure: it changes nothing.
 
     The same graph, snapshot and previous plan give the same plan; what is random comes from a
     seed of the policy.
@@ -23,18 +23,18 @@ class Policy(Protocol):
 
     @property
     def name(self) -> str:
-        """A short name, as the command line has it."""
+        """A short name, as on the command line."""
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks of a graph on the workers of a snapshot.
 
         Args:
-            graph: what is to be placed, all of it.
-            snapshot: the workers and what is known of them.
-            previous: the plan that runs now, for policies that keep what is good.
+            graph: the tasks to place.
+            snapshot: the workers and their state.
+            previous: the current plan, for incremental policies; None (default) without.
 
         Returns:
-            A plan in which every task is placed once, or unplaced for want of room now.
+            A plan in which every task is placed once, or listed as unplaced.
 
         Raises:
             InfeasibleError: a task fits no worker, not even an empty one.
@@ -43,45 +43,62 @@ class Policy(Protocol):
 
 @runtime_checkable
 class Scaler(Protocol):
-    """Decides how many instances an operator has. It may keep a history of its own windows."""
+    """Chooses the parallelism of operators. It may be stateful."""
 
     @property
     def name(self) -> str:
         """A short name."""
 
     def parallelism(self, operator: str, window: Window) -> int:
-        """How many instances the operator should have after this window: 1 or more."""
+        """The parallelism of an operator after a window.
+
+        Args:
+            operator: the name of the operator.
+            window: its metrics in the last window.
+
+        Returns:
+            1 or more.
+        """
 
 
 @runtime_checkable
 class Rebalancer(Protocol):
-    """Suggests moves that even out the load of running tasks, in the order to make them."""
+    """Suggests moves that balance the load of running tasks."""
 
     @property
     def name(self) -> str:
         """A short name."""
 
     def rebalance(self, graph: JobGraph, snapshot: Snapshot) -> Sequence[Move]:
-        """Moves for the placement of the snapshot; none where the load is even."""
+        """The moves for the placement in a snapshot, in their order; none if the load is balanced.
+
+        Args:
+            graph: the running tasks.
+            snapshot: the workers, the placement and the usage.
+        """
 
 
 @runtime_checkable
 class Monitor(Protocol):
-    """Says what a cluster looks like now."""
+    """Observes a cluster."""
 
     def snapshot(self) -> Snapshot:
-        """The workers, what they did since the last call, and where the tasks run."""
+        """The workers, their metrics since the last call, and the placement of the tasks."""
 
     def windows(self) -> Mapping[str, Window]:
-        """By operator, what it did since the last call."""
+        """The metrics of each operator since the last call."""
 
 
 @runtime_checkable
 class Actuator(Protocol):
-    """Puts plans into effect."""
+    """Applies plans to a cluster."""
 
     def capabilities(self) -> frozenset[str]:
-        """What it can do, of ``"place"``, ``"move"``, ``"split"``, ``"resize"``, ``"tiers"``."""
+        """The supported ones of ``"place"``, ``"move"``, ``"split"``, ``"resize"``, ``"tiers"``."""
 
     def apply(self, plan: Plan) -> Receipt:
-        """Put a plan into effect; say what was asked and what was seen to land."""
+        """The requested and the observed placement, after applying ``plan``.
+
+        Raises:
+            ActuatorError: the plan cannot be applied.
+        """

@@ -1,4 +1,4 @@
-"""St-Stream: even out skewed load, first inside hosts, then between them.
+"""St-Stream: balances skewed load, first inside hosts, then between them.
 
 Assumes that a task's load can be moved as it is, or be split so that a part of it moves, and that
 load counts in absolute terms: what is a tenth of a small worker is less of a large one.
@@ -81,24 +81,29 @@ class Balance:
 
 @dataclass(frozen=True)
 class StStream:
-    """Suggest moves that bring every worker between L_min and L_max.
+    """Suggest moves until every worker is between L_min and L_max.
 
     In each clock, first among the workers of a host, then among all: workers above L_max give what
     is too much, largest tasks first, to those with the most headroom; then workers below L_min are
     paired, the lowest with the highest, and take up to where either reaches the mean.
 
     Args:
-        theta: how far from the mean load a worker may be, as a share of it.
-        least: L_min is no lower than this, as long as the mean allows; 0.3 is the paper's default.
-            None: (1 - theta) L_avg alone.
-        split: tasks may be split; else they move wholly or not at all.
-        cpu_weight: the weight of CPU against memory in loads and sizes; the paper's nodes are
-            loaded by CPU only, 1.0.
+        theta: the tolerated deviation from the mean load, as a share of it; default 0.2.
+        least: the least L_min, as long as the mean allows; default 0.3 as in the paper.
+            None: L_min is (1 - theta) L_avg.
+        split: whether tasks may be split; default True.
+        cpu_weight: the weight of CPU against memory in loads and sizes; 1.0 in the paper.
 
     Raises:
         ArgumentError: a number is out of its range.
 
     Complexity: O(workers^2 + moves x (workers + tasks of a worker)) a clock.
+
+    Example:
+        >>> units = {"a": {"t1": 0.4, "t2": 0.4}, "b": {}}
+        >>> moves = StStream().clock(units, {"a": 1.0, "b": 1.0})
+        >>> [(move.task, move.source, move.target) for move in moves]
+        [('t1', 'a', 'b')]
     """
 
     theta: float = 0.2
@@ -116,9 +121,13 @@ class StStream:
             raise ArgumentError(f"cpu_weight={self.cpu_weight!r}: give a share, in [0, 1]")
 
     def thresholds(self, units: Units, size: Mapping[str, float]) -> Balance:
-        """L_min, L_avg and L_max of the nodes as they are now.
+        """L_min, L_avg and L_max of the nodes.
 
-        The mean is that of all load over all size: the load of every node if they were even.
+        The mean is the total load over the total size: the load of every node after balancing.
+
+        Args:
+            units: per node, the load of each task in units of the mean node.
+            size: per node, its size; 1 for the mean one.
         """
         total = math.fsum(size[node] for node in units)
         mean = math.fsum(math.fsum(tasks.values()) for tasks in units.values()) / (total or 1.0)
@@ -128,7 +137,7 @@ class StStream:
         return Balance(low, mean, (1 + self.theta) * mean)
 
     def rebalance(self, graph: JobGraph, snapshot: Snapshot) -> list[Move]:
-        """The moves of one clock for the placement and the usage of a snapshot.
+        """The moves of one clock for a snapshot; see :class:`scheduling.Rebalancer`.
 
         Tasks that are not placed, or on a worker that is gone, are left out. A task moves only to
         a worker with a free slot, or with a task of the same operator where it can be split.
@@ -161,16 +170,17 @@ class StStream:
         state: Mapping[str, float] | None = None,
         operators: Mapping[str, str] | None = None,
     ) -> list[Move]:
-        """The moves of one clock, for loads as they are.
+        """The moves of one clock for given loads.
 
         Args:
-            units: by node, the load of each task in units of the mean node.
-            size: by node, its size; 1 for the mean one.
-            hosts: by node, where it runs; each on its own unless given.
-            limits: by node, the greatest share that may be taken: delta; 1 unless given.
-            slots: by node, how many tasks it runs; without bound unless given.
-            state: by task, bytes to carry.
-            operators: by task; a part of a task needs no slot where its operator runs already.
+            units: per node, the load of each task in units of the mean node.
+            size: per node, its size; 1 for the mean one.
+            hosts: per node, its host. None (default): each node on its own host.
+            limits: per node, the maximum load (delta). None (default): 1.
+            slots: per node, the number of concurrent tasks. None (default): no limit.
+            state: per task, the bytes to transfer. None (default): 0.
+            operators: per task, its operator; a part of a task needs no slot on a node that runs
+                its operator already. None (default): unknown.
         """
         book = _Book(units, size, limits or {}, slots, state or {}, operators or {}, self.split)
         moves: list[Move] = []

@@ -65,7 +65,7 @@ def test_a_path_that_cannot_be_created_is_an_error_of_the_store(
                 reason in str(caught.value)
                 for reason in ("No such file", "Not a directory", "too long", "Too many levels")
             )
-            assert "the permission to read and write in it" in str(caught.value)
+            assert "permission to read and write in it" in str(caught.value)
         assert repr(path) in str(caught.value)
     assert (tmp_path / "file").read_text() == "mine"
 

@@ -90,7 +90,7 @@ def test_a_failed_micro_batch_is_run_again_and_nothing_is_lost_or_doubled(
         "LookupFailedError",
         "did not answer a look-up of 2 keys, nor its 2 retries",
         "ConnectionError: the model is out of order",
-        "Spark runs a failed micro-batch again",
+        "Spark repeats a failed micro-batch",
         "on_error=",
     )
     assert len(model.begun) == 1 + 3

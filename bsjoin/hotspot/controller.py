@@ -120,8 +120,9 @@ class Controller:
             statistics: the sum over all its tasks (:func:`bsjoin.hotspot.added`). Those of a cycle
                 that ran under an earlier rule only extend the sample.
 
-        Returns: The rule for the next cycles, with a version above all earlier ones; None if the
-            rule is not replaced.
+        Returns:
+            The rule for the next cycles, with a version above all earlier ones; None if the rule is
+            not replaced.
         """
         if not statistics.rows:
             return None

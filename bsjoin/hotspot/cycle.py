@@ -103,7 +103,7 @@ class CycleStatistics:
 
     @classmethod
     def from_json(cls, text: str) -> CycleStatistics:
-        """Read what :meth:`to_json` wrote.
+        """The statistics that :meth:`to_json` has written.
 
         Raises:
             ValueError: the text is not statistics of a cycle.

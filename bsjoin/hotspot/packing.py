@@ -29,8 +29,9 @@ def pack(values: Int64s, *, ascending: bool = False) -> str:
         ascending: whether the values are sorted; then their differences are written, which are
             smaller (delta encoding). Default False.
 
-    Returns: A text of letters, digits, ``+``, ``/`` and ``=`` (Base64). Counts below 256 take about
-        one character each; sorted hashes of 64 bits about 9.
+    Returns:
+        A text of letters, digits, ``+``, ``/`` and ``=`` (Base64). Counts below 256 take about one
+        character each; sorted hashes of 64 bits about 9.
 
     Complexity: O(m).
 

@@ -72,6 +72,10 @@ class Rule:
     def even(cls, partitions: int, version: int = 0) -> Rule:
         """Equal ranges of all codes: equivalent to hash partitioning, as codes are hashes.
 
+        Args:
+            partitions: n, 1 or more.
+            version: of the rule; default 0.
+
         Raises:
             ValueError: the number of partitions is below 1.
 
@@ -140,7 +144,7 @@ class Rule:
 
     @classmethod
     def from_json(cls, text: str) -> Rule:
-        """Read what :meth:`to_json` wrote.
+        """The rule that :meth:`to_json` has written.
 
         Raises:
             ValueError: the text is not a rule, or damaged.

@@ -90,7 +90,7 @@ class Sample:
 
     @classmethod
     def from_list(cls, texts: Sequence[Any]) -> Sample:
-        """Read what :meth:`to_list` wrote.
+        """The sample that :meth:`to_list` has written.
 
         Raises:
             ValueError: the texts are not those of a sample.

@@ -48,8 +48,9 @@ def spread_keys(
         version: of the rule.
         keep: n - 1 boundaries to keep if they allow an even rule; None (default) for none.
 
-    Returns: The rule with the fewest split keys that is even; if none is even, the most even one. A
-        rule is even for all weights if the keys below 5 % of the mean fit the ranges.
+    Returns:
+        The rule with the fewest split keys that is even; if none is even, the most even one. A rule
+        is even for all weights if the keys below 5 % of the mean fit the ranges.
 
     Complexity: O(m + n log m) for each of up to 10 attempts.
 

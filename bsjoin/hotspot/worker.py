@@ -71,7 +71,8 @@ def routed(task: Task, batches: Iterable[tuple[pa.Array, ...]]) -> Iterator[pa.A
         batches: per Arrow batch the m hashes of the keys, null for a null key; m hashes of the
             whole rows; and the m keys, one array per column.
 
-    Yields: Per Arrow batch m structs: the partition; and a note, which is null except in the task's
+    Yields:
+        Per Arrow batch m structs: the partition; and a note, which is null except in the task's
         last row.
     """
     collector = Collector(task.router, task.capacity, task.seed)

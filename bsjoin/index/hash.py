@@ -75,8 +75,9 @@ class HashIndex:
             same_key: bool[n - 1], whether row ``i + 1`` has the key of row ``i``. ``None``
                 (default): equal hashes mean equal keys.
 
-        Returns: The index: 8 bytes per row for the hashes, 2 to 8 for the directory, and 4 for the
-            runs if a key occurs twice.
+        Returns:
+            The index: 8 bytes per row for the hashes, 2 to 8 for the directory, and 4 for the runs
+            if a key occurs twice.
 
         Complexity: O(n).
         """
@@ -126,8 +127,9 @@ class HashIndex:
         Args:
             hashes: int64[m], in any order, duplicates allowed.
 
-        Returns: int64[m]: the row; if there is none, a row of another hash or one past the last
-            row. And bool[m]: whether there is one.
+        Returns:
+            int64[m]: the row; if there is none, a row of another hash or one past the last row. And
+            bool[m]: whether there is one.
 
         Complexity: O(m) expected for evenly distributed hashes; at worst O(m) times the number of
         rows in a bucket.
@@ -149,7 +151,7 @@ class HashIndex:
         return rows, self._is_row(rows, there == hashes, hashes)
 
     def has(self, rows: Int64s, hashes: Int64s) -> Bools:
-        """Whether each row (or one past the last) has the given hash."""
+        """Whether each of ``rows`` (or one past the last) has its hash in ``hashes``."""
         return self._is_row(rows, self.hashes.take(rows) == hashes, hashes)
 
     def _is_row(self, rows: Int64s, equal: Bools, hashes: Int64s) -> Bools:

@@ -71,7 +71,7 @@ class IntervalIndex:
             slices: int64[g], first row of each slice, 0 first; default: all rows are one.
             closed: which ends belong to the intervals, those of the rows and those of the
                 probes: ``"left"``, ``"right"``, ``"both"`` or ``"neither"``.
-            missing_ends: bool[n], the rows whose end is null: they are open-ended.
+            missing_ends: bool[n], the rows whose end is null: they are open-ended; None for none.
 
         Returns:
             The index: 9.2 bytes a row beside the starts and their directory.
@@ -197,7 +197,7 @@ class IntervalIndex:
             ends: int64[m], codes.
             lows: as in :meth:`stab`.
             highs: as in :meth:`stab`.
-            missing_ends: bool[m], the probes whose end is null: they are open-ended.
+            missing_ends: bool[m], the probes whose end is null: they are open-ended; None for none.
             empty: bool[m], the probes whose interval is empty; default: as the codes say, which
                 ranks cannot (:class:`bsjoin.index.OrderedDictionary`), nor codes that are shifted.
             shifts: those of the starts and of the ends, as in :meth:`stab`.

@@ -60,9 +60,10 @@ class ByteStrings:
             rows: int64[m], which texts.
             number: which eight bytes, 0 for the first eight.
 
-        Returns: int64[m]: the bytes as a number in their order, padded with zeros. int64[m]: the
-            number of bytes, 0 to 8, and 9 if more follow. The number, then the count, order the
-            texts by these bytes; texts equal in both are equal, or both continue.
+        Returns:
+            int64[m]: the bytes as a number in their order, padded with zeros. int64[m]: the number
+            of bytes, 0 to 8, and 9 if more follow. The number, then the count, order the texts by
+            these bytes; texts equal in both are equal, or both continue.
         """
         begins = self.offsets.take(rows).astype(np.int64) + number * _PIECE
         counts = np.clip(self.offsets.take(rows + 1) - begins, 0, _PIECE + 1)
@@ -188,8 +189,9 @@ class OrderedDictionary:
     def concat(cls, parts: Sequence[OrderedDictionary]) -> tuple[OrderedDictionary, list[Int64s]]:
         """Rank the values of several columns together.
 
-        Returns: The dictionary; and for each part int64[d]: the new code of each of its values,
-            indexed by ``codes >> 1``.
+        Returns:
+            The dictionary; and for each part int64[d]: the new code of each of its values, indexed
+            by ``codes >> 1``.
 
         Complexity: that of :meth:`build`, for the distinct values.
         """

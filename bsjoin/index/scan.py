@@ -59,7 +59,8 @@ def scanned(
         least: as for :func:`is_dense`.
         max_pairs: the maximum number of pairs per slice, 1 or more.
 
-    Yields: int64[p] and int64[p]: positions of the probes, ascending, and rows, ascending for each
+    Yields:
+        int64[p] and int64[p]: positions of the probes, ascending, and rows, ascending for each
         probe; 1 to ``max_pairs`` pairs at a time.
 
     Complexity: O(rows of the ranges) time, O(m + max_pairs) memory.

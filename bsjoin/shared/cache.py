@@ -146,9 +146,10 @@ class HostCache:
             now_us: the time, in microseconds since the epoch.
             refresh: whether to claim stale entries too; default False.
 
-        Returns: The current state of each key; ``MINE`` for the claimed keys, for which the caller
-            must call :meth:`put` or :meth:`release`. A claim ends with its process. Without memory
-            for the claims every missing key is ``MINE``.
+        Returns:
+            The current state of each key; ``MINE`` for the claimed keys, for which the caller must
+            call :meth:`put` or :meth:`release`. A claim ends with its process. Without memory for
+            the claims every missing key is ``MINE``.
         """
         try:
             with self._writing():
@@ -213,7 +214,7 @@ class HostCache:
             return 0
 
     def release(self, hashes: Int64s, keys: Sequence[pa.Array]) -> None:
-        """Release claims; the keys have their previous state again."""
+        """Release the claims on ``keys`` with these ``hashes``; restores their previous state."""
         try:
             with self._writing():
                 self._content.release(hashes, keys, restore=True)
@@ -223,7 +224,9 @@ class HostCache:
                 self._content.join()  # as a new member: the claims then belong to a dead process
 
     def invalidate(self, hashes: Int64s | None, keys: Sequence[pa.Array]) -> int:
-        """Invalidate some keys, or all (``hashes=None``); also the results of queries in progress.
+        """Invalidate some ``keys`` with their ``hashes``, or all keys (``hashes=None``).
+
+        Results of queries in progress are not stored either.
 
         Returns:
             The number of invalidated entries.

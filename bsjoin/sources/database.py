@@ -57,10 +57,10 @@ def sql(
             Special characters of a password must be percent-encoded. No message shows the password.
         table: the table's name, ``"schema.name"``, or a list of the name's parts if they contain
             dots. Exactly one of ``table`` and ``query`` must be given; both are None by default.
-        query: a SELECT statement instead of a table. It is executed unchanged: never insert
-            untrusted text into it. It must allow the database to use the key's index.
-            Numbers of PostgreSQL without declared digits are decimal(38, 18); before version
-            1.13 of the ADBC driver, all decimals of a query are.
+        query: a SELECT statement; None (default) if ``table`` is given. It is executed unchanged:
+            never insert untrusted text into it. It must allow the database to use the key's index.
+            Numbers of PostgreSQL without declared digits are decimal(38, 18); before version 1.13
+            of the ADBC driver, all decimals of a query are.
         schema: Arrow types for some or all columns, which replace the declared ones. SQLite needs
             it for columns without a declared type. ``None`` (default): the declared types.
         unique: whether a key has at most one row. ``None`` (default): True if the database

@@ -58,9 +58,10 @@ class Source(ABC):
                 :attr:`schema`; 1 to :attr:`max_keys` rows, without nulls.
             columns: the columns to return besides the keys. None (default): all columns.
 
-        Returns: The key columns and the requested columns, in exactly the types of :attr:`schema`:
-            every row of every key, in any order. Additional columns and rows of other keys are
-            ignored (a collation that is not binary may return some).
+        Returns:
+            The key columns and the requested columns, in exactly the types of :attr:`schema`: every
+            row of every key, in any order. Additional columns and rows of other keys are ignored (a
+            collation that is not binary may return some).
 
         Raises:
             BSJoinError: a permanent error, which is not retried.
@@ -73,7 +74,8 @@ class Source(ABC):
         Args:
             columns: the columns to return. None (default): all columns.
 
-        Yields: Record batches of the columns in the given order, in exactly the types of
+        Yields:
+            Record batches of the columns in the given order, in exactly the types of
             :attr:`schema`; rows in any order.
 
         Raises:

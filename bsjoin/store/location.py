@@ -148,7 +148,7 @@ class StorageLocation:
             return sorted(name for name in last if is_plain(name))
 
     def read(self, name: str, at_most: int = _LARGEST) -> bytes:
-        """The content of a small file; of a larger file the first ``at_most + 1`` bytes.
+        """The content of the small file ``name``; of a larger file the first ``at_most + 1`` bytes.
 
         Raises:
             FileNotFoundError: the file is missing.
@@ -164,7 +164,7 @@ class StorageLocation:
             return bytes(fs.cat_file(self._url_of(name)))
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a small file atomically under its final name, unless it exists.
+        """Write ``content`` atomically to the small file ``name``, unless it exists.
 
         Returns:
             Whether it was written; False if the name exists.

@@ -169,7 +169,7 @@ class Manifest:
         )
 
     def published_as(self, version: int, created_at_us: int, activates_at_us: int) -> Manifest:
-        """A copy with a version number and its timestamps."""
+        """A copy with ``version``, ``created_at_us`` and ``activates_at_us`` set."""
         return replace(
             self, version=version, created_at_us=created_at_us, activates_at_us=activates_at_us
         )
@@ -212,7 +212,7 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, content: bytes, where: str, version: int | None = None) -> Manifest:
-        """Read and validate the JSON document.
+        """The manifest in a JSON document, validated.
 
         Args:
             content: the content of the file.

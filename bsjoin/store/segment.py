@@ -376,7 +376,7 @@ class Segment:
                 doubtful = doubtful[again]
 
     def take(self, number: int, rows: Int64s, missing: Bools | None = None) -> pa.Array:
-        """The values of a column at some rows; null where ``missing`` is True."""
+        """The values of the column ``number`` at ``rows``; null where ``missing`` is True."""
         return take(self.column(number), rows, missing)
 
 

@@ -78,8 +78,9 @@ class OpenTable:
     def groups(self, rows: Int64s) -> list[tuple[NDArray[np.int64] | None, RangeIndex, int]]:
         """Assign first rows of keys to the range indexes of their segments.
 
-        Returns: For each segment with any of the rows: their positions (None for all), its range
-            index, and the number of its first row. A row of -1 may be in any of them.
+        Returns:
+            For each segment with any of the rows: their positions (None for all), its range index,
+            and the number of its first row. A row of -1 may be in any of them.
         """
         shared = []
         for part, segment, first_row in self._parts(self._first_rows, rows):

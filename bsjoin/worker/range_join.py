@@ -41,7 +41,8 @@ def joined(
             the plan is for a stored table without a fixed version, the keys to compare or to
             look up, and the range columns.
 
-    Yields: The stream's columns; for an inner or left join the table's; and, if the plan reports, a
+    Yields:
+        The stream's columns; for an inner or left join the table's; and, if the plan reports, a
         note, which is null in most rows.
     """
     # Several batches are combined for a source: fewer and larger queries.

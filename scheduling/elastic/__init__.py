@@ -1,4 +1,4 @@
-"""How many instances an operator should have: static, median, OERA, DS2."""
+"""Scalers, which choose the parallelism of an operator: Static, Median, OERA, DS2."""
 
 from scheduling.elastic.ds2 import DS2
 from scheduling.elastic.median import Median

@@ -1,10 +1,11 @@
-"""DS2: true rates, one step.
+"""DS2: scaling by true rates, in one step.
 
-Assumes that an instance that works all the time processes its tuples so fast as it did while it
-worked: its true rate is tuples over busy seconds, waiting left out. From that one step leads to
-the number of instances that the input needs.
+Assumption: an instance that is always busy processes tuples at the rate that it had while it was
+busy. This true rate is the number of tuples divided by the busy seconds, without waiting. The
+required parallelism follows from it in one step.
 
-Source: DS2 and Flink's autoscaler, as a comparison.
+Source: V. Kalavri et al., "Three steps is all you need: fast, accurate, automatic scaling
+decisions for distributed streaming dataflows", OSDI 2018; also Flink's autoscaler. For comparison.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ __all__ = ["DS2"]
 
 @dataclass(frozen=True)
 class DS2:
-    """As many instances as keep each busy for a target share of the time.
+    """The parallelism that keeps each instance busy for a target share of the time.
 
     Args:
-        target: the share of the time that an instance should work, above 0 and at most 1.
-        band: how far from the target its work may be, as a share, before the number is changed.
-        catch_up_s: time in which the backlog should be gone; without bound it is not looked at.
+        target: the share of the time that an instance should be busy, above 0 and at most 1;
+            default 0.8.
+        band: the tolerated deviation from the target, as a share; default 0.2.
+        catch_up_s: time in seconds to process the backlog; default infinite: the backlog is
+            ignored.
 
     Raises:
         ArgumentError: a number is out of its range.
@@ -51,7 +54,10 @@ class DS2:
             raise ArgumentError(f"catch_up_s={self.catch_up_s!r}: give seconds, more than 0")
 
     def parallelism(self, operator: str, window: Window) -> int:
-        """How many instances the input needs, or the number there is if that is near enough."""
+        """The required parallelism, or the current one if it is within the band.
+
+        See :class:`scheduling.Scaler`.
+        """
         worked = window.busy_s > 0 and window.tuples_done > 0
         true_rate = window.tuples_done / window.busy_s if worked else 1 / window.latency_s
         rate = window.tuples_in / window.length_s + window.buffered / self.catch_up_s

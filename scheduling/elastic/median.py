@@ -1,4 +1,4 @@
-"""Median: for ten windows what was the median need of the ten before.
+"""Median: for ten windows, the median of the parallelism that the ten windows before needed.
 
 Source: the comparison in OERA (section 4.2): the amounts that the optimal algorithm would give in
 each of 10 windows; their median holds for the next 10.
@@ -17,15 +17,19 @@ __all__ = ["Median"]
 
 
 class Median:
-    """Change every ``windows`` windows, to the median of what each of them needed.
+    """Change the parallelism every ``windows`` windows, to the median of their needs.
 
-    It remembers the needs of each operator since the last change: one object serves one job.
+    Stateful: it stores the needs of each operator since the last change. Use one object per job.
 
     Args:
-        oera: the sizes and thresholds that needs are computed with.
-        windows: how many windows a number holds.
-        literal: a need is what OERA would have given: the number there was unless the buffer left
-            its thresholds. Otherwise it is the number that the window needed.
+        oera: the sizes and thresholds for the needs. None (default): ``OERA()``.
+        windows: the number of windows between changes; default 10.
+        literal: whether the need of a window is the parallelism that OERA would have chosen, which
+            is unchanged unless the buffer left its thresholds. Default False: the parallelism
+            that the window needed.
+
+    Raises:
+        ArgumentError: ``windows`` is below 1.
 
     Complexity: O(windows x log windows) for a change, O(1) between.
     """
@@ -43,7 +47,10 @@ class Median:
         self._needs: dict[str, list[int]] = {}
 
     def parallelism(self, operator: str, window: Window) -> int:
-        """The median every ``windows`` windows; else the number there is."""
+        """The median every ``windows`` windows; else the current parallelism.
+
+        See :class:`scheduling.Scaler`.
+        """
         oera = self._oera
         inside = oera.beta <= oera.occupancy(window) <= oera.alpha
         need = window.parallelism if self._literal and inside else needed(oera, window)

@@ -1,14 +1,14 @@
-"""OERA: keep the share of an operator's input buffer that is taken between two thresholds.
+"""OERA: keeps the occupancy of an operator's input buffer between two thresholds.
 
-Assumes that an instance processes one tuple after the other, 1/latency of them a second, and that
-the next window brings what this one brought.
+Assumptions: an instance processes one tuple at a time, 1/latency tuples per second, and the next
+window has the same input as this one.
 
-Source: OERA (adaptive elastic allocation for Storm), section 2, Eqs. 1 and 2, Algorithm 1. As read
-here: the share R is kept in [0, 1], what is above 1 is lost; Eq. 2 is rounded up; the size is
-computed with R(n), the backlog that the next window will see, where the listing has R(n - 1).
-The listing shrinks below what the input needs when the buffer is empty, and grows again when it is
-full: on constant input it never rests. Here the number does not go below what the input needs,
-and follows a change of the input, or an overload, only.
+Source: OERA (adaptive elastic allocation for Storm), section 2, Eqs. 1 and 2, Algorithm 1.
+Interpretation: the occupancy R is limited to [0, 1], tuples above 1 are lost; Eq. 2 is rounded up;
+the parallelism is computed with R(n), the backlog of the next window, where the listing has
+R(n - 1). The listing shrinks below the need of the input when the buffer is empty, and grows again
+when it is full, so it oscillates on constant input. Here the parallelism is never below the need,
+and changes only with the input or on overload.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ROUNDING = 1e-9
 
 @dataclass
 class _State:
-    """What is remembered of an operator."""
+    """The state of an operator."""
 
     windows: int = 0  # since the last change; counts from the first window
     rate: float = -1.0  # tuples a second when it was changed; negative: never
@@ -35,28 +35,36 @@ class _State:
 
 @dataclass(frozen=True)
 class OERA:
-    """Resize an operator when its buffer is nearly full or nearly empty.
+    """Change the parallelism of an operator when its buffer is nearly full or nearly empty.
 
-    It remembers when each operator was changed and at which rate: one object serves one job.
+    Stateful: it stores the time and the rate of each operator's last change. Use one object per
+    job.
 
     Args:
-        alpha: grow when a larger share of the buffer is taken.
-        beta: shrink when a smaller share is taken.
-        upsilon: the share that a new size may leave taken after the next window.
-        buffer: tuples that the buffer holds (Bs).
-        per_thread: the buffer is that large for each instance, not for all together.
-        downtime_s: what a change costs in processing time; a growth makes up for it in the window
-            after the change. 120 s in the paper, whose windows are 600 s.
-        cooldown: windows after a change without another one, unless tuples are lost.
-        settle: how far the input must move, as a share, before a shrink after a change.
-        literal: Algorithm 1 as printed: R(n - 1) in the size, shrinking below the input's need, no
-            cooldown, no downtime.
+        alpha: grow above this occupancy of the buffer; default 0.8.
+        beta: shrink below this occupancy; default 0.2.
+        upsilon: the maximum occupancy after the next window for a new parallelism; default 0.7.
+        buffer: the capacity of the buffer in tuples (Bs); default 1024.
+        per_thread: whether ``buffer`` is the capacity per instance; default False: of all
+            instances together.
+        downtime_s: the processing time that a change costs in seconds; a growth compensates for
+            it in the next window. Default 0; 120 s in the paper, whose windows are 600 s.
+        cooldown: the minimum number of windows between changes, unless tuples are lost; default
+            1.
+        settle: the relative change of the input that is required for a shrink after a change;
+            default 0.05.
+        literal: whether to use Algorithm 1 as printed: R(n - 1) in the size, shrinking below the
+            input's need, no cooldown, no downtime. Default False.
 
     Raises:
         ArgumentError: the thresholds are not 0 <= beta <= upsilon <= alpha <= 1, or another
             number is out of its range.
 
     Complexity: O(1) a window.
+
+    Example:
+        >>> OERA(buffer=100).parallelism("map", Window(10, 190, 100, 0.5, 2, buffered=90))
+        11
     """
 
     alpha: float = 0.8
@@ -84,11 +92,11 @@ class OERA:
                 raise ArgumentError(f"{name}={getattr(self, name)!r}: give at least 0")
 
     def capacity(self, instances: int) -> float:
-        """Bs, the tuples that the buffer of so many instances holds."""
+        """Bs, the capacity of the buffer in tuples for ``instances`` instances."""
         return self.buffer * instances if self.per_thread else self.buffer
 
     def occupancy(self, window: Window) -> float:
-        """R(n), the share of the buffer that is taken when the window ends (Eq. 1), in [0, 1].
+        """R(n), the occupancy of the buffer at the end of ``window`` (Eq. 1), in [0, 1].
 
         >>> OERA(buffer=100).occupancy(Window(10, 60, 0, 0.5, 2, buffered=30))
         0.5
@@ -98,7 +106,7 @@ class OERA:
         return min(1.0, max(0.0, (window.tuples_in - served + window.buffered) / size))
 
     def predicted(self, window: Window, instances: int) -> float:
-        """R(n + 1), if the next window brings the same and so many instances run."""
+        """R(n + 1) for the same input as in ``window`` and ``instances`` instances."""
         changed = instances != window.parallelism
         seconds = window.length_s - (self.downtime_s if changed else 0.0)
         size = self.capacity(instances)
@@ -107,7 +115,7 @@ class OERA:
         return min(1.0, max(0.0, left / size))
 
     def parallelism(self, operator: str, window: Window) -> int:
-        """How many instances the next window should have."""
+        """The parallelism of the next window; see :class:`scheduling.Scaler`."""
         taken = self.occupancy(window)
         now = window.parallelism
         state = self._states.setdefault(operator, _State())
@@ -134,14 +142,14 @@ class OERA:
 
 
 def needed(oera: OERA, window: Window) -> int:
-    """N of Eq. 2: the fewest instances that leave at most upsilon of the buffer taken.
+    """N of Eq. 2: the least parallelism with an occupancy of at most upsilon.
 
     Args:
         oera: the thresholds and sizes.
-        window: what came in and what waits.
+        window: the input and the backlog.
 
     Returns:
-        1 or more; unless ``literal``, no fewer than process what comes in.
+        1 or more; unless ``literal``, enough to process the input.
 
     >>> needed(OERA(buffer=100), Window(10, 190, 0, 0.5, 2, buffered=0))
     11

@@ -1,4 +1,4 @@
-"""Static: the parallelism that was set at the start. Storm's way, and OERA's baseline."""
+"""Static: a constant parallelism, as in Storm; the baseline of OERA."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Static"]
 
 @dataclass(frozen=True)
 class Static:
-    """Keep the parallelism there is, or one given by operator.
+    """Keep the current parallelism, or a given one per operator.
 
     Args:
-        instances: by operator; an operator that is missing keeps what its window says.
+        instances: the parallelism of operators; a missing operator keeps its own (default: all).
 
     Raises:
         ArgumentError: a number is below 1.
@@ -32,5 +32,5 @@ class Static:
                 raise ArgumentError(f"instances={count!r} of {operator!r}: give 1 or more")
 
     def parallelism(self, operator: str, window: Window) -> int:
-        """The number given, else the window's."""
+        """The given parallelism, else the window's; see :class:`scheduling.Scaler`."""
         return self.instances.get(operator, window.parallelism)

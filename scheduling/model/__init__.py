@@ -1,7 +1,7 @@
-"""What is placed, where, and what comes out: tasks, workers, snapshots, plans.
+"""The data model: tasks, workers, snapshots, plans.
 
 A task is one join partition, a key range of one operator; a worker is a Spark executor, or a cloud
-host in the simulator. All of it is frozen; units are in the names. A *share* is a fraction of 1.
+host in the simulator. All classes are frozen; units are in the names. A *share* is in [0, 1].
 """
 
 from scheduling.model.cluster import DataNode, Resources, Worker

@@ -1,4 +1,4 @@
-"""What the parts of the model are refused for."""
+"""Checks of arguments."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["number", "unique"]
 
 
 def number(name: str, value: float, *, above: bool = False) -> None:
-    """Refuse what is no finite number of at least zero (``above``: more than zero)."""
+    """Refuse a value that is not a finite number of at least zero (``above``: above zero)."""
     if not (math.isfinite(value) and (value > 0 if above else value >= 0)):
         rule = "greater than 0" if above else "at least 0"
         raise ArgumentError(f"{name}={value!r}: give a finite number, {rule}")
 
 
 def unique(what: str, names: Iterable[str]) -> None:
-    """Refuse a name that is there twice."""
+    """Refuse duplicate names."""
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -1,4 +1,4 @@
-"""Workers, and what they have."""
+"""Workers and their resources."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from scheduling.model.checks import number
 
 __all__ = ["DataNode", "Resources", "Worker"]
 
-# Sums of demands are compared with thresholds: room for the rounding of a few thousand terms.
+# Sums of demands are compared with thresholds: a tolerance for rounding of some thousand terms.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Resources:
-    """CPU, memory and disk: what a worker has, or what a task needs.
+    """CPU, memory and disk: the capacity of a worker, or the demand of a task.
 
     Args:
-        cpu_cores: cores; fractions are fine.
+        cpu_cores: CPU cores, also fractions.
         memory_mb: memory in MB.
-        disk_mb: disk in MB; ``math.inf`` for a worker whose disk is no limit.
+        disk_mb: disk in MB; ``math.inf`` for an unlimited disk; default 0.
+
+    Raises:
+        ArgumentError: a number is negative or not finite.
 
     >>> Resources(2, 4096) * 0.5
     Resources(cpu_cores=1.0, memory_mb=2048.0, disk_mb=0.0)
@@ -59,21 +62,24 @@ class Resources:
 
 @dataclass(frozen=True)
 class Worker:
-    """A place for tasks: an executor of Spark, or a cloud host.
+    """A worker that runs tasks: an executor of Spark, or a cloud host.
 
     Args:
         id: its name, unique in a cluster.
-        host: the machine it runs on; tasks on one host talk without the network.
-            The id unless given.
-        executor_id: Spark's id of the executor, if there is one.
-        capacity: what it has for the tasks that are planned.
-        slots: how many tasks it runs at a time.
-        price_per_s: its price in $/s. Without prices every worker costs the same.
-        tier: the name of its kind (m, l, xl).
-        bandwidth_bytes_per_s: of its network.
-        latency_s: of its network, one way.
-        delta: the share of the capacity that may be taken (Eq. 17), 0.8 in the papers.
-        labels: anything else that a user wants to find again.
+        capacity: its resources for tasks.
+        slots: the number of concurrent tasks.
+        price_per_s: its price in $/s; default 1 for all workers.
+        host: its machine; tasks on one host communicate without the network. Default: the id.
+        executor_id: Spark's id of the executor; None (default) if it is not an executor.
+        tier: the name of its kind, for example m, l, xl; default empty.
+        bandwidth_bytes_per_s: the bandwidth of its network; default 125e6 (1 Gbit/s).
+        latency_s: the one-way latency of its network; default 1 ms.
+        delta: the share of the capacity that tasks may use (Eq. 17); default 0.8 as in the
+            papers.
+        labels: additional information of the user; default none.
+
+    Raises:
+        ArgumentError: the id is empty, or a number is out of its range.
 
     Source: CETSA and LBA-CE, section 3, Eqs. 3, 4, 17.
     """
@@ -116,7 +122,13 @@ class Worker:
 
 @dataclass(frozen=True)
 class DataNode:
-    """A host that holds data and runs no worker; bandwidth and latency of its network."""
+    """A host that stores data and runs no worker.
+
+    Args:
+        host: its name.
+        bandwidth_bytes_per_s: the bandwidth of its network; default 125e6 (1 Gbit/s).
+        latency_s: the one-way latency of its network; default 1 ms.
+    """
 
     host: str
     bandwidth_bytes_per_s: float = 125e6

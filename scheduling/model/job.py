@@ -21,11 +21,14 @@ class Task:
         id: its name, unique in a graph.
         operator: the operator it belongs to.
         index: which instance of the operator, from 0.
-        demand: what it needs; :meth:`demanding` computes it from a rate (Eqs. 20-21).
-        rate_in_per_s: tuples a second that come in.
-        state_bytes: what a move has to carry along.
-        preferred: hosts or worker ids that hold its data, all of them equally good.
-        input_bytes: what it reads from there.
+        demand: its demand; :meth:`demanding` computes it from a rate (Eqs. 20-21).
+        rate_in_per_s: input tuples per second; default 0.
+        state_bytes: the state that a move must transfer; default 0.
+        preferred: hosts or worker ids that store its data, equally preferred; default none.
+        input_bytes: the data that it reads from there; default 0.
+
+    Raises:
+        ArgumentError: the id is empty, or a number is out of its range.
     """
 
     id: str
@@ -47,7 +50,12 @@ class Task:
     def demanding(
         tuples_per_s: float, cpu_s_per_tuple: float, memory_mb_s_per_tuple: float
     ) -> Resources:
-        """The demand of a task at a rate (Eqs. 20 and 21: data times what a record takes).
+        """The demand of a task at a rate (Eqs. 20 and 21: data times the demand of a record).
+
+        Args:
+            tuples_per_s: input tuples per second.
+            cpu_s_per_tuple: core seconds per tuple.
+            memory_mb_s_per_tuple: MB per tuple per second.
 
         >>> Task.demanding(2000, 0.0005, 0.25)
         Resources(cpu_cores=1.0, memory_mb=500.0, disk_mb=0.0)
@@ -57,7 +65,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Edge:
-    """A stream from one task to another, in bytes a second; both are ids of tasks."""
+    """A stream from one task to another.
+
+    Args:
+        source: the id of the sending task.
+        target: the id of the receiving task.
+        bytes_per_s: the traffic in bytes per second.
+    """
 
     source: str
     target: str
@@ -69,10 +83,14 @@ class Edge:
 
 @dataclass(frozen=True)
 class JobGraph:
-    """The tasks of a job, in the order of submission, and the streams between them.
+    """The tasks of a job and the streams between them.
+
+    Args:
+        tasks: the tasks, in the order of submission.
+        edges: the streams; default none.
 
     Raises:
-        ArgumentError: an id is there twice, or an edge names a task that is not there.
+        ArgumentError: an id occurs twice, or an edge names a missing task.
 
     >>> tasks = [Task(f"a{i}", "a", i, Resources(1, 100)) for i in range(2)]
     >>> graph = JobGraph(tuple(tasks), (Edge("a0", "a1", 5.0),))
@@ -110,7 +128,7 @@ class JobGraph:
 
     @cached_property
     def neighbours(self) -> dict[str, tuple[tuple[str, float], ...]]:
-        """For each task the tasks it talks to and the bytes a second both ways together."""
+        """For each task its communication partners and the bytes per second in both directions."""
         found: dict[str, dict[str, float]] = {task.id: {} for task in self.tasks}
         for edge in self.edges:
             if edge.source != edge.target:

@@ -1,4 +1,4 @@
-"""What was seen: a cluster at a moment, an operator over a window of time."""
+"""Observations: a cluster at a moment, an operator in a window of time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,15 @@ _NOTHING = Resources(0.0, 0.0)
 
 @dataclass(frozen=True)
 class Utilisation:
-    """The shares of CPU and memory in use (Eqs. 26 and 27), each in [0, 1]."""
+    """The shares of CPU and memory in use (Eqs. 26 and 27).
+
+    Args:
+        cpu: the share of the CPU in use, in [0, 1].
+        memory: the share of the memory in use, in [0, 1]; default 0.
+
+    Raises:
+        ArgumentError: a share is not in [0, 1].
+    """
 
     cpu: float
     memory: float = 0.0
@@ -32,11 +40,14 @@ class Utilisation:
 
 @dataclass(frozen=True)
 class Reserved:
-    """What others take of a worker: other jobs, services; no task of this job may have it.
+    """The part of a worker that other jobs and services use; not available to this job.
 
     Args:
-        slots: slots that are taken.
-        resources: cores, MB of memory, MB of disk that are taken.
+        slots: used slots; default 0.
+        resources: used CPU, memory and disk; default none.
+
+    Raises:
+        ArgumentError: the number of slots is negative.
     """
 
     slots: int = 0
@@ -53,20 +64,20 @@ _NO_ONE = Reserved()
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What is known of a cluster at one moment. Mappings lack what was not measured.
+    """The state of a cluster at one moment. Mappings contain only what was measured.
 
     Args:
-        time_s: when, on the controller's clock.
-        workers: the workers that are there, each with an id of its own.
-        utilisation: by worker, over the last period.
-        tuples: by worker, tuples processed in the period (Eq. 22).
-        cost: by worker, $ spent in the period (Eq. 22).
-        busyness: by worker, B of Eq. 23 in [0, 1]; :func:`scheduling.busyness` computes it.
-        backlog: by operator, tuples that wait.
-        placement: by task, the worker that it runs on.
-        usage: by task, what it takes as measured; its demand where it is missing.
-        reserved: by worker, what others take of it. It counts towards delta, since delta is
-            about the worker, whoever loads it. The tasks that this graph places are none of it.
+        time_s: the time on the controller's clock.
+        workers: the available workers, with unique ids.
+        utilisation: per worker, over the last period; all mappings are empty by default.
+        tuples: per worker, the tuples processed in the period (Eq. 22).
+        cost: per worker, the $ spent in the period (Eq. 22).
+        busyness: per worker, B of Eq. 23 in [0, 1]; :func:`scheduling.busyness` computes it.
+        backlog: per operator, the waiting tuples.
+        placement: per task, the worker on which it runs.
+        usage: per task, its measured resources; its demand if missing.
+        reserved: per worker, the part that others use. It counts towards delta, which limits the
+            total load of a worker. It does not include the tasks of this job.
 
     >>> Snapshot(0.0, (Worker("w", Resources(4, 8192), 4),)).has_history
     False
@@ -94,7 +105,7 @@ class Snapshot:
 
     @cached_property
     def free(self) -> dict[str, Resources]:
-        """By worker, delta times its capacity less what others take: at least 0 of each.
+        """Per worker, delta times its capacity minus the reserved part, at least 0 of each.
 
         >>> worker = Worker("w", Resources(4, 8192), 4, delta=0.5)
         >>> Snapshot(0.0, (worker,), reserved={"w": Reserved(1, Resources(1, 6000))}).free["w"]
@@ -115,7 +126,7 @@ class Snapshot:
 
     @cached_property
     def free_slots(self) -> dict[str, int]:
-        """By worker, its slots less those that others take."""
+        """Per worker, its slots minus the reserved ones."""
         return {
             worker.id: max(worker.slots - self.reserved.get(worker.id, _NO_ONE).slots, 0)
             for worker in self.workers
@@ -123,23 +134,28 @@ class Snapshot:
 
     @property
     def has_history(self) -> bool:
-        """Whether any worker has processed a tuple: CE (Eq. 22) can be told."""
+        """Whether any worker has processed a tuple, so that CE (Eq. 22) is defined."""
         return any(count > 0 for count in self.tuples.values())
 
 
 @dataclass(frozen=True)
 class Window:
-    """What one operator did in one window of time: the input of a scaler.
+    """The metrics of one operator in one window of time: the input of a scaler.
 
     Args:
-        length_s: length of the window.
-        tuples_in: tuples that came in.
-        tuples_done: tuples that were processed.
-        latency_s: processing time of one tuple on one instance; the rate of an instance is 1/it.
-        parallelism: instances that ran.
-        buffered: tuples that waited when the window began.
-        busy_s: time that all instances together spent on tuples; DS2's useful time.
-        lost: tuples that did not fit the buffer.
+        length_s: the length of the window in seconds.
+        tuples_in: input tuples.
+        tuples_done: processed tuples.
+        latency_s: the processing time of one tuple on one instance in seconds; an instance
+            processes 1/``latency_s`` tuples per second.
+        parallelism: the number of instances.
+        buffered: waiting tuples at the start of the window; default 0.
+        busy_s: the processing time of all instances together in seconds (DS2's useful time);
+            default 0.
+        lost: tuples that did not fit into the buffer; default 0.
+
+    Raises:
+        ArgumentError: a number is out of its range.
     """
 
     length_s: float

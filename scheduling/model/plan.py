@@ -1,4 +1,4 @@
-"""What a policy suggests, and what came of it."""
+"""Plans of policies and their observed results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ __all__ = ["Assignment", "Move", "Plan", "Receipt", "Unplaced"]
 
 @dataclass(frozen=True)
 class Assignment:
-    """A task goes to a worker, and why."""
+    """The placement of a task on a worker.
+
+    Args:
+        task: the id of the task.
+        worker: the id of the worker.
+        reason: why, in words.
+    """
 
     task: str
     worker: str
@@ -25,7 +31,12 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Unplaced:
-    """A task for which there is no room now, and why; it could run on an emptier cluster."""
+    """A task without room at the moment, which could run on an emptier cluster.
+
+    Args:
+        task: the id of the task.
+        reason: why, in words.
+    """
 
     task: str
     reason: str
@@ -33,16 +44,16 @@ class Unplaced:
 
 @dataclass(frozen=True)
 class Move:
-    """A task, or a part of its load, goes from one worker to another.
+    """The move of a task, or of a part of its load, to another worker.
 
     Args:
-        task: the task.
-        source: the worker that gives.
-        target: the worker that takes.
-        gain: by how much the gap between the two loads shrinks, a share.
-        state_bytes: what has to be carried.
-        part: the share of the task's load that moves; below 1 the task is split.
-        load: the load that moves, as a share of the target's capacity.
+        task: the id of the task.
+        source: the worker that the task leaves.
+        target: the worker that receives it.
+        gain: the decrease of the difference between the two loads, as a share.
+        state_bytes: the state to transfer.
+        part: the share of the task's load that moves; below 1 the task is split. Default 1.
+        load: the load that moves, as a share of the target's capacity; default 0.
     """
 
     task: str
@@ -56,16 +67,18 @@ class Move:
 
 @dataclass(frozen=True)
 class Plan:
-    """Which task goes where, what has no room now, what it costs.
+    """A placement of all tasks, with reasons and cost.
 
     Args:
-        assignments: each task at most once.
-        unplaced: the others.
-        score: what the policy made small; by default $/s of the workers in use.
-        scheduling_time_s: how long planning took (ST of Eq. 14); 0 unless planned by
-            :class:`scheduling.Timed`.
+        assignments: the placed tasks, each once.
+        unplaced: the other tasks; default none.
+        score: the objective that the policy minimised, usually $/s of the workers in use;
+            default 0.
+        scheduling_time_s: the duration of planning in seconds (ST of Eq. 14); 0 (default) unless
+            planned by :class:`scheduling.Timed`.
         policy: the name of the policy.
-        moves: how to get there from the plan before, for actuators that can move or split tasks.
+        moves: the moves from the previous plan, for actuators that can move or split tasks;
+            default none.
     """
 
     assignments: tuple[Assignment, ...]
@@ -89,7 +102,7 @@ class Plan:
         return {worker: tuple(tasks) for worker, tasks in found.items()}
 
     def _check(self, graph: JobGraph, snapshot: Snapshot) -> None:
-        """Assert that the plan can be carried out and forgets nothing.
+        """Assert that the plan is feasible and complete.
 
         Every task is placed once or listed as unplaced; no worker has more tasks than slots, nor
         more demand than delta times its capacity (Eqs. 18 and 19), less what others take of both.
@@ -112,17 +125,22 @@ class Plan:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What an actuator was asked for, and what was seen to land: worker by task."""
+    """The requested placement, and the observed one.
+
+    Args:
+        asked: the requested worker of each task.
+        landed: the observed worker of each task.
+    """
 
     asked: Mapping[str, str]
     landed: Mapping[str, str]
 
     @property
     def missed(self) -> dict[str, str]:
-        """The tasks that are not where they were asked for, with the worker asked."""
+        """The tasks that do not run on their requested worker, with that worker."""
         return {task: at for task, at in self.asked.items() if self.landed.get(task) != at}
 
     @property
     def landing_share(self) -> float:
-        """The share of the asked tasks that landed; 1 where nothing was asked."""
+        """The share of the requested placements that were observed; 1 without requests."""
         return 1.0 if not self.asked else 1 - len(self.missed) / len(self.asked)

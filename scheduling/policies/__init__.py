@@ -1,7 +1,7 @@
-"""The policies by name: each decides, from a graph and a snapshot, where tasks go.
+"""The policies by name: each computes a placement from a job graph and a snapshot.
 
-A policy only suggests: it reads its arguments and changes nothing, and plans the same thing twice
-alike. Each is a module that begins with what it assumes.
+A policy is pure: it changes nothing, and returns the same plan for the same arguments. The
+docstring of each module states the policy's assumptions and source.
 """
 
 from __future__ import annotations
@@ -66,18 +66,21 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "sticky": Sticky,
     "twister2-round-robin": _twister2_round_robin,
 }
-"""What makes each policy, by its name; options go to it as keywords."""
+"""The constructor of each policy, by its name; options are keyword arguments."""
 
 
 def policy(name: str, **options: Any) -> Policy:
-    """A policy by its name.
+    """Create a policy by its name.
 
     Args:
         name: a key of :data:`POLICIES`.
-        options: what the policy's class takes.
+        options: keyword arguments of the policy's class.
+
+    Returns:
+        The policy.
 
     Raises:
-        ArgumentError: there is no such policy, or it has no such option.
+        ArgumentError: the name or an option is unknown, or a value is invalid.
 
     >>> policy("random", seed=3)
     Random(seed=3)
@@ -94,7 +97,7 @@ def policy(name: str, **options: Any) -> Policy:
 
 @dataclass(frozen=True)
 class Timed:
-    """A policy whose plans say how long they took: ST of Eq. 14.
+    """A policy that records the duration of planning in its plans: ST of Eq. 14.
 
     Args:
         policy: the policy that plans.
@@ -115,7 +118,7 @@ class Timed:
         return self.policy.name
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
-        """Plan, and note the time it took; see :class:`scheduling.Policy`."""
+        """Plan, and record the duration; see :class:`scheduling.Policy`."""
         start = self.clock()
         plan = self.policy.plan(graph, snapshot, previous)
         return dataclasses.replace(plan, scheduling_time_s=self.clock() - start)

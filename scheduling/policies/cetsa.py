@@ -1,7 +1,7 @@
-"""CETSA: the cheapest workers first, each until it is full.
+"""CETSA: fills the cheapest workers first.
 
-Assumes that what a tuple has cost on a worker in the last period (CE, Eq. 22) is what it will cost,
-and that a full worker is no slower. Fills few workers to the brim; the load is not balanced.
+Assumptions: the cost of a tuple on a worker in the last period (CE, Eq. 22) stays the same, and a
+full worker is not slower. It uses few workers completely; the load is not balanced.
 
 Source: CETSA and LBA-CE, Algorithm 1. Its lines 9-11, one step to the next node, are read as a
 loop. Without any runtime information it is round robin (line 20). Among the tasks that could go
@@ -29,13 +29,20 @@ class CETSA:
     """Fill the workers in the order of $ per tuple, the cheapest first.
 
     Args:
-        together: let the task that talks most to a worker's tasks go next; else the tasks go in
-            their order.
-        by_price: rank by $/s per slot where there is no runtime information, instead of round
-            robin.
+        together: whether the next task is the one with the most traffic to the worker's tasks;
+            default True. If False, the tasks are placed in their order.
+        by_price: whether to rank workers by $/s per slot if there is no runtime information;
+            default False: round robin.
 
     Complexity: O(workers x log workers + (tasks + edges) x log tasks), and O(tasks) more for a
-    worker whose resources are taken before its slots.
+    worker whose resources are exhausted before its slots.
+
+    Example:
+        >>> from scheduling.model import JobGraph, Resources, Task, Worker
+        >>> graph = JobGraph((Task("t", "join", 0, Resources(1, 512)),))
+        >>> cheap, dear = (Worker(p, Resources(4, 8192), 2, float(p)) for p in ("0.1", "0.3"))
+        >>> CETSA(by_price=True).plan(graph, Snapshot(0.0, (dear, cheap))).placement
+        {'t': '0.1'}
     """
 
     together: bool = True
@@ -47,9 +54,9 @@ class CETSA:
         cost = cost_evaluation(snapshot)
         if not cost and not self.by_price:
             return _named(RoundRobin().plan(graph, snapshot), self.name)
-        told = "$ a tuple"
+        unit = "$ a tuple"
         if not cost:
-            told = "$/s a slot"
+            unit = "$/s a slot"
             cost = {one.id: one.price_per_s / max(one.slots, 1) for one in snapshot.workers}
         ledger = CapacityLedger(graph, snapshot)
         order = sorted(range(len(ledger.workers)), key=lambda i: (cost[ledger.workers[i].id], i))
@@ -60,7 +67,7 @@ class CETSA:
         for rank, i in enumerate(order):
             if not waiting:
                 break
-            why = f"rank {rank + 1} of {len(order)} by {told} ({cost[ledger.workers[i].id]:.3g})"
+            why = f"rank {rank + 1} of {len(order)} by {unit} ({cost[ledger.workers[i].id]:.3g})"
             _fill(ledger, i, why, graph, waiting, places, neighbours, least)
         return ledger.plan(self.name)
 
@@ -70,7 +77,7 @@ def _named(plan: Plan, name: str) -> Plan:
 
 
 def _least(tasks: Iterable[Task]) -> tuple[float, float]:
-    """Less than this no task needs."""
+    """The least demand of any task, per resource."""
     needs = [task.demand for task in tasks]
     return (
         min((need.cpu_cores for need in needs), default=0.0),
@@ -88,7 +95,7 @@ def _fill(
     neighbours: Mapping[str, tuple[tuple[str, float], ...]],
     least: tuple[float, float],
 ) -> None:
-    """Put waiting tasks on worker ``i`` until it holds no more."""
+    """Place waiting tasks on worker ``i`` until it is full."""
     pull: dict[int, float] = {}
     pulled: list[tuple[float, int]] = []
     in_order = iter(list(waiting))
@@ -105,7 +112,7 @@ def _fill(
             place, drawn = found, ""
         task = graph.tasks[place]
         if not ledger.fits(task, i):
-            pull[place] = -1.0  # Nor will it later: nothing is taken away from a worker.
+            pull[place] = -1.0  # It will not fit later either: nothing is removed from a worker.
             continue
         ledger.place(task, i, why + drawn)
         del waiting[place]

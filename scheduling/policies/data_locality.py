@@ -1,4 +1,4 @@
-"""Data locality: each task where its input is fetched soonest.
+"""Data locality: places each task where the transfer of its input is fastest.
 
 Assumes that fetching input is what costs time: the workers are ranked by the time to transfer a
 task's input from the nearest host that holds it, and the task goes to the first with room. What is
@@ -24,13 +24,14 @@ __all__ = ["DataLocality"]
 
 @dataclass(frozen=True)
 class DataLocality:
-    """Place each task on the worker with room that fetches its input soonest.
+    """Place each task on the worker with room whose transfer of its input is fastest.
 
     Args:
-        data_nodes: hosts that hold data and run no worker; a host that is neither here nor a
-            worker's is taken to be as fast as the worker that asks.
-        compat: ``"twister2"`` ranks nothing: instance after instance goes to the next worker,
-            from the first one on, every operator where the last one ended. Sizes are not checked.
+        data_nodes: hosts that store data and run no worker; default none. An unknown host is
+            assumed to be as fast as the reading worker.
+        compat: ``"twister2"`` does not rank: instances are placed round robin, every operator
+            continues where the last one ended, and sizes are not checked. None (default): the
+            ranking.
 
     Raises:
         ArgumentError: with ``compat``, there are more instances than the workers have slots.
@@ -44,10 +45,15 @@ class DataLocality:
     name: ClassVar[str] = "data-locality"
 
     def transfer_s(self, task: Task, worker: Worker, snapshot: Snapshot) -> float:
-        """Seconds until the task's input is at the worker, from the nearest host that holds it.
+        """Seconds to transfer the task's input to the worker, from the nearest host that stores it.
 
-        Two latencies, and the bytes at the slower of the two bandwidths. 0 where the worker's
-        host holds the data, and for tasks that read none.
+        Two latencies, and the bytes at the slower of the two bandwidths. 0 if the worker's host
+        stores the data, and for tasks without input.
+
+        Args:
+            task: the task.
+            worker: the reading worker.
+            snapshot: all workers.
         """
         return self._transfer_s(task, worker, _hosts(snapshot, self.data_nodes))
 

@@ -1,4 +1,4 @@
-"""Exact: the cheapest placement there is, for small cases.
+"""Exact: the cheapest placement, for small cases.
 
 Assumes that rent and network are all that counts: it places as many tasks as can be placed, and of
 these placements finds one with the least weighted $/s, to 1e-10 of the dearest worker or stream.
@@ -35,9 +35,10 @@ class Exact:
 
     Args:
         cost: prices and weights of rent and network.
-        max_nodes: nodes of branch and bound that are searched before it gives up.
+        max_nodes: nodes of branch and bound that are searched before it gives up; default 2,000.
 
     Raises:
+        ArgumentError: ``max_nodes`` is below 1.
         TooLargeError: ``max_nodes`` were not enough; use :class:`LocalSearch`.
         ImportError: scipy is not installed.
 

@@ -23,12 +23,13 @@ __all__ = ["FirstFit"]
 
 @dataclass(frozen=True)
 class FirstFit:
-    """Place the tasks by memory, descending, each on the first worker with room.
+    """Place the tasks in descending order of memory, each on the first worker with room.
 
     Args:
         compat: ``"twister2"`` sorts operators by the memory of an instance, uses the workers as
-            containers of one size, ``container``, and checks as the original does.
-        container: the size of a container; used with ``compat`` only.
+            containers of one size, ``container``, and checks like the original. None (default): the
+            workers' own sizes.
+        container: the size of a container, only for ``compat``; default Twister2's.
 
     Complexity: O(tasks x log tasks + tasks x workers in use).
     """

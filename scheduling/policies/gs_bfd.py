@@ -1,4 +1,4 @@
-"""GS-BFD: greedy best fit, decreasing, all of a job or nothing of it.
+"""GS-BFD: greedy best-fit decreasing, all or nothing per job.
 
 Assumes jobs of equal executors, here the tasks of an operator, and one number for the size of a
 demand and of what is free, (1 - theta) x cores + theta x memory in GB. The worker with the least
@@ -28,9 +28,9 @@ class GSBFD:
     """Fill the workers with the least free, job by job, the largest job first.
 
     Args:
-        theta: the weight of memory against cores, in [0, 1].
-        jobs: what is placed wholly or not at all: each ``"operator"``, the ``"graph"``, or each
-            ``"task"``.
+        theta: the weight of memory against cores, in [0, 1]; default 0.25.
+        jobs: the unit that is placed completely or not at all: each ``"operator"`` (default), the
+            ``"graph"``, or each ``"task"``.
 
     Raises:
         ArgumentError: theta is no share, or ``jobs`` is none of the three.

@@ -1,4 +1,4 @@
-"""LBA-CE: the fitter half of the workers, evenly.
+"""LBA-CE: balances the load over the workers with above-average fitness.
 
 Assumes that a worker that was cheap per tuple (CE) and not busy (B) stays so. The workers whose
 fitness 1 / (CE x B) is at least the mean (AF) form the high list; tasks are spread over it. A
@@ -26,7 +26,7 @@ __all__ = ["LBACE"]
 
 @dataclass(frozen=True)
 class LBACE:
-    """Spread the tasks over the workers that are fitter than the mean.
+    """Balance the tasks over the workers with at least the mean fitness.
 
     Args:
         spread: ``"least-loaded"``: each task goes to the worker of the high list whose planned
@@ -35,8 +35,19 @@ class LBACE:
         cpu_weight: alpha of Eq. 28.
         epsilon: the least busyness, for Eq. 24.
 
+    Raises:
+        ArgumentError: ``spread`` is unknown.
+
     Complexity: O(workers x log workers + tasks x log workers); O(tasks x workers) where many
-    workers cannot hold the task at hand.
+    workers cannot run the task.
+
+    Example:
+        >>> from scheduling.model import JobGraph, Resources, Task, Worker
+        >>> graph = JobGraph(tuple(Task(f"t{i}", "t", i, Resources(1, 512)) for i in range(2)))
+        >>> workers = tuple(Worker(name, Resources(4, 8192), 4) for name in "abc")
+        >>> tuples, cost = {"a": 9, "b": 9, "c": 9}, {"a": 1.0, "b": 1.0, "c": 9.0}
+        >>> LBACE().plan(graph, Snapshot(0.0, workers, tuples=tuples, cost=cost)).placement
+        {'t0': 'a', 't1': 'b'}
     """
 
     spread: Literal["least-loaded", "turns", "literal"] = "least-loaded"

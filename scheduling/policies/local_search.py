@@ -1,4 +1,4 @@
-"""Local search: make the plan of any policy cheaper.
+"""Local search: improves the plan of any policy.
 
 Assumes, like exact, that rent and network are all that counts. Begins with the best plan of several
 policies; tries cheaper sets of workers (all there are, if they are few) and packs all tasks anew;
@@ -51,14 +51,19 @@ def objective(
 
 @dataclass(frozen=True)
 class LocalSearch:
-    """Improve the plan of another policy by small steps until none helps.
+    """Improve the plan of another policy by local changes.
 
     Args:
-        base: the policy to begin with; others are tried, too, and the best of them is taken.
-        cost: prices and weights of rent and network.
-        tries: sets of workers that are packed, and times that tasks are taken out, at most.
-        orders: orders of the tasks that a packing is tried in, the first by size.
-        seed: of the other orders, and of what is taken out.
+        base: the initial policy; default ``CETSA(by_price=True)``. Others are tried too, and the
+            best plan is the start.
+        cost: prices and weights of rent and network; default ``CostModel()``.
+        tries: the maximum number of packed worker sets, and of ruin and recreate rounds; default
+            400.
+        orders: the number of task orders tried per packing, the first by size; default 6.
+        seed: the seed of the other orders and of the ruins; default 0.
+
+    Raises:
+        ArgumentError: ``tries`` or ``orders`` is out of its range.
 
     Complexity: O(tries x orders x tasks x workers) for up to 64 tasks; for more, some packings of
     O(tasks x log workers).

@@ -1,11 +1,13 @@
-"""Placements made cheaper task by task, where streams between hosts are paid for.
+"""Local search over placements if streams between hosts have a price.
 
 The cost of a placement is kept as it changes: a task that goes to a worker pays for its streams to
 the tasks that are elsewhere, and the rent of the worker if it is the first there. Tasks move and
 swap for as long as that helps; then some are taken out and put back at random prices, which finds
 sets of workers that no single move leads to.
 
-Source: ruin and recreate (Schrimpf et al., 2000), threshold accepting (Dueck and Scheuer, 1990).
+Source: ruin and recreate (G. Schrimpf et al., "Record Breaking Optimization Results Using the Ruin
+and Recreate Principle", J. Comput. Phys. 159, 2000); threshold accepting (G. Dueck and T. Scheuer,
+J. Comput. Phys. 90, 1990).
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ class LocalSearchState(FreeCapacity):
         self._linked = [t for t, links in enumerate(self._links) if links]
         self.load({})
 
-    # The book
+    # The state
 
     def load(self, placement: Mapping[str, int]) -> None:
         """Begin again with the positions of the workers that tasks are on."""

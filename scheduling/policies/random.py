@@ -1,7 +1,7 @@
 """Random: Flink's default.
 
-Assumes nothing of tasks and workers but room. Each task gets one of the free slots that can hold
-it, every slot equally likely, so a worker with more free slots is drawn more often.
+Assumes nothing about tasks and workers except room. Each task gets a uniformly random free slot
+in which it fits, so a worker with more free slots is drawn more often.
 
 Source: CETSA and LBA-CE, section 2.1 (how Flink selects slots); the baseline of its figures.
 """
@@ -23,7 +23,7 @@ class Random:
     """Place each task in a free slot drawn at random.
 
     Args:
-        seed: of the draw; the same seed and arguments give the same plan.
+        seed: the seed; the same seed and arguments give the same plan. Default 0.
 
     Complexity: O(tasks + slots) where most slots can hold most tasks, else O(tasks x slots).
     """

@@ -1,12 +1,12 @@
-"""Resource-aware: neighbours close together, on workers that are just large enough.
+"""Resource-aware: places communicating tasks close together, on workers of a suitable size.
 
 Assumes that demands are known. Tasks are taken along the streams, operators in turns; each goes to
 the worker whose free resources are nearest to its demand and whose network is nearest to the
 worker that the last task went to.
 
-Source: R-Storm and Storm's ResourceAwareScheduler, as a comparison. There CPU may be
-overcommitted; here delta holds for CPU, too. Resources are shares of the largest worker, so that
-cores and MB can be added.
+Source: B. Peng et al., "R-Storm: Resource-Aware Scheduling in Storm", Middleware 2015, and Storm's
+ResourceAwareScheduler, for comparison. There CPU may be overcommitted; here delta limits CPU too.
+Resources are shares of the largest worker, so that cores and MB can be added.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ class ResourceAware:
         cpu_weight: of the squared distance in CPU.
         memory_weight: of the squared distance in memory.
         network_weight: of the squared distance in the network: 0 on the reference worker, one
-            half on its host, 1 elsewhere.
+            half on its host, 1 elsewhere. All weights are 1 by default.
+
+    Raises:
+        ArgumentError: a weight is negative.
 
     Complexity: O(tasks x workers) in numpy.
     """

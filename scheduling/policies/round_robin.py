@@ -1,4 +1,4 @@
-"""Round robin, over the workers or as Twister2 has it.
+"""Round robin over the workers, or as in Twister2.
 
 Assumes tasks and workers that are alike: one task after the other goes to the next worker. A
 worker without room is passed over.
@@ -25,11 +25,11 @@ class RoundRobin:
     """Place one task after the other on the next worker.
 
     Args:
-        restart: begin again at the first worker for every operator, as Twister2 does; else go on
-            where the last operator ended.
-        compat: ``"twister2"`` does what the original's code does: no check of sizes, and no
-            placement where there are no more tasks than workers. Such a plan may ask for more
-            than a worker has. It implies ``restart``.
+        restart: whether every operator starts at the first worker, as in Twister2; default False:
+            it continues where the last operator ended.
+        compat: ``"twister2"`` follows the original's code: no check of sizes, and no placement
+            unless there are more tasks than workers. Such a plan may exceed the capacity of a
+            worker. It implies ``restart``. None (default): with checks.
 
     Complexity: O(tasks) while workers have room, O(tasks x workers) at worst.
     """

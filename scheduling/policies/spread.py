@@ -1,4 +1,4 @@
-"""Spread: the least loaded worker next, prices aside.
+"""Spread: the least loaded worker next, without prices.
 
 Assumes that only balance matters: every worker is used before any gets a second task, workers with
 more capacity get more. What CETSA saves is measured against this.

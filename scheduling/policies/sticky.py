@@ -1,11 +1,11 @@
 """Sticky: consistent hashing with bounded loads.
 
-Assumes that moving a task is what costs: where a worker comes or goes, few tasks move. Workers and
-tasks are points on a circle; a task goes to the next worker on it that is not above its bound,
-``balance`` times the mean number of tasks for a worker of its size.
+Assumption: moves of tasks are expensive. When a worker is added or removed, few tasks move.
+Workers and tasks are points on a circle; a task goes to the next worker that is not above its
+bound, ``balance`` times the mean number of tasks for a worker of its size.
 
-Source: consistent hashing with bounded loads, as a comparison. Points come from BLAKE2, so they
-are the same in every process.
+Source: V. Mirrokni, M. Thorup, M. Zadimoghaddam, "Consistent Hashing with Bounded Loads", SODA
+2018, for comparison. Points are computed by BLAKE2, so they are the same in every process.
 """
 
 from __future__ import annotations
@@ -28,8 +28,12 @@ class Sticky:
     """Place each task on the next worker of the circle that is below its bound.
 
     Args:
-        balance: how far above its share of the slots a worker may go; 1 or more.
-        points: points of a worker on the circle.
+        balance: the maximum number of tasks of a worker relative to its share of the slots; 1 or
+            more; default 1.25.
+        points: the number of points of a worker on the circle; default 16.
+
+    Raises:
+        ArgumentError: a number is below 1.
 
     Complexity: O((tasks + workers x points) x log(workers x points)) while workers have room.
     """

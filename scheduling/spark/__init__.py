@@ -1,7 +1,7 @@
-"""Live on Spark: what a cluster looks like, and the levers that place work on it.
+"""Live placement on Spark: monitors a cluster and controls where its tasks run.
 
-``bsjoin.cycles(..., placement=..., scaler=...)`` closes the loop for a join; :class:`Loop` does it
-for any job that runs in cycles. Nothing here is imported by ``import scheduling``.
+``bsjoin.cycles(..., placement=..., scaler=...)`` runs the control loop for a join; :class:`Loop`
+runs it for any job with cycles. ``import scheduling`` does not import this package.
 """
 
 from scheduling.spark.fleet import Fleet

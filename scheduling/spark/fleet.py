@@ -1,7 +1,7 @@
-"""The number of executors: give back what a plan leaves idle, ask for more where it has no room.
+"""The number of executors: releases idle ones, and requests more if a plan has no room.
 
-Giving back is what makes a cheap plan cheap: rent ends with the executor. It works on standalone,
-YARN and Kubernetes; asking stops at ``spark.cores.max`` without a word, so what came is looked at.
+The rent of an executor ends when it is released. This works on standalone, YARN and Kubernetes.
+Requests above ``spark.cores.max`` are ignored silently, so the actual number is observed.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["Fleet", "request_total"]
 
 
 class Fleet:
-    """Changes the number of executors, within bounds.
+    """Changes the number of executors within bounds.
 
     Args:
         spark: the session.
-        least: the fewest executors to keep.
-        most: the most to ask for.
-        idle_cycles: cycles in a row without a task before an executor is given back.
+        least: the minimum number of executors.
+        most: the maximum number of executors.
+        idle_cycles: consecutive cycles without a task before an executor is released; default 3.
 
     Raises:
         ArgumentError: the bounds are not 1 <= least <= most, or the cycles below 1.
@@ -41,28 +41,28 @@ class Fleet:
         self._idle_cycles = idle_cycles
         self._plan: Plan | None = None
         self._idle: dict[str, int] = {}
-        self._wanted = 0  # more than there are, asked for and not yet come
+        self._wanted = 0  # requested executors that have not started yet
         self._warn_once = WarnOnce()
         self.reason = self._why_not()
-        """Why the number cannot be changed; None where it can."""
+        """Why the number cannot be changed; None if it can."""
 
     def capabilities(self) -> frozenset[str]:
-        """To change the number of executors, where the cluster manager allows it."""
+        """``"resize"`` if the cluster manager allows changing the number of executors."""
         return frozenset() if self.reason else frozenset({"executors"})
 
     def apply(self, plan: Plan) -> Receipt:
-        """Take up a plan: what it leaves out is given back in time."""
+        """Adopt a plan: executors that it does not use will be released; see :class:`Actuator`."""
         self._plan = plan
         return Receipt({}, {})
 
     def settle(self, snapshot: Snapshot) -> tuple[int, tuple[str, ...]]:
-        """Between two cycles: ask for executors, or give some back.
+        """Request or release executors between two cycles.
 
         Args:
-            snapshot: the workers that are there now.
+            snapshot: the current workers.
 
         Returns:
-            How many more were asked for, and the ids of the workers given back.
+            The number of newly requested executors, and the ids of the released workers.
         """
         if self._plan is None:
             return 0, ()
@@ -92,7 +92,7 @@ class Fleet:
             for worker in snapshot.workers
             if worker.id not in used
         }
-        # The dearest first; never below the fewest.
+        # The most expensive first; never below the minimum.
         spare = max(0, len(snapshot.workers) - self._least)
         idle = [name for name, cycles in self._idle.items() if cycles >= self._idle_cycles]
         idle.sort(key=lambda name: -snapshot.by_id[name].price_per_s)
@@ -101,7 +101,7 @@ class Fleet:
             name for name in idle[:spare] if context.killExecutor(snapshot.by_id[name].executor_id)
         ]
         if given:
-            # Spark counts from a target of its own, which may be less than there are.
+            # Spark counts from its own target, which may be below the current number.
             request_total(self._spark, len(snapshot.workers) - len(given))
             self._wanted = 0
         return tuple(given)
@@ -118,7 +118,7 @@ class Fleet:
 
 
 def request_total(spark: SparkSession, count: int) -> None:
-    """Tell the cluster manager how many executors are wanted; fewer than there are kills none."""
+    """Request a total number of executors; a lower number than the current one kills none."""
     context: Any = spark.sparkContext
     nowhere = context._jvm.scala.Predef.Map().empty()
     context._jsc.sc().requestTotalExecutors(count, 0, nowhere)

@@ -1,7 +1,7 @@
-"""What can be done to a live job: each lever is an actuator, and says what this session allows.
+"""The levers on a live job: each is an actuator and reports what the session supports.
 
-A lever that this session does not have warns once, with the reason, and leaves the job as Spark
-would run it. A job is never wrong for want of a lever, only placed by Spark.
+A lever that the session does not support warns once, with the reason, and leaves the job
+unchanged. The result of the job is then still correct, but Spark places its tasks.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _log = logging.getLogger("scheduling")
 
 
 class LeverWarning(UserWarning):
-    """This session does not have a lever that was asked for; the message says why."""
+    """The session does not support a requested lever; the message says why."""
 
 
 class WarnOnce:
-    """Says once why a lever is not used."""
+    """Warns once why a lever is not used."""
 
     def __init__(self) -> None:
         self._told = False
 
     def warn(self, text: str) -> None:
-        """Warn, the first time; as the caller's caller."""
+        """Warn on the first call, with the position of the caller's caller."""
         if not self._told:
             self._told = True
             warnings.warn(text, LeverWarning, stacklevel=3)
@@ -46,11 +46,11 @@ class Pins:
 
     Args:
         spark: the session.
-        operator: the tasks of the plan that are meant.
-        locality_wait_s: how long a task waits for its executor before it runs elsewhere; 120 s
-            landed all of them in trials, 3 s four in five.
-        alive: gives Spark's ids of the executors there are; with it a task does not wait for
-            one that has died.
+        operator: the operator whose tasks are pinned.
+        locality_wait_s: how long a task waits for its executor before it runs elsewhere; default
+            120 s, with which all tasks ran on their executor in trials (3 s: four in five).
+        alive: returns Spark's ids of the living executors; with it a task does not wait for a
+            lost one. None (default): it waits.
     """
 
     def __init__(
@@ -67,22 +67,23 @@ class Pins:
         self._stack = ExitStack()
         self._warn_once = WarnOnce()
         self.pinned: Pinned | None = None
-        """What was pinned last, until the cycle has ended."""
+        """The last pinned DataFrame, until its cycle ends; else None."""
 
     def capabilities(self) -> frozenset[str]:
-        """To place, and to move between cycles; nothing where there is one executor."""
+        """``"place"`` and ``"move"`` (between cycles); nothing with a single executor."""
         reason = pins.why_not(self._spark) or pins.only_executor(self._spark)
         return frozenset() if reason else frozenset({"place", "move"})
 
     def apply(self, plan: Plan) -> Receipt:
-        """Take up a plan for the next cycle."""
+        """Adopt a plan for the next cycle; see :class:`scheduling.Actuator`."""
         self._placement = plan.placement
         return Receipt(plan.placement, plan.placement)
 
     def prepare(self, df: DataFrame, snapshot: Snapshot) -> DataFrame:
-        """The same rows, pinned. Tasks that the plan leaves out run where Spark likes.
+        """The rows of ``df``, with partitions pinned by the plan and the workers in ``snapshot``.
 
-        With a single executor nothing is asked for, and it can still be seen what ran.
+        Spark places tasks that the plan omits. With a single executor nothing is requested, but
+        where tasks ran is still observed.
         """
         if (reason := pins.why_not(self._spark)) is not None:
             return self._left(df, reason)
@@ -100,7 +101,7 @@ class Pins:
         return self.pinned.df
 
     def _dead(self, pinned: Pinned) -> Callable[[], bool] | None:
-        """Whether an executor that was asked for is gone."""
+        """Whether a requested executor is lost."""
         alive = self._alive
         if alive is None:
             return None
@@ -116,13 +117,13 @@ class Pins:
         return dead
 
     def _left(self, df: DataFrame, reason: str) -> DataFrame:
-        """The rows as they are; why is said once."""
+        """The unchanged rows; warns once with the reason."""
         self._warn_once.warn(f"the job is placed by Spark: {reason}")
         return df
 
     @contextmanager
     def cycle(self) -> Iterator[None]:
-        """One cycle: what was set for its stages is set back when it ends."""
+        """One cycle: the settings of its stages are restored when it ends."""
         self.pinned = None
         try:
             yield
@@ -139,9 +140,12 @@ class Pins:
 
 
 class Partitions:
-    """Changes the number of partitions where whoever made the rows did not.
+    """Changes the number of partitions of rows by round robin.
 
-    It never merges partitions that were made by key: it deals the rows out anew, in turns.
+    For rows that do not have the planned number yet. It does not merge partitions by key.
+
+    Args:
+        operator: the operator whose tasks the partitions are.
     """
 
     def __init__(self, operator: str) -> None:
@@ -149,34 +153,34 @@ class Partitions:
         self._count: int | None = None
 
     def capabilities(self) -> frozenset[str]:
-        """To resize, in any session."""
+        """``"resize"``, in any session."""
         return frozenset({"resize"})
 
     def apply(self, plan: Plan) -> Receipt:
-        """Take up the number of tasks of a plan."""
+        """Adopt the number of tasks of a plan; see :class:`scheduling.Actuator`."""
         listed = [one.task for one in plan.assignments] + [one.task for one in plan.unplaced]
         self._count = sum(task.rpartition("-")[0] == self._operator for task in listed)
         return Receipt({}, {})
 
     def prepare(self, df: DataFrame) -> DataFrame:
-        """The same rows in as many partitions as the plan has tasks."""
+        """The rows of ``df`` in as many partitions as the plan has tasks."""
         if not self._count or pins.partitions(df) == self._count:
             return df
         return df.repartition(self._count)
 
 
 class DryRun:
-    """Carries nothing out: what would be done is logged, and kept in ``plans``."""
+    """Applies nothing: plans are logged and stored in ``plans``."""
 
     def __init__(self) -> None:
         self.plans: list[Plan] = []
 
     def capabilities(self) -> frozenset[str]:
-        """All that a plan can ask for, since nothing is done."""
+        """All actions, since none is executed."""
         return frozenset({"place", "move", "resize", "tiers"})
 
     def apply(self, plan: Plan) -> Receipt:
-        """Log a plan."""
+        """Log a plan; see :class:`scheduling.Actuator`."""
         self.plans.append(plan)
         for worker, tasks in plan.by_worker.items():
             _log.info("dry run, %s: %s would have %s", plan.policy, worker, ", ".join(tasks))
@@ -186,7 +190,7 @@ class DryRun:
 
 
 def together(levers: Sequence[Actuator], plan: Plan) -> Receipt:
-    """Let several levers take up a plan; what one of them asked for was asked for."""
+    """Let several levers adopt a plan; their receipts are merged."""
     asked: dict[str, str] = {}
     landed: dict[str, str] = {}
     for lever in levers:

@@ -1,14 +1,14 @@
-"""The closed loop over a live job: monitor, plan, place, run, check the landing; every cycle.
+"""The control loop of a live job: monitor, plan, place, run, verify the placement; every cycle.
 
 ::
 
     loop = Loop(spark, Placement(policy=LBACE()), scaler=OERA())
-    with loop.cycle() as cycle:                # looks, and decides
-        rows = dealt_to(cycle.partitions)      # as many partitions as were decided
-        sink(cycle.place(rows))                # pinned; the tasks of the action land there
-    loop.last                                  # what was asked for, and where tasks landed
+    with loop.cycle() as cycle:                  # observes and decides
+        rows = rows.repartition(cycle.partitions)  # the decided number of partitions
+        sink(cycle.place(rows))                  # pinned to executors
+    loop.last                                    # requested and actual placement
 
-What fails here is logged, and the job goes on as Spark places it.
+Failures of the loop are logged, and Spark places the job.
 """
 
 from __future__ import annotations
@@ -48,47 +48,52 @@ _numbers = itertools.count()
 
 
 class CycleContext:
-    """One cycle in the making; given by :meth:`Loop.cycle`."""
+    """A running cycle; created by :meth:`Loop.cycle`.
+
+    Args:
+        loop: the loop.
+        decision: the controller's decision before the cycle; None if it failed.
+    """
 
     def __init__(self, loop: Loop, decision: Decision | None) -> None:
         self._loop = loop
         self.decision = decision
         self.count = 0
-        """Partitions of what was placed; 0 before."""
+        """The number of placed partitions; 0 before :meth:`place`."""
 
     @property
     def partitions(self) -> int:
-        """How many partitions the cycle is to have."""
+        """The decided number of partitions of the cycle."""
         return self._loop.partitions
 
     def place(self, df: DataFrame) -> DataFrame:
-        """The same rows, as the plan has them placed.
+        """The rows of ``df``, placed by the plan.
 
-        Their partitions are the tasks. If there are not as many as were decided, the plan is made
-        again for as many as there are.
+        The partitions are the tasks. If their number differs from the decided one, a new plan is
+        made for the actual number.
         """
         return self._loop._place(self, df)
 
     def observed(self) -> dict[str, dict[str, Any]]:
-        """What ``DataFrame.observe`` found below the pins, by name, once the rows were used."""
+        """The metrics of ``DataFrame.observe`` below the pins, by name, after their use."""
         pinned = self._loop._pins.pinned
         try:
             return {} if pinned is None else pins.observed(pinned)
-        except Exception as error:  # the rows are already where they were to go
+        except Exception as error:  # the rows have already been processed
             _log.warning("scheduling: what was observed below the pins is not known: %s", error)
             return {}
 
 
 class Loop:
-    """Keeps one job placed and sized. One cycle at a time, from one thread at a time.
+    """Controls the placement and the parallelism of one job. Not thread-safe.
 
     Args:
         spark: the session.
-        placement: a policy, or all options; None where Spark places.
-        scaler: chooses the number of partitions; None leaves it.
-        operator: a name for the job in plans.
-        partitions: to begin with; by default as many as the executors have cores.
-        clock: seconds.
+        placement: a policy, or all options; None: Spark places the tasks.
+        scaler: chooses the number of partitions; None (default): no change.
+        operator: the name of the job in plans; default ``"join"``.
+        partitions: the initial number. None (default): the number of the executors' cores.
+        clock: a clock in seconds; default ``time.monotonic``.
 
     Raises:
         ArgumentError: the session is one of Spark Connect, whose server runs the jobs.
@@ -148,18 +153,18 @@ class Loop:
         self._began_s: float | None = None
         self._tasks: tuple[TaskSeen, ...] = ()
         self.last: PlacementResult | None = None
-        """The cycle that ended last."""
+        """The result of the last cycle; None before it."""
 
     @property
     def partitions(self) -> int:
-        """How many partitions the next cycle is to have; in a dry run as many as to begin with."""
+        """The number of partitions of the next cycle; in a dry run the initial number."""
         if self._options.dry_run:
             return self._begin
         return self._controller.parallelism[self._operator]
 
     @property
     def plan(self) -> Plan | None:
-        """The plan in force; None before the first cycle."""
+        """The active plan; None before the first cycle."""
         return self._controller.plan
 
     @property
@@ -169,22 +174,22 @@ class Loop:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The cluster as it was last seen."""
+        """The last snapshot of the cluster; None before the first cycle."""
         return self._monitor.snapshot_seen
 
     def capabilities(self) -> frozenset[str]:
-        """What the levers can do in this session, all together."""
+        """The actions that all levers together support in this session."""
         return frozenset().union(*(lever.capabilities() for lever in self._levers))
 
     def apply(self, plan: Plan) -> Receipt:
-        """Let every lever take up a plan (:class:`scheduling.Actuator`)."""
+        """Let every lever adopt a plan; see :class:`scheduling.Actuator`."""
         return together(self._levers, plan)
 
     @contextlib.contextmanager
     def cycle(self) -> Iterator[CycleContext]:
-        """One cycle: look and decide, then let the caller place and run, then look where it ran.
+        """One cycle: observe, decide, let the caller place and run, then observe where tasks ran.
 
-        An error of the caller passes through, and the cycle is not recorded.
+        An error of the caller is raised again, and the cycle is not recorded.
         """
         began_s = self._clock()
         self._record(began_s)
@@ -230,7 +235,7 @@ class Loop:
                 cycle.decision = self._controller.adopt({self._operator: cycle.count}, seen)
             if self._tiers is not None and not dry:
                 df = self._tiers.prepare(df)
-            # Without a plan of its own it only marks the rows, so that it is seen what ran.
+            # Without a plan it only marks the rows, so that where tasks ran can be observed.
             return self._pins.prepare(df, snapshot)
         except PySparkException:
             raise  # the rows themselves: a shuffle below the pins has failed
@@ -255,7 +260,7 @@ class Loop:
             for task in self._tasks
         }
         asked = self._asked(pinned)
-        # An action may leave partitions out, as take() does: those did not run elsewhere.
+        # An action may skip partitions, as take() does: those did not run elsewhere.
         ran = {task: there for task, there in asked.items() if task in landed}
         if ran:
             self._controller.observe(Receipt(ran, landed))
@@ -264,7 +269,7 @@ class Loop:
         )
 
     def _asked(self, pinned: pins.Pinned) -> dict[str, str]:
-        """By task, the worker or the tier that it was to run on."""
+        """The requested worker or tier of each task."""
         names = [f"{self._operator}-{i}" for i in range(len(pinned.asked))]
         if self._tiers is not None:
             chosen = self._tiers.chosen
@@ -278,7 +283,7 @@ class Loop:
         }
 
     def _places(self, executors: set[str]) -> dict[str, str]:
-        """By Spark's id of an executor, the worker that it is, or the tier."""
+        """The worker or the tier of each executor, by Spark's id of the executor."""
         if self._tiers is not None:
             return self._tiers.of(self._status.executors())
         seen = self._monitor.snapshot_seen
@@ -286,12 +291,12 @@ class Loop:
         return at if executors <= at.keys() else self._alive() | at
 
     def _alive(self) -> dict[str, str]:
-        """The executors there are: by Spark's id, the worker's."""
+        """The id of the worker of each living executor, by Spark's id."""
         workers = workers_of(self._status.executors(), 0.0, 1)
         return {str(worker.executor_id): worker.id for worker in workers}
 
     def _record(self, now: float) -> None:
-        """Give the cycle before this one to the monitor: only now is its length known."""
+        """Record the previous cycle in the monitor: its length is known only now."""
         if self._began_s is None or not self._tasks:
             return
         tasks, self._tasks = self._tasks, ()
@@ -336,7 +341,7 @@ class Loop:
 
 
 class _Bounded:
-    """A scaler whose numbers are kept within bounds."""
+    """A scaler with bounds."""
 
     def __init__(self, scaler: Scaler, bounds: Any) -> None:
         self._scaler, self._bounds = scaler, bounds
@@ -353,7 +358,7 @@ class _Bounded:
 
 
 class _TierMonitor:
-    """Shows tiers in place of executors."""
+    """Observes tiers instead of executors."""
 
     def __init__(self, monitor: SparkMonitor, options: Placement) -> None:
         self._monitor = monitor

@@ -1,4 +1,4 @@
-"""A live Spark cluster as the scheduler sees it: its executors, what they did, where tasks ran.
+"""Observes a live Spark cluster: its executors, their metrics, and where tasks ran.
 
 Workers are executors. Utilisation comes from the probe, which reads the processes of every
 executor; without it from the time that Spark's tasks took. Tuples, busy time and the demand of a
@@ -21,21 +21,21 @@ from scheduling.spark.probe import Reading
 
 __all__ = ["CycleSeen", "SparkMonitor", "TaskSeen", "workers_of"]
 
-_PERIODS = 10  # X of Eq. 23: cycles that busyness is told from
+_PERIODS = 10  # X of Eq. 23: the number of cycles for busyness
 _KEEP = 0.5  # weight of the past in a task's demand
 _LATENCY_S = 1e-6  # the least time of a tuple: a window needs one above zero
 
 
 @dataclass(frozen=True)
 class TaskSeen:
-    """One task that has run.
+    """A finished task.
 
     Args:
-        index: of the partition.
+        index: the index of its partition.
         executor: Spark's id of the executor.
-        run_s: how long it ran.
-        rows: records that it read.
-        locality: Spark's word for where it ran, as "PROCESS_LOCAL".
+        run_s: its run time in seconds.
+        rows: the records that it read.
+        locality: Spark's locality level, for example "PROCESS_LOCAL"; default empty.
     """
 
     index: int
@@ -47,7 +47,7 @@ class TaskSeen:
 
 @dataclass(frozen=True)
 class CycleSeen:
-    """One cycle that has run.
+    """A finished cycle.
 
     Args:
         length_s: from its beginning to the next one's, or to its end where that came later.
@@ -64,13 +64,13 @@ class SparkMonitor:
     """Snapshots of a live job; see :class:`scheduling.Monitor`.
 
     Args:
-        executors: gives the executors as Spark's REST API does.
-        memory_mb: of one executor.
+        executors: returns the executors in the form of Spark's REST API.
+        memory_mb: the memory of one executor.
         operator: the name of the operator whose tasks are placed.
-        clock: seconds.
-        prices: what executors cost and hold; without any each costs 1 $/s.
-        delta: the share of an executor that may be taken (Eq. 17).
-        probe: gives a reading of every executor; None where only Spark's figures are used.
+        clock: a clock in seconds.
+        prices: prices and sizes of executors; default none: each costs 1 $/s.
+        delta: the share of an executor that tasks may use (Eq. 17); default 0.8.
+        probe: returns a reading of every executor; None (default): only Spark's metrics.
     """
 
     def __init__(
@@ -93,14 +93,14 @@ class SparkMonitor:
         self._samples: dict[str, deque[list[float]]] = {}
         self._before: dict[str, tuple[float, float]] = {}  # by executor: time, CPU seconds
         self.snapshot_seen: Snapshot | None = None
-        """What :meth:`snapshot` gave last."""
+        """The last result of :meth:`snapshot`; None before the first."""
 
     def expect(self, tasks: int) -> None:
-        """Say how many tasks a cycle has: an executor gets a slot for each turn of its cores."""
+        """Set the number of tasks of a cycle, which determines the slots of an executor."""
         self._tasks = tasks
 
     def record(self, cycle: CycleSeen) -> None:
-        """Take note of a cycle that has run."""
+        """Record a finished cycle."""
         if cycle.tasks:
             self._new = self._last = cycle
             fresh = {task.index: task.run_s / cycle.length_s for task in cycle.tasks}
@@ -111,10 +111,10 @@ class SparkMonitor:
             }
 
     def demand(self, tasks: int) -> list[Resources]:
-        """What each of so many tasks takes: cores, as their time over a cycle's (Eq. 20).
+        """The demand of each of ``tasks`` tasks: cores, as run time per cycle time (Eq. 20).
 
-        Another number than ran last shares the same work evenly. A task is never more than the
-        largest executor can hold: it is one thread, and a cycle that is late is late.
+        A different number of tasks shares the same work evenly. A demand never exceeds the largest
+        executor, because a task is one thread.
         """
         most = 1.0
         if self.snapshot_seen is not None and self.snapshot_seen.workers:
@@ -127,7 +127,7 @@ class SparkMonitor:
         ]
 
     def snapshot(self) -> Snapshot:
-        """The executors now, and what they did since the last call."""
+        """The executors and their metrics since the last call; see :class:`scheduling.Monitor`."""
         now = self._clock()
         found = list(self._executors())
         workers = workers_of(found, self._memory_mb, self._tasks, self._prices, self._delta)
@@ -148,7 +148,7 @@ class SparkMonitor:
         return seen
 
     def windows(self) -> dict[str, Window]:
-        """The last cycle, once."""
+        """The metrics of the last cycle, returned once; see :class:`scheduling.Monitor`."""
         cycle, self._new = self._new, None
         if cycle is None:
             return {}
@@ -168,7 +168,7 @@ class SparkMonitor:
         return {self._operator: window}
 
     def _done(self, workers: Sequence[Worker]) -> dict[str, dict[str, Any]]:
-        """What the last cycle's tasks say: tuples, cost, placement, usage."""
+        """Metrics of the last cycle's tasks: tuples, cost, placement, usage."""
         if self._last is None:
             return {}
         at = {worker.executor_id: worker for worker in workers}
@@ -204,7 +204,7 @@ class SparkMonitor:
             else:
                 at, cpu_s = now, told["totalDuration"] / 1e3
                 memory = told["memoryUsed"] / max(told["maxMemory"], 1)
-            # The two kinds of figures have clocks of their own.
+            # The two kinds of metrics have different clocks.
             name = f"{worker.id} {'probe' if reading else 'tasks'}"
             before = self._before.get(name)
             self._before[name] = at, cpu_s
@@ -225,7 +225,7 @@ def workers_of(
     prices: Sequence[Price] = (),
     delta: float = 0.8,
 ) -> tuple[Worker, ...]:
-    """The workers that a list of executors stands for, the driver and the dead left out.
+    """The workers of a list of executors, without the driver and lost executors.
 
     A worker's id is ``host/executor``. It has as many slots as its cores take tasks in so many
     turns as all tasks need; a price table that gives slots goes before that.

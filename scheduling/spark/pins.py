@@ -1,9 +1,9 @@
 """Pin the partitions of a DataFrame to executors.
 
-Spark asks an RDD where each partition would like to run. A ``CoalescedRDD`` of as many partitions
-as its parent has answers what its partitions say, and these can be made with any answer. No jar
-is needed; the members used are private ones of Spark, so a session in which one is missing is
-left as it is.
+Spark queries the preferred locations of each partition of an RDD. The partitions of a
+``CoalescedRDD`` store theirs, so one with as many partitions as its parent can have arbitrary
+preferences. No jar is needed. The used members of Spark are private; a session in which one is
+missing is left unchanged.
 
 A preference is not an order: Spark waits ``spark.locality.wait`` for the executor to be free, then
 runs the task elsewhere. It waits as long for one that has died, as long as other tasks of the stage
@@ -44,14 +44,19 @@ _EVERY_S = 0.5
 
 @dataclass(frozen=True)
 class Executor:
-    """Where a partition is to run: Spark's name of the host, and its id of the executor."""
+    """The executor on which a partition should run.
+
+    Args:
+        host: Spark's name of the host.
+        id: Spark's id of the executor.
+    """
 
     host: str
     id: str
 
     @property
     def location(self) -> str:
-        """As Spark writes the preference of a task for an executor."""
+        """The preferred location in Spark's format."""
         return f"executor_{self.host}_{self.id}"
 
 
@@ -62,8 +67,8 @@ class Pinned:
     Args:
         df: the same rows.
         rdd: Spark's id of the pinned RDD; the stages that run it name it.
-        asked: by partition, where it is to run; None where Spark may choose.
-        execution: the ``QueryExecution`` of what lies below the pins: its observed metrics.
+        asked: the requested executor of each partition; None where Spark chooses.
+        execution: the ``QueryExecution`` below the pins, with its observed metrics.
     """
 
     df: DataFrame
@@ -73,7 +78,7 @@ class Pinned:
 
 
 def why_not(spark: SparkSession) -> str | None:
-    """Why partitions cannot be pinned in this session; None where they can. Cheap."""
+    """Why partitions cannot be pinned in this session; None if they can. O(1)."""
     if is_connect(spark):
         return "Spark Connect gives no access to the physical plan"
     if not hasattr(spark._jsparkSession, "internalCreateDataFrame"):
@@ -95,18 +100,21 @@ def partitions(df: DataFrame) -> int:
 
 
 def pin(df: DataFrame, executors: Sequence[Executor | None]) -> Pinned:
-    """Ask Spark to run each partition on an executor.
+    """Request that Spark runs each partition on an executor.
 
-    Code generation ends at this point of the plan. With adaptive execution the shuffles below it
-    run now. What lies below is not planned again: a filter on the result is not pushed under it.
+    Code generation ends at this point of the plan. With adaptive execution the shuffles below run
+    immediately. The plan below is fixed: a filter on the result is not pushed down.
 
     Args:
         df: any DataFrame that is not streaming (in ``foreachBatch`` it is not).
-        executors: one a partition; None leaves the partition to Spark.
+        executors: one per partition; None lets Spark choose.
+
+    Returns:
+        The pinned DataFrame, with the same rows and partitions.
 
     Raises:
         ArgumentError: the plan has another number of partitions.
-        ActuatorError: Spark's private members are not as they are known here.
+        ActuatorError: Spark's private members differ from the expected ones.
 
     Complexity: O(partitions); about 1.5 ms each, on the driver.
     """
@@ -168,16 +176,17 @@ def _classes(gateway: Any) -> _Classes:
 def locality_wait(
     spark: SparkSession, seconds: float, dead: Callable[[], bool] | None = None
 ) -> Iterator[None]:
-    """Let stages that begin meanwhile wait so long for the executor they prefer.
+    """Set the time that stages wait for their preferred executor, while the block runs.
 
-    It holds for all jobs of the application; afterwards it is as before. Where several wait at a
-    time (two streams), the longest counts, and the last one that ends sets it back.
+    It applies to all jobs of the application and is restored afterwards. If several blocks run at
+    the same time (two streams), the longest wait applies, and the last block restores it.
 
     Args:
         spark: the session.
         seconds: to wait.
-        dead: asked twice a second whether an executor that is waited for has died; from then on
-            nothing waits. Spark looks at the setting again whenever executors come and go.
+        dead: called twice a second: whether a requested executor is lost; then the wait ends. Spark
+            reads the setting again whenever executors are added or removed. None (default): the
+            wait does not end early.
     """
     conf: Any = spark.sparkContext._jsc.sc().conf()
     over, who = threading.Event(), object()
@@ -204,7 +213,7 @@ def locality_wait(
 
 
 class _Waits:
-    """The waits that are held at a time: the setting belongs to the whole application."""
+    """The active waits: the setting applies to the whole application."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -245,7 +254,7 @@ _waits = _Waits()
 
 
 def observed(pinned: Pinned) -> dict[str, dict[str, Any]]:
-    """What ``DataFrame.observe`` found below the pins, by name; empty before it was run."""
+    """The metrics of ``DataFrame.observe`` below the pins, by name; empty before it ran."""
     jvm: Any = pinned.df.sparkSession.sparkContext._jvm
     try:
         rows = jvm.scala.jdk.javaapi.CollectionConverters.asJava(pinned.execution.observedMetrics())

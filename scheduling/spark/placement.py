@@ -1,4 +1,4 @@
-"""How a live job is to be placed: one frozen option object."""
+"""The options of live placement: one frozen dataclass."""
 
 from __future__ import annotations
 
@@ -17,33 +17,43 @@ __all__ = ["Placement"]
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """Where the tasks of a job run, cycle by cycle.
+    """Options for the placement of a job's tasks in every cycle.
 
     Args:
-        policy: places the tasks on the executors. Before anything was measured every policy that
-            needs history places in turns. None: Spark places, and a scaler may still choose the
-            number of partitions.
-        prices: what executors cost and hold: rows, or a YAML file with ``prices:`` as in a
-            cluster file. Patterns match the executor's host, or ``host/id``. Without any each
-            costs the same.
-        rebalancer: moves tasks between cycles, as St-Stream does; None for none.
-        partitions: the fewest and the most partitions that a scaler may choose; by default 1,
-            and as many as the executors have slots.
-        executors: the fewest and the most executors: what the policy leaves idle for three cycles
-            is given back, and one more is asked for when tasks have no room. None: as they are.
-        tiers: kinds of worker to choose from by resource profile, instead of single executors.
-        locality_wait_s: how long a task waits for its executor before Spark runs it elsewhere.
-        cooldown_s: seconds after a change without another one; workers that are gone are
-            replaced at once.
-        hysteresis: how much cheaper, as a share, another plan must be to be taken.
-        delta: the share of an executor that may be taken (Eq. 17 of CETSA).
-        probe: whether executors' processes are looked at, by a small job before a cycle, a few
-            seconds apart. Without it utilisation comes from Spark's figures of tasks.
-        backlog: gives the tuples that wait at the source, for the scaler; None: none wait.
-        dry_run: plan, log and look where tasks run, and change nothing.
+        policy: places the tasks on the executors. Without metrics, a policy that needs history
+            places round robin. None (default): Spark places the tasks; a scaler may still choose
+            the number of partitions.
+        prices: prices and sizes of executors: rows, or a YAML file with ``prices:`` as in a
+            cluster file. Patterns match the executor's host, or ``host/id``. Default none: all
+            executors cost the same.
+        rebalancer: moves tasks between cycles, for example St-Stream. None (default): no moves.
+        partitions: the minimum and the maximum number of partitions for the scaler. None
+            (default): 1, and the number of the executors' slots.
+        executors: the minimum and the maximum number of executors: an executor that is idle for
+            three cycles is released, and one more is requested when tasks have no room. None
+            (default): no change.
+        tiers: kinds of worker to choose from by resource profile, instead of single executors;
+            default none.
+        locality_wait_s: how long a task waits for its executor before Spark runs it elsewhere;
+            default 120 s.
+        cooldown_s: seconds between two changes; lost workers are replaced immediately. Default
+            30.
+        hysteresis: how much cheaper another plan must be, as a share; default 0.1.
+        delta: the share of an executor that tasks may use (Eq. 17 of CETSA); default 0.8.
+        probe: whether to measure the executors' processes by a small job before a cycle, every
+            few seconds; default True. If False, utilisation is computed from Spark's task
+            metrics.
+        backlog: returns the waiting tuples at the source, for the scaler. None (default): no
+            backlog.
+        dry_run: whether only to plan, log and observe, without changes; default False.
 
     Raises:
         ArgumentError: a value is out of its range.
+
+    Example:
+        >>> from scheduling import LBACE, Price
+        >>> Placement(policy=LBACE(), prices=[Price("*", 0.0048)], executors=(2, 8)).cooldown_s
+        30.0
     """
 
     policy: Policy | None = None
@@ -91,7 +101,7 @@ class Placement:
 
     @staticmethod
     def of(placement: Policy | Placement | None) -> Placement:
-        """A policy alone stands for a placement with everything else by default."""
+        """The options for ``placement``: the options themselves, or a policy with all defaults."""
         if isinstance(placement, Placement):
             return placement
         return Placement(policy=placement)

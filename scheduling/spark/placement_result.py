@@ -1,4 +1,4 @@
-"""Where the tasks of a cycle ran: the task lists of the stages that held a pinned RDD."""
+"""Where the tasks of a cycle ran, from the task lists of the stages with a pinned RDD."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from scheduling.spark.status import Status
 
 __all__ = ["PlacementResult", "tasks_of"]
 
-_PATIENCE_S = 1.0  # Spark's figures of a task come a little after its result
+_PATIENCE_S = 1.0  # Spark's metrics of a task arrive shortly after its result
 
 
 @dataclass(frozen=True)
 class PlacementResult:
-    """What was asked for in one cycle, and what was seen.
+    """The requested and the observed placement of one cycle.
 
     Args:
-        decision: what the controller did before the cycle, and why; None where it failed.
-        partitions: tasks of the cycle.
-        asked: by task, the worker it was to run on; a task that is not there was left to Spark.
-        landed: by task, the worker it ran on; empty where Spark's figures did not come.
-        workers: by worker, how many tasks ran there.
+        decision: the controller's decision before the cycle; None if it failed.
+        partitions: the number of tasks of the cycle.
+        asked: the requested worker of each task; Spark placed the tasks that are missing here.
+        landed: the actual worker of each task; empty if Spark's metrics were not available.
+        workers: the number of tasks that ran on each worker.
     """
 
     decision: Decision | None
@@ -40,7 +40,7 @@ class PlacementResult:
 
     @property
     def share(self) -> float:
-        """The share of the tasks asked for that landed; 1 where none was asked for."""
+        """The share of the requested placements that were met; 1 without requests."""
         return Receipt(self.asked, self.landed).landing_share
 
 
@@ -76,7 +76,7 @@ def tasks_of(spark: SparkSession, status: Status, pinned: Pinned, tag: str) -> t
                     stages += 1
                     ended &= attempt["status"] not in ("ACTIVE", "PENDING")
                     ended &= len(tasks) >= attempt["numCompleteTasks"]
-                    # A union has other partitions, too: which ones are ours is not told.
+                    # A union has other partitions too: which ones belong to this RDD is unknown.
                     if attempt["numTasks"] <= count:
                         found |= {one.index: one for one in tasks}
         over = stages > 0 and ended
@@ -85,16 +85,16 @@ def tasks_of(spark: SparkSession, status: Status, pinned: Pinned, tag: str) -> t
         time.sleep(0.02)
 
 
-def _task(told: Mapping[str, Any]) -> TaskSeen:
-    metrics = told.get("taskMetrics") or {}
+def _task(entry: Mapping[str, Any]) -> TaskSeen:
+    metrics = entry.get("taskMetrics") or {}
     rows = sum(
         metrics.get(kind, {}).get("recordsRead", 0)
         for kind in ("inputMetrics", "shuffleReadMetrics")
     )
     return TaskSeen(
-        told.get("partitionId", told["index"]),
-        told["executorId"],
-        metrics.get("executorRunTime", told.get("duration", 0)) / 1e3,
+        entry.get("partitionId", entry["index"]),
+        entry["executorId"],
+        metrics.get("executorRunTime", entry.get("duration", 0)) / 1e3,
         rows,
-        told.get("taskLocality", ""),
+        entry.get("taskLocality", ""),
     )

@@ -1,4 +1,4 @@
-"""What executors really use: CPU time and memory of each executor's processes, seen from a worker.
+"""The actual resource usage of executors: CPU time and memory of their processes.
 
 A Python worker is a child of its executor's JVM. It walks up to that JVM, and adds up the CPU time
 and the memory of all processes below it: the JVM, the Python workers, whatever they started.
@@ -28,14 +28,14 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Reading:
-    """What an executor's processes had used at one moment.
+    """The usage of an executor's processes at one moment.
 
     Args:
-        executor: Spark's id of the executor; None where the worker cannot tell.
+        executor: Spark's id of the executor; None if unknown.
         host: its name of the host.
         time_s: seconds of the host's monotonic clock.
-        cpu_s: CPU time since the executor began, all its processes together.
-        memory_mb: resident memory of them; pages that they share count for each.
+        cpu_s: CPU time of all its processes since the executor started.
+        memory_mb: their resident memory; shared pages count for each process.
     """
 
     executor: str | None

@@ -1,4 +1,4 @@
-"""What Spark knows of its executors, stages and tasks: the JSON of its REST API.
+"""Metrics of executors, stages and tasks, as the JSON of Spark's REST API.
 
 The API is part of the web UI. Where the UI is off, or answers with an error (a proxy, a log-in),
 the same JSON is made of the driver's own status store, a private member.

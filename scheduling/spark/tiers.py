@@ -1,4 +1,4 @@
-"""Hard placement on a kind of worker: a resource profile that only this kind can serve.
+"""Hard placement on a kind of worker, by a resource profile that only this kind satisfies.
 
 Workers say what they have (``spark.worker.resource.<name>.amount`` on standalone, labels and
 devices elsewhere); a profile that asks for it runs there, or not at all. It needs dynamic
@@ -37,18 +37,22 @@ _SHARE = 0.0001  # of the resource, a task: it marks the worker, it is not used 
 
 @dataclass(frozen=True)
 class Tier:
-    """A kind of worker.
+    """A kind of worker, selected by a custom resource.
 
     Args:
-        name: its name, a worker's id in plans.
-        resource: what only workers of this kind have.
-        cores: of one executor.
-        memory_mb: of one executor.
-        slots: tasks that all executors of this kind run at a time.
-        price_per_s: what all of them cost in $/s.
+        name: its name, used as the worker's id in plans.
+        resource: the name of a custom resource that only workers of this kind have.
+        cores: the cores of one executor.
+        memory_mb: the memory of one executor in MB.
+        slots: the number of concurrent tasks of all executors of this kind.
+        price_per_s: the price of all of them together in $/s; default 1.
 
     Raises:
         ArgumentError: a text is empty, or a number is not above zero.
+
+    Example:
+        >>> Tier("cheap", resource="spot", cores=4, memory_mb=8192, slots=8).worker.slots
+        8
     """
 
     name: str
@@ -68,13 +72,13 @@ class Tier:
 
     @property
     def worker(self) -> Worker:
-        """The tier as policies see it: one worker."""
+        """The tier as one worker, for policies."""
         executors = -(-self.slots // self.cores)
         capacity = Resources(self.slots, self.memory_mb * executors)
         return Worker(self.name, capacity, self.slots, price_per_s=self.price_per_s, tier=self.name)
 
     def profile(self) -> ResourceProfile:
-        """The resource profile that only this tier can serve."""
+        """The resource profile that only this tier satisfies."""
         executor = ExecutorResourceRequests().cores(self.cores).memory(f"{self.memory_mb}m")
         task = TaskResourceRequests().cpus(1).resource(self.resource, _SHARE)
         return (
@@ -83,7 +87,7 @@ class Tier:
 
 
 class Tiers:
-    """Chooses the tier that the next cycles run on: the one with most tasks of the plan.
+    """Chooses the tier of the next cycles: the one with the most tasks in the plan.
 
     Args:
         spark: the session, classic or Connect.
@@ -96,14 +100,14 @@ class Tiers:
         self._chosen: str | None = None
         self._warn_once = WarnOnce()
         self.reason = _why_not(spark)
-        """Why no tier can be chosen; None where one can."""
+        """Why no tier can be chosen; None if one can."""
 
     def capabilities(self) -> frozenset[str]:
-        """To choose a tier, where executors are started on demand."""
+        """``"tiers"`` if executors are started on demand."""
         return frozenset() if self.reason else frozenset({"tiers"})
 
     def apply(self, plan: Plan) -> Receipt:
-        """Take up the tier of a plan."""
+        """Adopt the tier of a plan; see :class:`scheduling.Actuator`."""
         counts = Counter(plan.placement.values())
         if len(counts) > 1:
             shares = ", ".join(f"{tier}: {count}" for tier, count in counts.most_common())
@@ -118,7 +122,7 @@ class Tiers:
         return Receipt(asked, asked)
 
     def prepare(self, df: DataFrame) -> DataFrame:
-        """The same rows, to run on the tier. They cross to Python and back."""
+        """The rows of ``df``, to be computed on the tier. They pass through Python."""
         if self.reason is not None:
             self._warn_once.warn(f"no tier is chosen: {self.reason}")
             return df
@@ -128,11 +132,11 @@ class Tiers:
 
     @property
     def chosen(self) -> str | None:
-        """The tier that cycles run on now; None where Spark places."""
+        """The current tier; None if Spark places the tasks."""
         return None if self.reason else self._chosen
 
     def of(self, executors: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-        """By Spark's id of an executor, its tier; without those of other profiles.
+        """The tier of each executor, by Spark's id; without executors of other profiles.
 
         Args:
             executors: as Spark's REST API gives them.
@@ -152,7 +156,7 @@ class Tiers:
 
 
 def on_tier(df: DataFrame, profile: ResourceProfile) -> DataFrame:
-    """The same rows, in the same partitions, of a stage that runs under a profile."""
+    """The rows of ``df`` in the same partitions, computed under a resource ``profile``."""
 
     def scheduling_tier(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches

@@ -138,7 +138,7 @@ def test_what_did_not_land_is_seen_and_not_asked_for_again_for_a_while() -> None
     second = loop.step()
     assert (second.action, second.reason) == ("place", "4 more fit")
     assert set(cluster.at.values()) == {"dear"}
-    assert "did not land on cheap" in cluster.plans[-1].assignments[0].reason
+    assert "placement on cheap failed" in cluster.plans[-1].assignments[0].reason
     # Forgotten after 100 s, and cheaper: it is tried again.
     cluster.refuses = set()
     cluster.now = 111
