@@ -239,7 +239,9 @@ def _tables(measured: Measured, middle: Middle, rows: int, size: int) -> list[Ta
         spark.append(row | {_with_unit(metric): one["metrics"][-1][metric] for metric in _METRICS})
     title = f"Parts of a micro-batch of {rows:,} rows, table of {size:,}, milliseconds (medians)"
     return [
-        Table.of(title, listed, _HOW).drawn("stacked bars", "part", *middle, skip="all"),
+        Table.of(title, listed, _HOW).drawn(
+            "stacked bars", "part", *middle, skip="all", xlabel="ms"
+        ),
         Table.of("The same as shares, percent", shares),
         Table.of(
             "Does it add up? Milliseconds",

@@ -46,7 +46,7 @@ class HotSpot:
     the next one gets another rule. Any rule gives the same rows; a rule that is late or wrong
     makes a cycle slower, nothing else.
 
-    Rows of a heavy key are dealt out by a hash of all their columns. So rows that are equal
+    Rows of a heavy key are assigned by a hash of all their columns. So rows that are equal
     throughout go together, and columns must not change when Spark reads a row again, as those
     of a function that draws random numbers do.
 
