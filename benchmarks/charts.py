@@ -103,7 +103,9 @@ def draw(tables: Sequence[Table], file: Path) -> list[Path]:
         for axes, (table, chart) in zip(grid, drawn, strict=False):
             series, places = _series(table, chart)
             _KINDS[chart["kind"]](axes, series, places)
-            labels = {k: v for k, v in chart.items() if k.startswith(("xl", "yl", "xs", "ys"))}
+            upright = chart["kind"] in ("lines", "bars")
+            labels = {"xlabel": ", ".join(chart["x"]) if upright else chart["y"][0]}
+            labels |= {k: v for k, v in chart.items() if k.startswith(("xl", "yl", "xs", "ys"))}
             finish(axes, chart.get("title", table.title), **labels)
         for axes in grid[len(drawn) :]:
             axes.set_visible(False)
@@ -118,7 +120,10 @@ def _series(table: Table, chart: Mapping[str, Any]) -> tuple[Series, list[Any]]:
         # A head that occurs again is named after the one before it, too.
         at: head if head not in table.columns[:at] else f"{table.columns[at - 1]}, {head}"
         for at, head in enumerate(table.columns)
-        if head not in chart["x"] and any(head.startswith(one) for one in chart["y"])
+        if head not in chart["x"]
+        and any(
+            head == one or (one not in table.columns and head.startswith(one)) for one in chart["y"]
+        )
     }
     for row in table.rows:
         cells = dict(zip(table.columns, row, strict=True))
@@ -157,7 +162,7 @@ def _lines(axes: Axes, series: Series, places: list[Any]) -> None:
         ys = [series[name][place] for place in sorted(series[name], key=at.__getitem__)]
         axes.plot(xs, ys, **{"ms": 4, "label": name, **style})
     if not numeric:
-        axes.set_xticks(range(len(places)), [str(place) for place in places], fontsize=8)
+        _ticks(axes, places)
 
 
 def _bars(axes: Axes, series: Series, places: list[Any]) -> None:
@@ -168,7 +173,14 @@ def _bars(axes: Axes, series: Series, places: list[Any]) -> None:
         values = [series[name].get(place, math.nan) for place in places]
         axes.bar(np.arange(len(places)) + shift, values, 0.92 * width, color=style["color"],
                  alpha=style.get("alpha"), label=name)  # fmt: skip
-    axes.set_xticks(range(len(places)), [str(place) for place in places], fontsize=8)
+    _ticks(axes, places)
+
+
+def _ticks(axes: Axes, places: list[Any]) -> None:
+    """Names on the x-axis, upright where they would not fit beside each other."""
+    names = [str(place).replace("\n", ", ") for place in places]
+    turned = 90 if sum(map(len, names)) > 80 else 0
+    axes.set_xticks(range(len(names)), names, fontsize=8, rotation=turned)
 
 
 def _ranked_bars(axes: Axes, series: Series, places: list[Any]) -> None:

@@ -94,7 +94,12 @@ closed='both')
         return (self.batch_col,)
 
     def renamed(self, stream: Sequence[str], table: Sequence[str]) -> Self:
-        """The same condition on other columns."""
+        """The same condition on other columns.
+
+        Args:
+            stream: the stream's columns, as many as :attr:`stream_columns`.
+            table: the table's columns, as many as :attr:`table_columns`.
+        """
         return replace(self, stream_col=stream[0], batch_col=table[0])
 
 
@@ -144,7 +149,12 @@ class Within:
         return self.start_col, self.end_col
 
     def renamed(self, stream: Sequence[str], table: Sequence[str]) -> Self:
-        """The same condition on other columns."""
+        """The same condition on other columns.
+
+        Args:
+            stream: the stream's columns, as many as :attr:`stream_columns`.
+            table: the table's columns, as many as :attr:`table_columns`.
+        """
         return replace(self, stream_col=stream[0], start_col=table[0], end_col=table[1])
 
 
@@ -195,7 +205,12 @@ class Overlaps:
         return self.batch
 
     def renamed(self, stream: Sequence[str], table: Sequence[str]) -> Self:
-        """The same condition on other columns."""
+        """The same condition on other columns.
+
+        Args:
+            stream: the stream's columns, as many as :attr:`stream_columns`.
+            table: the table's columns, as many as :attr:`table_columns`.
+        """
         return replace(self, stream=tuple(stream), batch=tuple(table))  # type: ignore[arg-type]
 
 
@@ -252,7 +267,12 @@ class AsOf:
         return (self.batch_col,)
 
     def renamed(self, stream: Sequence[str], table: Sequence[str]) -> Self:
-        """The same condition on other columns."""
+        """The same condition on other columns.
+
+        Args:
+            stream: the stream's columns, as many as :attr:`stream_columns`.
+            table: the table's columns, as many as :attr:`table_columns`.
+        """
         return replace(self, stream_col=stream[0], batch_col=table[0])
 
 

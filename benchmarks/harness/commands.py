@@ -75,11 +75,11 @@ class UsageError(Exception):
     """Invalid words of the command line."""
 
 
-def _command(options: str, help_: str, more: str = "") -> Callable[[Any], Any]:
-    """Register a function as the command of its name."""
+def _command(name: str, options: str, help_: str, more: str = "") -> Callable[[Any], Any]:
+    """Register a function as a command."""
 
     def register(function: Callable[..., int]) -> Callable[..., int]:
-        _COMMANDS[function.__name__.strip("_")] = (function, options, help_, more)
+        _COMMANDS[name] = (function, options, help_, more)
         return function
 
     return register
@@ -142,7 +142,7 @@ def selected(catalogue: Sequence[Benchmark], words: Sequence[str]) -> list[Bench
     return [one for one in catalogue if one.name in chosen]
 
 
-@_command("--out", "list all benchmarks, their quick durations and records")
+@_command("list", "--out", "list all benchmarks, their quick durations and records")
 def _list(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
     width = max((len(one.name) for one in catalogue), default=0)
     for group in dict.fromkeys(one.group for one in catalogue):
@@ -160,6 +160,7 @@ def _list(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
 
 
 @_command(
+    "run",
     f"names {_RUN}",
     "run some benchmarks",
     "Quick unless --full is given. What has a record of the same size, seed,\nversions and code "
@@ -169,7 +170,7 @@ def _run(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
     return _all(selected(catalogue, options.names), options)
 
 
-@_command(_RUN, "run every benchmark; resumes an interrupted run")
+@_command("all", _RUN, "run every benchmark; resumes an interrupted run")
 def _all(listed: Sequence[Benchmark], options: argparse.Namespace) -> int:
     quick, names, before = not options.full, {one.name for one in listed}, []
     if options.against is not None:
@@ -198,6 +199,7 @@ def _print_comparison(before: Sequence[Record], after: Sequence[Record]) -> int:
 
 
 @_command(
+    "compare",
     "baseline new --out --quick --full",
     "compare records with a baseline",
     "Names what got worse: ratios only, beyond the spread of both\nsides (15 % for a figure "
@@ -214,6 +216,7 @@ def _compare(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int
 
 
 @_command(
+    "baseline",
     "--out --quick --full --out-file",
     "write all records into one file, to compare with later",
     "Without the raw\nnumbers; the full ones, if there are any, unless a size is given.",
@@ -228,6 +231,7 @@ def _baseline(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> in
 
 
 @_command(
+    "report",
     "--out --quick --full",
     "write one stand-alone HTML page of all records",
     "OUT/report.html; a full record takes\nprecedence over a quick one. With a size: only its "
@@ -241,7 +245,9 @@ def _report(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
 
 
 @_command(
-    "--out --quick --full --check --readme", "update the table of figures in the documentation"
+    "summary",
+    "--out --quick --full --check --readme",
+    "update the table of figures in the documentation",
 )
 def _summary(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
     records, _ = _shown(catalogue, options)

@@ -17,7 +17,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -141,15 +141,13 @@ class _Runner:
 
     def _answer(self, task: Task) -> bool | None:
         """Whether the benchmark succeeded; None if its process died."""
-        try:
+        with contextlib.suppress(EOFError, OSError):
             self._connection.send(task)
-            while not self._connection.poll(0.2):
-                # A process that it has started may still hold the pipe.
-                if not self._process.is_alive() and not self._connection.poll(0):
-                    return None
-            return bool(self._connection.recv())
-        except (EOFError, OSError):
-            return None
+            # A process that it has started may still hold the pipe when it has died.
+            wait([self._connection, self._process.sentinel])
+            if self._connection.poll(0):
+                return bool(self._connection.recv())
+        return None
 
     def close(self) -> None:
         """End the process, then all that it has started and left: JVM, Python workers, servers.

@@ -9,10 +9,10 @@ and routing changes nothing.
 from __future__ import annotations
 
 import statistics
-from collections import OrderedDict
 from dataclasses import dataclass, field
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from benchmarks.data.zipf import hashed
@@ -29,8 +29,7 @@ class LruCache:
     """An exact LRU cache of at most so many keys."""
 
     def __init__(self, capacity: int):
-        self._capacity = capacity
-        self._keys: OrderedDict[int, None] = OrderedDict()
+        self._keys: LRUCache[int, bool] = LRUCache(capacity)
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -39,13 +38,8 @@ class LruCache:
         """Look up distinct keys; the number of misses."""
         missing = 0
         for key in np.unique(keys).tolist():
-            if key in self._keys:
-                self._keys.move_to_end(key)
-                continue
-            missing += 1
-            self._keys[key] = None
-            if len(self._keys) > self._capacity:
-                self._keys.popitem(last=False)
+            missing += not self._keys.get(key, False)
+            self._keys[key] = True
         return missing
 
     def keys(self) -> Int64s:

@@ -1,4 +1,8 @@
-"""``python -m benchmarks.profile``: where the time of your own sizes of micro-batches goes."""
+"""``python -m benchmarks.profile``: where the time of your own sizes of micro-batches goes.
+
+``py-spy record --subprocesses --nonblocking --format raw --output stacks.folded -- python -m
+benchmarks.profile --kind "full cache"`` also records the workers' stacks, for speedscope.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +31,6 @@ def main(args: Sequence[str] | None = None) -> int:
         parser.add_argument(f"--{name}", type=int, default=default, help=help_)
     help_ = "a kind of join; may be repeated; default all"
     parser.add_argument("--kind", action="append", choices=tuple(BASELINES), help=help_)
-    help_ = "record the workers' stacks with py-spy, for speedscope and the like"
-    parser.add_argument("--flame", action="store_true", help=help_)
     parser.add_argument("--quick", action="store_true", help="one baseline less")
     parser.add_argument("--out", type=Path, default=Path("out/benchmarks"))
     options = parser.parse_args(args)
@@ -44,7 +46,6 @@ def main(args: Sequence[str] | None = None) -> int:
         options.kind or tuple(BASELINES),
         options.rounds,
         options.batches,
-        flame=options.flame,
     )
     for table in found.tables:
         print("\n".join(["", *table_lines(table), table.note]))

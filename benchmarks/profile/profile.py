@@ -9,18 +9,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 import bsjoin
 from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
@@ -70,8 +64,6 @@ def profile(
     chosen: Sequence[str],
     rounds: int,
     batches: int,
-    *,
-    flame: bool = False,
 ) -> Outcome:
     """Profile some kinds of join and their baselines, alternately.
 
@@ -83,8 +75,6 @@ def profile(
         chosen: of :data:`benchmarks.profile.pipelines.BASELINES`.
         rounds: how often each pipeline runs.
         batches: how many micro-batches of a run are evaluated.
-        flame: also record the workers' stacks with py-spy in ``profile-<kind>.folded``, which
-            speedscope and flamegraph.pl read.
 
     Raises:
         RuntimeError: a query ended, or Spark's event log is not complete.
@@ -100,9 +90,7 @@ def profile(
         measured: Measured = {name: defaultdict(list) for name in names}
         for number in range(rounds):
             for name in names:
-                file = context.out / f"profile-{name.replace(',', '').replace(' ', '-')}.folded"
-                with py_spy(file) if flame else nullcontext():
-                    _measure(context, every[name][0], rows, notes, batches, measured[name])
+                _measure(context, every[name][0], rows, notes, batches, measured[name])
                 ms = statistics.median(measured[name]["add_batch_ms"])
                 context.say(f"  round {number + 1}  {name:<28} addBatch {ms:8.1f} ms")
     finally:
@@ -132,35 +120,6 @@ def _start_session(context: Context, notes: Path) -> None:
             "the Spark session was started without recording Python workers: run the profile in a "
             "process of its own"
         )
-
-
-@contextmanager
-def py_spy(file: Path) -> Iterator[None]:
-    """Sample the stacks of the Python daemon's workers meanwhile; a line is a stack and a count.
-
-    Raises:
-        RuntimeError: there is no such daemon yet.
-    """
-    found = []
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):  # it may have ended
-            if daemon.__name__ in " ".join(process.cmdline()):
-                found.append(process.pid)
-    if not found:
-        raise RuntimeError(
-            f"no process of {daemon.__name__} to sample: run a Python function first"
-        )
-    program = shutil.which("py-spy", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    if program is None:
-        raise RuntimeError("there is no py-spy: pip install py-spy")
-    command = [program, "record", "--pid", str(found[0]), "--subprocesses", "--nonblocking"]
-    command += ["--rate", "500", "--format", "raw", "--output", str(file)]
-    sampler = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield
-    finally:
-        sampler.send_signal(signal.SIGINT)  # it writes the file
-        sampler.wait()
 
 
 def _measure(
@@ -280,7 +239,9 @@ def _tables(measured: Measured, middle: Middle, rows: int, size: int) -> list[Ta
         spark.append(row | {_with_unit(metric): one["metrics"][-1][metric] for metric in _METRICS})
     title = f"Parts of a micro-batch of {rows:,} rows, table of {size:,}, milliseconds (medians)"
     return [
-        Table.of(title, listed, _HOW).drawn("stacked bars", "part", *middle, skip="all"),
+        Table.of(title, listed, _HOW).drawn(
+            "stacked bars", "part", *middle, skip="all", xlabel="ms"
+        ),
         Table.of("The same as shares, percent", shares),
         Table.of(
             "Does it add up? Milliseconds",

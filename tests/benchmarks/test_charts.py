@@ -48,6 +48,11 @@ def test_rows_can_be_series_and_chosen_divided_and_skipped() -> None:
     }
 
 
+def test_a_whole_head_is_preferred_to_the_beginning_of_others() -> None:
+    table = Table("t", ("x", "DS", "DS in the paper"), ((1, 2, 3),)).drawn("bars", "x", "DS")
+    assert charts._series(table, table.charts[0])[0] == {"DS": {1: 2.0}}
+
+
 def test_a_head_that_occurs_again_is_a_series_of_its_own() -> None:
     table = Table("t", ("x", "a, paper", "ours", "b, paper", "ours"), ((1, 2, 3, 4, 5),))
     table = table.drawn("bars", "x", "a", "b", "ours")

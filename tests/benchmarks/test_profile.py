@@ -2,9 +2,6 @@
 
 import io
 import json
-import os
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -319,17 +316,3 @@ def test_micro_batches_are_read_from_the_event_log(tmp_path):
     (stage,) = found.stages
     assert (stage.span, stage.tasks_ms, stage.run_ms) == ((6, 12), 8, 6)
     assert found.metrics == {"data sent to Python workers": 12.0}
-
-
-def test_py_spy_writes_the_stacks_of_the_daemons_workers(tmp_path):
-    code = f"# {daemon.__name__}\nimport time\ndef busy():\n while True: sum(range(99))\nbusy()"
-    process = subprocess.Popen([sys.executable, "-c", code], env={**os.environ})
-    try:
-        with profile.py_spy(tmp_path / "stacks.folded"):
-            threading.Event().wait(1.5)
-    finally:
-        process.kill()
-        process.wait()
-    assert "busy" in (tmp_path / "stacks.folded").read_text()
-    with pytest.raises(RuntimeError, match="run a Python function first"), profile.py_spy(tmp_path):
-        pass
