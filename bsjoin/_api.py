@@ -57,7 +57,7 @@ def join(
         on: the equality keys: a column name, a list of names, or a dict from the stream's
             names to the table's. ``None``: the names both sides share (for a BatchTable: its
             keys), but for the columns of ``when``. ``[]`` with ``when``: a pure range join.
-        when: the range part of the condition: :class:`Band`, :class:`Within`,
+        when: the range part of the condition, default None: :class:`Band`, :class:`Within`,
             :class:`Overlaps` or :class:`AsOf`. With an incremental cache it needs equality keys.
         how: ``"inner"`` (default), ``"left"`` (the stream's rows are kept), ``"semi"`` or
             ``"anti"`` (the stream's rows with or without a match, and no column of the table).

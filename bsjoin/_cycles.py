@@ -53,7 +53,8 @@ class _Progress:
 class Cycles:
     """A function for ``foreachBatch`` that joins every micro-batch and hands it on.
 
-    Made by :func:`cycles`. Give it to :func:`bsjoin.progress` to see what each cycle did.
+    Not to be constructed: :func:`cycles` returns one. Give it to
+    :func:`bsjoin.progress` to see what each cycle did.
     """
 
     batch: DataFrame | BatchTable | Source
@@ -164,20 +165,20 @@ def cycles(
 
     Args:
         batch: the table, as for :func:`bsjoin.join`. A DataFrame is indexed in the first cycle.
-        on: the equality keys, as for :func:`bsjoin.join`.
+        on: the equality keys, as for :func:`bsjoin.join`; default None: the shared names.
         sink: called with the joined micro-batch, a DataFrame, and its number; it has to use
             the rows: a cycle is judged by the first action on them.
-        when: as for :func:`bsjoin.join`.
+        when: as for :func:`bsjoin.join`; default None: no range condition.
         how: as for :func:`bsjoin.join`.
         cache: as for :func:`bsjoin.join`.
-        partition: as for :func:`bsjoin.join`.
+        partition: as for :func:`bsjoin.join`; default None: rows stay in their partitions.
         placement: a policy of :mod:`scheduling`, as ``scheduling.LBACE()``, or
             ``scheduling.spark.Placement`` with prices and more: each partition of the join runs
             on the executor that the policy names. In a session without several executors Spark
-            places, and a warning says so.
+            places, and a warning says so. Default None: Spark places.
         scaler: as ``scheduling.OERA()``: chooses the number of partitions of each cycle, in place
-            of the number in ``partition``.
-        select: as for :func:`bsjoin.join`.
+            of the number in ``partition``. Default None: that number.
+        select: as for :func:`bsjoin.join`; default None: all columns that are not keys.
         suffix: as for :func:`bsjoin.join`.
 
     Returns:

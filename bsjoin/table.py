@@ -55,7 +55,7 @@ class Version:
 class BatchTable:
     """A table stored for look-ups: indexed, versioned, memory-mapped by every worker.
 
-    Make one with :meth:`build` or :meth:`open`, not by calling the class. A version never
+    Not to be constructed: :meth:`build` and :meth:`open` return one. A version never
     changes once it is published; :meth:`refresh` publishes the next one, and running streams
     take it up at a micro-batch boundary.
 

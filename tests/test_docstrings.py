@@ -40,15 +40,6 @@ CONTRACTS = (
     RangeIndex,
     hotspot.Controller,
 )
-# Rewritten together with their modules; then these entries go.
-LATER = {
-    "bsjoin.index.RangeMaxTree.pairs",
-    "bsjoin.BatchTable",
-    "bsjoin.Cycles",
-    "bsjoin.Version",
-    "bsjoin.cycles",
-    "bsjoin.join",
-}
 # Entry points: a user begins with these.
 WITH_EXAMPLE = {
     "bsjoin.AsOf",
@@ -57,7 +48,14 @@ WITH_EXAMPLE = {
     "bsjoin.Hash",
     "bsjoin.HotSpot",
     "bsjoin.Incremental",
+    "bsjoin.BatchTable",
+    "bsjoin.BatchTable.build",
+    "bsjoin.BatchTable.join",
+    "bsjoin.BatchTable.open",
     "bsjoin.Overlaps",
+    "bsjoin.cycles",
+    "bsjoin.explain",
+    "bsjoin.join",
     "bsjoin.Within",
     "bsjoin.progress",
     "bsjoin.sources.Source",
@@ -104,21 +102,20 @@ def documented() -> Iterator[tuple[str, Any]]:
         for name in package.__all__:
             path = f"{package.__name__}.{name}"
             thing = getattr(package, name)
-            if path in LATER:
-                continue
             if inspect.isclass(thing) or inspect.isfunction(thing):
                 yield from members(path, thing)
     for thing in CONTRACTS:
         yield from members(f"{thing.__module__.split('.')[1]}.{thing.__name__}", thing)
 
 
-NAMES = {name: thing for name, thing in documented() if name not in LATER}
+NAMES = dict(documented())
 
 
 def parameters(thing: Any) -> list[inspect.Parameter]:
-    """What a caller passes; none for errors, protocols and tuples with names."""
+    """What a caller passes; none for errors, protocols, tuples with names, and private classes."""
     if inspect.isclass(thing) and (
-        issubclass(thing, BaseException | tuple)
+        "Not to be constructed" in (thing.__doc__ or "")
+        or issubclass(thing, BaseException | tuple)
         or getattr(thing, "_is_protocol", False)
         or (not dataclasses.is_dataclass(thing) and "__init__" not in vars(thing))
     ):
