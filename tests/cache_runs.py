@@ -22,7 +22,7 @@ __all__ = [
     "COUNTS",
     "ROOMY",
     "Run",
-    "Turn",
+    "MicroBatch",
     "database_of_planes",
     "figures",
     "joined",
@@ -59,7 +59,7 @@ def database_of_planes(folder: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Turn:
+class MicroBatch:
     """One micro-batch: its rows, and between which moments it ran."""
 
     rows: list[tuple[Any, ...]]
@@ -74,12 +74,12 @@ class Run:
         self.feed = feed
         self.query = feed.start(joined)
 
-    def turn(self, *keys: int | None) -> Turn:
+    def turn(self, *keys: int | None) -> MicroBatch:
         """Run one micro-batch."""
         number, begin = self.feed.added, time.monotonic()
         self.feed.add(*keys)
         self.query.processAllAvailable()
-        return Turn(self.feed.results[number], begin, time.monotonic())
+        return MicroBatch(self.feed.results[number], begin, time.monotonic())
 
     def last(self) -> bsjoin.CacheProgress:
         """The figures of the last micro-batch."""
@@ -93,9 +93,9 @@ def joined(feed: Feed, source: Model, **options: Any) -> DataFrame:
     return bsjoin.join(feed.stream, source, "k", how="left", cache=Incremental(**options))
 
 
-def turns(run: Run, *keys: int, last: Any, seconds: float = 60) -> list[Turn]:
+def turns(run: Run, *keys: int, last: Any, seconds: float = 60) -> list[MicroBatch]:
     """Micro-batches of the same keys until one has the given rows."""
-    found: list[Turn] = []
+    found: list[MicroBatch] = []
     end = time.monotonic() + seconds
     while not found or found[-1].rows != last:
         assert time.monotonic() < end, f"{last} never came: {found[-1].rows}"

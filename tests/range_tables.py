@@ -226,11 +226,11 @@ def check(
         elif bool(matches) == (how == "semi"):
             wanted.append(carried)
     many, few = Counter(rows) - Counter(wanted), Counter(wanted) - Counter(rows)
-    assert not many, f"too many: {_told(case, how, next(iter(many)))}"
-    assert not few, f"lacking: {_told(case, how, next(iter(few)))}"
+    assert not many, f"too many: {_described(case, how, next(iter(many)))}"
+    assert not few, f"lacking: {_described(case, how, next(iter(few)))}"
 
 
-def _told(case: Case, how: str, row: tuple[Any, ...]) -> str:
+def _described(case: Case, how: str, row: tuple[Any, ...]) -> str:
     """A row of the result by the values that make it, or do not."""
     number = row[2] if how in ("inner", "left") else None
     table = "no row" if number is None else case.sorted[number]

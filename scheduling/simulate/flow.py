@@ -190,7 +190,7 @@ class Wiring:
             return want
         lets_out = np.minimum(1.0, most / np.maximum(leaving, 1e-12))[self.host]
         lets_in = np.minimum(1.0, most / np.maximum(coming, 1e-12))[self.host]
-        # A sender deals its records out in turns: the slowest of its receivers holds up all.
+        # A sender distributes its records round-robin: its slowest receiver limits all.
         slowest = np.where(volume > 0, lets_in[None, :], 1.0).min(axis=1)
         let: Float64s = want * np.minimum(lets_out, slowest)
         return let

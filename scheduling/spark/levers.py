@@ -32,12 +32,12 @@ class WarnOnce:
     """Warns once why a lever is not used."""
 
     def __init__(self) -> None:
-        self._told = False
+        self._warned = False
 
     def warn(self, text: str) -> None:
         """Warn on the first call, with the position of the caller's caller."""
-        if not self._told:
-            self._told = True
+        if not self._warned:
+            self._warned = True
             warnings.warn(text, LeverWarning, stacklevel=3)
 
 

@@ -128,7 +128,7 @@ def test_one_that_fails_now_got_worse() -> None:
     assert found.notes == ["one: it failed in the baseline, nothing to compare with"]
 
 
-def test_another_machine_version_or_seed_is_told() -> None:
+def test_another_machine_version_or_seed_is_reported() -> None:
     other = record("one", figure(1.0), machine={"cores": 8}, versions={"pyspark": "4.4.0"}, seed=2)
     assert compare([record("one", figure(1.0))], [other]).notes == [
         "cores was 2, is 8",

@@ -267,7 +267,7 @@ def test_a_way_that_is_left_out_has_no_figure() -> None:
     ]
 
 
-def test_where_bsjoin_is_slower_is_told(tmp_path: Path) -> None:
+def test_where_bsjoin_is_slower_is_reported(tmp_path: Path) -> None:
     names = (*rivals.OURS, rivals.AQE_ON, rivals.BATCH)
     ways: dict[str, Any] = {name: _runs(100, 100_000) for name in names}
     ways[rivals.AQE_ON] = _runs(80, 50_000)

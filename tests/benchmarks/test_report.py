@@ -272,7 +272,7 @@ def test_the_page_stands_alone(tmp_path: Path) -> None:
     assert all("by size" in alt or "comparisons" in alt for i in images if (alt := i["alt"]))
 
 
-def test_a_picture_that_is_gone_or_of_an_unknown_kind_is_told(tmp_path: Path) -> None:
+def test_a_picture_that_is_gone_or_of_an_unknown_kind_is_reported(tmp_path: Path) -> None:
     text = Reader(page([one(pictures=["a.png", "b.pdf"], folder=str(tmp_path))])).text
     assert "The picture a.png is missing; run python -m benchmarks run one --full again" in text
     assert "b.pdf is neither PNG, SVG nor JPEG" in text
@@ -337,7 +337,7 @@ def test_what_is_lost_is_listed_the_furthest_first() -> None:
     assert "No figure is missed, and no rival is faster." in won
 
 
-def test_a_figure_below_one_that_reaches_its_bound_is_still_told() -> None:
+def test_a_figure_below_one_that_reaches_its_bound_is_still_reported() -> None:
     found = page([one(figures=[Figure("rows/s, bsjoin / identity", 0.9, 0.85)])])
     assert "below 1, reached its bound" in part(found, "where-we-lose")
     less = page([one(figures=[Figure("bsjoin / identity, time", 0.9, 1.25, True)])])
@@ -498,7 +498,7 @@ def test_the_summary_is_written_once(readme: Path) -> None:
         (f"{BEGIN} {BEGIN} {END}", f"README.md has 2 '{BEGIN}'"),
     ],
 )
-def test_markers_that_are_not_right_are_told(readme: Path, text: str, says: str) -> None:
+def test_markers_that_are_not_right_are_reported(readme: Path, text: str, says: str) -> None:
     readme.write_text(text)
     with pytest.raises(ValueError, match=re.escape(says)):
         update(realistic(), readme)
