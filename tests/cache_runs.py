@@ -21,8 +21,8 @@ from bsjoin import Incremental
 __all__ = [
     "COUNTS",
     "ROOMY",
-    "Run",
     "MicroBatch",
+    "Run",
     "database_of_planes",
     "figures",
     "joined",

@@ -1,7 +1,7 @@
 """Resource-aware: places communicating tasks close together, on workers of a suitable size.
 
-Assumes that demands are known. Tasks are taken along the streams, operators round-robin; each goes to
-the worker whose free resources are nearest to its demand and whose network is nearest to the
+Assumes that demands are known. Tasks are taken along the streams, operators round-robin; each goes
+to the worker whose free resources are nearest to its demand and whose network is nearest to the
 worker that the last task went to.
 
 Source: B. Peng et al., "R-Storm: Resource-Aware Scheduling in Storm", Middleware 2015, and Storm's
