@@ -316,7 +316,7 @@ def _landed(plan: Plan, receipt: Receipt) -> Plan:
     """The plan as observed: tasks on their actual workers; tasks without a worker are unplaced."""
     placed, lost = [], list(plan.unplaced)
     for one in plan.assignments:
-        at = receipt.landed.get(one.task) if one.task in receipt.asked else one.worker
+        at = receipt.landed.get(one.task) if one.task in receipt.requested else one.worker
         if at is None:
             lost.append(Unplaced(one.task, f"its placement on {one.worker} failed"))
         elif at == one.worker:

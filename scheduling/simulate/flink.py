@@ -124,9 +124,9 @@ def run_placement(
     loads = CPU_WEIGHT * trace.rows("cpu") + (1 - CPU_WEIGHT) * trace.rows("memory")
     steady = trace.between(_SETTLE_S, max(took_s, _SETTLE_S + 1))
     tasks = demands(job, records_per_s).by_id
-    asked = {worker.id: 0.0 for worker in workers}
+    requested = {worker.id: 0.0 for worker in workers}
     for task, worker in placement.items():
-        asked[worker] += tasks[task].demand.cpu_cores
+        requested[worker] += tasks[task].demand.cpu_cores
     rent = sum(workers[at].price_per_s for at in used)
     sent_gb = float(trace.rows("network_bytes").sum() / 1e9)
     parts = (rent * took_s, PRICE_PER_GB * sent_gb, rent * plan.scheduling_time_s)
@@ -142,7 +142,7 @@ def run_placement(
         late_share=trace.late_share(_SLA_S),
         throughput=records / took_s,
         workers=float(len(used)),
-        planned_share=max(asked[one.id] / one.capacity.cpu_cores for one in workers),
+        planned_share=max(requested[one.id] / one.capacity.cpu_cores for one in workers),
         hottest=float(trace.rows("cpu")[steady].mean(axis=0).max()),
         unplaced=float(len(plan.unplaced)),
         millions_s=np.array([trace.time_of(records * at / 10) for at in range(1, 11)]),

@@ -164,13 +164,13 @@ class Wiring:
         """
         physics = self._physics
         cores = want * self.cost / physics.step_s
-        asked = self.by_worker(cores)
+        requested = self.by_worker(cores)
         supply = np.maximum(self._cores - physics.base_cpu_cores, 0.01)
-        busy = np.minimum((asked + self._cores - supply) / self._cores, 1.0)
+        busy = np.minimum((requested + self._cores - supply) / self._cores, 1.0)
         over = np.maximum(busy - self._delta, 0.0) / np.maximum(1 - self._delta, 1e-9)
         # Max-min: who wants less than an equal part gets it all, and leaves more to the others.
         part = np.full(self._count, np.inf)
-        tight = asked > supply
+        tight = requested > supply
         for _ in range(_ROUNDS if tight.any() else 0):
             modest = cores <= part[self.host]
             modest &= np.isfinite(part)[self.host]

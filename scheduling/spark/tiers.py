@@ -118,8 +118,8 @@ class Tiers:
                 stacklevel=2,
             )
         self._chosen = counts.most_common(1)[0][0] if counts else None
-        asked = dict.fromkeys(plan.placement, self._chosen or "")
-        return Receipt(asked, asked)
+        requested = dict.fromkeys(plan.placement, self._chosen or "")
+        return Receipt(requested, requested)
 
     def prepare(self, df: DataFrame) -> DataFrame:
         """The rows of ``df``, to be computed on the tier. They pass through Python."""

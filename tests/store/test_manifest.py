@@ -240,7 +240,7 @@ def test_a_field_that_is_not_what_it_should_be_is_named(place: str, value: Any, 
         None,
     ],
 )
-def test_a_segment_lies_below_the_data_of_its_table(name: Any) -> None:
+def test_a_segment_is_below_the_data_folder_of_its_table(name: Any) -> None:
     with pytest.raises(NotATableError, match="name"):
         Manifest.from_bytes(altered({"segments.1.name": name}), "it")
 
