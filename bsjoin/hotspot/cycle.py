@@ -195,9 +195,9 @@ class Collector:
 
         Args:
             codes: int64[m].
-            deal: int64[m], hashes of the whole rows: what deals the rows of a hot key out to its
-                partitions, in whichever order they come; rows that are equal throughout go to
-                one. By default they are dealt out in the order in which they come.
+            deal: int64[m], hashes of the whole rows, by which the rows of a hot key are distributed
+                over its partitions, independent of their order; rows that are equal in all columns
+                go to the same partition. None (default): round robin in the order of the rows.
 
         Returns:
             int32[m], 0 to n - 1.

@@ -90,7 +90,7 @@ def sql(
         given = "neither" if table is None else "both"
         raise ArgumentError(f"table, query: give exactly one of them, not {given}")
     if unique is not None and not isinstance(unique, bool):
-        raise ArgumentError(f"unique={unique!r}: give True, False, or None to ask the database")
+        raise ArgumentError(f"unique={unique!r}: give True, False, or None for the database's keys")
     if type(max_keys) is not int or max_keys < 1:
         raise ArgumentError(f"max_keys={max_keys!r}: give a whole number above zero")
     target = Target(

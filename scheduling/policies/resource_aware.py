@@ -1,6 +1,6 @@
 """Resource-aware: places communicating tasks close together, on workers of a suitable size.
 
-Assumes that demands are known. Tasks are taken along the streams, operators in turns; each goes to
+Assumption: demands are known. Tasks follow the streams, operators alternate; each task goes to
 the worker whose free resources are nearest to its demand and whose network is nearest to the
 worker that the last task went to.
 
@@ -87,7 +87,7 @@ class ResourceAware:
 
 
 def _along(graph: JobGraph) -> list[Task]:
-    """The tasks in turns of the operators, the operators breadth first along the streams."""
+    """The tasks, alternating between operators, the operators breadth first along the streams."""
     follows: dict[str, dict[str, None]] = {name: {} for name in graph.operators}
     has_source: set[str] = set()
     for edge in graph.edges:

@@ -29,7 +29,7 @@ Float64s = NDArray[np.float64]
 Make = Callable[..., Policy]
 
 PRICE_PER_GB = 0.01
-"""$ for a GB between hosts (P_f of Eq. 10): what clouds ask between zones; the paper has none."""
+"""$ for a GB between hosts (P_f of Eq. 10): the cloud price between zones; the paper has none."""
 
 _SLA_S = 5.0  # a record is late when it waits longer; the paper does not say where it sets it
 _DEPLOY_S = 7.0  # what the first million of Table 5 takes beyond the later ones
@@ -44,7 +44,7 @@ class Outcome:
 
     ``millions_s`` has the seconds for each million of records; ``cpu`` and ``memory`` are the
     mean shares of the workers in use; ``deviation`` is S over all workers, its mean over time;
-    ``planned_share`` the largest share of a worker's CPU that the plan asks for, ``hottest`` the
+    ``planned_share`` the largest share of a worker's CPU in the plan, ``hottest`` the
     largest that was measured, with what the host's services and the network take; ``costs`` are
     RC, CC, SC and WEC of Eqs. 6-15.
     """

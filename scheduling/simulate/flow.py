@@ -19,7 +19,7 @@ Float64s = NDArray[np.float64]
 Int64s = NDArray[np.int64]
 
 _ROUNDS = 4  # of dealing CPU out; more change nothing that shows
-_MORE = 1.02  # a task that is held up may ask for a little more than it got through
+_MORE = 1.02  # a throttled task may request slightly more than its last throughput
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +148,7 @@ class Wiring:
         want: Float64s = np.minimum(waiting, self.max_cores / self.cost * step_s)
         want[~alive[self.host]] = 0.0
         done = want
-        # A task that is held up leaves its CPU to others on its host: deal it out again.
+        # A throttled task leaves its CPU to others on its host: distribute it again.
         for _ in range(_ROUNDS):
             granted = self._share_cpu(want)
             done = self._through_network(granted)
@@ -190,7 +190,7 @@ class Wiring:
             return want
         lets_out = np.minimum(1.0, most / np.maximum(leaving, 1e-12))[self.host]
         lets_in = np.minimum(1.0, most / np.maximum(coming, 1e-12))[self.host]
-        # A sender deals its records out in turns: the slowest of its receivers holds up all.
+        # A sender uses round robin: the slowest of its receivers limits all.
         slowest = np.where(volume > 0, lets_in[None, :], 1.0).min(axis=1)
         let: Float64s = want * np.minimum(lets_out, slowest)
         return let

@@ -180,13 +180,13 @@ class SimActuator:
         return self._receipt(plan.placement)
 
     def resize(self, operator: str, parallelism: int) -> Receipt:
-        """Give an operator another number of instances; new ones go to the workers in turns."""
+        """Change the parallelism of an operator; new instances are placed round robin."""
         return self.resize_all({operator: parallelism})
 
     def resize_all(self, parallelism: Mapping[str, int]) -> Receipt:
         """Give several operators other numbers of instances in one change.
 
-        New instances go to the workers that are up, in turns.
+        New instances are placed round robin on the workers that are up.
         """
         simulation = self.simulation
         counts = {**simulation.parallelism, **parallelism}

@@ -1,7 +1,7 @@
 """Hard placement on a kind of worker, by a resource profile that only this kind satisfies.
 
 Workers say what they have (``spark.worker.resource.<name>.amount`` on standalone, labels and
-devices elsewhere); a profile that asks for it runs there, or not at all. It needs dynamic
+devices elsewhere); a profile that requires it runs there, or not at all. It needs dynamic
 allocation, which starts executors for the profile: 20 to 30 s when they are cold. It is the lever
 that Spark Connect has, too. One stage has one profile, so a cycle goes to one tier.
 """
