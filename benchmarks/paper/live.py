@@ -32,8 +32,10 @@ def measure(context: Context, keys: int, rows: int, cycles: int, seed: int) -> d
     """
     spark = context.spark
     stream = Shifting(keys, 1.16, rows, every=max(2, cycles // 2), seed=seed)
+    # The files of a micro-batch have its rows alternately.
+    order = np.concatenate([np.arange(part, rows, _FILES) for part in range(_FILES)])
     batches = (
-        pa.table({"k": stream.cycle(number), "n": np.arange(number * rows, (number + 1) * rows)})
+        pa.table({"k": stream.cycle(number)[order], "n": number * rows + order})
         for number in range(cycles)
     )
     source = context.data / f"skewed-{keys}-{rows}-{cycles}-{seed}"
