@@ -295,6 +295,8 @@ class BatchTable:
     def start_refreshing(self, df: DataFrame, interval: timedelta | str | float) -> None:
         """Read ``df`` again at an interval, while streams run, and publish what has changed.
 
+        A refresh that was started before ends.
+
         Args:
             df: the source; read again each time, with the list of its files.
             interval: a timedelta, "10 minutes", or seconds.
