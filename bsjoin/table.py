@@ -261,8 +261,13 @@ class BatchTable:
         return plan_join(stream, join, FullCache(self._location, manifest, self._may_change))
 
     def _join_resolved(self, join: ResolvedJoin, stream: DataFrame) -> DataFrame:
-        """Join by a call that was resolved before the table was built."""
+        """Join by a call that was resolved before the table was built.
+
+        Raises:
+            OtherKeysError: another table has been built at its path since then.
+        """
         manifest = versions.latest(self._location)
+        BuiltTable(manifest, self.path).check_serves(join)
         return plan_join(stream, join, FullCache(self._location, manifest, self._may_change))
 
     def refresh(self, df: DataFrame) -> int:

@@ -101,6 +101,13 @@ def test_keys_of_the_wrong_kind_are_refused(
     says(error, "on")
 
 
+def test_keys_are_names_and_no_expressions(flights: DataFrame, airlines: DataFrame) -> None:
+    when = bsjoin.Band("delay", "founded", 1, 1)
+    for on in (F.col("carrier"), flights.carrier == airlines.carrier):
+        with pytest.raises(ArgumentError, match="give a column name"):
+            bsjoin.join(flights, airlines, on=on, when=when)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     "on", [[], "", 5, None, ["carrier", "carrier"], ["carrier", "CARRIER"], [["carrier"]], [5], {}]
 )
@@ -332,8 +339,9 @@ def test_select_has_no_meaning_without_columns_of_the_table(
 def test_a_selection_of_the_wrong_kind_is_refused(
     flights: DataFrame, airlines: DataFrame, select: Any
 ) -> None:
-    with pytest.raises(ArgumentError, match="select"):
-        bsjoin.join(flights, airlines, on="carrier", select=select)
+    for how in ("inner", "semi"):
+        with pytest.raises(ArgumentError, match="select"):
+            bsjoin.join(flights, airlines, on="carrier", how=how, select=select)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

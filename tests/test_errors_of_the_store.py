@@ -129,6 +129,25 @@ def test_a_path_that_holds_a_table_of_other_keys_is_not_built_over(
     assert files(a_table) == before
 
 
+def test_a_cycle_refuses_another_table_at_its_path(
+    people: DataFrame, stream: DataFrame, a_copy: Path
+) -> None:
+    steered = bsjoin.cycles(
+        people,
+        "k",
+        sink=lambda rows, _: rows.collect(),
+        cache=Full(store=a_copy, fingerprint="one"),
+    )
+    steered(stream, 0)
+    BatchTable.build(people.select("k"), on="k", path=a_copy)
+    with pytest.raises(OtherKeysError, match="has no column 'name', which this join brings"):
+        steered(stream, 1)
+    shutil.rmtree(a_copy)
+    BatchTable.build(people, on="name", path=a_copy)
+    with pytest.raises(OtherKeysError, match=r"the keys name \(string\), not for k \(long\)"):
+        steered(stream, 2)
+
+
 @pytest.mark.parametrize("on", ["name", ["k", "name"], {"k": "name"}])
 def test_a_table_is_joined_on_its_own_keys_only(people: DataFrame, a_table: Path, on: Any) -> None:
     table = BatchTable.open(a_table)

@@ -72,7 +72,7 @@ def test_a_condition_that_does_not_suit_the_columns(
 
 def test_the_columns_of_the_condition_are_no_keys(spark: SparkSession) -> None:
     df = spark.range(3).selectExpr("id AS t", "id AS k")
-    when = AsOf("t", "t")
+    when = AsOf("T", "T")  # upper case makes no difference, as to Spark
     assert bsjoin.join(df, df, when=when).columns == ["t", "k", "t_batch"]
     only = df.select("t")
     with pytest.raises(ArgumentError, match=r"on=\[\] for a pure range join"):

@@ -38,6 +38,7 @@ def test_a_chain_is_known_from_its_first_join_to_its_last(
     assert [step.planned.plan.how for step in steps] == ["left", "inner", "semi"]
     assert [step.stream for step in steps] == [stream, first, second]
     assert joins_of(stream) == [] == joins_of(third.select("k"))
+    assert joins_of(stream.withColumnRenamed("k", "_bsjoin_step")) == []
     bsjoin.explain(third)
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == 6

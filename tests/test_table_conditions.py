@@ -122,6 +122,8 @@ def test_the_condition_follows_the_last_build(
     path = tmp_path / "t"
     table = BatchTable.build(batch, on=[], when=AsOf("p", "q"), path=path, fingerprint="1")
     assert told(table) == [4, 9]
+    for no_keys in ([], {}, ()):
+        assert table.join(stream, no_keys).columns == table.join(stream).columns
     before = sorted((path / "data").rglob("*"))
     wider = Band("p", "q", 1, 0)
     for fingerprint in ("1", "2"):  # the rows are known, or turn out, to be the same

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -58,7 +58,7 @@ class JoinCall:
     """What a call of :func:`bsjoin.join` says besides its two sides and the cache.
 
     Args:
-        on: the equality keys.
+        on: the equality keys; no keys, in any form, are kept as ``[]``.
         when: the range condition.
         how: the join type, in any spelling that Spark accepts; kept as "inner", "left", "semi" or
             "anti".
@@ -80,6 +80,13 @@ class JoinCall:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "how", _join_type(self.how))
+        if not (self.on is None or isinstance(self.on, str | Mapping | Sequence)):
+            raise ArgumentError(
+                f"on={self.on!r}: give a column name, a list of names, or a dict from the stream's "
+                "names to the table's"
+            )
+        if self.on is not None and not isinstance(self.on, str) and not self.on:
+            object.__setattr__(self, "on", [])
         if not (self.when is None or isinstance(self.when, Condition)):
             raise ArgumentError(
                 f"when={self.when!r}: give bsjoin.Band, bsjoin.Within, bsjoin.Overlaps or "
@@ -89,6 +96,8 @@ class JoinCall:
             raise ArgumentError(
                 f"partition={self.partition!r}: give None, bsjoin.Hash(...) or bsjoin.HotSpot(...)"
             )
+        if isinstance(self.select, str) or not isinstance(self.select, Sequence | None):
+            raise ArgumentError(f"select={self.select!r}: give a list of column names")
         if not isinstance(self.suffix, str):
             raise ArgumentError(
                 f"suffix={self.suffix!r} is a {type(self.suffix).__name__}; give a text"

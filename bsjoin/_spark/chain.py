@@ -44,11 +44,17 @@ def joins_of(df: DataFrame) -> list[JoinStep]:
     Complexity: O(joins).
     """
     steps: list[JoinStep] = []
-    step: JoinStep | None = getattr(df, _ATTRIBUTE, None)
+    step = _step_of(df)
     while step is not None:
         steps.append(step)
-        step = getattr(step.stream, _ATTRIBUTE, None)
+        step = _step_of(step.stream)
     return steps[::-1]
+
+
+def _step_of(df: DataFrame) -> JoinStep | None:
+    # For ``getattr`` every column of the DataFrame is an attribute, too.
+    step: JoinStep | None = getattr(df, "__dict__", {}).get(_ATTRIBUTE)
+    return step
 
 
 def explain(df: DataFrame) -> None:

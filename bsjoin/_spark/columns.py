@@ -111,13 +111,8 @@ def join_keys(on: On, stream: Names, table: Names) -> list[tuple[str, str]]:
         pairs = [(on, on)]
     elif isinstance(on, Mapping):
         pairs = list(on.items())
-    elif isinstance(on, Sequence):
-        pairs = [(name, name) for name in on]
     else:
-        raise ArgumentError(
-            f"on={on!r}: give a column name, a list of names, or a dict from the stream's "
-            "names to the table's"
-        )
+        pairs = [(name, name) for name in on]
     if not pairs:
         raise ArgumentError(
             "on=[] names no column: an equality join needs at least one, and a pure range join "
@@ -149,8 +144,6 @@ def selected(
         return []
     if select is None:
         return [name for name in table.columns if name not in keys]
-    if isinstance(select, str) or not isinstance(select, Sequence):
-        raise ArgumentError(f"select={select!r}: give a list of column names")
     found = [table.find(name, "select") for name in select]
     doubled = [name for name, count in Counter(found).items() if count > 1]
     if doubled:

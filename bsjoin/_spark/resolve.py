@@ -16,7 +16,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._spark.arguments import JoinCall, Partition
 from bsjoin._spark.columns import Names, On, join_keys, names_of, result_names, selected
-from bsjoin._spark.keys import check_key_types, type_of
+from bsjoin._spark.keys import check_key_types, type_name, type_of
 from bsjoin._spark.range_columns import check_range_types, range_columns
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError, ColumnError, OtherKeysError, suggest
@@ -28,7 +28,6 @@ __all__ = [
     "TableSide",
     "UnbuiltTable",
     "resolve",
-    "shown_ranges",
 ]
 
 
@@ -171,8 +170,8 @@ class UnbuiltTable:
         if when is None:
             return join_keys(on, stream, table)
         if on is not None:
-            return [] if on == [] or on == {} else join_keys(on, stream, table)
-        ranged = {*when.stream_columns, *when.table_columns}
+            return [] if on == [] else join_keys(on, stream, table)
+        ranged = Names([*when.stream_columns, *when.table_columns], "when", stream.case_sensitive)
         left, right = (
             Names([n for n in side.columns if n not in ranged], side.side, side.case_sensitive)
             for side in (stream, table)
@@ -223,7 +222,7 @@ class BuiltTable:
             return None
         if built is None:
             raise OtherKeysError(
-                f"the table in {self.path!r} was built {shown_ranges(built)}: build one with "
+                f"the table in {self.path!r} was built {_shown_ranges(built)}: build one with "
                 "when=... for this join"
             )
         return self._built_condition(built, stream) if when is None else when
@@ -233,7 +232,7 @@ class BuiltTable:
         when = self.manifest.condition
         if when is None:
             raise OtherKeysError(
-                f"the table in {self.path!r} was built {shown_ranges(built)}, and its "
+                f"the table in {self.path!r} was built {_shown_ranges(built)}, and its "
                 "manifest does not hold the whole condition, since an earlier bsjoin wrote it: "
                 "give when=..., or build the table again"
             )
@@ -276,13 +275,58 @@ class BuiltTable:
         if not same or closed != built.closed:
             wanted = RangeColumns(tuple(given), built.types, closed)
             raise OtherKeysError(
-                f"the table in {self.path!r} was built {shown_ranges(built)} and cannot be "
-                f"joined {shown_ranges(wanted)}. Build another table"
+                f"the table in {self.path!r} was built {_shown_ranges(built)} and cannot be "
+                f"joined {_shown_ranges(wanted)}. Build another table"
             )
         return built
 
+    def check_built_for(
+        self, keys: Sequence[str], types: Sequence[T.DataType], ranged: RangeColumns | None
+    ) -> None:
+        """Refuse a table of other keys or another condition.
 
-def shown_ranges(ranged: RangeColumns | None) -> str:
+        Args:
+            keys: the wanted key columns, in order.
+            types: their types.
+            ranged: the wanted range columns.
+
+        Raises:
+            OtherKeysError: says what it was built for.
+        """
+        built = [(key.name, key.type) for key in self.manifest.keys]
+        wanted = list(zip(keys, map(type_name, types), strict=True))
+        if built != wanted:
+            raise OtherKeysError(
+                f"the table in {self.path!r} was built for the keys {_shown(built)}, not "
+                f"for {_shown(wanted)}. Join on its keys, or build another table at another path"
+            )
+        if self.manifest.ranged != ranged:
+            raise OtherKeysError(
+                f"the table in {self.path!r} was built {_shown_ranges(self.manifest.ranged)}, "
+                f"not {_shown_ranges(ranged)}. Join as it was built, or build another "
+                "table at another path"
+            )
+
+    def check_serves(self, join: ResolvedJoin) -> None:
+        """Refuse a table that has been replaced since the join was resolved.
+
+        Raises:
+            OtherKeysError: it has other keys, another condition, or not all columns of the join.
+        """
+        self.check_built_for(join.table_keys, join.key_types, join.ranged)
+        lacking = [name for name in join.columns if name not in self.manifest.columns]
+        if lacking:
+            raise OtherKeysError(
+                f"the table in {self.path!r} has no column {lacking[0]!r}, which this join brings: "
+                "another one was built at its path. Build another table at another path"
+            )
+
+
+def _shown(keys: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} ({dtype})" for name, dtype in keys)
+
+
+def _shown_ranges(ranged: RangeColumns | None) -> str:
     """How errors name what a table was built for."""
     if ranged is None:
         return "without a range condition"

@@ -15,9 +15,9 @@ from bsjoin._spark.build import Layout, build
 from bsjoin._spark.columns import names_of, quoted
 from bsjoin._spark.fingerprint import fingerprint as fingerprint_of
 from bsjoin._spark.full_cache import schema_of
-from bsjoin._spark.keys import check_key_types, type_name
+from bsjoin._spark.keys import check_key_types
 from bsjoin._spark.range_columns import range_columns
-from bsjoin._spark.resolve import shown_ranges
+from bsjoin._spark.resolve import BuiltTable
 from bsjoin.conditions import Condition
 from bsjoin.errors import DamagedTableError, NotATableError, OtherKeysError
 from bsjoin.options import Full
@@ -83,19 +83,8 @@ class WantedTable:
         Raises:
             OtherKeysError: says what it was built for.
         """
-        built = [(key.name, key.type) for key in before.keys]
-        wanted = list(zip(self.layout.on, map(type_name, self.key_types), strict=True))
-        if built != wanted:
-            raise OtherKeysError(
-                f"the table in {path!r} was built for the keys {_shown(built)}, not "
-                f"for {_shown(wanted)}. Join on its keys, or build another table at another path"
-            )
-        if before.ranged != self.layout.ranged:
-            raise OtherKeysError(
-                f"the table in {path!r} was built {shown_ranges(before.ranged)}, "
-                f"not {shown_ranges(self.layout.ranged)}. Join as it was built, or build another "
-                "table at another path"
-            )
+        built = BuiltTable(before, path)
+        built.check_built_for(self.layout.on, self.key_types, self.layout.ranged)
 
 
 def build_new(location: StorageLocation, df: DataFrame, wanted: WantedTable) -> None:
@@ -232,7 +221,3 @@ def _is_intact(location: StorageLocation, manifest: Manifest) -> bool:
         _log.warning("bsjoin: %s; it is built again now", error)
         return False
     return True
-
-
-def _shown(keys: Sequence[tuple[str, str]]) -> str:
-    return ", ".join(f"{name} ({dtype})" for name, dtype in keys)
