@@ -7,13 +7,14 @@ Twister2's schedulers. Everything here is simulated; live placement on Spark is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from benchmarks import charts
-from benchmarks.harness.outcome import Context, Figure, Outcome, Table
+from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
 from scheduling import Exact, Snapshot
 from scheduling.simulate import command, published
 from scheduling.simulate.clusters import table_4
@@ -65,14 +66,9 @@ def optimum() -> Figure:
     price = {worker.id: worker.price_per_s for worker in workers}
     rent = sum(price[name] for name in published.CETSA_NODES)
     best = Exact().plan(demands(wordcount(), 1.0), Snapshot(0.0, workers)).score
-    return Figure(
-        f"rent of CETSA's nodes (Table 3), {rent:.6f} $/s, over the exact optimum",
-        rent / best,
-        1.0 + 1e-9,
-        at_most=True,
-        paper="m3, m2, m4, l1, l3 (Table 3)",
-        simulated=True,
-    )
+    name = f"rent of CETSA's nodes (Table 3), {rent:.6f} $/s, over the exact optimum"
+    paper = "m3, m2, m4, l1, l3 (Table 3)"
+    return Figure(name, rent / best, 1.0 + 1e-9, at_most=True, paper=paper, simulated=True)
 
 
 def figure(one: Statement) -> Figure:
@@ -96,11 +92,8 @@ def table(system: str, statements: Iterable[Statement]) -> Table:
     """All statements about a system."""
     note = next((note for start, note in _NOTES.items() if system.startswith(start)), "")
     rows = [
-        {
-            "where": one.where,
-            "statement": one.what,
-            "paper": _number(one.paper),
-            "ours": _number(one.ours),
+        _row(one)
+        | {
             "difference": _number(one.ours - one.paper),
             "bound": _bounds(one),
             "promised": None if one.figure is None else f"figure {one.figure}",
@@ -116,21 +109,17 @@ def unmet(statements: Iterable[Statement]) -> Table:
     missed = [one for one in statements if not one.reached]
     missed.sort(key=lambda one: -one.missed_by / max(1.0, abs(np.nan_to_num(one.paper, nan=1.0))))
     rows = [
-        {
-            "system": one.system,
-            "where": one.where,
-            "statement": one.what,
-            "paper": _number(one.paper),
-            "ours": _number(one.ours),
-            "missed by": _number(one.missed_by),
-        }
-        for one in missed
+        {"system": one.system} | _row(one) | {"missed by": _number(one.missed_by)} for one in missed
     ]
     none = all(one.figure is None for one in missed)
     note = "Simulated. None of these is among the promised figures." if none else "Simulated."
-    return Table.of(
-        f"What the papers say and the simulator does not show ({len(missed)})", rows, note
-    )
+    title = f"What the papers say and the simulator does not show ({len(missed)})"
+    return Table.of(title, rows, note)
+
+
+def _row(one: Statement) -> dict[str, Cell]:
+    paper, ours = _number(one.paper), _number(one.ours)
+    return {"where": one.where, "statement": one.what, "paper": paper, "ours": ours}
 
 
 def _number(value: float) -> float | None:
@@ -141,11 +130,9 @@ def _number(value: float) -> float | None:
 
 
 def _bounds(one: Statement) -> str:
-    if one.most is not None and one.least is not None:
-        return f"{one.least:g} to {one.most:g}"
-    if one.most is not None:
-        return f"≤ {one.most:g}"
-    return f"≥ {one.least:g}" if one.least is not None else ""
+    if one.most is None:
+        return "" if one.least is None else f"≥ {one.least:g}"
+    return f"≤ {one.most:g}" if one.least is None else f"{one.least:g} to {one.most:g}"
 
 
 _SMOOTH = 20  # steps of a second
@@ -162,54 +149,54 @@ def draw_st_stream(found: Mapping[str, Skewed], file: Path) -> None:
         "240 s on (Fig. 11), latency 17.6 % lower at 200 s (Fig. 14),\nload of every node between "
         "0.3 and 0.6 (Fig. 17). Rent is the same: both keep all nodes"
     )
-    labels = (
-        ("Load deviation S", "points of CPU use"),
-        ("CPU use: busiest node, mean (dashed), idlest", "%"),
-        ("Memory use: fullest node, mean (dashed)", "%"),
-        ("Throughput", "records/s"),
-        ("Latency over that of an idle node, by clock", "times"),
-        (f"Records that wait over {_LATE_S:g} s, so far", "%"),
-        ("Communication between nodes", "KB/s"),
-        ("Buffer of count", "occupied, %"),
-        ("Parallelism of count (operators split)", "instances"),
-    )
     with charts.panels(file, (15, 10), (3, 3), title) as grid:
         for way, one in found.items():
-            trace = one.trace
-            time_s = trace.rows("time_s")
-            later = time_s[_SMOOTH - 1 :]
-            cpu = np.apply_along_axis(_smooth, 0, 100 * trace.rows("cpu"))
-            memory = 100 * trace.rows("memory")
-            count = trace.operators.index("count")
-            done = np.diff(trace.progress(), prepend=0.0)
-            late = np.cumsum(np.where(trace.rows("delay_s") > _LATE_S, done, 0.0))
-            sent = trace.rows("network_bytes") / np.diff(time_s, prepend=0.0) / 1e3
-            clocks = time_s[-1] / len(one.latency) * np.arange(1, len(one.latency) + 1)
-            plotted = (
-                (later, [cpu.std(axis=1)]),
-                (later, [cpu.max(axis=1), cpu.min(axis=1), cpu.mean(axis=1)]),
-                (time_s, [memory.max(axis=1), memory.mean(axis=1)]),
-                (time_s, [trace.throughput()]),
-                (clocks, [one.latency]),
-                (time_s, [100 * late / np.maximum(np.cumsum(done), 1e-12)]),
-                (later, [_smooth(sent)]),
-                (time_s, [100 * trace.rows("buffers")[:, count]]),
-                (time_s, [trace.rows("parallelism")[:, count]]),
-            )
-            for at, (axes, (places, measures)) in enumerate(zip(grid, plotted, strict=True)):
-                for values in measures:
-                    mean = len(measures) > 1 and values is measures[-1]
-                    # Where both are alike, both can be seen: the lower line is wide.
-                    width = 1.1 if mean else 4.0 if way == "Storm" else 1.6
-                    steps = {4: "steps-pre", 8: "steps-post"}.get(at, "default")
-                    axes.plot(
-                        places, values, "--" if mean else "-", color=charts.color_of(way), lw=width,
-                        drawstyle=steps, label=way if values is measures[0] else None,
-                    )  # fmt: skip
-        for axes, (head, label) in zip(grid, labels, strict=True):
-            legend = axes is grid[0]
-            charts.finish(axes, head, legend=legend, xlabel="seconds", ylabel=label, ylim=(0, None))
+            for axes, (head, label, steps, places, *measures) in zip(
+                grid, _measures(one), strict=True
+            ):
+                # Where both are alike, both can be seen: the lower line is wide.
+                lines = axes.plot(
+                    places, np.column_stack(measures), color=charts.color_of(way),
+                    lw=4.0 if way == "Storm" else 1.6, drawstyle=steps,
+                )  # fmt: skip
+                lines[0].set_label(way)
+                for mean in lines[1:][-1:]:
+                    mean.set(linestyle="--", linewidth=1.1)
+                legend = axes is grid[0]
+                charts.finish(
+                    axes, head, legend=legend, xlabel="seconds", ylabel=label, ylim=(0, None)
+                )
         grid[-1].locator_params(axis="y", integer=True)
+
+
+def _measures(one: Skewed) -> Iterator[tuple[Any, ...]]:
+    """By panel: title, unit, steps, places and measures, of several the mean last."""
+    trace = one.trace
+    time_s = trace.rows("time_s")
+    later = time_s[_SMOOTH - 1 :]
+    cpu = np.apply_along_axis(_smooth, 0, 100 * trace.rows("cpu"))
+    memory = 100 * trace.rows("memory")
+    count = trace.operators.index("count")
+    done = np.diff(trace.progress(), prepend=0.0)
+    late = np.cumsum(np.where(trace.rows("delay_s") > _LATE_S, done, 0.0))
+    waits = 100 * late / np.maximum(np.cumsum(done), 1e-12)
+    sent = _smooth(trace.rows("network_bytes") / np.diff(time_s, prepend=0.0) / 1e3)
+    clocks = time_s[-1] / len(one.latency) * np.arange(1, len(one.latency) + 1)
+    plain, three = "default", (cpu.max(axis=1), cpu.min(axis=1), cpu.mean(axis=1))
+    two = memory.max(axis=1), memory.mean(axis=1)
+    head = "CPU use: busiest node, mean (dashed), idlest"
+    yield "Load deviation S", "points of CPU use", plain, later, cpu.std(axis=1)
+    yield head, "%", plain, later, *three
+    yield "Memory use: fullest node, mean (dashed)", "%", plain, time_s, *two
+    yield "Throughput", "records/s", plain, time_s, trace.throughput()
+    head = "Latency over that of an idle node, by clock"
+    yield head, "times", "steps-pre", clocks, one.latency
+    yield f"Records that wait over {_LATE_S:g} s, so far", "%", plain, time_s, waits
+    yield "Communication between nodes", "KB/s", plain, later, sent
+    buffers, instances = (trace.rows(name)[:, count] for name in ("buffers", "parallelism"))
+    yield "Buffer of count", "occupied, %", plain, time_s, 100 * buffers
+    head = "Parallelism of count (operators split)"
+    yield head, "instances", "steps-post", time_s, instances
 
 
 def _smooth(values: np.ndarray) -> np.ndarray:

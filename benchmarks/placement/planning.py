@@ -79,13 +79,9 @@ def cluster(tasks: int, workers: int, seed: int) -> tuple[JobGraph, Snapshot]:
     cpu = sum(worker.usable.cpu_cores for worker in machines) / (2 * tasks)
     memory_mb = sum(worker.usable.memory_mb for worker in machines) / (3 * tasks)
     every = tuple(
-        Task(
-            f"t{i}",
-            f"operator-{3 * i // tasks}",
-            i,
-            Resources(cpu * draw.uniform(0.5, 1.5), memory_mb * draw.uniform(0.5, 1.5)),
-        )
+        Task(f"t{i}", f"operator-{3 * i // tasks}", i, Resources(*needs))
         for i in range(tasks)
+        for needs in [[each * draw.uniform(0.5, 1.5) for each in (cpu, memory_mb)]]
     )
     third = tasks // 3
     edges = tuple(
@@ -133,10 +129,10 @@ def pinning(context: Context) -> Outcome:
     """What pins cost on the driver and in a micro-batch; pinned rows are the same rows."""
     spark = context.spark
     counts, rounds, rows = context.pick(((12, 48), 5, 200_000), ((12, 48, 192), 15, 2_000_000))
-    driver: dict[int, list[float]] = {}
-    for count in counts:
-        driver[count] = [_ms_per_partition(spark, rows, count) for _ in range(rounds + 2)][2:]
-        context.say(f"  {count:>4} partitions  {statistics.median(driver[count]):.2f} ms each")
+    driver = {
+        count: [_ms_per_partition(spark, rows, count) for _ in range(rounds + 2)][2:]
+        for count in counts
+    }
     ways: dict[str, Join] = {
         "without pins": lambda df: _rows(df, 12),
         "with pins": lambda df: _pinned(_rows(df, 12)),
@@ -145,12 +141,16 @@ def pinning(context: Context) -> Outcome:
     check_joins({name: partial(way, given) for name, way in ways.items()}, ["id", "k"])
     micro_batches = time_joins(context, "12 partitions", ways, given, rounds)
     figures = [
-        Figure(
-            f"ms a partition to pin {count}", statistics.median(times), _PIN_MS, at_most=True,
-            spread=(min(times), max(times)), unit="ms",
+        ratio(
+            f"ms a partition to pin {count}",
+            times,
+            [1.0] * len(times),
+            _PIN_MS,
+            at_most=True,
+            unit="ms",
         )
         for count, times in driver.items()
-    ]  # fmt: skip
+    ]
     name = f"{rows:,} rows in 12 partitions, pinned / not"
     sides = (micro_batches["with pins"], micro_batches["without pins"])
     figures.append(ratio(name, *sides, at_most=True, by_round=True))

@@ -1,8 +1,4 @@
-"""``python -m benchmarks.profile``: where the time of your own sizes of micro-batches goes.
-
-``py-spy record --subprocesses --nonblocking --format raw --output stacks.folded -- python -m
-benchmarks.profile --kind "full cache"`` also records the workers' stacks, for speedscope.
-"""
+"""``python -m benchmarks.profile``: where the time of your own sizes of micro-batches goes."""
 
 from __future__ import annotations
 
@@ -17,36 +13,32 @@ from benchmarks.harness.text import figure_lines, table_lines
 from benchmarks.profile.pipelines import BASELINES
 from benchmarks.profile.profile import profile
 
+_SIZES = {
+    "rows": (10_000, "rows of a micro-batch"),
+    "table": (100_000, "rows of the table"),
+    "batches": (10, "micro-batches of a run"),
+    "rounds": (1, "runs of each pipeline"),
+}
+
 
 def main(args: Sequence[str] | None = None) -> int:
     """Profile, print the tables, draw the picture."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.profile", description=__doc__)
-    for name, default, text in (
-        ("rows", 10_000, "rows of a micro-batch"),
-        ("table", 100_000, "rows of the table"),
-        ("batches", 10, "micro-batches of a run"),
-        ("rounds", 1, "runs of each pipeline"),
-    ):
-        help_ = f"{text} (%(default)s)"
-        parser.add_argument(f"--{name}", type=int, default=default, help=help_)
+    for name, (default, text) in _SIZES.items():
+        parser.add_argument(f"--{name}", type=int, default=default, help=f"{text} (%(default)s)")
     help_ = "a kind of join; may be repeated; default all"
     parser.add_argument("--kind", action="append", choices=tuple(BASELINES), help=help_)
     parser.add_argument("--quick", action="store_true", help="one baseline less")
     parser.add_argument("--out", type=Path, default=Path("out/benchmarks"))
     options = parser.parse_args(args)
-    for name in ("rows", "table", "batches", "rounds"):
+    for name in _SIZES:
         if getattr(options, name) < 1:
             parser.error(f"--{name} must be 1 or more, not {getattr(options, name)}")
     data = options.out / "data"
     data.mkdir(parents=True, exist_ok=True)
-    found = profile(
-        Context(quick=options.quick, out=options.out, data=data),
-        options.rows,
-        options.table,
-        options.kind or tuple(BASELINES),
-        options.rounds,
-        options.batches,
-    )
+    context = Context(quick=options.quick, out=options.out, data=data)
+    kinds = options.kind or tuple(BASELINES)
+    found = profile(context, options.rows, options.table, kinds, options.rounds, options.batches)
     for table in found.tables:
         print("\n".join(["", *table_lines(table), table.note]))
     print("\n".join(["", *figure_lines(found.figures)]))

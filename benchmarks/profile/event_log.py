@@ -1,13 +1,14 @@
 """What Spark's event log says about a query's micro-batches: executions, jobs, stages, tasks.
 
-All times are milliseconds of the machine's clock, rounded to one.
+All times are milliseconds; begins and ends are those of the machine's clock.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,30 +16,8 @@ from typing import Any
 
 Span = tuple[float, float]
 
+_PREFIX = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecution"
 _WAIT_S = 10.0
-
-
-@dataclass
-class Stage:
-    """One stage of a micro-batch.
-
-    Args:
-        spans: from launch to end of each task.
-        run_ms: the execution of its tasks, added up.
-    """
-
-    spans: list[Span] = field(default_factory=list)
-    run_ms: float = 0.0
-
-    @property
-    def span(self) -> Span:
-        """From the launch of its first task to the end of its last one."""
-        return min(begin for begin, _ in self.spans), max(end for _, end in self.spans)
-
-    @property
-    def tasks_ms(self) -> float:
-        """The tasks from launch to end, added up."""
-        return sum(end - begin for begin, end in self.spans)
 
 
 @dataclass
@@ -46,20 +25,30 @@ class Batch:
     """One micro-batch.
 
     Args:
-        id: Spark's number.
         durations: Spark's ``durationMs``.
-        execution: begin and end of its SQL execution.
-        jobs: submission and end of each of its jobs.
-        stages: those that ran.
+        executions: begin and end of its SQL executions, by Spark's number.
+        jobs: submission and end of its jobs, by Spark's number.
+        stages: launch and end of the tasks of each stage that ran.
+        run_ms: the execution of all tasks, added up.
         metrics: Spark's SQL metrics by name, all tasks added up.
+        lookup_ms: of :func:`bsjoin.progress`, all tasks added up.
+        asked: keys that an incremental cache looked up in its source; None without one.
     """
 
-    id: int
-    durations: dict[str, float]
-    execution: Span
-    jobs: list[Span]
-    stages: list[Stage]
-    metrics: dict[str, float]
+    durations: dict[str, float] = field(default_factory=dict)
+    executions: dict[int, Span] = field(default_factory=dict)
+    jobs: dict[int, Span] = field(default_factory=dict)
+    stages: dict[int, list[Span]] = field(default_factory=dict)
+    run_ms: float = 0.0
+    metrics: dict[str, float] = field(default_factory=Counter)
+    lookup_ms: float = 0.0
+    asked: int | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the log has the ends of all that began."""
+        spans = [*self.executions.values(), *self.jobs.values()]
+        return bool(self.durations and spans) and all(end < math.inf for _, end in spans)
 
 
 def read(folder: Path, query: Any, first: int, count: int) -> list[Batch]:
@@ -74,15 +63,16 @@ def read(folder: Path, query: Any, first: int, count: int) -> list[Batch]:
     Raises:
         RuntimeError: the log does not have them.
     """
-    durations = {p.batchId: p.durationMs for p in query.recentProgress if p.numInputRows}
     wanted = range(first, first + count)
-    begun = time.monotonic()
+    durations = {p.batchId: dict(p.durationMs) for p in query.recentProgress if p.numInputRows}
+    until = time.monotonic() + _WAIT_S
     while True:  # the log is written asynchronously
-        found = _batches(folder, str(query.id), {n: durations.get(n) for n in wanted})
-        if len(found) == count:
-            return found
-        if time.monotonic() - begun > _WAIT_S:
-            missing = sorted(set(wanted) - {batch.id for batch in found})
+        found = {number: Batch(durations.get(number, {})) for number in wanted}
+        _fill(found, folder, str(query.id))
+        missing = [number for number, batch in found.items() if not batch.complete]
+        if not missing:
+            return list(found.values())
+        if time.monotonic() > until:
             raise RuntimeError(
                 f"Spark's event log has no micro-batches {missing} of the query {query.id}: "
                 "raise spark.sql.streaming.numRecentProgressUpdates, or read fewer"
@@ -98,58 +88,32 @@ def _events(folder: Path) -> Iterator[dict[str, Any]]:
                     yield json.loads(line)
 
 
-def _batches(folder: Path, query: str, durations: dict[int, Any]) -> list[Batch]:
+def _fill(found: dict[int, Batch], folder: Path, query: str) -> None:
+    """Add what the log has about the micro-batches; what has not ended ends at infinity."""
     begins: dict[int, float] = {}
-    ends: dict[int, float] = {}
-    jobs: dict[int, tuple[int, int, float]] = {}  # by job: micro-batch, execution, submission
-    job_ends: dict[int, float] = {}
-    stage_batch: dict[int, int] = {}
-    stages: dict[int, Stage] = defaultdict(Stage)
-    metrics: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    of_execution: dict[int, Batch] = {}
+    of_job: dict[int, Batch] = {}
+    of_stage: dict[int, Batch] = {}
     for event in _events(folder):
-        kind = event["Event"].rpartition(".")[2]
-        if kind == "SparkListenerSQLExecutionStart":
+        properties, kind = event.get("Properties") or {}, event["Event"].removeprefix(_PREFIX)
+        if kind == "Start":
             begins[event["executionId"]] = event["time"]
-        elif kind == "SparkListenerSQLExecutionEnd":
-            ends[event["executionId"]] = event["time"]
-        elif kind == "SparkListenerJobStart":
-            properties = event.get("Properties") or {}
-            if properties.get("sql.streaming.queryId") == query:
-                batch = int(properties["streaming.sql.batchId"])
-                execution = int(properties["spark.sql.execution.id"])
-                jobs[event["Job ID"]] = (batch, execution, event["Submission Time"])
-                stage_batch |= dict.fromkeys(event["Stage IDs"], batch)
-        elif kind == "SparkListenerJobEnd":
-            job_ends[event["Job ID"]] = event["Completion Time"]
-        elif kind == "SparkListenerTaskEnd" and event["Stage ID"] in stage_batch:
-            info, stage = event["Task Info"], stages[event["Stage ID"]]
-            stage.spans.append((info["Launch Time"], info["Finish Time"]))
-            stage.run_ms += event["Task Metrics"]["Executor Run Time"]
+        elif kind == "End" and (batch := of_execution.get(number := event["executionId"])):
+            batch.executions[number] = begins[number], event["time"]
+        elif properties.get("sql.streaming.queryId") == query and kind == "SparkListenerJobStart":
+            if batch := found.get(int(properties["streaming.sql.batchId"])):
+                number = int(properties["spark.sql.execution.id"])
+                of_execution[number] = of_job[event["Job ID"]] = batch
+                of_stage |= dict.fromkeys(event["Stage IDs"], batch)
+                batch.executions[number] = begins[number], math.inf
+                batch.jobs[event["Job ID"]] = event["Submission Time"], math.inf
+        elif kind == "SparkListenerJobEnd" and (batch := of_job.get(number := event["Job ID"])):
+            batch.jobs[number] = batch.jobs[number][0], event["Completion Time"]
+        elif kind == "SparkListenerTaskEnd" and (batch := of_stage.get(event["Stage ID"])):
+            info = event["Task Info"]
+            span = info["Launch Time"], info["Finish Time"]
+            batch.stages.setdefault(event["Stage ID"], []).append(span)
+            batch.run_ms += event["Task Metrics"]["Executor Run Time"]
             for one in info["Accumulables"]:
                 if one.get("Metadata") == "sql" and "Update" in one:
-                    of_batch = metrics[stage_batch[event["Stage ID"]]]
-                    of_batch[one["Name"]] += float(one["Update"])
-    found = []
-    for number, times in durations.items():
-        mine = {
-            job: (execution, begin) for job, (n, execution, begin) in jobs.items() if n == number
-        }
-        executions = {execution for execution, _ in mine.values()}
-        if (
-            times is None
-            or not mine
-            or not (executions <= ends.keys() and mine.keys() <= job_ends.keys())
-        ):
-            continue
-        span = (min(begins[one] for one in executions), max(ends[one] for one in executions))
-        found.append(
-            Batch(
-                number,
-                {name: float(ms) for name, ms in times.items()},
-                span,
-                sorted((begin, job_ends[job]) for job, (_, begin) in mine.items()),
-                [stage for one, stage in stages.items() if stage_batch[one] == number],
-                dict(metrics[number]),
-            )
-        )
-    return found
+                    batch.metrics[one["Name"]] += float(one["Update"])

@@ -19,7 +19,6 @@ from benchmarks.data.tables import scattered, table
 from benchmarks.full_cache import with_identity, with_identity_row
 from benchmarks.harness.outcome import Context
 from benchmarks.harness.spark import Join
-from benchmarks.harness.timing import check_equal
 from benchmarks.ranges.spark_joins import spark_join
 
 NONE, KEY, ROW = "no join", "identity, key in and out", "identity, key in, row out"
@@ -30,9 +29,11 @@ RANGE, HOTSPOT = "range join", "full cache, HotSpot"
 BASELINES = {FULL: ROW, WARM: ROW, COLD: ROW, RANGE: ROWS, HOTSPOT: ROW}
 """The joins, each with a function of the same shape that does nothing."""
 
-Pipelines = dict[str, tuple[Join, Join | None]]
-"""By name: from the stream's numbers (``value``, ``timestamp``) to what is written; and the same
-join by Spark itself, if it is a join."""
+SPARK = "Spark"
+
+Pipelines = dict[str, dict[str, Join]]
+"""By name: under the same name, from the stream's numbers (``value``, ``timestamp``) to what is
+written; and for a join under :data:`SPARK` the same join by Spark itself."""
 
 
 def pipelines(context: Context, rows: int, size: int, batches: int) -> Pipelines:
@@ -74,41 +75,27 @@ def pipelines(context: Context, rows: int, size: int, batches: int) -> Pipelines
         return bsjoin.join(keys(numbers), source, "k", cache=cache)
 
     hot = bsjoin.HotSpot(partitions=spark.sparkContext.defaultParallelism)
+
+    def joins(keys: Join, stored: DataFrame) -> Join:
+        return lambda numbers: keys(numbers).join(stored, "k")
+
     return {
-        NONE: (keyed, None),
-        KEY: (lambda n: with_identity(keyed(n)), None),
-        ROW: (lambda n: with_identity_row(keyed(n)), None),
-        ROWS: (with_same_rows, None),
-        FULL: (lambda n: full.join(keyed(n), "k"), lambda n: keyed(n).join(df, "k")),
-        WARM: (partial(incremental, same_keys), lambda n: same_keys(n).join(source_rows, "k")),
-        COLD: (partial(incremental, new_keys), lambda n: new_keys(n).join(source_rows, "k")),
-        RANGE: (
-            lambda n: indexed.join(ranges(n), case.on, when=case.when),
-            lambda n: spark_join(case, ranged, ranges(n)),
-        ),
-        HOTSPOT: (
-            lambda n: full.join(keyed(n), "k", partition=hot),
-            lambda n: keyed(n).join(df, "k"),
-        ),
+        NONE: {NONE: keyed},
+        KEY: {KEY: lambda n: with_identity(keyed(n))},
+        ROW: {ROW: lambda n: with_identity_row(keyed(n))},
+        ROWS: {ROWS: with_same_rows},
+        FULL: {FULL: lambda n: full.join(keyed(n), "k"), SPARK: joins(keyed, df)},
+        WARM: {WARM: partial(incremental, same_keys), SPARK: joins(same_keys, source_rows)},
+        COLD: {COLD: partial(incremental, new_keys), SPARK: joins(new_keys, source_rows)},
+        RANGE: {
+            RANGE: lambda n: indexed.join(ranges(n), case.on, when=case.when),
+            SPARK: lambda n: spark_join(case, ranged, ranges(n)),
+        },
+        HOTSPOT: {
+            HOTSPOT: lambda n: full.join(keyed(n), "k", partition=hot),
+            SPARK: joins(keyed, df),
+        },
     }
-
-
-def check(context: Context, name: str, pipeline: tuple[Join, Join | None], rows: int) -> None:
-    """A join gives the rows of Spark's own, before anything is timed.
-
-    Raises:
-        AssertionError: it does not.
-    """
-    ours, theirs = pipeline
-    if theirs is None:
-        return
-    moment = F.timestamp_micros(F.col("id")).alias("timestamp")
-    numbers = context.spark.range(rows).select(F.col("id").alias("value"), moment)
-    frames = {name: ours(numbers), "Spark": theirs(numbers)}
-    columns = sorted(set.intersection(*(set(df.columns) for df in frames.values())))
-    check_equal(
-        {way: sorted(map(tuple, df.select(*columns).collect())) for way, df in frames.items()}
-    )
 
 
 def _database(folder: Path, rows: int) -> str:

@@ -1,53 +1,77 @@
 """Where the time of one micro-batch goes, for each kind of join.
 
-Spark starts a Python daemon whose workers record their times (:mod:`benchmarks.profile.daemon`);
-its event log has the rest (:mod:`benchmarks.profile.event_log`).
+Spark's progress and event log have the parts of a micro-batch (:mod:`benchmarks.profile.parts`);
+py-spy says what our code does, in a run of its own, since it takes time (`samples`).
 """
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import statistics
 import tempfile
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
+
+from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
 from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
 from benchmarks.harness.spark import Join, rate_stream, run_stream
-from benchmarks.profile import daemon, event_log
-from benchmarks.profile.parts import JVM, OURS, PARTS, TOLERANCE, UNEXPLAINED, medians, parts, split
-from benchmarks.profile.pipelines import (
-    BASELINES,
-    FULL,
-    KEY,
-    NONE,
-    RANGE,
-    ROW,
-    ROWS,
-    WARM,
-    check,
-    pipelines,
+from benchmarks.harness.timing import check_joins, ratio
+from benchmarks.profile import event_log
+from benchmarks.profile.event_log import Batch
+from benchmarks.profile.parts import (
+    ENDS,
+    EXECUTE,
+    OURS,
+    PARTS,
+    RUN,
+    TOLERANCE,
+    UNEXPLAINED,
+    medians,
+    parts,
 )
+from benchmarks.profile.pipelines import BASELINES, FULL, KEY, NONE, RANGE, WARM, pipelines
+from benchmarks.profile.samples import GROUPS, sampled
 
-_SUBMIT = "PYSPARK_SUBMIT_ARGS"
 _WARM_UP = 5  # micro-batches of a run that are not evaluated
+_SAMPLED = 20
 _SPARE = 4  # that may run before a query is stopped
-_METRICS = (
-    "data sent to Python workers",
-    "data returned from Python workers",
-    "time to run Python workers",
+_DURATIONS = ("triggerExecution", "addBatch")
+_METRICS = {  # by head of a column: the metric, and whether it is divided by the rows
+    "bytes a row to Python": ("data sent to Python workers", True),
+    "bytes a row back": ("data returned from Python workers", True),
+    f"{RUN}, ms": (RUN, False),
+    f"{EXECUTE}, ms": (EXECUTE, False),
+}
+_HOW = (
+    "Measured by Spark's progress and event log: offsets, logs, commits; planning; the driver, "
+    "around the job (the micro-batch's SQL execution less its jobs); scheduling (jobs less the "
+    "time in which tasks ran, and the tasks' time outside of their work); cores without work (the "
+    "time in which tasks ran, less the tasks' own over the cores); start of Python tasks (the time "
+    "to run Python workers less that to execute Python code). Measured by bsjoin.progress: our "
+    "code. Inside of tasks all times are added up over the cores. Inferred by difference: source "
+    "and sink (the tasks' time without a join), and Spark's Python worker with the rows to Arrow "
+    "and back (the rest of the tasks' time, with the hashing of keys, the pipe between JVM and "
+    "worker, notes and, with HotSpot, the routing and the shuffle). Unexplained: triggerExecution "
+    "less all of these."
+)
+_CHECKS = (
+    "lookup_ms is look-up and gathering without routing and notes, added up over the workers. The "
+    "difference of addBatch to that of a function that does nothing contains our code, and Spark's "
+    "work for it: figures, filters, the columns of the answer."
+)
+_SAMPLES = (
+    f"{_SAMPLED} more micro-batches of each join, by the innermost function that has a group. "
+    "Reading an Arrow batch counts as waiting for the JVM; imports of a new worker do not count."
 )
 
-Measured = dict[str, dict[str, Any]]
-"""By pipeline: lists by micro-batch, see :func:`_measure`."""
-
-Middle = dict[str, dict[str, float]]
-"""By pipeline and part: milliseconds of the median micro-batch."""
+Measured = Mapping[str, Sequence[Batch]]
+"""By pipeline: its evaluated micro-batches."""
 
 
 def run(context: Context) -> Outcome:
@@ -58,12 +82,7 @@ def run(context: Context) -> Outcome:
 
 
 def profile(
-    context: Context,
-    rows: int,
-    size: int,
-    chosen: Sequence[str],
-    rounds: int,
-    batches: int,
+    context: Context, rows: int, size: int, chosen: Sequence[str], rounds: int, batches: int
 ) -> Outcome:
     """Profile some kinds of join and their baselines, alternately.
 
@@ -79,190 +98,135 @@ def profile(
     Raises:
         RuntimeError: a query ended, or Spark's event log is not complete.
     """
-    notes = Path(tempfile.mkdtemp(prefix="bsjoin-profile-"))
-    try:
-        _start_session(context, notes)
-        every = pipelines(context, rows, size, _WARM_UP + batches + _SPARE)
-        baselines = {BASELINES[name] for name in chosen} | context.pick(set(), {KEY})
-        names = [NONE, *(name for name in (KEY, ROW, ROWS) if name in baselines), *chosen]
-        for name in names:
-            check(context, name, every[name], min(rows, 1_000))
-        measured: Measured = {name: defaultdict(list) for name in names}
+    with tempfile.TemporaryDirectory(prefix="bsjoin-profile-") as folder:
+        settings = {"enabled": "true", "compress": "false", "dir": Path(folder).as_uri()}
+        words = [f"--conf spark.eventLog.{name}={value}" for name, value in settings.items()]
+        before = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
+        with patch.dict(os.environ, PYSPARK_SUBMIT_ARGS=" ".join([*words, before])):
+            spark = context.spark
+        if spark.conf.get("spark.eventLog.dir", "") != settings["dir"]:
+            raise RuntimeError(
+                "the Spark session was started without this event log: run the profile in a "
+                "process of its own"
+            )
+        every = pipelines(context, rows, size, _WARM_UP + max(batches, _SAMPLED) + _SPARE)
+        wanted = {NONE, *chosen, *(BASELINES[name] for name in chosen)} | context.pick(set(), {KEY})
+        measured: dict[str, list[Batch]] = {name: [] for name in every if name in wanted}
+        moment = F.timestamp_micros("id").alias("timestamp")
+        numbers = spark.range(min(rows, 1_000)).select(F.col("id").alias("value"), moment)
+        for name in chosen:
+            answers = {way: partial(join, numbers) for way, join in every[name].items()}
+            columns = [set(answer().columns) for answer in answers.values()]
+            check_joins(answers, sorted(set.intersection(*columns)))
         for number in range(rounds):
-            for name in names:
-                _measure(context, every[name][0], rows, notes, batches, measured[name])
-                ms = statistics.median(measured[name]["add_batch_ms"])
+            for name, found in measured.items():
+                ran = _run(context, every[name][name], rows, Path(folder), batches)
+                found += ran
+                ms = statistics.median(one.durations["addBatch"] for one in ran)
                 context.say(f"  round {number + 1}  {name:<28} addBatch {ms:8.1f} ms")
-    finally:
-        shutil.rmtree(notes, ignore_errors=True)
-    return outcome(context, measured, rows, size)
+        stream = rate_stream(spark, rows)
+        shares = {n: sampled(every[n][n](stream), _WARM_UP, _SAMPLED) for n in chosen}
+        return outcome(measured, shares, spark.sparkContext.defaultParallelism, rows, size)
 
 
-def _start_session(context: Context, notes: Path) -> None:
-    """The session of the benchmarks, with an event log and recording Python workers."""
-    (notes / "events").mkdir()
-    os.environ[daemon.FOLDER] = str(notes)
-    settings = {
-        "spark.python.daemon.module": daemon.__name__,
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.compress": "false",
-        "spark.eventLog.dir": (notes / "events").as_uri(),
-    }
-    before = os.environ.get(_SUBMIT, "pyspark-shell")
-    words = " ".join(f"--conf {name}={value}" for name, value in settings.items())
-    os.environ[_SUBMIT] = f"{words} {before}"
-    try:
-        found = context.spark.conf.get("spark.python.daemon.module", "")
-    finally:
-        os.environ[_SUBMIT] = before
-    if found != daemon.__name__:
-        raise RuntimeError(
-            "the Spark session was started without recording Python workers: run the profile in a "
-            "process of its own"
-        )
-
-
-def _measure(
-    context: Context, pipeline: Join, rows: int, notes: Path, batches: int, found: dict[str, Any]
-) -> None:
-    """One run of a pipeline; its micro-batches are added to those that there are."""
-    cores = context.spark.sparkContext.defaultParallelism
+def _run(context: Context, pipeline: Join, rows: int, folder: Path, batches: int) -> list[Batch]:
+    """The evaluated micro-batches of one run of a pipeline."""
     query = run_stream(pipeline(rate_stream(context.spark, rows)), _WARM_UP + batches)
-    records = records_of(notes, str(query.id))
-    for batch in event_log.read(notes / "events", query, _WARM_UP, batches):
-        found["batches"].append(parts(batch, records[batch.id], cores))
-        found["add_batch_ms"].append(batch.durations["addBatch"])
-        found["trigger_ms"].append(batch.durations["triggerExecution"])
-        labels: Counter[str] = Counter()
-        for record in records[batch.id]:
-            labels.update({name: ns / 1e6 for name, ns in record["ns"].items()})
-            labels.update({"bytes in": record["in"], "bytes out": record["out"]})
-        found["labels"].append(dict(labels))
-        found["metrics"].append({name: batch.metrics.get(name) for name in _METRICS})
-    shown = [one for one in bsjoin.progress(query) if one.batch_id >= _WARM_UP][:batches]
-    found["lookup_ms"] += [one.lookup_ms for one in shown]
-    found["asked"] += [one.cache.keys_queried for one in shown if one.cache is not None]
-
-
-def records_of(notes: Path, query: str) -> dict[int, list[dict[str, Any]]]:
-    """The workers' records of a query, by micro-batch."""
-    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for file in notes.glob("*.jsonl"):
-        for record in map(json.loads, file.read_text().splitlines()):
-            if record.get("query") == query:
-                found[record["batch"]].append(record)
+    found = event_log.read(folder, query, _WARM_UP, batches)
+    for one in bsjoin.progress(query):
+        if _WARM_UP <= one.batch_id < _WARM_UP + batches:
+            batch = found[one.batch_id - _WARM_UP]
+            batch.lookup_ms += one.lookup_ms
+            batch.asked = one.cache.keys_queried if one.cache else None
     return found
 
 
-def outcome(context: Context, measured: Measured, rows: int, size: int) -> Outcome:
-    """The figures, tables and the picture."""
-    ends = statistics.median(one[JVM] for one in measured[NONE]["batches"])
-    middle = {
-        name: medians([split(batch, ends) for batch in one["batches"]])
-        for name, one in measured.items()
-    }
-    tables = _tables(measured, middle, rows, size)
-    return Outcome(_figures(measured, middle), tables, measured=measured)
+def outcome(
+    measured: Measured, shares: Mapping[str, Any], cores: int, rows: int, size: int
+) -> Outcome:
+    """The figures and tables.
 
-
-def _figures(measured: Measured, middle: Middle) -> list[Figure]:
-    found = []
+    Args:
+        measured: of all pipelines.
+        shares: of each join, what :func:`sampled` returns.
+        cores: how many tasks ran at once.
+        rows: of a micro-batch.
+        size: rows of the table.
+    """
+    ends = _median(parts(batch, cores)[ENDS] for batch in measured[NONE])
+    split = {name: [parts(b, cores, ends) for b in found] for name, found in measured.items()}
+    middle = {name: medians(found) for name, found in split.items()}
+    whole = {name: sum(one.values()) for name, one in middle.items()}
+    add = {name: [b.durations["addBatch"] for b in found] for name, found in measured.items()}
     joins = [name for name in measured if name in BASELINES]
+    figures, checks = [], []
     for name in joins:
-        batches = measured[name]["batches"]
-        shares = [sum(one[part] for part in OURS) / sum(one.values()) for one in batches]
-        ours = sum(middle[name][part] for part in OURS) / sum(middle[name].values())
-        left = [abs(one[UNEXPLAINED]) / sum(one.values()) for one in batches]
+        ours = [one[OURS] / sum(one.values()) for one in split[name]]
+        left = [abs(one[UNEXPLAINED]) / sum(one.values()) for one in split[name]]
         for what, value, bound, of in (
-            ("our code", ours, None, shares),
-            ("unexplained", statistics.median(left), TOLERANCE, left),
+            ("our code", middle[name][OURS] / whole[name], None, ours),
+            ("unexplained", _median(left), TOLERANCE, left),
         ):
             spread = (min(of), max(of))
-            found.append(Figure(f"{what} / micro-batch, {name}", value, bound, True, spread))
-    for name in joins:
-        like = BASELINES[name]
-        times = [measured[which]["add_batch_ms"] for which in (name, like)]
-        pairs = [a / b for a, b in zip(*times, strict=False)]
-        over, spread = _median(times[0]) / _median(times[1]), (min(pairs), max(pairs))
-        found.append(Figure(f"addBatch, {name} / {like}", over, None, True, spread))
-    return found
-
-
-_HOW = (
-    "Measured by Spark: offsets, logs, commits and planning (durationMs of the progress); driver, "
-    "around the job (the micro-batch's SQL execution less its jobs); scheduling (jobs less the "
-    "time in which tasks ran, and the tasks' time outside of their work); cores without work (the "
-    "time in which tasks ran, less the tasks' own over the cores). Measured in the workers by a "
-    "clock: Spark's Python worker (unpickling functions, Arrow to arrays and back) and our code, "
-    "by function; all workers added up over the cores. Inferred by difference: source and sink "
-    "(the JVM's time in the tasks without a join), and rows to Arrow and back (the rest of the "
-    "tasks' time, with the hashing of keys, the pipe between JVM and worker and, with HotSpot, the "
-    "shuffle). Unexplained: triggerExecution less all of these."
-)
-
-
-def _tables(measured: Measured, middle: Middle, rows: int, size: int) -> list[Table]:
-    joins = [name for name in middle if name in BASELINES]
-    whole = {name: sum(one.values()) for name, one in middle.items()}
-    listed = [
-        {"part": part} | {n: round(one[part], 2) for n, one in middle.items()} for part in PARTS
-    ]
-    listed.append({"part": "all"} | {name: round(ms, 2) for name, ms in whole.items()})
-    shares = [
-        {"part": part} | {name: round(100 * middle[name][part] / whole[name], 1) for name in joins}
-        for part in PARTS
-    ]
-    checks, spark = [], []
-    for name in joins:
-        one, like = measured[name], measured[BASELINES[name]]
-        row: dict[str, Cell] = {
-            "kind": name,
-            "triggerExecution": round(_median(one["trigger_ms"]), 1),
-            "addBatch": round(_median(one["add_batch_ms"]), 1),
-            "unexplained": round(_median([b[UNEXPLAINED] for b in one["batches"]]), 1),
-            "our code, by our clock": round(sum(middle[name][part] for part in OURS), 2),
-            "bsjoin.progress lookup_ms, all workers": round(_median(one["lookup_ms"]), 2),
-            "addBatch more than the identity's": round(
-                _median(one["add_batch_ms"]) - _median(like["add_batch_ms"]), 1
-            ),
-            "keys asked a micro-batch": round(_median(one["asked"])) if one["asked"] else None,
+            figures.append(Figure(f"{what} / micro-batch, {name}", value, bound, True, spread))
+        found = measured[name]
+        row = {"kind": name}
+        row |= {one: _median(b.durations[one] for b in found) for one in _DURATIONS}
+        row |= {
+            "unexplained": _median(one[UNEXPLAINED] for one in split[name]),
+            "bsjoin.progress lookup_ms, all workers": _median(b.lookup_ms for b in found),
+            "addBatch more than the identity's": _median(add[name]) - _median(add[BASELINES[name]]),
+            "keys asked a micro-batch": _median(b.asked for b in found if b.asked is not None),
         }
         checks.append(row)
-    for name, one in measured.items():
-        sent, back, wait = (
-            _median([labels.get(label, 0.0) for labels in one["labels"]])
-            for label in ("bytes in", "bytes out", "wait")
-        )
-        row = {"kind": name, "bytes a row to Python": round(sent / rows, 1)}
-        row |= {"bytes a row back": round(back / rows, 1)}
-        row |= {"workers waiting for the JVM, ms": round(wait, 1)}
-        spark.append(row | {_with_unit(metric): one["metrics"][-1][metric] for metric in _METRICS})
+    for name, below in ((name, BASELINES[name]) for name in joins):
+        figures.append(ratio(f"addBatch, {name} / {below}", add[name], add[below], at_most=True))
+
+    def metric(name: str, head: str) -> float | None:
+        of, per_row = _METRICS[head]
+        middle = _median(b.metrics[of] for b in measured[name] if of in b.metrics)
+        return middle and middle / (rows if per_row else 1)
+
     title = f"Parts of a micro-batch of {rows:,} rows, table of {size:,}, milliseconds (medians)"
-    return [
+    listed = _rows("part", PARTS, middle, lambda part, name: middle[name][part])
+    listed.append({"part": "all"} | {name: round(ms, 2) for name, ms in whole.items()})
+    traced = [name for name in joins if not isinstance(shares[name], str)]
+    reasons = [f"{name}: {shares[name]}." for name in joins if name not in traced]
+    tables = [
         Table.of(title, listed, _HOW).drawn(
             "stacked bars", "part", *middle, skip="all", xlabel="ms"
         ),
-        Table.of("The same as shares, percent", shares),
         Table.of(
-            "Does it add up? Milliseconds",
-            checks,
-            "bsjoin.progress has look-up and gathering without routing and notes, added up over "
-            "the workers; our clock is over the cores. The difference of addBatch to that of a "
-            "function that does nothing contains our code, and Spark's work for it: figures, "
-            "filters, the columns of the answer.",
+            "The same as shares, percent",
+            _rows("part", PARTS, joins, lambda part, name: 100 * middle[name][part] / whole[name]),
+        ),
+        Table.of("Does it add up? Milliseconds", checks, _CHECKS),
+        Table.of(
+            "Spark's SQL metrics of the Python workers",
+            _rows("kind", measured, _METRICS, metric),
+            "All tasks of a micro-batch added up; in both times a worker also waits for the JVM.",
         ),
         Table.of(
-            "What the workers and Spark's SQL metrics say",
-            spark,
-            "The metrics are those of the last evaluated micro-batch, all tasks added up. A worker "
-            "waits while the JVM makes the Arrow batches, and while nothing is left to do.",
+            "Python workers inside of tasks, percent of py-spy's samples",
+            _rows("what", GROUPS, traced, lambda group, name: 100 * shares[name][group]),
+            " ".join([_SAMPLES, *reasons]),
         ),
+    ]
+    raw = {name: [asdict(batch) for batch in found] for name, found in measured.items()}
+    return Outcome(figures, tables, measured={"batches": raw, "samples": shares})
+
+
+def _rows(
+    head: str, names: Iterable[str], columns: Iterable[str], cell: Callable[[str, str], Any]
+) -> list[dict[str, Cell]]:
+    """A row per name; numbers rounded, None where nothing was measured."""
+    cells = {name: {one: cell(name, one) for one in columns} for name in names}
+    return [
+        {head: name} | {one: value and round(value, 2) for one, value in row.items()}
+        for name, row in cells.items()
     ]
 
 
-def _with_unit(metric: str) -> str:
-    return f"{metric}, {'ms' if metric.startswith('time') else 'bytes'}"
-
-
-def _median(values: list[float]) -> float:
-    return statistics.median(values) if values else 0.0
+def _median(values: Iterable[float]) -> float | None:
+    listed = list(values)
+    return statistics.median(listed) if listed else None
