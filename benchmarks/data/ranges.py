@@ -45,7 +45,6 @@ class Case:
         probes: rows of the stream.
         keys: the number of equality keys; 0 for a join without.
         width_s: of a band, to either side; of intervals, on average; of as-of, the tolerance.
-        bin_s: the width of bins that suit Spark; 0 where bins cannot be used.
         direction: of as-of.
         delay_s: how much later the stream's points are.
         written: whether Spark's join is also measured as one writes it, with the interval's
@@ -59,7 +58,6 @@ class Case:
     probes: int
     keys: int = 0
     width_s: int = 0
-    bin_s: int = 0
     direction: Literal["backward", "forward", "nearest"] = "backward"
     delay_s: int = 0
     written: bool = False
@@ -85,8 +83,29 @@ class Case:
     @property
     def columns(self) -> list[str]:
         """The columns of the result."""
-        stream = ["id", *self.on, "p", *(["q"] if self.kind == "overlaps" else [])]
-        return [*stream, "v", "a", *(["b"] if self.kind in ("within", "overlaps") else [])]
+        ends = {"overlaps": (["q"], ["b"]), "within": ([], ["b"])}.get(self.kind, ([], []))
+        return ["id", *self.on, "p", *ends[0], "v", "a", *ends[1]]
+
+    @property
+    def ends(self) -> dict[str, str]:
+        """The ends of a band, by name: SQL over the columns of the stream."""
+        width = f"INTERVAL {self.width_s} SECONDS"
+        return {"lo": f"p - {width}", "hi": f"p + {width}"} if self.kind == "band" else {}
+
+    @property
+    def matches(self) -> tuple[str, ...]:
+        """The condition: comparisons in SQL of a column of the table with one of the stream."""
+        return {
+            "band": ("a >= lo", "a <= hi"),
+            "within": ("a <= p", "b > p"),
+            "overlaps": ("a < q", "b > p"),
+            "asof": ("a <= p",),
+        }[self.kind]
+
+    @property
+    def bin_s(self) -> int:
+        """The width of bins that suit Spark; 0 where bins cannot be used."""
+        return 0 if self.kind == "asof" else 2 * self.width_s
 
     @property
     def pairs(self) -> int:
@@ -103,33 +122,31 @@ def cases(quick: bool, seed: int) -> list[Case]:
     """All cases of a size; quick: three of them with a tenth of the rows."""
     # `few`: rows of a stream without a key, where Spark tries all pairs.
     rows, probes, few = (200_000, 10_000, 300) if quick else (2_000_000, 100_000, 1_000)
-    hour, day = HOUR_S, DAY_S
-    keyed = {"rows": rows, "probes": probes, "keys": 1_500, "seed": seed}
-    loose = {"rows": rows, "probes": few, "seed": seed}
-    dense = {"rows": 2 * few, "probes": 2 * few, "seed": seed}
-    tenth = {"rows": rows // 10, "seed": seed}
-
-    def case(name: str, kind: Any, width_s: int, bin_s: int, **more: Any) -> Case:
-        return Case(name=name, kind=kind, width_s=width_s, bin_s=bin_s, **more)
-
-    listed = [
-        case("key, band", "band", hour, 2 * hour, written=True, **keyed),
-        case("key, within", "within", 2 * hour, 4 * hour, **keyed),
-        case("key, overlaps", "overlaps", hour, 2 * hour, **keyed),
-        case("key, as-of", "asof", 0, 0, **keyed),
-        case("key, as-of nearest", "asof", hour, 0, direction="nearest", **keyed),
-        case("narrow band", "band", 10, 20, **loose),
-        case("wide band", "band", hour, 2 * hour, **loose),
-        case("within", "within", 60, 120, **loose),
-        case("overlaps", "overlaps", 60, 120, **loose),
-        case("as-of", "asof", 0, 0, rows=rows, probes=probes, seed=seed),
-        case("as-of, long stream", "asof", 0, 0, probes=10 * probes, **tenth),
-        case("as-of, short stream", "asof", 0, 0, probes=few, **tenth),
-        case(f"band, {MATCHING}", "band", 25 * day, 50 * day, written=True, **dense),
-        case(f"within, {MATCHING}", "within", 80 * day, 160 * day, delay_s=25 * day, **dense),
-        case(f"overlaps, {MATCHING}", "overlaps", 60 * day, 120 * day, **dense),
+    keyed = {"rows": rows, "probes": probes, "keys": 1_500}
+    loose, dense = {"rows": rows, "probes": few}, {"rows": 2 * few, "probes": 2 * few}
+    long, short = ({"rows": rows // 10, "probes": many} for many in (10 * probes, few))
+    listed: tuple[tuple[str, Any, int, dict[str, Any]], ...] = (
+        ("key, band", "band", HOUR_S, {**keyed, "written": True}),
+        ("key, within", "within", 2 * HOUR_S, keyed),
+        ("key, overlaps", "overlaps", HOUR_S, keyed),
+        ("key, as-of", "asof", 0, keyed),
+        ("key, as-of nearest", "asof", HOUR_S, {**keyed, "direction": "nearest"}),
+        ("narrow band", "band", 10, loose),
+        ("wide band", "band", HOUR_S, loose),
+        ("within", "within", 60, loose),
+        ("overlaps", "overlaps", 60, loose),
+        ("as-of", "asof", 0, {"rows": rows, "probes": probes}),
+        ("as-of, long stream", "asof", 0, long),
+        ("as-of, short stream", "asof", 0, short),
+        (f"band, {MATCHING}", "band", 25 * DAY_S, {**dense, "written": True}),
+        (f"within, {MATCHING}", "within", 80 * DAY_S, {**dense, "delay_s": 25 * DAY_S}),
+        (f"overlaps, {MATCHING}", "overlaps", 60 * DAY_S, dense),
+    )
+    return [
+        Case(name=name, kind=kind, width_s=width_s, seed=seed, **more)
+        for name, kind, width_s, more in listed
+        if not quick or name in _QUICK
     ]
-    return [case for case in listed if not quick or case.name in _QUICK]
 
 
 def rows_of(case: Case) -> tuple[pa.Table, pa.Table]:

@@ -9,6 +9,7 @@ at every crossing; all keys join by equality, time by weekday and slice of the d
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +25,8 @@ WEEKDAYS = 7
 KINDS = ("straight", "left", "right")
 STREAMS = ("uniform", "centre")
 
-_STEP_TO = ((1, 0), (0, 1), (-1, 0), (0, -1))  # east, north, west, south
-_QUARTERS = {"straight": 0, "left": 1, "right": 3}
+_EAST, _SOUTH = np.array([1, 0, -1, 0]), np.array([0, 1, 0, -1])  # a step to each direction
+_QUARTERS = np.array([0, 1, 3])  # of a full turn, by kind
 _GREEN = np.array([0.45, 0.2, 0.45])  # share of a signal's cycle, by kind
 _CROSS_MS = 4_000
 _VEHICLE_M = 7
@@ -49,24 +50,19 @@ class Network:
             raise ValueError(f"side={side!r}: there must be 2 crossings a side or more")
         self.side, self.seed = side, seed
         random = np.random.default_rng([seed, 0])
-        roads: dict[tuple[int, int], int] = {}  # by begin and direction: the end
-        for place in range(side * side):
-            for direction, (dx, dy) in enumerate(_STEP_TO):
-                x, y = place % side + dx, place // side + dy
-                if 0 <= x < side and 0 <= y < side:
-                    roads[place, direction] = y * side + x
-        self.begin = np.array([place for place, _ in roads])
-        self.end = np.array(list(roads.values()))
-        turns = [
-            (road, kind)
-            for road, ((_, direction), end) in enumerate(roads.items())
-            for kind, name in enumerate(KINDS)
-            if (end, (direction + _QUARTERS[name]) % 4) in roads
-        ]
-        self.turn_road, self.turn_kind = np.array(turns).T
-        self.length_m = random.integers(200, 601, len(roads))
-        self.limit_kmh = random.choice([30, 50, 50, 60], len(roads))
-        self._peak = random.uniform(0.1, 0.8, len(roads))
+        # Every crossing has a road in each direction that does not leave the square.
+        place, direction = np.divmod(np.arange(4 * side * side), 4)
+        x, y = place % side + _EAST[direction], place // side + _SOUTH[direction]
+        inside = (x >= 0) & (x < side) & (y >= 0) & (y < side)
+        self.begin, self.end = place[inside], (y * side + x)[inside]
+        # And a turn of each kind from a road into one that goes on from its end.
+        road, kind = np.divmod(np.arange(len(KINDS) * len(self.end)), len(KINDS))
+        towards = (direction[inside][road] + _QUARTERS[kind]) % 4
+        possible = inside[4 * self.end[road] + towards]
+        self.turn_road, self.turn_kind = road[possible], kind[possible]
+        self.length_m = random.integers(200, 601, len(self.end))
+        self.limit_kmh = random.choice([30, 50, 50, 60], len(self.end))
+        self._peak = random.uniform(0.1, 0.8, len(self.end))
         self._cycle_s = 60 + 5 * random.integers(0, 9, side * side)
 
     def tables(self) -> dict[str, pa.Table]:
@@ -74,29 +70,28 @@ class Network:
 
         Complexity: O(rows); about 0.3 s for a million.
         """
-        names = np.array([f"{n % self.side + 1}-{n // self.side + 1}" for n in range(self.side**2)])
-        to = np.char.add(np.char.add(names[self.begin], " to "), names[self.end])
-        turns = {
-            "turn": np.arange(len(self.turn_road)),
-            "road": self.turn_road,
-            "crossing": self.end[self.turn_road],
-            "turn_kind": np.array(KINDS)[self.turn_kind],
-        }
-        roads = {
-            "road": np.arange(len(self.begin)),
-            "length_m": self.length_m,
-            "limit_kmh": self.limit_kmh,
-            "road_name": to,
-        }
-        crossings = {"crossing": np.arange(len(names)), "crossing_name": names}
-        return {
-            "turns": pa.table(turns),
-            "roads": pa.table(roads),
-            "crossings": pa.table(crossings),
+        places = np.arange(self.side**2)
+        names = np.array([f"{n % self.side + 1}-{n // self.side + 1}" for n in places])
+        begins, ends = names[self.begin], names[self.end]
+        tables = {
+            "turns": {
+                "turn": np.arange(len(self.turn_road)),
+                "road": self.turn_road,
+                "crossing": self.end[self.turn_road],
+                "turn_kind": np.array(KINDS)[self.turn_kind],
+            },
+            "roads": {
+                "road": np.arange(len(self.end)),
+                "length_m": self.length_m,
+                "limit_kmh": self.limit_kmh,
+                "road_name": np.char.add(np.char.add(begins, " to "), ends),
+            },
+            "crossings": {"crossing": places, "crossing_name": names},
             "signals": self._signals(),
             "road_times": self._road_times(),
             "turn_times": self._turn_times(),
         }
+        return {name: pa.table(columns) for name, columns in tables.items()}
 
     def events(
         self, rows: int, cycle: int, kind: str = "centre", seed: int | None = None
@@ -144,36 +139,31 @@ class Network:
             }
         )
 
-    def _signals(self) -> pa.Table:
+    def _signals(self) -> dict[str, Any]:
         shape = (self.side**2, len(KINDS), SLICES)
         crossing, kind, part = (axis.ravel() for axis in np.indices(shape))
         cycle_s = self._cycle_s[crossing] + _whole(30 * _rush(part))
-        kinds = pa.array(KINDS).take(pa.array(kind))
-        green_s = _whole(np.round(cycle_s * _GREEN[kind]))
-        names = ["crossing", "turn_kind", "slice", "cycle_s", "green_s"]
-        return pa.table([crossing, kinds, part, cycle_s, green_s], names)
+        found = {"crossing": crossing, "turn_kind": np.array(KINDS)[kind], "slice": part}
+        return found | {"cycle_s": cycle_s, "green_s": _whole(np.round(cycle_s * _GREEN[kind]))}
 
-    def _road_times(self) -> pa.Table:
-        usual = self._road_ms(np.arange(SLICES))
-        random = np.random.default_rng([self.seed, 2])
-        by_day = usual[:, None, :] * random.lognormal(0, 0.05, (1, WEEKDAYS, 1))
-        return self._history("road", by_day, {"usual_ms": 1.0})
+    def _road_times(self) -> dict[str, Any]:
+        found, usual = self._history("road", self._road_ms(np.arange(SLICES))[:, None], 2)
+        return found | {"usual_ms": _whole(usual)}
 
-    def _turn_times(self) -> pa.Table:
+    def _turn_times(self) -> dict[str, Any]:
         cycle_ms, red = self._red(np.arange(len(self.turn_road)))
-        wait = (red**2 / (2 * cycle_ms))[:, None, None]
-        random = np.random.default_rng([self.seed, 3])
-        rush = 1 + 0.3 * _rush(np.arange(SLICES))
-        by_day = wait * rush * random.lognormal(0, 0.05, (1, WEEKDAYS, 1))
-        found = self._history("turn", by_day, {"usual_stop_ms": 1.0, "usual_queue_m": 5e-4})
-        passing = found.column("usual_stop_ms").to_numpy() + _CROSS_MS
-        return found.add_column(3, "usual_pass_ms", [pa.array(passing)])
+        wait = (red**2 / (2 * cycle_ms))[:, None, None] * (1 + 0.3 * _rush(np.arange(SLICES)))
+        found, usual = self._history("turn", wait, 3)
+        stop = _whole(usual)
+        found |= {"usual_pass_ms": stop + _CROSS_MS, "usual_stop_ms": stop}
+        return found | {"usual_queue_m": _whole(usual * 5e-4)}
 
-    def _history(self, key: str, values: Floats, factors: dict[str, float]) -> pa.Table:
-        """One row for each key, weekday and slice."""
+    def _history(self, key: str, usual: Floats, seed: int) -> tuple[dict[str, Any], Floats]:
+        """Key, weekday and slice of every row, and what is usual then, by weekday more or less."""
+        by_day = np.random.default_rng([self.seed, seed]).lognormal(0, 0.05, (1, WEEKDAYS, 1))
+        values = usual * by_day
         which, day, part = (axis.ravel() for axis in np.indices(values.shape))
-        found = {key: which, "weekday": day, "slice": part}
-        return pa.table(found | {name: _whole(values.ravel() * by) for name, by in factors.items()})
+        return {key: which, "weekday": day, "slice": part}, values.ravel()
 
     def _road_ms(self, parts: Int64s) -> Floats:
         free = 3600.0 * self.length_m / self.limit_kmh

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +17,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from benchmarks.data.kept import kept, write_stream
-from benchmarks.data.zipf import Zipf
 from benchmarks.data.zipf import scattered as scattered_ranks
+from benchmarks.data.zipf import zipf
 from benchmarks.harness.machine import ROOT
 from benchmarks.harness.spark import rate_stream
 
@@ -58,7 +57,7 @@ def keys_drawn(keys: int, z: float, size: int, seed: int) -> NDArray[np.int64]:
     """Keys 0 … keys - 1, Zipf or uniform."""
     if z == UNIFORM:
         return np.random.default_rng(seed).integers(0, keys, size)
-    return scattered_ranks(Zipf(keys, z, seed).ranks(size), keys)
+    return scattered_ranks(zipf(keys, z, size, seed), keys)
 
 
 def stream_files(folder: Path, z: float, keys: int, batch: int, batches: int, seed: int) -> Path:
@@ -105,17 +104,3 @@ def fill(url: str, rows: int) -> None:
         )
         connection.execute("ALTER TABLE t ADD PRIMARY KEY (k)")
         connection.execute("VACUUM ANALYZE t")
-
-
-_connections: dict[tuple[str, str], Any] = {}
-
-
-def connection(driver: str, url: str) -> Any:
-    """A connection that this process keeps; the driver is ``psycopg`` or ``adbc``."""
-    if (driver, url) not in _connections:
-        if driver == "psycopg":
-            import psycopg as module
-        else:
-            import adbc_driver_postgresql.dbapi as module
-        _connections[driver, url] = module.connect(url, autocommit=True)
-    return _connections[driver, url]

@@ -7,6 +7,7 @@ its tables from there. `tpchgen-cli`, a package with a program of its own, write
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.data.kept import kept
-from benchmarks.data.zipf import Shifting, Zipf, scattered
+from benchmarks.data.zipf import Shifting
 
 STREAMS = ("uniform", "zipf", "shifting")
 
@@ -34,8 +35,7 @@ def tables(folder: Path, scale: float, *, program: Path | None = None) -> Path:
 
     Args:
         folder: where all scale factors are kept.
-        scale: the scale factor, 0.01 or more (below it partsupp has too few suppliers for unique
-            keys); 1 is about a gigabyte as text.
+        scale: 0.01 or more: below it partsupp has too few suppliers for unique keys.
         program: the generator; None: the one of this Python's environment, or on the path.
 
     Returns:
@@ -49,9 +49,16 @@ def tables(folder: Path, scale: float, *, program: Path | None = None) -> Path:
     """
     if not scale >= 0.01:
         raise ValueError(f"scale={scale!r}: it must be 0.01 or more")
+    near = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    found = program or shutil.which("tpchgen-cli", path=near)
+    if found is None:
+        raise SystemExit(
+            "TPC-H needs tpchgen-cli, and there is none beside this Python or on the path: "
+            'pip install "bsjoin[benchmarks]", or pip install tpchgen-cli'
+        )
 
     def make(place: Path) -> None:
-        command = [str(program or _program()), "parquet", "-s", f"{scale:g}", "-o", str(place)]
+        command = [found, "parquet", "-s", f"{scale:g}", "-o", place]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             said = (done.stderr or done.stdout).strip()[-500:]
@@ -63,41 +70,26 @@ def tables(folder: Path, scale: float, *, program: Path | None = None) -> Path:
     return kept(folder / f"tpch-{scale:g}", make)
 
 
-def _program() -> str:
-    beside = Path(sys.executable).parent / "tpchgen-cli"
-    found = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
-    if found is None:
-        raise SystemExit(
-            "TPC-H needs tpchgen-cli, and there is none beside this Python or on the path: "
-            'pip install "bsjoin[benchmarks]", or pip install tpchgen-cli'
-        )
-    return found
-
-
 def customer_ids(
     kind: str, customers: int, rows: int, cycle: int, *, seed: int = 0, every: int = 3
 ) -> NDArray[np.int64]:
-    """The customers of one cycle of a stream; each cycle can be drawn by itself.
+    """The customers of one cycle of a stream: ids 1 ... customers, as in TPC-H.
 
     Args:
         kind: "uniform"; "zipf": rank r with a weight of r^(-1.04), always the same order of
             customers; "shifting": likewise, but another order every few cycles.
-        customers: how many there are; ids are 1 ... customers, as in TPC-H.
+        customers: how many there are.
         rows: of the cycle.
-        cycle: 0, 1, 2, ...
+        cycle: 0, 1, 2, ...; each can be drawn by itself.
         seed: of the random numbers.
         every: after so many cycles of a shifting stream the order changes.
 
     Raises:
         ValueError: an unknown kind.
-
-    Complexity: O(rows).
     """
+    if kind not in STREAMS:
+        raise ValueError(f"kind={kind!r}: give one of {', '.join(STREAMS)}")
     if kind == "uniform":
         return np.random.default_rng([seed, cycle]).integers(1, customers + 1, rows)
-    if kind == "zipf":
-        ranks = Zipf(customers, _EXPONENT, seed * 1_000_003 + cycle).ranks(rows)
-        return scattered(ranks, customers) + 1
-    if kind == "shifting":
-        return Shifting(customers, _EXPONENT, rows, every, seed).cycle(cycle) + 1
-    raise ValueError(f"kind={kind!r}: give one of {', '.join(STREAMS)}")
+    changes = every if kind == "shifting" else None
+    return Shifting(customers, _EXPONENT, rows, changes, seed).cycle(cycle) + 1

@@ -9,11 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
-from benchmarks.harness.timing import check_joins, seconds_of
+from benchmarks.harness.outcome import Context, Figure, Outcome, Table
+from benchmarks.harness.timing import alternate, check_joins, seconds_of
 from benchmarks.jobs.engines import Engine, engines
 from benchmarks.jobs.job import Batches, Job
 from benchmarks.jobs.jobs import JOBS, PLANS
@@ -29,11 +30,10 @@ from benchmarks.jobs.ways import (
     RECORD,
     WAYS,
     Ready,
-    Runs,
+    Run,
     as_frame,
     latency_ms,
     prepared,
-    rate,
 )
 
 _MOST_BROADCAST = 2_000_000  # rows; a larger table takes minutes in every micro-batch
@@ -73,12 +73,12 @@ def measure(context: Context, job: Job, plan: Plan) -> dict[str, Any]:
     """Check all ways, then time them alternately.
 
     Returns:
-        ``ways`` (stream, way, list of runs), ``engines`` (way, seconds by micro-batch size),
+        ``ways`` (stream, way, run), ``engines`` (way, seconds by micro-batch size),
         ``fan_out`` (results for each row of the stream), ``build_s``, ``rows`` and ``left_out``.
     """
     batches = Batches(**plan.batches)
     folder = job.tables(context.data, plan.size)
-    rows = {step.table: _rows(folder / step.table) for step in job.steps}
+    rows = {step.table: pads.dataset(folder / step.table).count_rows() for step in job.steps}
     context.say(f"  tables: {', '.join(f'{name} {n:,}' for name, n in rows.items())}")
     most, left_out = max(rows.values()), dict.fromkeys(plan.skipped, "full sizes have it")
     if most > _MOST_BROADCAST:
@@ -90,19 +90,17 @@ def measure(context: Context, job: Job, plan: Plan) -> dict[str, Any]:
         fan_out = _check(context, ready, names, others, ready.files(first, [half, half]))
         for name in (FULL, AQE_ON):  # Spark compiles; not counted
             ready.run(name, ready.files(first, batches.few.sizes), batches.few)
-        ways: dict[str, dict[str, Runs]] = {kind: {} for kind in plan.kinds}
+        ways: dict[str, dict[str, Run]] = {kind: {} for kind in plan.kinds}
         for kind in plan.kinds:
             files = ready.files(kind, batches.sizes)
             for name in names if kind == first else [n for n in names if n in (*OURS, AQE_ON)]:
-                ways[kind][name] = [ready.run(name, files, batches, plan.records, kind)]
+                ways[kind][name] = ready.run(name, files, batches, plan.records, kind)
     alone: dict[str, dict[int, list[float]]] = {name: {} for name in others}
     for count in (batches.small, batches.large):
         events = job.events(plan.size, count, 1, first, context.seed)
-        for number in range(4):  # the first round warms up
-            for name, engine in others.items():
-                seconds = seconds_of(engine, events)
-                if number:
-                    alone[name].setdefault(count, []).append(seconds)
+        runs = {name: partial(seconds_of, engine, events) for name, engine in others.items()}
+        for name, seconds in alternate(runs, 3).items():
+            alone[name][count] = seconds
     found = {"size": plan.size, "rows": rows, "batches": [batches.small, batches.large]}
     found |= {"build_s": ready.build_s, "left_out": left_out, "fan_out": fan_out}
     return found | {"ways": ways, "engines": alone}
@@ -127,10 +125,6 @@ def _check(
     return results / events.num_rows
 
 
-def _rows(folder: Path) -> int:
-    return sum(pq.ParquetFile(file).metadata.num_rows for file in folder.glob("*.parquet"))
-
-
 def figures(measured: Mapping[str, Any], paper: str) -> list[Figure]:
     """The time of each alternative over bsjoin's; more than 1 is good for bsjoin.
 
@@ -142,14 +136,14 @@ def figures(measured: Mapping[str, Any], paper: str) -> list[Figure]:
     small = measured["batches"][0]
     batch = f"addBatch of {small:,} rows"
     found = []
-    for name, runs in ways.items():
+    for name, one in ways.items():
         if name in OURS:
             continue
         ours = INCREMENTAL if name in (BATCH, RECORD) else FULL
         if name != RECORD:
-            found.append(ratio(f"{batch}, {name} / {ours}", runs, ways[ours], "ms"))
-        more = (1.0, paper) if name == RECORD else (None, "")
-        found.append(ratio(f"rows/s, {ours} / {name}", ways[ours], runs, "rates", *more))
+            found.append(ratio(f"{batch}, {name} / {ours}", one, ways[ours], "ms"))
+        promised = {"bound": 1.0, "paper": paper} if name == RECORD else {}
+        found.append(ratio(f"rows/s, {ours} / {name}", ways[ours], one, "rates", **promised))
     for on, off in ((FULL_HOT, FULL), (INCREMENTAL_HOT, INCREMENTAL)):
         for kind, other in measured["ways"].items() if on in ways else ():
             what = f"rows/s, {on} / without" + ("" if kind == first else f", {kind}")
@@ -159,63 +153,59 @@ def figures(measured: Mapping[str, Any], paper: str) -> list[Figure]:
         found.append(ratio(f"{batch}, {AQE_ON} / {FULL}, {kind}", other[AQE_ON], other[FULL], "ms"))
     for name, by_rows in measured["engines"].items():
         for rows, seconds in by_rows.items():
-            ours_s = latency_ms(ways[FULL]) / 1e3 if rows == small else rows / rate(ways[FULL])
+            one = ways[FULL]
+            ours_s = latency_ms(one) / 1e3 if rows == small else rows / one["rate"]
             what = f"seconds of {rows:,} rows, {name} alone / {FULL}"
             spread = (min(seconds) / ours_s, max(seconds) / ours_s)
             found.append(Figure(what, statistics.median(seconds) / ours_s, spread=spread))
     return found
 
 
-def ratio(
-    name: str, above: Runs, below: Runs, each: str, bound: float | None = None, paper: str = ""
-) -> Figure:
-    """A ratio of ``ms`` or ``rates`` over all rounds, with the least and the most of a round.
+def ratio(name: str, above: Run, below: Run, each: str, **more: Any) -> Figure:
+    """A ratio of ``ms`` or ``rates``.
 
-    With a single round the spread is that of its micro-batches: the least of one side over the
-    most of the other, and the reverse.
+    Its spread is that of the micro-batches: the least of one side over the most of the other, and
+    the reverse.
     """
-    of = latency_ms if each == "ms" else rate
-    rounds = [of([a]) / of([b]) for a, b in zip(above, below, strict=False)]
-    spread = (min(rounds), max(rounds)) if len(rounds) > 1 else None
-    if spread is None:
-        a, b = above[0].get(each, ()), below[0].get(each, ())
-        if len(a) > 1 or len(b) > 1:
-            spread = (min(a) / max(b), max(a) / min(b))
-    return Figure(name, of(above) / of(below), bound, spread=spread, paper=paper)
+    values = [latency_ms(run) if each == "ms" else run["rate"] for run in (above, below)]
+    a, b = above.get(each, ()), below.get(each, ())
+    several = len(a) > 1 or len(b) > 1
+    spread = (min(a) / max(b), max(a) / min(b)) if several else None
+    return Figure(name, values[0] / values[1], spread=spread, **more)
 
 
 def tables(measured: Mapping[str, Any], title: str, size: str) -> list[Table]:
     """Every way with its numbers, and where bsjoin is slower."""
     small, large = measured["batches"]
-    fan_out, first = measured["fan_out"], next(iter(measured["ways"]))
-
-    def row(
-        kind: str, way: str, times: list[float], speed: float, hits: float | None = None
-    ) -> dict[str, Cell]:
-        middle, least, most = (round(f(times), 1) if times else None
-                               for f in (statistics.median, min, max))  # fmt: skip
-        return {
-            "stream": kind, "way": way, f"ms per {small:,} rows": middle, "least": least,
-            "most": most, "rows/s": round(speed), "results/s": round(speed * fan_out),
+    first = next(iter(measured["ways"]))
+    listed = [
+        (kind, way, one.get("ms", ()), one["rate"], one.get("hit_rate"))
+        for kind, ways in measured["ways"].items()
+        for way, one in ways.items()
+    ] + [
+        (first, f"{name}, alone", [1e3 * s for s in by_rows[small]],
+         large / statistics.median(by_rows[large]), None)
+        for name, by_rows in measured["engines"].items()
+    ]  # fmt: skip
+    rows = [
+        {
+            "stream": kind,
+            "way": way,
+            f"ms per {small:,} rows": round(statistics.median(ms), 1) if ms else None,
+            "least": round(min(ms), 1) if ms else None,
+            "most": round(max(ms), 1) if ms else None,
+            "rows/s": round(rate),
+            "results/s": round(rate * measured["fan_out"]),
             "hits, %": None if hits is None else round(100 * hits, 1),
-        }  # fmt: skip
-
-    rows = []
-    for kind, ways in measured["ways"].items():
-        for name, runs in ways.items():
-            hits = [one["hit_rate"] for one in runs if "hit_rate" in one]
-            times = [ms for one in runs for ms in one.get("ms", ())]
-            hit_rate = statistics.median(hits) if hits else None
-            rows.append(row(kind, name, times, rate(runs), hit_rate))
-    for name, by_rows in measured["engines"].items():
-        speed = large / statistics.median(by_rows[large])
-        rows.append(row(first, f"{name}, alone", [1e3 * s for s in by_rows[small]], speed))
-    listed = ", ".join(f"{name} {n:,}" for name, n in measured["rows"].items())
+        }
+        for kind, way, ms, rate, hits in listed
+    ]
+    names = ", ".join(f"{name} {n:,}" for name, n in measured["rows"].items())
     note = (
-        f"{size} {measured['size']:g}: {listed} rows. {fan_out:.2f} results for a row of the "
-        f"stream. Latency: Spark's addBatch of {small:,} rows; rows/s: micro-batches of {large:,}. "
-        "DuckDB and Polars have the tables in their memory and all rows at once, no stream. bsjoin "
-        f"builds its tables once, in {measured['build_s']:.1f} s."
+        f"{size} {measured['size']:g}: {names} rows. {measured['fan_out']:.2f} results for a row "
+        f"of the stream. Latency: Spark's addBatch of {small:,} rows; rows/s: micro-batches of "
+        f"{large:,}. DuckDB and Polars have the tables in their memory and all rows at once, no "
+        f"stream. bsjoin builds its tables once, in {measured['build_s']:.1f} s."
     )
     for name, why in measured["left_out"].items():
         note += f" {name} is left out: {why}."

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.data.tables import connection, postgresql
+from benchmarks.data.tables import postgresql
 from benchmarks.harness.spark import Join
 from benchmarks.jobs.job import Job, Step, arrow_schema, types_of
 
@@ -39,20 +42,20 @@ def load(url: str, job: Job, folder: Path) -> None:
         session.commit()
     with psycopg.connect(url, autocommit=True) as session:
         for step in job.steps:
-            add_key = (
-                f"ALTER TABLE {step.table} ADD PRIMARY KEY ({step.on})"
-                if step.unique
-                else f"CREATE INDEX ON {step.table} ({step.on})"
-            )
-            session.execute(add_key)
+            key = f"ALTER TABLE {step.table} ADD PRIMARY KEY ({step.on})"
+            session.execute(key if step.unique else f"CREATE INDEX ON {step.table} ({step.on})")
             session.execute(f"VACUUM ANALYZE {step.table}")
+
+
+@cache
+def connection(driver: str, url: str) -> Any:
+    """A connection of a module, which this process keeps."""
+    return import_module(driver).connect(url, autocommit=True)
 
 
 def per_record(job: Job, url: str) -> Join:
     """The usual code: for every record and table a query over a connection that is kept."""
-    steps = [
-        (_query_of_one_key(step), step.keys, list(types_of(step.brings))) for step in job.steps
-    ]
+    steps = [(_query_of_one_key(one), one.keys, list(types_of(one.brings))) for one in job.steps]
     columns, schema = job.columns, arrow_schema(job.types)
 
     def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -74,23 +77,21 @@ def per_record(job: Job, url: str) -> Join:
 
 def per_batch(job: Job, url: str) -> Join:
     """For every task, micro-batch and table one query for its distinct keys; nothing is kept."""
-    steps = [
-        (_query_of_keys(step, job.types), step.keys, types_of(step.brings)) for step in job.steps
-    ]
+    steps = [(_query_of_keys(one, job.types), one.keys, one.columns) for one in job.steps]
     columns, arrow, schema = job.columns, job.arrow, arrow_schema(job.types)
 
     def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = pa.Table.from_batches(list(batches), arrow)
-        for query, key, brings in steps:
+        for query, key, known in steps:
             if not table.num_rows:
                 return
             wanted = table.select(key).group_by(key).aggregate([]).combine_chunks()
             ends = pa.array([0, wanted.num_rows], pa.int32())
             lists = [pa.ListArray.from_arrays(ends, wanted.column(n).chunk(0)) for n in key]
-            with connection("adbc", url).cursor() as cursor:
+            with connection("adbc_driver_postgresql.dbapi", url).cursor() as cursor:
                 cursor.execute(query, pa.record_batch(lists, names=key))
                 found = cursor.fetch_arrow_table()
-            found = found.select([*key, *brings]).replace_schema_metadata(None)
+            found = found.select(known).replace_schema_metadata(None)
             table = table.join(found, key, join_type="inner")
         table = table.select(columns).cast(schema)
         yield from table.combine_chunks().to_batches(max_chunksize=_CHUNK)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,9 @@ from benchmarks.data.kept import kept, write_stream
 
 ARROW = {"long": pa.int64(), "string": pa.string()}
 """The types of columns; every engine has them."""
+
+FILES = 2
+"""Of a micro-batch: one per core."""
 
 
 def types_of(ddl: str) -> dict[str, str]:
@@ -66,17 +69,19 @@ class Job:
         name: of the job.
         stream: the columns of the stream, in Spark's DDL.
         steps: the joins, in order; a key may be a column of an earlier table.
-        tables: makes the tables of a size as Parquet files in a folder; returns that folder.
+        make: the tables of a size; the folder has what they are made of.
         events: rows of the stream: from the size, how many, which cycle, which kind, and a seed.
         size: the meaning of "size", for print.
+        files: of each table, of about the same size, for tasks to share.
     """
 
     name: str
     stream: str
     steps: tuple[Step, ...]
-    tables: Callable[[Path, float], Path]
+    make: Callable[[Path, float], Mapping[str, pa.Table]]
     events: Callable[[float, int, int, str, int], pa.Table]
     size: str
+    files: int = 4
 
     @property
     def types(self) -> dict[str, str]:
@@ -97,6 +102,28 @@ class Job:
     def arrow(self) -> pa.Schema:
         """The columns of the stream, for Arrow."""
         return arrow_schema(types_of(self.stream))
+
+    def tables(self, folder: Path, size: float) -> Path:
+        """The folder that has each table of a size as a folder of Parquet files."""
+
+        def write(path: Path) -> None:
+            for name, table in self.make(folder, size).items():
+                (path / name).mkdir()
+                rows = -(-max(table.num_rows, 1) // self.files)
+                for part, begin in enumerate(range(0, table.num_rows, rows)):
+                    file = path / name / f"{part}.parquet"
+                    pq.write_table(table.slice(begin, rows), file, row_group_size=1 << 18)
+
+        return kept(folder / f"tables-{self.name}-{size:g}", write)
+
+    def stream_files(
+        self, folder: Path, size: float, kind: str, batches: Sequence[int], seed: int
+    ) -> Path:
+        """The stream as files, ``FILES`` per micro-batch, in order of their times."""
+        runs = [f"{list(batches).count(rows)}x{rows}" for rows in dict.fromkeys(batches)]
+        path = folder / "-".join([self.name, kind, f"{size:g}", *runs, str(FILES), str(seed)])
+        events = (self.events(size, rows, at, kind, seed) for at, rows in enumerate(batches))
+        return kept(path, lambda place: write_stream(place, events, FILES))
 
 
 @dataclass(frozen=True)
@@ -127,27 +154,3 @@ class Batches:
     def few(self) -> Batches:
         """Two small ones, in which Spark compiles what a way needs."""
         return Batches(self.small, 1, self.large, 0, 1)
-
-
-def store(table: pa.Table, path: Path, parts: int = 4) -> None:
-    """Write a table as a folder of files of about the same size, for tasks to share."""
-    path.mkdir(parents=True, exist_ok=True)
-    rows = -(-max(table.num_rows, 1) // parts)
-    for part in range(parts):
-        some = table.slice(part * rows, rows)
-        if some.num_rows:
-            pq.write_table(some, path / f"{part}.parquet", row_group_size=1 << 18)
-
-
-FILES = 2
-"""Of a micro-batch: one per core."""
-
-
-def stream_files(
-    job: Job, folder: Path, size: float, kind: str, batches: Sequence[int], seed: int
-) -> Path:
-    """The stream as files, ``FILES`` per micro-batch, in order of their times."""
-    runs = [f"{list(batches).count(rows)}x{rows}" for rows in dict.fromkeys(batches)]
-    path = folder / "-".join([job.name, kind, f"{size:g}", *runs, str(FILES), str(seed)])
-    events = (job.events(size, rows, number, kind, seed) for number, rows in enumerate(batches))
-    return kept(path, lambda place: write_stream(place, events, FILES))

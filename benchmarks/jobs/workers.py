@@ -7,7 +7,6 @@ and Spark session of its own; more come from :mod:`benchmarks.jobs.scaling`.
 from __future__ import annotations
 
 import multiprocessing
-import statistics
 import traceback
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -16,23 +15,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
+import pandas as pd
+
+from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.harness.spark import spark_session
 from benchmarks.harness.timing import check_joins
 from benchmarks.jobs.database import loaded, server_seconds
 from benchmarks.jobs.job import Batches, Job
 from benchmarks.jobs.jobs import JOBS, PLANS, read_toml
-from benchmarks.jobs.scaling import WORKERS, Database, Fixed, speed_up
+from benchmarks.jobs.scaling import WORKERS, bounded_by_database, fixed_and_shared
 from benchmarks.jobs.ways import (
     AQE_ON,
     FULL,
     RECORD,
     RECORD_ROUNDS,
     Ready,
-    Runs,
+    Run,
     latency_ms,
     prepared,
-    rate,
 )
 
 MASTERS = {1: "local[1]", 2: "local[2]"}
@@ -43,17 +43,16 @@ _HOW = (
     "fixed + work / workers; one query per record is bounded by a database of 16 cores, whose "
     "processor time for a record was measured."
 )
-_WAYS = ("paper", FULL, AQE_ON, RECORD)
+_DRAWN = ("lines", "workers", "paper", FULL, AQE_ON, RECORD)
 _PAPER = read_toml("published")
-PUBLISHED = _PAPER["ways"]
-TABLES: dict[str, dict[str, dict[int, list[float]]]] = {
+TABLES: dict[str, dict[str, pd.DataFrame]] = {
     which: {
-        job: {int(workers): row for workers, row in rows.items()}
+        job: pd.DataFrame.from_dict(rows, "index", columns=_PAPER["ways"]).rename(index=int)
         for job, rows in _PAPER[which].items()
     }
     for which in ("rate", "latency_ms")
 }
-"""The paper's tables: results a second and milliseconds, by job and workers."""
+"""The paper's tables: results a second and milliseconds, by job; workers as rows."""
 
 NUMBERS = {
     one["job"]: (one["throughput_table"], one["latency_table"], one["figure"])
@@ -62,8 +61,8 @@ NUMBERS = {
 }
 """By job the paper's tables of throughput and of latency, and its figure."""
 
-Predicted = dict[str, dict[int, dict[str, float]]]
-"""By way and workers: ``rate`` (results a second) and ``latency_ms``."""
+Predicted = dict[str, pd.DataFrame]
+"""``rate`` (results a second) and ``latency_ms``; workers as rows, ways as columns."""
 
 
 def run(context: Context) -> Outcome:
@@ -71,7 +70,7 @@ def run(context: Context) -> Outcome:
     entry = PLANS[context.name]
     job, plan = JOBS[entry["job"]], context.pick(entry["quick"], entry["full"])
     batches = Batches(**plan["batches"])
-    return outcome(context, job, measure(context, job, entry["kind"], plan["sizes"], batches))
+    return outcome(job, measure(context, job, entry["kind"], plan["sizes"], batches))
 
 
 def measure(
@@ -113,7 +112,7 @@ def measure_session(
     """Check, then time, at every size of the tables, in a new Spark session.
 
     Returns:
-        ``sizes`` (size, way, runs); a run of one query per record has ``demand_s`` (the database's
+        ``sizes`` (size, way, run); a run of one query per record has ``demand_s`` (the database's
         processor time for a record); ``fan_out`` (results for each row) and ``master``.
 
     Raises:
@@ -139,7 +138,7 @@ def measure_session(
         spark.stop()
 
 
-def _measure_size(ready: Ready, kind: str, batches: Batches) -> tuple[dict[str, Runs], float]:
+def _measure_size(ready: Ready, kind: str, batches: Batches) -> tuple[dict[str, Run], float]:
     context, job, url, spark = ready.context, ready.job, ready.url, ready.context.spark
     names = [FULL, AQE_ON, *([RECORD] if url else [])]
     files = ready.files(kind, batches.sizes)
@@ -153,86 +152,87 @@ def _measure_size(ready: Ready, kind: str, batches: Batches) -> tuple[dict[str, 
     found, label = {}, f"{spark.sparkContext.master} {ready.size:g}"
     for name in names:
         before = server_seconds(url) if name == RECORD else 0.0
-        one = ready.run(name, files, batches, records, label)
+        found[name] = ready.run(name, files, batches, records, label)
         if name == RECORD:
-            one["demand_s"] = (server_seconds(url) - before) / (RECORD_ROUNDS * records + 1)
-        found[name] = [one]
+            spent = server_seconds(url) - before
+            found[name]["demand_s"] = spent / (RECORD_ROUNDS * records + 1)
     return found, results / rows
 
 
 def predicted(measured: Mapping[str, Any]) -> Predicted:
-    """Results a second and milliseconds for every way and number of workers.
+    """Results a second and milliseconds: one worker and two as measured, more by the models.
 
-    One worker and two are as measured. ``latency_ms`` is of a micro-batch, or of a record where a
-    way takes records.
+    ``latency_ms`` is of a micro-batch, or of a record where a way takes records.
     """
     base = str(measured["sizes"][0])
-    ones = {n: measured["masters"][m]["sizes"][base] for n, m in MASTERS.items()}
-    fan_out = measured["masters"][MASTERS[1]]["fan_out"]
-    large = measured["batches"]["large"]
-    found: Predicted = {}
+    one, two = (measured["masters"][MASTERS[n]]["sizes"][base] for n in (1, 2))
+    rates, latencies = bounded_by_database(1 / one[RECORD]["rate"], one[RECORD]["demand_s"])
+    rate, latency = {RECORD: pd.Series(rates)}, {RECORD: 1e3 * pd.Series(latencies)}
     for name in (FULL, AQE_ON):
-        by = {n: (large / rate(one[name]), latency_ms(one[name]) / 1e3) for n, one in ones.items()}
-        whole, small = (Fixed.of(by[1][i], by[2][i]) for i in range(2))
-        found[name] = {}
-        for n in WORKERS:
-            long_s, short_s = by.get(n) or (whole.seconds(n), small.seconds(n))
-            found[name][n] = {"rate": large / long_s * fan_out, "latency_ms": 1e3 * short_s}
-    runs = {n: one[RECORD] for n, one in ones.items()}
-    demand_s = statistics.median(one["demand_s"] for one in runs[1])
-    model = Database(1 / rate(runs[1]), demand_s)
-    found[RECORD] = {
-        n: {
-            "rate": (rate(runs[n]) if n in runs else model.rate(n)) * fan_out,
-            "latency_ms": latency_ms(runs[n]) if n in runs else 1e3 * model.latency_s(n),
-        }
-        for n in WORKERS
-    }
-    return found
+        rate[name] = 1 / pd.Series(fixed_and_shared(1 / one[name]["rate"], 1 / two[name]["rate"]))
+        latency[name] = pd.Series(fixed_and_shared(latency_ms(one[name]), latency_ms(two[name])))
+    for name in rate:
+        for n, runs in ((1, one), (2, two)):
+            rate[name][n], latency[name][n] = runs[name]["rate"], latency_ms(runs[name])
+    ways, fan_out = [FULL, AQE_ON, RECORD], measured["masters"][MASTERS[1]]["fan_out"]
+    return {"rate": fan_out * pd.DataFrame(rate)[ways], "latency_ms": pd.DataFrame(latency)[ways]}
 
 
-def outcome(context: Context, job: Job, measured: dict[str, Any]) -> Outcome:
+def outcome(job: Job, measured: dict[str, Any]) -> Outcome:
     """The figures, tables and the picture of what :func:`measure` returned."""
     ours = predicted(measured)
-    ups = {name: speed_up({n: v["rate"] for n, v in by.items()}) for name, by in ours.items()}
+    ups = {"paper": speed_up(TABLES["rate"][job.name]), "ours": speed_up(ours["rate"])}
     two = measured["masters"][MASTERS[2]]["sizes"]
-    volumes = {
-        name: {float(size): latency_ms(two[str(size)][name]) for size in measured["sizes"]}
-        for name in (FULL, AQE_ON)
-    }
-    raw = {"runs": measured, "by_workers": ours, "speed_up": ups, "volumes": volumes}
+    volumes = pd.DataFrame(
+        {name: {float(size): latency_ms(two[str(size)][name]) for size in measured["sizes"]}
+         for name in (FULL, AQE_ON)}
+    ).sort_index()  # fmt: skip
+    raw = {"runs": measured, "speed_up": ups["ours"].to_dict(), "volumes": volumes.to_dict()}
+    raw["by_workers"] = {which: by.to_dict() for which, by in ours.items()}
     tables = [_table(job, measured, ours, which) for which in ("rate", "latency_ms")]
     tables += [_speed_ups(job, ups), _scalability(job, volumes)]
     return Outcome(_figures(job, ours, ups, volumes), tables, measured=raw)
 
 
-def _figures(job: Job, ours: Predicted, ups: Any, volumes: Any) -> list[Figure]:
+def speed_up(rates: pd.DataFrame) -> pd.DataFrame:
+    """The paper's Formula 5: the throughput of N workers over that of one."""
+    return rates / rates.loc[1]
+
+
+def _figures(job: Job, ours: Predicted, ups: Predicted, volumes: pd.DataFrame) -> list[Figure]:
     paper, slow = (TABLES[which][job.name] for which in ("rate", "latency_ms"))
     first, second, drawn = NUMBERS[job.name]
-    found, mine = [], ours[FULL]
+    found = []
     for n in (1, 2, 128):
+        theirs = paper["OPT"][n] / paper["Flink 1.12.2"][n]
+        said = {"bound": 1.0, "paper": f"{theirs:.2f} (Table {first}, OPT / Flink 1.12.2)"}
         for rival in (RECORD, AQE_ON):
-            theirs = f"{paper[n][0] / paper[n][2]:.2f} (Table {first}, OPT / Flink 1.12.2)"
-            bound, said = (1.0, theirs) if rival == RECORD else (None, "")
-            value, name = mine[n]["rate"] / ours[rival][n]["rate"], f"{FULL} / {rival}"
-            what = f"results/s, {name}, {n} workers"
-            found.append(Figure(what, value, bound, paper=said, simulated=n > 2))
+            what = f"results/s, {FULL} / {rival}, {n} workers"
+            value = ours["rate"][FULL][n] / ours["rate"][rival][n]
+            more: dict[str, Any] = said if rival == RECORD else {}
+            found.append(Figure(what, float(value), simulated=n > 2, **more))
     for n in (2, 128):
-        said = f"{paper[n][0] / paper[1][0]:.2f} (Formula 5, Fig. {drawn}(a))"
-        name = f"speed-up of {n} workers, {FULL}"
-        found.append(Figure(name, ups[FULL][n], paper=said, simulated=n > 2))
+        what, value = f"speed-up of {n} workers, {FULL}", float(ups["ours"][FULL][n])
+        theirs = f"{ups['paper']['OPT'][n]:.2f} (Formula 5, Fig. {drawn}(a))"
+        found.append(Figure(what, value, paper=theirs, simulated=n > 2))
     for n in (2, 128):
-        value = mine[n]["latency_ms"] / mine[1]["latency_ms"]
-        said = f"{slow[n][0] / slow[1][0]:.2f} (Table {second})"
-        name = f"latency of {n} workers / 1, {FULL}"
-        found.append(Figure(name, value, at_most=True, paper=said, simulated=n > 2))
-    for name, by_size in volumes.items():
-        least, most = min(by_size), max(by_size)
-        if least < most:
-            what = f"ms per micro-batch, {job.size} {most:g} / {least:g}, {name}"
-            said = f"nearly constant (Fig. {drawn}(b))" if name == FULL else ""
-            found.append(Figure(what, by_size[most] / by_size[least], at_most=True, paper=said))
+        times = [frame[n] / frame[1] for frame in (ours["latency_ms"][FULL], slow["OPT"])]
+        what, theirs = f"latency of {n} workers / 1, {FULL}", f"{times[1]:.2f} (Table {second})"
+        more = {"at_most": True, "paper": theirs, "simulated": n > 2}
+        found.append(Figure(what, float(times[0]), **more))
+    least, most = volumes.index[0], volumes.index[-1]
+    for name in volumes if least < most else ():
+        what = f"ms per micro-batch, {job.size} {most:g} / {least:g}, {name}"
+        said = f"nearly constant (Fig. {drawn}(b))" if name == FULL else ""
+        value = float(volumes[name][most] / volumes[name][least])
+        found.append(Figure(what, value, at_most=True, paper=said))
     return found
+
+
+def _rows(head: str, *frames: pd.DataFrame, **last: list[str]) -> list[dict[str, Any]]:
+    """The rows of a table, from frames side by side; ``head``: of what their rows are for."""
+    beside = pd.concat(frames, axis=1).assign(**last)
+    return beside.rename_axis(head).reset_index().to_dict("records")
 
 
 def _table(job: Job, measured: Mapping[str, Any], ours: Predicted, which: str) -> Table:
@@ -240,22 +240,21 @@ def _table(job: Job, measured: Mapping[str, Any], ours: Predicted, which: str) -
     is_rate = which == "rate"
     unit, digits = ("results/s", 0) if is_rate else ("ms", 2)
     number = NUMBERS[job.name][0 if is_rate else 1]
-
-    def row(n: int, values: Mapping[str, float], how: str) -> dict[str, Cell]:
-        theirs = dict(zip(PUBLISHED, TABLES[which][job.name][n], strict=True))
-        cells = {f"paper, {way}, {unit}": value for way, value in theirs.items()}
-        cells |= {f"{name}, {unit}": round(value, digits) for name, value in values.items()}
-        return {"workers": n, **cells, "how": how}
-
-    rows = [
-        row(n, {name: by[n][which] for name, by in ours.items()}, MASTERS.get(n, "model"))
-        for n in WORKERS
-    ]
+    rows = _rows(
+        "workers",
+        TABLES[which][job.name].add_prefix("paper, ").add_suffix(f", {unit}"),
+        ours[which].round(digits).add_suffix(f", {unit}"),
+        how=[MASTERS.get(n, "model") for n in WORKERS],
+    )
     if CLUSTER in measured["masters"]:
         at = measured["masters"][CLUSTER]
         runs = at["sizes"][str(measured["sizes"][0])]
-        of, times = (rate, at["fan_out"]) if is_rate else (latency_ms, 1.0)
-        rows.append(row(2, {name: of(runs[name]) * times for name in ours}, CLUSTER))
+        found = {
+            name: runs[name]["rate"] * at["fan_out"] if is_rate else latency_ms(runs[name])
+            for name in ours[which]
+        }
+        cells = {f"{name}, {unit}": round(value, digits) for name, value in found.items()}
+        rows.append(rows[WORKERS.index(2)] | cells | {"how": CLUSTER})
     what = (
         "Results a second, the stream consumed at full speed."
         if is_rate
@@ -263,38 +262,26 @@ def _table(job: Job, measured: Mapping[str, Any], ours: Predicted, which: str) -
         "waits longer; of one query per record, a record. The paper: the calculation time of a "
         "record in windows of 10,000."
     )
-    return Table.of(
-        f"Table {number}: {'throughput' if is_rate else 'latency'} by workers, {job.name}",
-        rows,
-        f"{what} {_HOW} Other machines and other data than the paper's: compare ratios.",
-    ).drawn("lines", "workers", *_WAYS, xscale="log", yscale="log")
+    title = f"Table {number}: {'throughput' if is_rate else 'latency'} by workers, {job.name}"
+    note = f"{what} {_HOW} Other machines and other data than the paper's: compare ratios."
+    return Table.of(title, rows, note).drawn(*_DRAWN, xscale="log", yscale="log")
 
 
-def _speed_ups(job: Job, ups: Any) -> Table:
-    paper = TABLES["rate"][job.name]
-    rows = [
-        {"workers": n}
-        | {f"paper, {way}": round(paper[n][i] / paper[1][i], 2) for i, way in enumerate(PUBLISHED)}
-        | {name: round(by[n], 2) for name, by in ups.items()}
-        | {"how": "measured" if n in MASTERS else "model"}
-        for n in WORKERS
-    ]
+def _speed_ups(job: Job, ups: Predicted) -> Table:
+    how = ["measured" if n in MASTERS else "model" for n in WORKERS]
+    rows = _rows(
+        "workers", ups["paper"].round(2).add_prefix("paper, "), ups["ours"].round(2), how=how
+    )
     title = f"Fig. {NUMBERS[job.name][2]}(a): speed-up by Formula 5, {job.name}"
     note = f"The throughput of N workers over that of one. {_HOW}"
-    return Table.of(title, rows, note).drawn("lines", "workers", *_WAYS, xscale="log", yscale="log")
+    return Table.of(title, rows, note).drawn(*_DRAWN, xscale="log", yscale="log")
 
 
-def _scalability(job: Job, volumes: Any) -> Table:
-    sizes = sorted(volumes[FULL])
-    rows = [
-        {job.size: size}
-        | {f"{name}, ms": round(by[size], 1) for name, by in volumes.items()}
-        | {f"{n}, scalability": round(by[sizes[0]] / by[size], 2) for n, by in volumes.items()}
-        for size in sizes
-    ]
+def _scalability(job: Job, volumes: pd.DataFrame) -> Table:
+    over_first = (volumes.iloc[0] / volumes).round(2).add_suffix(", scalability")
     return Table.of(
         f"Fig. {NUMBERS[job.name][2]}(b): scalability, {job.name}",
-        rows,
+        _rows(job.size, volumes.round(1).add_suffix(", ms"), over_first),
         "Two workers. Scalability: the time of a micro-batch with the first tables over that with "
         "larger ones; 1 is best. The paper's is a picture without numbers.",
     ).drawn("lines", job.size, f"{FULL}, scalability", f"{AQE_ON}, scalability")

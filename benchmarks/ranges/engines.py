@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
-import numpy as np
+import duckdb
 import pyarrow as pa
 
 from benchmarks.data.ranges import SECOND_US, Case, rows_of
@@ -21,37 +21,22 @@ from benchmarks.harness.timing import seconds_of
 Join = Callable[[], pa.Table]
 
 _CHUNK = 25_000  # Polars holds all pairs with equal keys at once: 1,300 for each row of a chunk
-_CONDITIONS = {
-    "band": ("a", ">=", "lo", "a", "<=", "hi"),
-    "within": ("a", "<=", "p", "b", ">", "p"),
-    "overlaps": ("a", "<", "q", "b", ">", "p"),
-}
-"""Two comparisons of a column of the table with one of the stream."""
 
 
 def duckdb_join(case: Case, table: pa.Table, stream: pa.Table, threads: int) -> Join:
     """A case as one query of DuckDB over Arrow tables."""
-    import duckdb
-
-    database = duckdb.connect()
-    database.execute(f"SET threads = {threads}")
+    database = duckdb.connect(config={"threads": threads})
     database.register("t", table)
     database.register("s", stream)
-    width = f"INTERVAL {case.width_s} SECONDS"
-    ends = f", p - {width} AS lo, p + {width} AS hi" if case.kind == "band" else ""
-    join, condition = "ASOF JOIN", "t.a <= s.p"
-    if case.kind != "asof":
-        a, first, low, b, second, high = _CONDITIONS[case.kind]
-        join, condition = "JOIN", f"t.{a} {first} s.{low} AND t.{b} {second} s.{high}"
-    keys = "t.k = s.k AND " if case.keys else ""
-    query = f"SELECT s.id, t.v FROM (SELECT *{ends} FROM s) AS s {join} t ON {keys}{condition}"
+    columns = ", ".join(["*", *(f"{end} AS {name}" for name, end in case.ends.items())])
+    join = "ASOF JOIN" if case.kind == "asof" else "JOIN"
+    on = " AND ".join([*(f"t.{key} = s.{key}" for key in case.on), *case.matches])
+    query = f"SELECT s.id, t.v FROM (SELECT {columns} FROM s) AS s {join} t ON {on}"
     return lambda: database.sql(query).to_arrow_table()
 
 
 def polars_join(case: Case, table: pa.Table, stream: pa.Table, threads: int) -> Join:
     """A case in Polars, over data frames in memory."""
-    import operator
-
     import polars as pl
 
     if pl.thread_pool_size() != threads:
@@ -67,14 +52,10 @@ def polars_join(case: Case, table: pa.Table, stream: pa.Table, threads: int) -> 
             return found.select("id", "v").drop_nulls().to_arrow()
 
         return as_of
-    if case.kind == "band":
+    if case.ends:
         width = pl.duration(microseconds=case.width_s * SECOND_US)
         probes = probes.with_columns(lo=pl.col("p") - width, hi=pl.col("p") + width)
-    compare = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-    a, first, low, b, second, high = _CONDITIONS[case.kind]
-    conditions = [pl.col("k") == pl.col("k_right")] if case.keys else []
-    conditions.append(compare[first](pl.col(a), pl.col(low)))
-    conditions.append(compare[second](pl.col(b), pl.col(high)))
+    conditions = pl.sql_expr([*(f"{key} = {key}_right" for key in case.on), *case.matches])
 
     def in_chunks() -> pa.Table:
         found = [
@@ -90,13 +71,10 @@ def polars_join(case: Case, table: pa.Table, stream: pa.Table, threads: int) -> 
     return in_chunks
 
 
-ENGINES: dict[str, Callable[[Case, pa.Table, pa.Table, int], Join]] = {
-    "DuckDB": duckdb_join,
-    "Polars": polars_join,
-}
+ENGINES = {"DuckDB": duckdb_join, "Polars": polars_join}
 
 
-class Engine:
+class Engine(ProcessPoolExecutor):
     """A process in which one engine runs cases.
 
     Args:
@@ -105,28 +83,20 @@ class Engine:
     """
 
     def __init__(self, name: str, threads: int):
-        spawn = multiprocessing.get_context("spawn")
+        limit = ("POLARS_MAX_THREADS", str(threads))
+        super().__init__(1, multiprocessing.get_context("spawn"), os.putenv, limit)
         self._asked = name, threads
-        self._pool = ProcessPoolExecutor(1, spawn, initializer=_limit, initargs=(threads,))
 
     def load(self, case: Case) -> None:
         """Make the rows of a case."""
-        self._pool.submit(_load, case, *self._asked).result()
+        self.submit(_load, case, *self._asked).result()
 
     def run(self) -> tuple[float, tuple[int, int]]:
         """Run the case: its seconds, and the fingerprint of the pairs."""
-        return self._pool.submit(_run).result()
-
-    def close(self) -> None:
-        """End the process."""
-        self._pool.shutdown()
+        return self.submit(_run).result()
 
 
 _loaded: list[Join] = []  # of this process
-
-
-def _limit(threads: int) -> None:
-    os.environ["POLARS_MAX_THREADS"] = str(threads)
 
 
 def _load(case: Case, name: str, threads: int) -> None:
@@ -141,7 +111,5 @@ def _run() -> tuple[float, tuple[int, int]]:
 
 def fingerprint(pairs: pa.Table) -> tuple[int, int]:
     """Number of pairs (id, v), and a sum over them that no order changes."""
-    ids, rows = (pairs.column(name).to_numpy().astype(np.uint64) for name in ("id", "v"))
-    mixed = (ids * np.uint64(0x9E3779B97F4A7C15)) ^ (rows * np.uint64(0xC2B2AE3D27D4EB4F))
-    mixed ^= mixed >> np.uint64(29)
-    return pairs.num_rows, int((mixed * np.uint64(0x165667B19E3779F9)).sum())
+    found = duckdb.sql("SELECT count(*), coalesce(sum(hash(id, v)), 0) FROM pairs").fetchall()
+    return int(found[0][0]), int(found[0][1])

@@ -11,7 +11,6 @@ import pytest
 
 from benchmarks.data import tables
 from benchmarks.data.ranges import Case, cases, stored
-from benchmarks.jobs.job import stream_files
 from benchmarks.jobs.jobs import JOBS
 
 
@@ -25,7 +24,7 @@ def key_files(folder: Path, seed: int) -> list[Path]:
 
 
 def event_files(folder: Path, seed: int) -> list[Path]:
-    files = stream_files(JOBS["traffic"], folder, 4, "centre", [60, 40], seed)
+    files = JOBS["traffic"].stream_files(folder, 4, "centre", [60, 40], seed)
     return sorted(files.glob("*.parquet"))
 
 

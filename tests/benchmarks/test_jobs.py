@@ -16,16 +16,15 @@ from pyspark.sql import SparkSession
 from servers import PostgreSQL
 
 from benchmarks import charts
-from benchmarks.data import tables as connections
 from benchmarks.harness.outcome import Context
 from benchmarks.harness.timing import check_joins
 from benchmarks.jobs import comparison as report
 from benchmarks.jobs import ways as rivals
-from benchmarks.jobs.database import load, per_batch, per_record, server_seconds
+from benchmarks.jobs.database import connection, load, per_batch, per_record, server_seconds
 from benchmarks.jobs.engines import ENGINES, engines, sql
-from benchmarks.jobs.job import Batches, Job, Step, store
-from benchmarks.jobs.scaling import WORKERS, Database, Fixed, speed_up
-from benchmarks.jobs.workers import MASTERS, NUMBERS, TABLES, outcome, predicted
+from benchmarks.jobs.job import Batches, Job, Step
+from benchmarks.jobs.scaling import WORKERS, bounded_by_database, fixed_and_shared
+from benchmarks.jobs.workers import MASTERS, NUMBERS, TABLES, outcome, predicted, speed_up
 
 POSITIVE = st.floats(1e-6, 1e3)
 
@@ -33,10 +32,8 @@ USERS = pa.table({"person": [1, 1, 2, 4], "city": ["a", "b", "b", "x"]})
 CITIES = pa.table({"city": ["a", "b"], "people": [10, 20]})
 
 
-def _tables(folder: Path, size: float) -> Path:
-    store(USERS, folder / "users", 2)
-    store(CITIES, folder / "cities", 1)
-    return folder
+def _tables(folder: Path, size: float) -> dict[str, pa.Table]:
+    return {"users": USERS, "cities": CITIES}
 
 
 def _events(size: float, rows: int, cycle: int, kind: str, seed: int) -> pa.Table:
@@ -72,10 +69,7 @@ class Asked:
 def test_a_job_lists_its_columns_and_becomes_one_query() -> None:
     assert SMALL.columns == ["person", "event", "city", "people"]
     assert SMALL.schema == "person long, event long, city string, people long"
-    assert sql(SMALL).endswith(
-        "FROM events JOIN users ON users.person = events.person "
-        "JOIN cities ON cities.city = users.city"
-    )
+    assert sql(SMALL).endswith("FROM events JOIN users USING (person) JOIN cities USING (city)")
 
 
 def test_bsjoin_spark_duckdb_and_polars_give_the_same_rows(
@@ -90,7 +84,7 @@ def test_bsjoin_spark_duckdb_and_polars_give_the_same_rows(
             for name in (rivals.FULL, rivals.AQE_ON, rivals.MERGE, rivals.BROADCAST)
         }
     assert list(ENGINES) == ["DuckDB", "Polars"]
-    for name, engine in engines(SMALL, tmp_path).items():
+    for name, engine in engines(SMALL, SMALL.tables(tmp_path, 1)).items():
         answers[name] = lambda engine=engine: rivals.as_frame(spark, SMALL, engine(events))
     # Of every four events one is of user 1 with two cities, one of user 2 with one.
     assert check_joins(answers, SMALL.columns) == 30
@@ -104,22 +98,21 @@ def test_bsjoin_spark_duckdb_and_polars_give_the_same_rows(
 
 
 def test_queries_per_record_and_per_micro_batch_give_the_rows_of_duckdb(
-    postgresql: PostgreSQL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    postgresql: PostgreSQL, tmp_path: Path
 ) -> None:
-    kept: dict[Any, Any] = {}
-    monkeypatch.setattr(connections, "_connections", kept)
     # The second key is of two columns, a number and a text.
-    steps = (SMALL.steps[0], Step("known_places", "person, city", "people long"))
-    job = dataclasses.replace(SMALL, steps=steps)
-    store(USERS, tmp_path / "users", 2)
-    store(
-        pa.table({"person": [1, 2], "city": ["b", "b"], "people": [3, 5]}),
-        tmp_path / "known_places",
+    known = pa.table({"person": [1, 2], "city": ["b", "b"], "people": [3, 5]})
+    job = dataclasses.replace(
+        SMALL,
+        steps=(SMALL.steps[0], Step("known_places", "person, city", "people long")),
+        make=lambda *_: {"users": USERS, "known_places": known},
     )
-    load(postgresql.url, job, tmp_path)
+    folder = job.tables(tmp_path, 1)
+    load(postgresql.url, job, folder)
+    connection.cache_clear()
     events = _events(1, 23, 0, "", 1)
     before = server_seconds(postgresql.url)
-    right = Counter(map(str, engines(job, tmp_path)["DuckDB"](events).to_pylist()))
+    right = Counter(map(str, engines(job, folder)["DuckDB"](events).to_pylist()))
     assert right.total() == 12
     for way in (per_record(job, postgresql.url), per_batch(job, postgresql.url)):
         ask = way(Asked())
@@ -127,9 +120,10 @@ def test_queries_per_record_and_per_micro_batch_give_the_rows_of_duckdb(
         assert Counter(map(str, found.to_pylist())) == right
         assert not list(ask(iter(())))
     assert server_seconds(postgresql.url) >= before
-    assert len(kept) == 2
-    for connection in kept.values():
-        connection.close()
+    assert connection.cache_info().currsize == 2
+    for driver in ("psycopg", "adbc_driver_postgresql.dbapi"):
+        connection(driver, postgresql.url).close()
+    connection.cache_clear()
 
 
 def test_a_stream_runs_through_all_its_micro_batches(spark: SparkSession, tmp_path: Path) -> None:
@@ -150,14 +144,13 @@ def test_a_stream_runs_through_all_its_micro_batches(spark: SparkSession, tmp_pa
 @settings(deadline=None)
 @given(one=POSITIVE, two=POSITIVE)
 def test_the_law_of_fixed_and_shared_work_meets_what_was_measured(one: float, two: float) -> None:
-    model = Fixed.of(one, two)
-    assert model.fixed_s >= 0
-    assert model.work_s >= 0
-    assert model.seconds(1) == pytest.approx(one)
+    times = fixed_and_shared(one, two)
+    assert tuple(times) == WORKERS
+    assert times[1] == pytest.approx(one)
     if one / 2 <= two <= one:
-        assert model.seconds(2) == pytest.approx(two)
-    times = [model.seconds(n) for n in WORKERS]
-    assert times == sorted(times, reverse=True)
+        assert times[2] == pytest.approx(two)
+    assert list(times.values()) == sorted(times.values(), reverse=True)
+    assert times[128] >= one / 128 * (1 - 1e-9)
 
 
 @settings(deadline=None)
@@ -165,34 +158,31 @@ def test_the_law_of_fixed_and_shared_work_meets_what_was_measured(one: float, tw
 def test_a_database_serves_more_workers_until_its_cores_are_busy(
     record: float, demand: float, cores: int
 ) -> None:
-    model = Database(record, demand, cores)
-    rates = [model.rate(n) for n in WORKERS]
-    assert rates == sorted(rates)
-    assert max(rates) <= cores / demand * (1 + 1e-9)
-    assert all(model.latency_s(n) >= record for n in WORKERS)
+    rates, seconds = bounded_by_database(record, demand, cores)
+    assert list(rates.values()) == sorted(rates.values())
+    assert max(rates.values()) <= cores / demand * (1 + 1e-9)
+    assert min(seconds.values()) >= record
 
 
-def test_models_refuse_what_they_cannot_use() -> None:
+def test_a_model_refuses_what_it_cannot_use() -> None:
     with pytest.raises(ValueError, match="both must be above 0"):
-        Fixed.of(0.0, 1.0)
-    with pytest.raises(ValueError, match="the throughput of 1 worker is needed"):
-        speed_up({2: 3.0})
+        fixed_and_shared(0.0, 1.0)
 
 
 def test_formula_5_gives_the_speed_up_of_the_papers_tables() -> None:
-    ups = speed_up({n: row[0] for n, row in TABLES["rate"]["tpc"].items()})
+    ups = speed_up(TABLES["rate"]["tpc"])["OPT"]
     assert ups[1] == 1
     assert ups[128] == pytest.approx(43.78, abs=0.01)
     for published in TABLES.values():
-        assert all(tuple(by) == WORKERS for by in published.values())
+        assert all(tuple(by.index) == WORKERS for by in published.values())
 
 
-def _runs(ms: float, rows_per_s: float) -> list[dict[str, Any]]:
-    return [{"ms": [ms, ms], "rate": rows_per_s}]
+def _run(ms: float, rows_per_s: float) -> dict[str, Any]:
+    return {"ms": [ms, ms], "rate": rows_per_s}
 
 
-def _records(rows_per_s: float) -> list[dict[str, Any]]:
-    return [{"rate": rows_per_s, "record_ms": 2.0, "demand_s": 1e-3}]
+def _records(rows_per_s: float) -> dict[str, Any]:
+    return {"rate": rows_per_s, "record_ms": 2.0, "demand_s": 1e-3}
 
 
 def test_workers_are_predicted_from_one_and_two_and_the_paper_stands_beside(
@@ -200,11 +190,11 @@ def test_workers_are_predicted_from_one_and_two_and_the_paper_stands_beside(
 ) -> None:
     def at(ms: float, rate: float, records: float) -> dict[str, Any]:
         ways = {
-            rivals.FULL: _runs(ms, rate),
-            rivals.AQE_ON: _runs(2 * ms, rate / 2),
+            rivals.FULL: _run(ms, rate),
+            rivals.AQE_ON: _run(2 * ms, rate / 2),
             rivals.RECORD: _records(records),
         }
-        larger = {rivals.FULL: _runs(ms, rate), rivals.AQE_ON: _runs(4 * ms, rate / 4)}
+        larger = {rivals.FULL: _run(ms, rate), rivals.AQE_ON: _run(4 * ms, rate / 4)}
         return {"sizes": {"0.1": ways, "1": larger}, "fan_out": 10.0}
 
     measured = {
@@ -212,21 +202,21 @@ def test_workers_are_predicted_from_one_and_two_and_the_paper_stands_beside(
         "batches": {"small": 10_000, "large": 100_000},
         "masters": {MASTERS[1]: at(100, 100_000, 500), MASTERS[2]: at(75, 160_000, 900)},
     }
-    by = predicted(measured)
-    assert by[rivals.FULL][1]["rate"] == pytest.approx(1_000_000)
-    assert by[rivals.FULL][2]["rate"] == pytest.approx(1_600_000)
-    assert by[rivals.FULL][4]["latency_ms"] == pytest.approx(50 + 50 / 4)
-    assert by[rivals.RECORD][2]["rate"] == pytest.approx(9_000)
-    assert by[rivals.RECORD][128]["rate"] == pytest.approx(160_000)  # 16 cores, 1 ms each
-    assert by[rivals.RECORD][128]["latency_ms"] == pytest.approx(8.0)
+    rate, latency = predicted(measured).values()
+    assert rate[rivals.FULL][1] == pytest.approx(1_000_000)
+    assert rate[rivals.FULL][2] == pytest.approx(1_600_000)
+    assert latency[rivals.FULL][4] == pytest.approx(50 + 50 / 4)
+    assert rate[rivals.RECORD][2] == pytest.approx(9_000)
+    assert rate[rivals.RECORD][128] == pytest.approx(160_000)  # 16 cores, 1 ms each
+    assert latency[rivals.RECORD][128] == pytest.approx(8.0)
     for job, numbers in NUMBERS.items():
         named = Job(job, "id long", (), _tables, _events, "size")
-        found = outcome(context(tmp_path), named, measured)
+        found = outcome(named, measured)
         assert [table.title[:7] for table in found.tables[:2]] == [
             f"Table {numbers[0]}", f"Table {numbers[1]}"
         ]  # fmt: skip
         assert found.tables[2].rows[-1][1] == pytest.approx(
-            TABLES["rate"][job][128][0] / TABLES["rate"][job][1][0], abs=0.01
+            speed_up(TABLES["rate"][job])["OPT"][128], abs=0.01
         )
         assert all(figure.simulated == ("128" in figure.name) for figure in found.figures)
         for table in found.tables:
@@ -234,30 +224,20 @@ def test_workers_are_predicted_from_one_and_two_and_the_paper_stands_beside(
         (picture,) = charts.draw(found.tables, tmp_path / "workers.svg")
         assert picture.stat().st_size > 10_000
         json.dumps(found.measured)
-    single = outcome(context(tmp_path), named, measured | {"sizes": ["0.1"]})
+    single = outcome(named, measured | {"sizes": ["0.1"]})
     growth = [[f for f in one.figures if "ms per micro-batch" in f.name] for one in (found, single)]
     assert list(map(len, growth)) == [2, 0]
 
 
-@pytest.mark.parametrize(
-    ("rounds", "spread"),
-    [
-        ([([60.0, 90.0], [30.0, 45.0])], (60 / 45, 90 / 30)),
-        ([([60.0], [30.0])], None),
-        ([([60.0, 60.0], [30.0, 30.0]), ([90.0, 90.0], [30.0, 30.0])], (2.0, 3.0)),
-    ],
-    ids=["of its micro-batches", "none", "of the rounds"],
-)
-def test_the_spread_of_a_ratio(
-    rounds: list[tuple[list[float], list[float]]], spread: tuple[float, float] | None
-) -> None:
-    above, below = ([{"ms": one[side]} for one in rounds] for side in (0, 1))
+def test_the_spread_of_a_ratio_is_that_of_its_micro_batches() -> None:
+    above, below = {"ms": [60.0, 90.0]}, {"ms": [30.0, 45.0]}
     found = report.ratio("ours / theirs", above, below, "ms")
-    assert found.spread == (spread if spread is None else pytest.approx(spread))
+    assert found.spread == pytest.approx((60 / 45, 90 / 30))
+    assert report.ratio("ours / theirs", {"ms": [60.0]}, {"ms": [30.0]}, "ms").spread is None
 
 
 def test_a_way_that_is_left_out_has_no_figure() -> None:
-    ways = {name: _runs(100, 100_000) for name in (rivals.FULL, rivals.INCREMENTAL, rivals.AQE_ON)}
+    ways = {name: _run(100, 100_000) for name in (rivals.FULL, rivals.INCREMENTAL, rivals.AQE_ON)}
     found = report.figures(
         {"ways": {"zipf": ways}, "engines": {}, "batches": [10_000, 100_000]}, ""
     )
@@ -269,8 +249,8 @@ def test_a_way_that_is_left_out_has_no_figure() -> None:
 
 def test_where_bsjoin_is_slower_is_reported(tmp_path: Path) -> None:
     names = (*rivals.OURS, rivals.AQE_ON, rivals.BATCH)
-    ways: dict[str, Any] = {name: _runs(100, 100_000) for name in names}
-    ways[rivals.AQE_ON] = _runs(80, 50_000)
+    ways: dict[str, Any] = {name: _run(100, 100_000) for name in names}
+    ways[rivals.AQE_ON] = _run(80, 50_000)
     ways[rivals.RECORD] = _records(400)
     measured = {
         "ways": {"zipf": ways},

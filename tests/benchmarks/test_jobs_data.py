@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from benchmarks.data import tpch
 from benchmarks.data.road_network import KINDS, SLICES, STREAMS, WEEKDAYS, Network
-from benchmarks.jobs.job import stream_files
 from benchmarks.jobs.jobs import JOBS
 
 SCALE = 0.01
@@ -129,13 +128,13 @@ def test_zipf_streams_have_hot_customers_that_stay_or_change() -> None:
 
 def test_a_stream_is_in_files_whose_times_are_in_order(tmp_path: Path) -> None:
     job = JOBS["tpc"]
-    folder = stream_files(job, tmp_path, SCALE, "zipf", [100, 100, 50], 1)
+    folder = job.stream_files(tmp_path, SCALE, "zipf", [100, 100, 50], 1)
     files = sorted(folder.glob("*.parquet"), key=lambda file: file.stat().st_mtime)
     assert [file.stem for file in files] == [f"000{n}-{part}" for n in range(3) for part in (0, 1)]
     read = pa.concat_tables([pq.read_table(file) for file in files])
     assert read.num_rows == len(set(read["event"].to_pylist())) == 250
     assert pc.max(read["customer"]).as_py() <= tpch.customers(SCALE)
-    assert stream_files(job, tmp_path, SCALE, "zipf", [100, 100, 50], 1) == folder
+    assert job.stream_files(tmp_path, SCALE, "zipf", [100, 100, 50], 1) == folder
 
 
 def test_the_tables_of_the_flights_have_each_key_once(tmp_path: Path) -> None:
