@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import json
-from itertools import count
 from typing import Any
 
 import pytest
 
-from benchmarks.kernels.hot_functions import outcome
-from benchmarks.kernels.timing import KERNELS, Sizes, timed
+from benchmarks.kernels.hot_functions import measured, outcome
 
-SMALL = Sizes(rows=2_000, probes=1_000, rounds=3, seconds=0.0)
-
-
-@pytest.mark.parametrize("key", sorted(KERNELS), ids=": ".join)
-def test_a_kernel_is_checked_and_timed_beside_its_reference(key: tuple[str, str]) -> None:
-    prepare, unit, over = KERNELS[key]
-    assert over is None or (key[0], over) in KERNELS
-    assert unit in ("key", "row", "probe", "task")
-    found = timed(prepare(SMALL), SMALL)
-    assert found["rounds"] == 3
-    assert 0 < found["min"] <= found["q1"] <= found["median"] <= found["q3"] <= found["max"]
+SMALL = ("--rows=2000", "--probes=1000", "--benchmark-max-time=0", "--benchmark-min-rounds=3")
 
 
-def test_a_kernel_that_changes_its_arguments_gets_fresh_ones_each_round() -> None:
-    numbers, got = count(), list[int]()
-    timed((got.append, 10, lambda: (next(numbers),)), SMALL)
-    assert got == [0, 1, 2, 3, 4]  # two of them warm up
+def test_all_kernels_are_checked_and_timed_beside_their_references() -> None:
+    found = measured(SMALL)
+    names = {(one["group"], one["name"]) for one in found}
+    assert {group for group, _ in names} == {"cache", "hotspot", "index", "planner"}
+    assert len(names) == len(found) > 40
+    for one in found:
+        assert one["unit"] in ("key", "row", "probe", "task")
+        assert one["reference"] is None or (one["group"], one["reference"]) in names
+        assert one["rounds"] >= 3
+        assert 0 < one["min"] <= one["q1"] <= one["median"] <= one["q3"] <= one["max"]
+    compared = sum(one["reference"] is not None for one in found)
+    assert len(outcome(found).figures) == compared > 30
+
+
+def test_a_kernel_that_fails_fails_the_benchmark() -> None:
+    with pytest.raises(RuntimeError, match=r"(?s)pytest ended with 4:.*invalid int value"):
+        measured(["--rows=many"])
 
 
 def kernel(name: str, least: float, reference: str | None = None) -> dict[str, Any]:

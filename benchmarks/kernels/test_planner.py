@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+import pytest
 
-from benchmarks.kernels.timing import Prepared, Sizes, kernel
+from benchmarks.kernels.conftest import Timed
 from benchmarks.placement.planning import cluster
 from scheduling import POLICIES, JobGraph, Snapshot, policy
 
 _SLOW = ("exact", "local-search")  # no proven optimum at this size; it takes what time it is given
+_TIMED = [name for name in POLICIES if name not in _SLOW]
+
+Asked = tuple[JobGraph, Snapshot]
 
 
-@cache
-def _asked() -> tuple[JobGraph, Snapshot]:
+@pytest.fixture(scope="module")
+def asked() -> Asked:
     return cluster(1_000, 100, seed=1_000)
 
 
-@kernel("planner", unit="task")
-def loop_over_all_pairs(sizes: Sizes) -> Prepared:
-    graph, snapshot = _asked()
+def test_loop_over_all_pairs(timed: Timed, asked: Asked) -> None:
+    graph, snapshot = asked
     free = [worker.usable.cpu_cores for worker in snapshot.workers]
     needs = [task.demand.cpu_cores for task in graph.tasks]
 
@@ -35,17 +37,10 @@ def loop_over_all_pairs(sizes: Sizes) -> Prepared:
         return placed
 
     assert sum(number >= 0 for number in place()) > 0
-    return place, len(needs)
+    timed(place, len(needs), unit="task")
 
 
-def _planned(name: str, sizes: Sizes) -> Prepared:
-    graph, snapshot = _asked()
-    policy(name).plan(graph, snapshot)._check(graph, snapshot)
-    return lambda: policy(name).plan(graph, snapshot), len(graph.tasks)
-
-
-for _name in POLICIES:
-    if _name not in _SLOW:
-        kernel("planner", "loop over all pairs", "task", f"planned, {_name}")(
-            partial(_planned, _name)
-        )
+@pytest.mark.parametrize("name", _TIMED, ids="planned, {}".format)
+def test_planned(timed: Timed, asked: Asked, name: str) -> None:
+    policy(name).plan(*asked)._check(*asked)
+    timed(lambda: policy(name).plan(*asked), len(asked[0].tasks), "loop over all pairs", "task")
