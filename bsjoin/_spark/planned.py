@@ -13,9 +13,10 @@ from bsjoin._plan import JoinPlan, Shape, SourceTable, StoredTable
 from bsjoin._spark.keys import KeySide
 from bsjoin._spark.resolve import ResolvedJoin
 
-__all__ = ["Cache", "PlannedJoin", "PlannedTable", "answer_row", "shape_of"]
+__all__ = ["PIECE_ROWS", "Cache", "PlannedJoin", "PlannedTable", "answer_row", "shape_of"]
 
-_PIECE_ROWS = 64
+PIECE_ROWS = 64
+"""The most rows of a key in one list."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +80,7 @@ def shape_of(how: str, columns: Sequence[str], unique: bool, longest_run: int) -
         return "row"
     # A list per key is faster; it is all in memory for a whole Arrow batch, so keys with many
     # rows are answered by the position of the rows, and these are fetched in pieces.
-    return "rows" if longest_run <= _PIECE_ROWS else "runs"
+    return "rows" if longest_run <= PIECE_ROWS else "runs"
 
 
 def answer_row(fields: Sequence[T.StructField]) -> T.StructType:

@@ -125,9 +125,8 @@ class _Worker:
 
     def __init__(self, table: SourceTable):
         self._exact = table.exact
-        self._folder = cache_folder(
-            table.token, table.folder
-        )  # in use during the object's lifetime
+        # In use during the object's lifetime.
+        self._folder = cache_folder(table.token, table.folder)
         folder = self._folder.path
         self.cache = HostCache(
             folder, table.keys.types, table.stored_types, table.limits, exact=table.exact

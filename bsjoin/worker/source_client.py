@@ -36,7 +36,7 @@ class Figures:
     """Metrics of the queries for one batch.
 
     Args:
-                keys: the number of queried keys.
+        keys: the number of queried keys.
         ms: the duration of each look-up in milliseconds, retries included.
         retries: the number of retries.
     """

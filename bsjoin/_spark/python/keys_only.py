@@ -24,12 +24,11 @@ from bsjoin._plan import JoinPlan, Shape, StoredTable
 from bsjoin._spark.columns import unused
 from bsjoin._spark.metrics import observed
 from bsjoin._spark.nullability import as_not_null
-from bsjoin._spark.planned import PlannedJoin
+from bsjoin._spark.planned import PIECE_ROWS, PlannedJoin
 from bsjoin.worker import full_cache, incremental_cache, notes
 
 __all__ = ["clock_of", "joined"]
 
-_PIECE_ROWS = 64
 _RUN = T.StructType([T.StructField("first", T.LongType()), T.StructField("count", T.LongType())])
 
 
@@ -99,12 +98,12 @@ def _in_pieces(answers: DataFrame, planned: PlannedJoin, ours: _Scratch) -> Data
     """Replace each run by lists of at most 64 rows, one beside each copy of the stream's row."""
     plan, answer, piece = planned.plan, F.col(ours.answer), F.col(ours.piece)
     last = answer.getField("count") - 1
-    starts = F.when(answer.isNotNull(), F.sequence(F.lit(0).cast("long"), last, F.lit(_PIECE_ROWS)))
+    starts = F.when(answer.isNotNull(), F.sequence(F.lit(0).cast("long"), last, F.lit(PIECE_ROWS)))
     explode = F.explode_outer if plan.how == "left" else F.explode
     cut = answers.select("*", explode(starts).alias(ours.piece))
     first = F.coalesce(answer.getField("first") + piece, F.lit(0))
     # `least` skips nulls: a miss must be excluded first.
-    size = F.least(answer.getField("count") - piece, F.lit(_PIECE_ROWS))
+    size = F.least(answer.getField("count") - piece, F.lit(PIECE_ROWS))
     count = F.when(answer.isNotNull(), size).otherwise(F.lit(0))
     rows = _gather(plan, planned.row)(first, count, *clock_of(plan))
     return cut.withColumn(ours.answer, rows)
