@@ -17,13 +17,8 @@ from pyspark.sql.functions import arrow_udf
 
 import bsjoin
 from benchmarks.data.tables import micro_batches, scattered, table
-from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.harness.spark import (
-    AQE,
-    Join,
-    persisted,
-    time_batches,
-)
+from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
+from benchmarks.harness.spark import AQE, Join, persisted, time_batches
 from benchmarks.harness.timing import alternate, check_joins, ratio, seconds_of, time_joins
 from bsjoin.store import StorageLocation, versions
 from bsjoin.worker.open_table import OpenTable
@@ -110,12 +105,11 @@ def memory(context: Context) -> Outcome:
         at_most=True,
         spread=(min(extras), max(extras)),
     )
-    lines = {
-        "the table, stored": size,
-        "a worker that looked up every key": float(np.median(private)),
-        "a worker that looked up none": floor,
-    }
-    shown = [{"what": what, "MB": used / 1e6} for what, used in lines.items()]
+    shown: list[dict[str, Cell]] = [
+        {"what": "the table, stored", "MB": size / 1e6},
+        {"what": "a worker that looked up every key", "MB": float(np.median(private)) / 1e6},
+        {"what": "a worker that looked up none", "MB": floor / 1e6},
+    ]
     measured = {"table_bytes": size, "private_bytes": private, "idle_bytes": idle}
     return Outcome([figure], [Table.of(f"Memory, {rows:,} rows", shown)], [], measured)
 
@@ -178,13 +172,9 @@ def latency(context: Context) -> Outcome:
     """Micro-batches of 10,000 rows; quick: tables of 100,000 and 500,000 rows, few of them."""
     sizes = context.pick([100_000, 500_000], [100_000, 1_000_000, 10_000_000])
     times = _measure(context, sizes)
-    medians = {
-        way: {size: _median(rounds) for size, rounds in by_size.items()}
-        for way, by_size in times.items()
-    }
     rows = [
-        {"way": way} | {f"ms, table of {size:,}": by.get(size) for size in sizes}
-        for way, by in medians.items()
+        {"way": way} | {f"ms, table of {n:,}": _median(by[n]) if n in by else None for n in sizes}
+        for way, by in times.items()
     ]
     title = f"Micro-batches of {BATCH:,} rows: median addBatch by rows of the table"
     shown = Table.of(title, rows).drawn("lines", "way", "ms, ", across=True, yscale="log")

@@ -29,7 +29,7 @@ from benchmarks.harness.spark import (
     persisted,
     run_stream,
 )
-from benchmarks.harness.timing import check_equal, ratio, seconds_of
+from benchmarks.harness.timing import check_joins, ratio, seconds_of
 from benchmarks.jobs.database import per_batch, per_record
 from benchmarks.jobs.job import Job, Step
 from bsjoin.shared import CacheLimits, HostCache, State
@@ -62,10 +62,7 @@ def run(context: Context) -> Outcome:
     """Measure; quick: 10^5 keys and one exponent beside uniform keys, instead of 10^6 and four."""
     keys = context.pick(100_000, 1_000_000)
     measured = _measure(context, keys)
-    hits = {
-        z: {share: _hit_rate(context, z, keys, int(keys * share)) for share in _SHARES}
-        for z in EXPONENTS
-    }
+    hits = {z: {s: _hit_rate(context, z, keys, int(keys * s)) for s in _SHARES} for z in EXPONENTS}
     shares = [
         {"keys": f"z {z}"} | {f"{share:.1%} fits": f"{rate:.1%}" for share, rate in by.items()}
         for z, by in hits.items()
@@ -104,7 +101,7 @@ def _measure(context: Context, keys: int) -> Measured:
             FEW: partial(cached, keys),
         }
         if JDBC_DRIVER.exists():
-            joins[JDBC] = partial(_jdbc_join, _jdbc_table(spark, url))
+            joins[JDBC] = _jdbc_join(spark, url)
         else:
             context.say(f"  {JDBC}: not measured, there is no {JDBC_DRIVER}")
         for z in exponents:
@@ -139,22 +136,14 @@ def _label(z: float) -> str:
     return "uniform" if z == UNIFORM else f"z {z}"
 
 
-def _jdbc_table(spark: SparkSession, url: str) -> DataFrame:
-    """The table in Spark's own JDBC source: it is read whole in every micro-batch."""
+def _jdbc_join(spark: SparkSession, url: str) -> Join:
+    """A join with the table in Spark's own JDBC source: it is read whole in every micro-batch."""
     parts = urlsplit(url)
-    options = {
-        "url": f"jdbc:postgresql://{parts.hostname}:{parts.port}{parts.path}",
-        "user": parts.username or "",
-        "password": unquote(parts.password or ""),
-        "driver": "org.postgresql.Driver",
-        "dbtable": "t",
-        "fetchsize": "10000",
-    }
-    return spark.read.format("jdbc").options(**options).load()
-
-
-def _jdbc_join(table: DataFrame, stream: DataFrame) -> DataFrame:
-    return stream.join(table, "k").select("k", "id", "amount", "name")
+    place = f"jdbc:postgresql://{parts.hostname}:{parts.port}{parts.path}"
+    options = {"user": parts.username or "", "password": unquote(parts.password or "")}
+    options |= {"driver": "org.postgresql.Driver", "fetchsize": "10000"}
+    table = spark.read.jdbc(place, "t", properties=options)
+    return lambda stream: stream.join(table, "k").select("k", "id", "amount", "name")
 
 
 def _run(spark: SparkSession, files: Path, join: Join) -> dict[str, Any]:
@@ -183,9 +172,9 @@ def _run_records(rows: DataFrame, join: Join) -> dict[str, Any]:
 def _check(rows: DataFrame, joins: dict[str, Join]) -> None:
     """All ways answer the same, before any is timed."""
     part = rows.localCheckpoint()
-    answers = {name: join(part).select(*_LOOK_UP.columns) for name, join in joins.items()}
-    answers["arithmetic"] = part.select("k", "id", *row_of(F.col("k")))
-    check_equal({name: sorted(map(tuple, df.collect())) for name, df in answers.items()})
+    answers = {name: partial(join, part) for name, join in joins.items()}
+    answers["arithmetic"] = partial(part.select, "k", "id", *row_of(F.col("k")))
+    check_joins(answers, _LOOK_UP.columns)
 
 
 def _hit_rate(context: Context, z: float, keys: int, max_rows: int) -> float:
@@ -220,12 +209,11 @@ def _rates(measured: Measured, z: float, name: str) -> list[float]:
 
 
 def _rates_table(measured: Measured) -> Table:
-    rows = []
-    for z in sorted(measured):
-        rates = {name: _rates(measured, z, name)
-                 for name in (LARGE, WARM, SMALL, FEW, BATCH, RECORD, JDBC)}  # fmt: skip
-        thousands = {n: statistics.median(r) / 1e3 if r else None for n, r in rates.items()}
-        rows.append({"keys": _label(z)} | thousands)
+    rows: list[dict[str, Any]] = [{"keys": _label(z)} for z in sorted(measured)]
+    for z, row in zip(sorted(measured), rows, strict=True):
+        for name in (LARGE, WARM, SMALL, FEW, BATCH, RECORD, JDBC):
+            rates = _rates(measured, z, name)
+            row[name] = statistics.median(rates) / 1e3 if rates else None
     note = f"{WARM}: the second half of the micro-batches of {LARGE}."
     return Table.of("Thousand rows per second, by keys", rows, note)
 

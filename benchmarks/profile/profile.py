@@ -179,8 +179,11 @@ def outcome(
             "keys asked a micro-batch": _median(b.asked for b in found if b.asked is not None),
         }
         checks.append(row)
-    for name, below in ((name, BASELINES[name]) for name in joins):
-        figures.append(ratio(f"addBatch, {name} / {below}", add[name], add[below], at_most=True))
+    figures += [
+        ratio(f"addBatch, {name} / {like}", add[name], add[like], at_most=True)
+        for name, like in BASELINES.items()
+        if name in joins
+    ]
 
     def metric(name: str, head: str) -> float | None:
         of, per_row = _METRICS[head]
@@ -189,7 +192,7 @@ def outcome(
 
     title = f"Parts of a micro-batch of {rows:,} rows, table of {size:,}, milliseconds (medians)"
     listed = _rows("part", PARTS, middle, lambda part, name: middle[name][part])
-    listed.append({"part": "all"} | {name: round(ms, 2) for name, ms in whole.items()})
+    listed.append({"part": "all"} | whole)
     traced = [name for name in joins if not isinstance(shares[name], str)]
     reasons = [f"{name}: {shares[name]}." for name in joins if name not in traced]
     tables = [
@@ -217,14 +220,9 @@ def outcome(
 
 
 def _rows(
-    head: str, names: Iterable[str], columns: Iterable[str], cell: Callable[[str, str], Any]
+    head: str, names: Iterable[str], columns: Iterable[str], cell: Callable[[str, str], Cell]
 ) -> list[dict[str, Cell]]:
-    """A row per name; numbers rounded, None where nothing was measured."""
-    cells = {name: {one: cell(name, one) for one in columns} for name in names}
-    return [
-        {head: name} | {one: value and round(value, 2) for one, value in row.items()}
-        for name, row in cells.items()
-    ]
+    return [{head: name} | {column: cell(name, column) for column in columns} for name in names]
 
 
 def _median(values: Iterable[float]) -> float | None:

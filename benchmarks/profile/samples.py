@@ -54,15 +54,16 @@ def sampled(stream: DataFrame, first: int, batches: int) -> dict[str, float] | s
     program = Path(sysconfig.get_path("scripts"), "py-spy")
     streams = stream.sparkSession.streams
     with ThreadPoolExecutor(1) as pool, tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "stacks")
+        file, said = Path(folder, "stacks"), Path(folder, "said")
         running = pool.submit(run_stream, stream, first + batches)
         while not running.done() and not any(
             (last := query.lastProgress) and last.batchId >= first for query in streams.active
         ):
             time.sleep(0.05)
+        command = [program, "record", *_HOW, f"--pid={os.getpid()}", f"--output={file}"]
         try:
-            command = [program, "record", *_HOW, f"--pid={os.getpid()}", f"--output={file}"]
-            spy = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            with said.open("wb") as output:
+                spy = subprocess.Popen(command, stdout=output, stderr=output)
         except OSError as error:
             running.result()
             return f"py-spy did not start: {error}"
@@ -70,9 +71,9 @@ def sampled(stream: DataFrame, first: int, batches: int) -> dict[str, float] | s
             running.result()
         finally:
             spy.send_signal(signal.SIGINT)
-            said = spy.communicate()[1]
+            spy.wait()
         if spy.returncode or not file.exists():
-            return f"py-spy may not trace: {said.decode(errors='replace').strip()[-200:]}"
+            return f"py-spy may not trace: {said.read_text(errors='replace').strip()[-200:]}"
         return shares(file.read_text().splitlines())
 
 
