@@ -95,13 +95,3 @@ class LinkedSkipList:
                 ahead[going] += 1
                 going = going[ahead.take(going) < len(nodes)]
         return ahead, counts
-
-    def _check(self) -> None:
-        """Assert the invariants; for the tests."""
-        assert (self.values[1:] >= self.values[:-1]).all()
-        assert (self.nodes[0] == np.arange(len(self.values))).all()
-        assert len(self.below) == len(self.nodes) - 1
-        for lower, upper, below in zip(self.nodes, self.nodes[1:], self.below, strict=False):
-            assert upper.size
-            assert (upper[1:] > upper[:-1]).all()
-            assert (lower.take(below) == upper).all()

@@ -7,10 +7,13 @@ one machine has some workers, so times cannot be compared, but ratios of one way
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import bsjoin
 from benchmarks.data.ranges import Case, probes, stored
@@ -30,27 +33,26 @@ from benchmarks.paper.searches import (
 from bsjoin.index import SkipList
 
 WAYS = (FLAT_MAP, RANDOM, SORTED, DIRECTORY, JOIN)
-CELLS = tuple((1 << exponent, many) for exponent in (21, 22, 23) for many in (8, 32, 128))
-"""The rows of each of the paper's tables: records of the table, TaskManagers."""
+SIZES, TASK_MANAGERS = (1 << 21, 1 << 22, 1 << 23), (8, 32, 128)
+_CELLS = pd.MultiIndex.from_product([SIZES, TASK_MANAGERS], names=["size", "workers"])
 
-PUBLISHED: dict[str, dict[str, tuple[float, ...]]] = {
-    "rate": {
-        FLAT_MAP: (16.32, 72.09, 187.28, 14.59, 69.91, 176.08, 12.43, 58.38, 168.77),
-        RANDOM: (65.71, 186.19, 447.82, 62.00, 173.45, 419.77, 55.66, 161.40, 382.11),
-        SORTED: (87.33, 233.85, 506.02, 81.59, 213.22, 476.40, 74.71, 193.89, 442.76),
+PUBLISHED = pd.DataFrame(
+    {
+        ("rate", FLAT_MAP): (16.32, 72.09, 187.28, 14.59, 69.91, 176.08, 12.43, 58.38, 168.77),
+        ("rate", RANDOM): (65.71, 186.19, 447.82, 62.00, 173.45, 419.77, 55.66, 161.40, 382.11),
+        ("rate", SORTED): (87.33, 233.85, 506.02, 81.59, 213.22, 476.40, 74.71, 193.89, 442.76),
+        ("latency_ms", FLAT_MAP):
+            (301.40, 283.36, 372.55, 311.98, 304.42, 397.42, 351.11, 344.53, 420.08),
+        ("latency_ms", RANDOM):
+            (171.52, 164.01, 220.08, 179.66, 169.98, 228.89, 191.63, 178.92, 236.01),
+        ("latency_ms", SORTED):
+            (149.63, 144.00, 194.63, 156.34, 148.89, 200.88, 165.32, 155.47, 204.43),
     },
-    "latency_ms": {
-        FLAT_MAP: (301.40, 283.36, 372.55, 311.98, 304.42, 397.42, 351.11, 344.53, 420.08),
-        RANDOM: (171.52, 164.01, 220.08, 179.66, 169.98, 228.89, 191.63, 178.92, 236.01),
-        SORTED: (149.63, 144.00, 194.63, 156.34, 148.89, 200.88, 165.32, 155.47, 204.43),
-    },
-}
-"""Tables 6, 7 and 8: thousand rows a second, and milliseconds, by the rows of ``CELLS``."""
+    index=_CELLS,
+)  # fmt: skip
+"""Tables 6, 7 and 8: thousand rows a second, and milliseconds, by rows and TaskManagers."""
 
 _SEARCHES, _BUILDS = 10_000, 10  # the paper's ten tests
-
-Measured = dict[str, dict[int, dict[int, Any]]]
-"""By way, rows of the table and workers: ``rate`` (rows a second) and ``latency_ms``."""
 
 
 def run(context: Context) -> Outcome:
@@ -60,12 +62,19 @@ def run(context: Context) -> Outcome:
     for size, one in lists.items():
         shown = "   ".join(f"{kind} {one[kind]['mean']:5.2f} reads" for kind in (RANDOM, SORTED))
         context.say(f"  {size:>10,} rows  {shown}")
-    measured = _measure_ways(context)
+    runs = _measure_ways(context)
+    measured = by_cell(runs)
     return Outcome(
         [*list_figures(lists), *way_figures(measured, quick=context.quick)],
         [*list_tables(lists), *cell_tables(measured), ratio_table(measured), _our_table(measured)],
-        measured={"lists": lists, "ways": measured},
+        measured={"lists": lists, "ways": runs},
     )
+
+
+def by_cell(runs: list[dict[str, Any]]) -> pd.DataFrame:
+    """``rate`` (rows a second) and ``latency_ms`` of each way, by rows of the table and workers."""
+    values = ["rate", "latency_ms"]
+    return pd.DataFrame(runs).pivot(index=["size", "workers"], columns="way", values=values)
 
 
 def measure_lists(size: int, rounds: int, seed: int) -> dict[str, Any]:
@@ -91,35 +100,36 @@ def measure_lists(size: int, rounds: int, seed: int) -> dict[str, Any]:
         SORTED: lambda _: LinkedSkipList.fixed(values.copy()),
     }
     timed: dict[str, Callable[[int], Any]] = {**counted, SORTED: lambda _: SkipList(values)}
-    reads: dict[str, list[Any]] = {kind: [] for kind in counted}
-    found: dict[str, Any] = {kind: {"build": [], "search": []} for kind in counted}
-    for number in range(_BUILDS):
-        for kind, build in counted.items():
-            rows, counts = build(number).counted(searched)
+    found: dict[str, Any] = {}
+    for kind, build in counted.items():
+        reads = np.empty((_BUILDS, _SEARCHES))
+        for number in range(_BUILDS):
+            rows, reads[number] = build(number).counted(searched)
             if (rows != right).any() or (timed[kind](number).search(searched) != right).any():
                 raise AssertionError(f"{kind} finds other rows than numpy, {size} rows")
-            reads[kind].append(counts)
-    for number in range(rounds + 1):  # the first round warms up
-        for kind, build in timed.items():
-            built: list[Any] = []
-            spent = {"build": seconds_of(lambda b=build, kept=built: kept.append(b(seed)))}  # type: ignore[misc]
-            spent["search"] = seconds_of(built[0].search, searched)
-            for what, seconds in spent.items() if number else ():
-                found[kind][what].append(seconds)
-    for kind, all_counts in reads.items():
-        by_build = np.array(all_counts, np.float64)
-        found[kind]["mean"] = float(by_build.mean())
-        found[kind]["one"] = float(by_build.var(axis=0).mean())
-        found[kind]["all"] = float(by_build.sum(axis=1).var() / _SEARCHES**2)
+        found[kind] = {
+            "build": [],
+            "search": [],
+            "mean": float(reads.mean()),
+            "one": float(reads.var(axis=0).mean()),
+            "all": float(reads.sum(axis=1).var() / _SEARCHES**2),
+        }
+    for number, kind in product(range(rounds + 1), timed):  # the first round warms up
+        began = time.perf_counter()
+        built = timed[kind](seed)
+        spent = {"build": time.perf_counter() - began}
+        spent["search"] = seconds_of(built.search, searched)
+        for what, seconds in spent.items() if number else ():
+            found[kind][what].append(seconds)
     return found
 
 
-def _measure_ways(context: Context) -> Measured:
+def _measure_ways(context: Context) -> list[dict[str, Any]]:
     """Throughput in large micro-batches and latency in small ones, of every way in a stream."""
     spark = context.spark
     large, batches = context.pick((10_000, 3), (50_000, 4))
-    found: Measured = {way: {} for way in WAYS}
-    for size in context.pick([1 << 18], sorted({size for size, _ in CELLS})):
+    found = []
+    for size in context.pick((1 << 18,), SIZES):
         case = Case(
             name="search", kind="band", rows=size, probes=1_000, keys=1_500, width_s=3_600,
             seed=context.seed,
@@ -135,18 +145,17 @@ def _measure_ways(context: Context) -> Measured:
             stream = join(probes(rate_stream(spark, rows, many), "value", c))
             return time_batches(stream, count, warm)
 
-        for workers in context.pick([2], [1, 2, 4]):
-            for way, join in joins.items():
-                few = (max(2, batches // 3), 1) if way == FLAT_MAP else (batches, 2)
-                rates = [large / ms * 1e3 for ms in timed(join, workers, large, *few)]
-                latencies = timed(join, workers, 5_000, batches, 3)
-                one = {"rate": statistics.median(rates), "rates": rates}
-                one |= {"latency_ms": statistics.median(latencies), "latencies_ms": latencies}
-                found[way].setdefault(size, {})[workers] = one
-                context.say(
-                    f"  {size:>10,} rows  {workers} workers  {way:<20} "
-                    f"{one['rate'] / 1e3:8.1f} K rows/s   {one['latency_ms']:7.1f} ms"
-                )
+        for workers, (way, join) in product(context.pick((2,), (1, 2, 4)), joins.items()):
+            few = (max(2, batches // 3), 1) if way == FLAT_MAP else (batches, 2)
+            rates = [large / ms * 1e3 for ms in timed(join, workers, large, *few)]
+            latencies = timed(join, workers, 5_000, batches, 3)
+            rate, latency_ms = statistics.median(rates), statistics.median(latencies)
+            one = {"way": way, "size": size, "workers": workers, "rate": rate, "rates": rates}
+            found.append(one | {"latency_ms": latency_ms, "latencies_ms": latencies})
+            context.say(
+                f"  {size:>10,} rows  {workers} workers  {way:<20} "
+                f"{rate / 1e3:8.1f} K rows/s   {latency_ms:7.1f} ms"
+            )
     return found
 
 
@@ -158,19 +167,9 @@ def _whole_join(context: Context, case: Case) -> Join:
     )
 
 
-def published_ratios(name: str, above: str, below: str) -> list[float]:
-    """The paper's ratios of one way to another, by the rows of ``CELLS``."""
-    values = PUBLISHED[name]
-    return [a / b for a, b in zip(values[above], values[below], strict=True)]
-
-
-def ratios(measured: Measured, name: str, above: str, below: str) -> list[float]:
-    """Our ratios of ``rate`` or ``latency_ms`` of one way to another, by size and workers."""
-    return [
-        one[name] / measured[below][size][many][name]
-        for size, by in measured[above].items()
-        for many, one in by.items()
-    ]
+def ratios(cells: pd.DataFrame, name: str, above: str, below: str) -> pd.Series:
+    """The ratios of ``rate`` or ``latency_ms`` of one way to another, the paper's or ours."""
+    return cells[name][above] / cells[name][below]
 
 
 def list_figures(lists: dict[int, Any]) -> list[Figure]:
@@ -190,7 +189,7 @@ def list_figures(lists: dict[int, Any]) -> list[Figure]:
     ]
 
 
-def way_figures(measured: Measured, *, quick: bool = False) -> list[Figure]:
+def way_figures(measured: pd.DataFrame, *, quick: bool = False) -> list[Figure]:
     """Ratios of Tables 6 to 8, ours and the paper's; then what bsjoin has instead of a list.
 
     Without bounds for quick sizes: the fixed cost of a micro-batch outweighs the search.
@@ -205,15 +204,15 @@ def way_figures(measured: Measured, *, quick: bool = False) -> list[Figure]:
         ("rate", JOIN, FLAT_MAP, 2.0, ""),
         ("rate", DIRECTORY, SORTED, 1.0, ""),
     ):
-        if above not in measured:
+        if above not in measured[name]:
             continue
         ours, paper = ratios(measured, name, above, below), ""
         if tables:
-            theirs = published_ratios(name, above, below)
-            least, most = min(theirs), max(theirs)
-            paper = f"{statistics.median(theirs):.2f}, {least:.2f} to {most:.2f} ({tables})"
+            theirs = ratios(PUBLISHED, name, above, below)
+            paper = f"{theirs.median():.2f}, {theirs.min():.2f} to {theirs.max():.2f} ({tables})"
         what = f"{'rows/s' if name == 'rate' else 'latency'}, {above} / {below}"
-        value, spread, at_most = statistics.median(ours), (min(ours), max(ours)), name != "rate"
+        spread, at_most = (float(ours.min()), float(ours.max())), name != "rate"
+        value = float(ours.median())
         found.append(Figure(what, value, None if quick else bound, at_most, spread, paper))
     return found
 
@@ -264,45 +263,55 @@ def list_tables(lists: dict[int, Any]) -> list[Table]:
     ]
 
 
-def _counterparts(measured: Measured) -> list[tuple[int, int] | None]:
-    """Our size and workers for each of the paper's cells."""
-    sizes = sorted(measured[SORTED])
-    workers = sorted(measured[SORTED][sizes[0]])
-    ours = {(i, j): (size, many) for i, size in enumerate(sizes) for j, many in enumerate(workers)}
-    return [ours.get(divmod(at, 3)) for at in range(len(CELLS))]
+def _places(measured: pd.DataFrame) -> dict[tuple[int, int], tuple[int, int] | None]:
+    """By each of the paper's sizes and TaskManagers our size and workers, or None."""
+    sizes, workers = (measured.index.unique(level).sort_values() for level in (0, 1))
+    ours = {
+        (theirs, many): (int(size), int(count))
+        for theirs, size in zip(SIZES, sizes, strict=False)
+        for many, count in zip(TASK_MANAGERS, workers, strict=False)
+    }
+    return {cell: ours.get(cell) for cell in _CELLS}
 
 
-def cell_tables(measured: Measured) -> list[Table]:
+def cell_tables(measured: pd.DataFrame) -> list[Table]:
     """Tables 6 to 8, ours beside the paper's."""
-    found, places = [], _counterparts(measured)
+    places = _places(measured)
     note = (
         "The paper: a TaskManager is a core of a cluster, latency that of its windows. Ours: a "
         "worker is a task of Spark on this machine, latency the addBatch of 5,000 rows; the query "
         "of a record goes to SQLite in the worker, without a network."
-    ) + ("" if all(places) else " Empty: sizes of the full run.")
-    for number, way in ((6, FLAT_MAP), (7, RANDOM), (8, SORTED)):
-        rows: list[dict[str, Cell]] = []
-        for at, ((size, many), place) in enumerate(zip(CELLS, places, strict=True)):
-            one = measured[way][place[0]][place[1]] if place else None
-            row: dict[str, Cell] = {"data size": _power(size), "TaskManagers": many}
-            row |= {"paper, K/s": PUBLISHED["rate"][way][at]}
-            row |= {"paper, ms": PUBLISHED["latency_ms"][way][at]}
-            row |= {"our size": _power(place[0]) if place else None}
-            row |= {"our workers": place[1] if place else None}
-            row |= {"ours, K/s": round(one["rate"] / 1e3, 1) if one else None}
-            rows.append(row | {"ours, ms": round(one["latency_ms"], 1) if one else None})
-        found.append(Table.of(f"Table {number}: throughput and latency, {way}", rows, note))
-    return found
+    ) + ("" if all(places.values()) else " Empty: sizes of the full run.")
+
+    def row(way: str, cell: tuple[int, int], ours: tuple[int, int] | None) -> dict[str, Cell]:
+        return {
+            "data size": _power(cell[0]),
+            "TaskManagers": cell[1],
+            "paper, K/s": PUBLISHED.at[cell, ("rate", way)],
+            "paper, ms": PUBLISHED.at[cell, ("latency_ms", way)],
+            "our size": _power(ours[0]) if ours else None,
+            "our workers": ours[1] if ours else None,
+            "ours, K/s": round(measured.at[ours, ("rate", way)] / 1e3, 1) if ours else None,
+            "ours, ms": round(measured.at[ours, ("latency_ms", way)], 1) if ours else None,
+        }
+
+    return [
+        Table.of(
+            f"Table {number}: throughput and latency, {way}",
+            [row(way, cell, ours) for cell, ours in places.items()],
+            note,
+        )
+        for number, way in ((6, FLAT_MAP), (7, RANDOM), (8, SORTED))
+    ]
 
 
-def _our_table(measured: Measured) -> Table:
+def _our_table(measured: pd.DataFrame) -> Table:
     """What bsjoin has instead of a list, by rows of the table and workers."""
     rows = [
         {"way": way, "data size": _power(size), "workers": many}
-        | {"K/s": one["rate"] / 1e3, "ms": one["latency_ms"]}
+        | {"K/s": one["rate"][way] / 1e3, "ms": one["latency_ms"][way]}
         for way in (DIRECTORY, JOIN)
-        for size, by_workers in measured[way].items()
-        for many, one in by_workers.items()
+        for (size, many), one in measured.iterrows()
     ]
     note = (
         "The directory is searched by the same code as the lists, in place of one; the join is "
@@ -311,20 +320,17 @@ def _our_table(measured: Measured) -> Table:
     return Table.of("Beside them: what bsjoin does instead", rows, note)
 
 
-def ratio_table(measured: Measured) -> Table:
+def ratio_table(measured: pd.DataFrame) -> Table:
     """Ratios of the ways, the paper's and ours, cell by cell."""
-    rows: list[tuple[Cell, ...]] = []
-    pairs = (("rate", SORTED, FLAT_MAP), ("rate", SORTED, RANDOM), ("latency_ms", SORTED, FLAT_MAP))
-    for at, ((size, many), place) in enumerate(zip(CELLS, _counterparts(measured), strict=True)):
-        cells: list[Cell] = [_power(size), many]
-        for name, above, below in pairs:
-            ours = None
-            if place:
-                one, other = (measured[way][place[0]][place[1]][name] for way in (above, below))
-                ours = round(one / other, 2)
-            cells += [round(published_ratios(name, above, below)[at], 2), ours]
-        rows.append(tuple(cells))
     heads = ("rows/s, sorted / FlatMap", "rows/s, sorted / random", "latency, sorted / FlatMap")
+    pairs = (("rate", SORTED, FLAT_MAP), ("rate", SORTED, RANDOM), ("latency_ms", SORTED, FLAT_MAP))
+    rows = []
+    for cell, place in _places(measured).items():
+        row: list[Cell] = [_power(cell[0]), cell[1]]
+        for pair in pairs:
+            row.append(round(ratios(PUBLISHED, *pair)[cell], 2))
+            row.append(round(ratios(measured, *pair)[place], 2) if place else None)
+        rows.append(tuple(row))
     return Table(
         "Tables 6 to 8 as ratios",
         ("data size", "TaskManagers", *(c for head in heads for c in (f"{head}, paper", "ours"))),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +46,8 @@ def _write(case: Case, folder: Path) -> None:
     order = np.lexsort((points, keys))
     keys, points, values = keys[order], points[order], values[order]
     slices = np.searchsorted(keys, np.arange(case.keys + 1))
-    composite = _composite(keys, points)
-    arrays = {"points": points, "values": values, "slices": slices, "composite": composite}
-    arrays["directory"] = SortedRows.build(points, slices[:-1]).directory
-    drawn = LinkedSkipList.random(composite, seed=1)
-    arrays |= {f"nodes-{level}": nodes for level, nodes in enumerate(drawn.nodes)}
-    arrays |= {f"below-{level}": below for level, below in enumerate(drawn.below)}
+    arrays = {"points": points, "values": values, "slices": slices}
+    arrays["composite"] = _composite(keys, points)
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
     database = sqlite3.connect(folder / "table.sqlite")
@@ -84,7 +81,7 @@ def search_join(way: str, case: Case, folder: Path) -> Join:
 
 @lru_cache
 def _opened(way: str, folder: Path, width: int) -> Search:
-    """A search, opened once per worker."""
+    """A search, opened once per worker; the lists and the directory are built then."""
 
     def array(name: str) -> Any:
         return np.load(folder / f"{name}.npy", mmap_mode="r")
@@ -98,7 +95,7 @@ def _opened(way: str, folder: Path, width: int) -> Search:
         return positions, values.take(rows)
 
     if way == DIRECTORY:
-        directory = SortedRows(array("points"), array("directory"))
+        directory = SortedRows.build(np.asarray(array("points")), slices[:-1])
 
         def in_slices(keys: Int64s, points: Int64s) -> tuple[Int64s, Int64s]:
             low, high = slices.take(keys), slices.take(keys + 1)
@@ -106,12 +103,7 @@ def _opened(way: str, folder: Path, width: int) -> Search:
 
         return in_slices
     composite = array("composite")
-    found: SkipList | LinkedSkipList = SkipList(composite)
-    if way == RANDOM:
-        levels = len(list(folder.glob("nodes-*.npy")))
-        nodes = tuple(array(f"nodes-{level}") for level in range(levels))
-        below = tuple(array(f"below-{level}") for level in range(levels - 1))
-        found = LinkedSkipList(composite, nodes, below)
+    found = LinkedSkipList.random(composite, seed=1) if way == RANDOM else SkipList(composite)
 
     def in_one_list(keys: Int64s, points: Int64s) -> tuple[Int64s, Int64s]:
         firsts = found.search(_composite(keys, points - width), "left")
@@ -125,12 +117,11 @@ def _per_record(database: sqlite3.Connection, width: int) -> Search:
 
     def search(keys: Int64s, points: Int64s) -> tuple[Int64s, Int64s]:
         query = "SELECT v FROM t WHERE k = ? AND a BETWEEN ? AND ?"
-        counts, found = np.empty(len(keys), np.int64), []
-        for i, (key, point) in enumerate(zip(keys.tolist(), points.tolist(), strict=True)):
-            rows = database.execute(query, (key, point - width, point + width)).fetchall()
-            counts[i] = len(rows)
-            found += rows
-        positions = np.repeat(np.arange(len(keys)), counts)
-        return positions, np.array(found, np.int64).reshape(-1)
+        asked = zip(
+            keys.tolist(), (points - width).tolist(), (points + width).tolist(), strict=True
+        )
+        found = [database.execute(query, one).fetchall() for one in asked]
+        positions = np.repeat(np.arange(len(keys)), list(map(len, found)))
+        return positions, np.array(list(chain.from_iterable(found)), np.int64).reshape(-1)
 
     return search

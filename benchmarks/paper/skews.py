@@ -7,6 +7,7 @@ texts.
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.data.zipf import Shifting, hashed
-from benchmarks.paper.turns import TurnRouter
 from bsjoin.hotspot import (
     Collector,
     Controller,
@@ -66,19 +66,13 @@ def run(way: str, partitions: int, cycles: list[Int64s], tasks: int = 6) -> list
     for index, codes in enumerate(cycles):
         contents = hashed(np.arange(len(codes)) + index * len(codes))
         notes, statistics = _statistics(router, codes, contents, sample, tasks)
-        loads = statistics.partitions
-        found.append(
-            {
-                "skew": statistics.skew,
-                "largest": float(loads.max() / loads.mean()),
-                "version": router.rule.version,
-                "note_bytes": max(map(len, notes)),
-                "rule_bytes": len(router.rule.to_json()),
-                "hot_keys": len(router.rule.hot),
-            }
-        )
-        if (rule := observe(statistics)) is not None:
-            router = Router(rule)
+        loads, rule = statistics.partitions, router.rule
+        one = {"skew": statistics.skew, "largest": float(loads.max() / loads.mean())}
+        one |= {"version": rule.version, "hot_keys": len(rule.hot)}
+        one |= {"note_bytes": max(map(len, notes)), "rule_bytes": len(rule.to_json())}
+        found.append(one)
+        if (other := observe(statistics)) is not None:
+            router = Router(other)
     return found
 
 
@@ -108,41 +102,36 @@ def _costs(n: int, keys: int, rows: int, rounds: int, seed: int) -> dict[str, fl
 
     Returns:
         Nanoseconds of one core per row, under a rule with hot keys, for ``route`` (partition ids
-        alone), ``sample`` (each of two tasks its half), ``count`` (rows of cells and partitions),
-        ``by_content`` (hot rows by their contents instead of in turns); milliseconds per cycle
-        for ``add`` (the notes of two tasks, from text), ``observe`` without and ``change`` with a
-        new rule, and ``ready`` (preparing the rule to route).
+        alone), ``sample`` (each of two tasks its half) and ``count`` (rows of cells and
+        partitions); milliseconds per cycle for ``add`` (the notes of two tasks, from text),
+        ``observe`` without and ``change`` with a new rule, and ``ready`` (preparing to route).
     """
     stream = Shifting(keys, 1.16, rows, seed=seed)
     first, second = (hashed(stream.cycle(index)) for index in range(2))
     contents, halves = hashed(np.arange(rows)), np.array_split(second, 2)
-    sample, best = HotSpot().sample, {}  # type: int, dict[str, float]
+    sample, spent = HotSpot().sample, defaultdict(list)  # type: int, dict[str, list[float]]
 
     def timed(name: str, work: Callable[..., Any], *arguments: Any) -> Any:
         began = time.process_time()
         result = work(*arguments)
-        spent = time.process_time() - began
-        best[name] = min(best.get(name, spent), spent)
+        spent[name].append(time.process_time() - began)
         return result
 
-    for number in range(rounds):
+    for _ in range(rounds):
         controller = Controller(HotSpot(), n)
         statistics = _statistics(Router(controller.rule), first, contents, sample)[1]
         timed("change", controller.observe, statistics)
         router = timed("ready", Router, controller.rule)
         timed("route", lambda r: [r.route(*b) for b in _batches(second, contents)], router)
         timed("sample", lambda: [_sampled(half, sample // 2) for half in halves])
-        in_turns = TurnRouter(controller.rule, number)
-        timed("in_turns", _statistics, in_turns, second, contents, sample)
         notes, statistics = timed("all", _statistics, router, second, contents, sample)
         timed("add", lambda texts: added(CycleStatistics.from_json(x) for x in texts), notes)
         timed("observe", controller.observe, statistics)
         assert controller.rule.version == 1
-    count = best["all"] - best["add"] - best["route"] - best["sample"]
-    per_row = {"route": best["route"], "sample": best["sample"], "count": count}
-    per_row["by_content"] = best["all"] - best["in_turns"]
+    best = {name: min(seconds) for name, seconds in spent.items()}
+    best["count"] = best["all"] - best["add"] - best["route"] - best["sample"]
     return {
-        **{f"{name}_ns": seconds * 1e9 / rows for name, seconds in per_row.items()},
+        **{f"{name}_ns": best[name] * 1e9 / rows for name in ("route", "sample", "count")},
         **{f"{name}_ms": best[name] * 1e3 for name in ("add", "observe", "change", "ready")},
     }
 

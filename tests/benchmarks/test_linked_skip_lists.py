@@ -25,6 +25,15 @@ def ints(numbers: list[int]) -> NDArray[np.int64]:
     return np.array(numbers, np.int64)
 
 
+def check(one: LinkedSkipList) -> None:
+    assert (one.nodes[0] == np.arange(len(one.values))).all()
+    assert len(one.below) == len(one.nodes) - 1
+    for lower, upper, below in zip(one.nodes, one.nodes[1:], one.below, strict=False):
+        assert upper.size
+        assert (upper[1:] > upper[:-1]).all()
+        assert (lower.take(below) == upper).all()
+
+
 @settings(deadline=None)
 @given(st.lists(values, max_size=120), st.lists(values, max_size=20), st.integers(0, 9))
 def test_linked_lists_find_the_rows_of_the_production_search(
@@ -36,7 +45,7 @@ def test_linked_lists_find_the_rows_of_the_production_search(
         right = SkipList(ordered).search(probes, side).tolist()
         assert right == [bound(sorted(stored), probe) for probe in probes.tolist()]
         for one in lists:
-            one._check()
+            check(one)
             assert one.search(probes, side).tolist() == right
 
 

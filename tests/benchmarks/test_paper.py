@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from benchmarks import charts
@@ -122,26 +123,26 @@ def test_figures_11_and_12_are_simulated_and_their_statements_judged(
     assert drawn(paper_hotspots.tables(routed, "Simulated. "), tmp_path)
 
 
-def ways(sizes: tuple[int, ...], workers: tuple[int, ...]) -> lists.Measured:
+def ways(sizes: tuple[int, ...], workers: tuple[int, ...]) -> pd.DataFrame:
     """Rates of 1, 4 and 8, latencies of 8, 4 and 2, times rows and workers."""
-    return {
-        way: {
-            size: {many: {"rate": rate * many, "latency_ms": ms * at} for many in workers}
-            for at, size in enumerate(sizes, 1)
-        }
+    runs = [
+        {"way": way, "size": size, "workers": many, "rate": rate * many, "latency_ms": ms * at}
         for way, rate, ms in ((FLAT_MAP, 1e3, 8.0), (RANDOM, 4e3, 4.0), (SORTED, 8e3, 2.0))
-    }
+        for at, size in enumerate(sizes, 1)
+        for many in workers
+    ]
+    return lists.by_cell(runs)
 
 
 def test_the_papers_tables_say_what_its_text_says() -> None:
-    over = lists.published_ratios("rate", SORTED, FLAT_MAP)
-    assert len(over) == len(lists.CELLS) == 9
-    assert min(over) >= 2
-    assert round(max(over), 1) <= 6
-    assert min(lists.published_ratios("rate", SORTED, RANDOM)) > 1
+    over = lists.ratios(lists.PUBLISHED, "rate", SORTED, FLAT_MAP)
+    assert len(over) == 9
+    assert over.min() >= 2
+    assert round(over.max(), 1) <= 6
+    assert lists.ratios(lists.PUBLISHED, "rate", SORTED, RANDOM).min() > 1
     # "by more than 45 %" holds for the sorted list in all cells, for the random one it does not.
-    assert max(lists.published_ratios("latency_ms", SORTED, FLAT_MAP)) < 0.55
-    assert max(lists.published_ratios("latency_ms", RANDOM, FLAT_MAP)) > 0.55
+    assert lists.ratios(lists.PUBLISHED, "latency_ms", SORTED, FLAT_MAP).max() < 0.55
+    assert lists.ratios(lists.PUBLISHED, "latency_ms", RANDOM, FLAT_MAP).max() > 0.55
 
 
 def test_ratios_of_the_ways_stand_beside_the_papers() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hotspot_strategies import codes, rules
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from turns import TurnRouter
 
-from benchmarks.paper.turns import TurnRouter
 from bsjoin.hotspot import HotKey, Router, Rule
 
 
