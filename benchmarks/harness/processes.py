@@ -69,35 +69,20 @@ def run_all(
     """
     code = commit()
     kept = {one.name: records.written(out, quick, one.name) for one in listed}
-    due = [one for one in listed if again or not records.repeats(kept[one.name], quick, seed, code)]
-    expected = [_expected_s(one, kept[one.name], quick) for one in due]
     found: list[Record] = []
-    begun, done = time.monotonic(), 0
     for number, one in enumerate(listed, start=1):
         head = f"[{number}/{len(listed)}] {one.name}"
         record = kept[one.name]
-        if one not in due and record is not None:
+        if record is not None and not again and records.repeats(record, quick, seed, code):
             say(f"{head}: has a record of {record.when}; --again runs it anew")
-            found.append(record)
-            continue
-        left = expected[done:]
-        notes = [] if left[0] is None else [f"about {duration(left[0])}"]
-        if done:
-            notes.append(f"{duration(time.monotonic() - begun)} so far")
-        if len(left) > 1 and None not in left:
-            notes.append(f"about {duration(sum(filter(None, left)))} to the end")
-        say(f"{head}: {one.title}" + (f" ({', '.join(notes)})" if notes else ""))
-        found.append(_run(Task(one, quick, seed, out, commit())))
-        done += 1
-        say(f"{head}: {duration(found[-1].seconds)}, {verdict(found[-1])}")
+        else:
+            seconds = record.seconds if record else one.quick_s if quick else None
+            about = f" (about {duration(seconds)})" if seconds else ""
+            say(f"{head}: {one.title}{about}")
+            record = _run(Task(one, quick, seed, out, commit()))
+            say(f"{head}: {duration(record.seconds)}, {verdict(record)}")
+        found.append(record)
     return found
-
-
-def _expected_s(benchmark: Benchmark, record: Record | None, quick: bool) -> float | None:
-    """Seconds by its record or the catalogue; None for a full size that has never run."""
-    if record is not None and record.error is None:
-        return record.seconds
-    return benchmark.quick_s if quick else None
 
 
 def _run(task: Task) -> Record:
@@ -140,18 +125,21 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _signal_group(group: int, number: signal.Signals) -> None:
-    """Send a signal to a process group and wait until all of it has ended."""
+    """Send a signal to a process group and wait until all of it has ended, or is a zombie."""
     until = time.monotonic() + _GRACE_S
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, number)
-    while time.monotonic() < until and any(_is_member(one, group) for one in psutil.process_iter()):
+    while time.monotonic() < until and any(
+        _group_of(one) == group for one in psutil.process_iter()
+    ):
         time.sleep(0.05)
 
 
-def _is_member(process: psutil.Process, group: int) -> bool:
+def _group_of(process: psutil.Process) -> int | None:
     with contextlib.suppress(ProcessLookupError, psutil.Error):
-        return os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE
-    return False
+        if process.status() != psutil.STATUS_ZOMBIE:
+            return os.getpgid(process.pid)
+    return None
 
 
 @contextlib.contextmanager

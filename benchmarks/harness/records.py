@@ -22,25 +22,10 @@ class RecordError(Exception):
 
 @dataclass(frozen=True)
 class Record:
-    """What is kept of a run.
+    """What is kept of a run: of its benchmark, of its outcome, and where and when it was.
 
-    Args:
-        name: of the benchmark; so are ``group``, ``title`` and ``about``.
-        group: its part of the report.
-        title: one line.
-        about: what is compared with what.
-        quick: whether the sizes were small.
-        seed: of everything that was drawn.
-        commit: the state of the code.
-        seconds: how long it took.
-        error: why it failed.
-        figures: of the outcome.
-        tables: of the outcome.
-        pictures: relative to the folder of the records.
-        measured: the raw numbers.
-        when: the time in UTC.
-        machine: where it ran.
-        versions: of the compared packages.
+    ``pictures`` are relative to the folder of the records, ``error`` is the traceback if it failed,
+    ``commit`` the state of the code, and ``when`` in UTC.
     """
 
     name: str
@@ -175,11 +160,10 @@ def written(out: Path, quick: bool, name: str) -> Record | None:
     return None
 
 
-def repeats(record: Record | None, quick: bool, seed: int, code: str | None) -> bool:
+def repeats(record: Record, quick: bool, seed: int, code: str | None) -> bool:
     """Whether another run would only repeat a record."""
     return (
-        record is not None
-        and record.error is None
+        record.error is None
         and (record.quick, record.seed, record.commit) == (quick, seed, code)
         and record.versions == versions()
     )

@@ -57,31 +57,11 @@ def spread(figure: Figure) -> str:
     return " to ".join(map(number, figure.spread or ()))
 
 
-def column(values: Sequence[Any]) -> list[str]:
-    """The cells of one column of a table, with the same number of decimals.
-
-    Whole numbers stay whole; if the smallest would vanish beside the largest, each has its own
-    digits. None is a dash.
-
-    >>> column([990.4, 1408.2, None, 266.0])
-    ['990', '1,408', '-', '266']
-    """
-    floats = [v for v in values if isinstance(v, float) and math.isfinite(v) and v != 0]
-    sizes = [math.floor(math.log10(abs(v))) for v in floats] or [0]
-    decimals = min(max(0, 1 - min(sizes), 2 - max(sizes)), max(0, 3 - max(sizes)))
-    if all(map(float.is_integer, floats)):
-        decimals = 0
-    elif min(sizes) < -decimals or decimals > 6:
-        floats = []
-
-    def cell(value: Any) -> str:
-        if value is None or isinstance(value, bool):
-            return {None: MISSING, True: "yes", False: "no"}[value]
-        if isinstance(value, float) and value in floats:
-            return f"{value:,.{decimals}f}"
-        return number(value) if isinstance(value, int | float) else str(value)
-
-    return [cell(value) for value in values]
+def cell(value: Any) -> str:
+    """A cell of a table; None is a dash."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return number(value)
+    return {None: MISSING, True: "yes", False: "no"}.get(value, value)
 
 
 def date(when: str, clock: bool = True) -> str:
@@ -140,7 +120,7 @@ def table_lines(table: Table) -> list[str]:
     columns = []
     for i, head in enumerate(table.columns):
         cells = [row[i] for row in table.rows]
-        texts = [head, *column(cells)]
+        texts = [head, *map(cell, cells)]
         width = max(map(len, texts))
         left = any(isinstance(cell, str) for cell in cells)
         columns.append([text.ljust(width) if left else text.rjust(width) for text in texts])
