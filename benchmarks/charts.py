@@ -15,10 +15,11 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
-import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 
-from benchmarks.harness.outcome import Cell, Table
+from benchmarks.harness.outcome import Table
 
 OURS, SPARK = "#d1495b", "#2e6f95"
 _GROUPS = (
@@ -31,9 +32,6 @@ _GROUPS = (
 )
 _OTHERS = ("#9aa0a6", "#8fb8d3", "#7b4fa0", "#e8d48a", "#b0763b", "#c4c8cd")
 _PAPER = ("#e8a0aa", "#b9b9b9", "#8a8a8a", "#c9a227")
-
-Series = dict[str, dict[Any, float]]
-"""By name: values by place."""
 
 
 def _styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -92,19 +90,18 @@ def color_of(name: str) -> str:
 
 def draw(tables: Sequence[Table], file: Path) -> list[Path]:
     """The tables that have a chart, a panel for each, in one picture; none without any."""
-    drawn = [(table, chart) for table in tables for chart in table.charts]
+    drawn = [(table, chart, series(table, chart)) for table in tables for chart in table.charts]
     if not drawn:
         return []
     columns = min(len(drawn), 2)
     rows = -(-len(drawn) // columns)
-    tall = max(len(_series(table, chart)[1]) for table, chart in drawn)
-    height = max(4.6, 0.3 * tall if any("bars" in chart["kind"] for _, chart in drawn) else 0)
+    tall = max(len(frame) for *_, frame in drawn)
+    height = max(4.6, 0.3 * tall if any("bars" in chart["kind"] for _, chart, _ in drawn) else 0)
     with panels(file, (7.2 * columns, height * rows), (rows, columns)) as grid:
-        for axes, (table, chart) in zip(grid, drawn, strict=False):
-            series, places = _series(table, chart)
-            _KINDS[chart["kind"]](axes, series, places)
+        for axes, (table, chart, frame) in zip(grid, drawn, strict=False):
+            KINDS[chart["kind"]](axes, frame)
             upright = chart["kind"] in ("lines", "bars")
-            labels = {"xlabel": ", ".join(chart["x"]) if upright else chart["y"][0]}
+            labels = {"xlabel": ", ".join(chart["x"]) if upright else chart["y"][0], "ylabel": ""}
             labels |= {k: v for k, v in chart.items() if k.startswith(("xl", "yl", "xs", "ys"))}
             finish(axes, chart.get("title", table.title), **labels)
         for axes in grid[len(drawn) :]:
@@ -112,114 +109,102 @@ def draw(tables: Sequence[Table], file: Path) -> list[Path]:
     return [file]
 
 
-def _series(table: Table, chart: Mapping[str, Any]) -> tuple[Series, list[Any]]:
-    """What a chart shows of its table (see :meth:`Table.drawn`), and its places in order."""
-    series: Series = {}
-    places: dict[Any, None] = {}
-    shown = {
+def series(table: Table, chart: Mapping[str, Any]) -> pd.DataFrame:
+    """What a chart shows of its table (see :meth:`Table.drawn`): a column per series."""
+    heads = [
         # A head that occurs again is named after the one before it, too.
-        at: head if head not in table.columns[:at] else f"{table.columns[at - 1]}, {head}"
+        head if head not in table.columns[:at] else f"{table.columns[at - 1]}, {head}"
         for at, head in enumerate(table.columns)
-        if head not in chart["x"]
-        and any(
-            head == one or (one not in table.columns and head.startswith(one)) for one in chart["y"]
-        )
-    }
-    for row in table.rows:
-        cells = dict(zip(table.columns, row, strict=True))
-        if any(cells[head] != value for head, value in chart.get("where", {}).items()):
-            continue
-        named = [cells[head] for head in chart["x"]]
-        place = named[0] if len(named) == 1 else "\n".join(map(str, named))
-        over = _number(cells[chart["over"]]) if "over" in chart else 1.0
-        for at, head in shown.items():
-            value = _number(row[at])
-            if value is None or over is None or place == chart.get("skip"):
-                continue
-            by = [str(cells[chart["by"]])] if "by" in chart else []
-            name = ", ".join([*by, head] if len(shown) > 1 or not by else by)
-            name, spot = (str(place), head) if chart.get("across") else (name, place)
-            places[spot] = None
-            series.setdefault(name, {}).setdefault(spot, value / over)
-    return series, list(places)
+    ]
+    x, where = list(chart["x"]), chart.get("where", {})
+    shown = [
+        named
+        for named, head in zip(heads, table.columns, strict=True)
+        if head not in x
+        and any(head == y or (y not in heads and head.startswith(y)) for y in chart["y"])
+    ]
+    cells = pd.DataFrame(table.rows, columns=heads, dtype=object)
+    for head, value in where.items():
+        cells = cells[cells[head] == value]
+    numbers = cells[shown].apply(_numbers)
+    if "over" in chart:
+        numbers = numbers.div(_numbers(cells[chart["over"]]), axis=0)
+    place = cells[x[0]] if len(x) == 1 else cells[x].astype(str).agg("\n".join, axis=1)
+    entries = numbers.where(numbers.abs() < math.inf).stack(future_stack=True).dropna()
+    entries = entries.reset_index().set_axis(["row", "name", "value"], axis=1)
+    entries["place"] = entries["row"].map(place)
+    entries = entries[entries["place"] != chart.get("skip")]
+    if "by" in chart:
+        by = entries["row"].map(cells[chart["by"]]).astype(str)
+        entries["name"] = by + ", " + entries["name"] if len(shown) > 1 else by
+    if chart.get("across"):
+        entries = entries.assign(name=entries["place"].astype(str), place=entries["name"])
+    entries = entries.drop_duplicates(["name", "place"])
+    frame = entries.pivot(index="place", columns="name", values="value")
+    return frame.reindex(index=entries["place"].unique(), columns=entries["name"].unique())
 
 
-def _number(cell: Cell) -> float | None:
-    """A cell as a number; also one in per cent."""
-    try:
-        found = float(cell.rstrip("% ") if isinstance(cell, str) else cell or 0.0)
-    except ValueError:
-        return None
-    return found if math.isfinite(found) and cell is not None else None
+def _numbers(cells: pd.Series[Any]) -> pd.Series[float]:
+    """Cells as numbers, also those in per cent; NaN for others."""
+    return pd.to_numeric(cells.astype(str).str.rstrip("% "), errors="coerce")
 
 
-def _lines(axes: Axes, series: Series, places: list[Any]) -> None:
+def _lines(axes: Axes, frame: pd.DataFrame) -> None:
     """A line per series; places that are no numbers stand at equal distances."""
-    numeric = all(isinstance(place, int | float) for place in places)
-    at = {place: place if numeric else number for number, place in enumerate(places)}
-    for name, style in _styles(list(series)).items():
-        xs = sorted(at[place] for place in series[name])
-        ys = [series[name][place] for place in sorted(series[name], key=at.__getitem__)]
-        axes.plot(xs, ys, **{"ms": 4, "label": name, **style})
+    numeric = all(isinstance(place, int | float) for place in frame.index)
+    at = frame.set_axis(frame.index.astype(float) if numeric else range(len(frame))).sort_index()
+    for name, style in _styles(list(frame)).items():
+        axes.plot(at[name].dropna(), **{"ms": 4, "label": name, **style})
     if not numeric:
-        _ticks(axes, places)
+        _ticks(axes, frame)
 
 
-def _bars(axes: Axes, series: Series, places: list[Any]) -> None:
+def _bars(axes: Axes, frame: pd.DataFrame) -> None:
     """Bars side by side, in groups."""
-    width = 0.8 / len(series)
-    for index, (name, style) in enumerate(_styles(list(series)).items()):
-        shift = (index - (len(series) - 1) / 2) * width
-        values = [series[name].get(place, math.nan) for place in places]
-        axes.bar(np.arange(len(places)) + shift, values, 0.92 * width, color=style["color"],
-                 alpha=style.get("alpha"), label=name)  # fmt: skip
-    _ticks(axes, places)
+    styles = _styles(list(frame)).values()
+    colors = [to_rgba(style["color"], style.get("alpha")) for style in styles]
+    frame.plot.bar(ax=axes, width=0.8, color=colors, edgecolor="white", legend=False)
+    _ticks(axes, frame)
 
 
-def _ticks(axes: Axes, places: list[Any]) -> None:
+def _ticks(axes: Axes, frame: pd.DataFrame) -> None:
     """Names on the x-axis, upright where they would not fit beside each other."""
-    names = [str(place).replace("\n", ", ") for place in places]
+    names = [str(place).replace("\n", ", ") for place in frame.index]
     turned = 90 if sum(map(len, names)) > 80 else 0
     axes.set_xticks(range(len(names)), names, fontsize=8, rotation=turned)
 
 
-def _ranked_bars(axes: Axes, series: Series, places: list[Any]) -> None:
+def _ranked_bars(axes: Axes, frame: pd.DataFrame) -> None:
     """One horizontal bar per place, in the order of the values, each with its number."""
-    (values,) = series.values()
-    names = sorted(values, key=values.__getitem__)
-    drawn = axes.barh(
-        [str(name).replace("\n", ", ") for name in names], [values[name] for name in names],
-        color=[color_of(str(name).split("\n")[-1]) for name in names],
-    )  # fmt: skip
-    axes.bar_label(drawn, [f"{values[name]:,.0f}" for name in names], padding=4, fontsize=8)
+    values = frame.iloc[:, 0].sort_values()
+    colors = [color_of(str(name).split("\n")[-1]) for name in values.index]
+    values.rename(lambda name: str(name).replace("\n", ", ")).plot.barh(
+        ax=axes, color=colors, label="_"
+    )
+    axes.bar_label(axes.containers[0], fmt="{:,.0f}", padding=4, fontsize=8)
     axes.margins(x=0.15)
 
 
-def _stacked_bars(axes: Axes, series: Series, places: list[Any]) -> None:
+def _stacked_bars(axes: Axes, frame: pd.DataFrame) -> None:
     """One horizontal bar per series, stacked of its places."""
-    left, colors = dict.fromkeys(series, 0.0), plt.get_cmap("tab20")
-    for number, place in enumerate(places):
-        values = [max(by.get(place, 0.0), 0.0) for by in series.values()]
-        axes.barh(list(series), values, left=list(left.values()), height=0.66,
-                  color=colors(number % 20), ec="white", lw=0.5, label=str(place))  # fmt: skip
-        left = {name: at + v for (name, at), v in zip(left.items(), values, strict=True)}
-    for place, end in enumerate(left.values()):
-        axes.annotate(f"{end:,.4g}", (end, place), (5, 0), textcoords="offset points", va="center")
+    parts, colors = frame.T.clip(lower=0).fillna(0), plt.get_cmap("tab20").colors
+    parts.plot.barh(stacked=True, ax=axes, width=0.66, color=colors, ec="white", lw=0.5)
+    ends = [f"{end:,.4g}" for end in parts.sum(axis=1)]
+    axes.bar_label(axes.containers[-1], ends, padding=5)
     axes.invert_yaxis()
     axes.margins(x=0.4)
 
 
-def _dots(axes: Axes, series: Series, places: list[Any]) -> None:
+def _dots(axes: Axes, frame: pd.DataFrame) -> None:
     """A row per place, a dot per series; a line stands at 1."""
-    for name, style in _styles(list(series)).items():
-        ys = [places.index(place) for place in series[name]]
-        axes.plot(list(series[name].values()), ys, **{"label": name, **style, "ls": ""})
+    for name, style in _styles(list(frame)).items():
+        axes.plot(frame[name], range(len(frame)), **{"label": name, **style, "ls": ""})
     axes.axvline(1, color=OURS, lw=1.5)
-    axes.set_yticks(range(len(places)), [str(place) for place in places], fontsize=8)
+    axes.set_yticks(range(len(frame)), map(str, frame.index), fontsize=8)
     axes.invert_yaxis()
 
 
-_KINDS = {
+KINDS = {
     "lines": _lines,
     "bars": _bars,
     "ranked bars": _ranked_bars,

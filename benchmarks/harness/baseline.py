@@ -8,11 +8,13 @@ figure without a spread gets one of :data:`TOLERANCE` to either side.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from benchmarks.harness.outcome import Figure
-from benchmarks.harness.records import Record, figures_of, size_of
+from benchmarks.harness.records import Record, size_of
+from benchmarks.harness.text import verdict
 
 TOLERANCE = 0.15
 """The spread, as a share of the value, of a figure that was measured once."""
@@ -62,33 +64,34 @@ def compare(before: Sequence[Record], after: Sequence[Record]) -> Comparison:
 
     Complexity: O(figures).
     """
-    refuse_other_sizes(before, after)
-    old = {record["name"]: record for record in before}
-    new = {record["name"]: record for record in after}
-    found = Comparison(notes=_environment_notes(old, new))
-    for name in dict.fromkeys([*old, *new]):
-        if name not in new:
-            found.notes.append(f"{name}: only the baseline has it")
-        elif name not in old:
-            found.notes.append(f"{name}: the baseline does not have it")
-        elif old[name]["error"]:
+    refuse_other_sizes((one.quick for one in before), (one.quick for one in after))
+    found = Comparison()
+    environment: set[str] = set()
+    for name, old, new in _pairs(found, "", before, after):
+        environment |= _environment_notes(old, new)
+        if old.error:
             found.notes.append(f"{name}: it failed in the baseline, nothing to compare with")
-        elif new[name]["error"]:
-            reason = new[name]["error"].strip().splitlines()[-1]
-            found.worse.append(f"{name}: it fails now ({reason[:120]})")
+        elif new.error:
+            found.worse.append(f"{name}: it fails now ({verdict(new).removeprefix('FAILED: ')})")
         else:
-            _compare_figures(found, name, figures_of(old[name]), figures_of(new[name]))
+            for title, was, now in _pairs(found, f"{name}: ", old.figures, new.figures):
+                if not (was.unit or now.unit):
+                    change = _change(was, now)
+                    line = f"{title}: was {_shown(was)}, is {_shown(now)}"
+                    (found.worse if change < 0 else found.better).extend([line] * abs(change))
+                    found.same += not change
+    found.notes[:0] = sorted(environment)
     return found
 
 
-def refuse_other_sizes(before: Sequence[Record], after: Sequence[Record]) -> None:
-    """Refuse to compare quick runs with full ones.
+def refuse_other_sizes(*sides: Iterator[bool]) -> None:
+    """Refuse to compare quick runs with full ones; a side has whether each record is quick.
 
     Raises:
         SizeError: the sizes differ, or one side has both.
     """
-    sizes = [{size_of(record["quick"]) for record in side} for side in (before, after)]
-    if len(sizes[0] | sizes[1]) > 1:
+    sizes = [set(map(size_of, side)) for side in sides]
+    if len(set().union(*sizes)) > 1:
         shown = [" and ".join(sorted(side)) or "empty" for side in sizes]
         raise SizeError(
             f"the baseline is {shown[0]} and the run is {shown[1]}: ratios of different sizes are "
@@ -96,50 +99,42 @@ def refuse_other_sizes(before: Sequence[Record], after: Sequence[Record]) -> Non
         )
 
 
-def _environment_notes(old: dict[str, Record], new: dict[str, Record]) -> list[str]:
-    notes: set[str] = set()
-    for name in old.keys() & new.keys():
-        for what in ("machine", "versions"):
-            before, after = old[name].get(what) or {}, new[name].get(what) or {}
-            notes |= {
-                f"{key} was {before.get(key)}, is {after.get(key)}"
-                for key in before.keys() | after.keys()
-                if before.get(key) != after.get(key)
-            }
-        if old[name]["seed"] != new[name]["seed"]:
-            notes.add(f"the seed was {old[name]['seed']}, is {new[name]['seed']}")
-    return sorted(notes)
+def _pairs(
+    found: Comparison, where: str, before: Sequence[Any], after: Sequence[Any]
+) -> Iterator[tuple[str, Any, Any]]:
+    """What both sides have, by name; the rest is noted."""
+    old, new = ({one.name: one for one in side} for side in (before, after))
+    what = " this figure" if where else " it"
+    for name in dict.fromkeys([*old, *new]):
+        if name not in new:
+            found.notes.append(f"{where}{name}: only the baseline has{what}")
+        elif name not in old:
+            found.notes.append(f"{where}{name}: the baseline does not have{what}")
+        else:
+            yield f"{where}{name}", old[name], new[name]
 
 
-def _compare_figures(found: Comparison, name: str, old: list[Figure], new: list[Figure]) -> None:
-    before = {figure.name: figure for figure in old}
-    after = {figure.name: figure for figure in new}
-    for title in dict.fromkeys([*before, *after]):
-        if title not in after:
-            found.notes.append(f"{name}: {title}: only the baseline has this figure")
-        elif title not in before:
-            found.notes.append(f"{name}: {title}: the baseline does not have this figure")
-        elif not (before[title].unit or after[title].unit):
-            change = _change(before[title], after[title])
-            line = f"{name}: {title}: was {_shown(before[title])}, is {_shown(after[title])}"
-            found.same += not change
-            if change:
-                (found.worse if change < 0 else found.better).append(line)
+def _environment_notes(old: Record, new: Record) -> set[str]:
+    before, after = (
+        {**one.machine, **one.versions, "the seed": one.seed} for one in (old, new)
+    )  # fmt: skip
+    return {
+        f"{key} was {before.get(key)}, is {after.get(key)}"
+        for key in before.keys() | after.keys()
+        if before.get(key) != after.get(key)
+    }
 
 
 def _change(old: Figure, new: Figure) -> int:
     """-1 for worse, 1 for better, 0 if the two could be the same."""
     if abs(new.value - old.value) <= NOISE * abs(old.value):
         return 0
-    (old_low, old_high), (new_low, new_high) = _spread(old), _spread(new)
-    if new_low > old_high:
-        return -1 if new.at_most else 1
-    if new_high < old_low:
-        return 1 if new.at_most else -1
-    return 0
+    (old_low, old_high), (new_low, new_high) = _ends(old), _ends(new)
+    more = (new_low > old_high) - (new_high < old_low)
+    return -more if new.at_most else more
 
 
-def _spread(figure: Figure) -> tuple[float, float]:
+def _ends(figure: Figure) -> tuple[float, float]:
     """From least to most; the median of all rounds may lie outside of the rounds' ratios."""
     if figure.spread is None:
         width = TOLERANCE * abs(figure.value)

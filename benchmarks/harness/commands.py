@@ -6,6 +6,7 @@ import argparse
 import difflib
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -18,15 +19,14 @@ from benchmarks.harness.processes import run_all
 from benchmarks.harness.records import (
     Record,
     RecordError,
-    figures_of,
     folder,
+    read,
     read_all,
-    read_any,
     size_of,
     write,
     written,
 )
-from benchmarks.harness.text import duration, overview, verdict
+from benchmarks.harness.text import date, duration, overview, verdict
 from benchmarks.report import page, summary
 
 _ABOUT = """\
@@ -42,13 +42,16 @@ resumes.
 """
 _SEED = (
     "of everything that is drawn: streams, range tables, clusters; the tables of TPC-H, the road "
-    f"network and plain tables do not depend on it; {Context.seed}"
+    "network and plain tables do not depend on it; %(default)s"
 )
-_OUT = "the folder of data, records and pictures; out/benchmarks"
+_DOCUMENT = ROOT / "docs/figures.md"
 
 # By name: what argparse is told of an option. Commands list the names that they take.
 _OPTIONS: dict[str, dict[str, Any]] = {
-    "--out": {"type": Path, "default": Path("out/benchmarks"), "help": _OUT},
+    "--out": {
+        "type": Path, "default": Path("out/benchmarks"),
+        "help": "the folder of data, records and pictures; %(default)s",
+    },
     "--quick": {"action": "store_true", "help": "small sizes, seconds each"},
     "--full": {"action": "store_true", "help": "the sizes of the promised figures"},
     "--again": {"action": "store_true", "help": "also run what has a record of the same run"},
@@ -62,27 +65,13 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "type": Path, "metavar": "FILE", "help": "OUT/baseline-quick.json or -full.json",
     },
     "--check": {"action": "store_true", "help": "change nothing; exit status 1 if out of date"},
-    "--readme": {
-        "type": Path, "default": ROOT / "docs/figures.md", "help": "the file; docs/figures.md",
-    },
+    "--readme": {"type": Path, "default": _DOCUMENT, "help": "the file; docs/figures.md"},
 }  # fmt: skip
 _RUN = "--out --quick --full --again --against --seed --strict"
-_COMMANDS: dict[str, tuple[Callable[..., int], str, str, str]] = {}
-"""By name: what carries it out, its options, its help, and more of it."""
 
 
 class UsageError(Exception):
     """Invalid words of the command line."""
-
-
-def _command(name: str, options: str, help_: str, more: str = "") -> Callable[[Any], Any]:
-    """Register a function as a command."""
-
-    def register(function: Callable[..., int]) -> Callable[..., int]:
-        _COMMANDS[name] = (function, options, help_, more)
-        return function
-
-    return register
 
 
 def parser() -> argparse.ArgumentParser:
@@ -132,7 +121,7 @@ def selected(catalogue: Sequence[Benchmark], words: Sequence[str]) -> list[Bench
     for word in words:
         found = {one.name for one in catalogue if word == one.group or fnmatchcase(one.name, word)}
         if not found:
-            known = [*(one.name for one in catalogue), *sorted({one.group for one in catalogue})]
+            known = [known for one in catalogue for known in (one.name, one.group)]
             close = difflib.get_close_matches(word, known, n=1)
             hint = f"did you mean {close[0]}? " if close else ""
             raise UsageError(
@@ -142,50 +131,42 @@ def selected(catalogue: Sequence[Benchmark], words: Sequence[str]) -> list[Bench
     return [one for one in catalogue if one.name in chosen]
 
 
-@_command("list", "--out", "list all benchmarks, their quick durations and records")
 def _list(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
     width = max((len(one.name) for one in catalogue), default=0)
     for group in dict.fromkeys(one.group for one in catalogue):
         print(group)
         for one in (one for one in catalogue if one.group == group):
             print(f"  {one.name:<{width}}  {duration(one.quick_s):>12}  {one.title}")
-            for quick in (True, False):
-                if (record := written(options.out, quick, one.name)) is not None:
-                    when = record["when"][:16].replace("T", " ")
-                    took = duration(record["seconds"])
-                    print(f"  {'':<{width}}  {size_of(quick)}, {when}, {took}: {verdict(record)}")
+            for record in (written(options.out, quick, one.name) for quick in (True, False)):
+                if record is not None:
+                    took = (
+                        f"{size_of(record.quick)}, {date(record.when)}, {duration(record.seconds)}"
+                    )
+                    print(f"  {'':<{width}}  {took}: {verdict(record)}")
     total = duration(sum(one.quick_s for one in catalogue))
     print(f"{len(catalogue)} benchmarks; quick about {total} in all")
     return 0
 
 
-@_command(
-    "run",
-    f"names {_RUN}",
-    "run some benchmarks",
-    "Quick unless --full is given. What has a record of the same size, seed,\nversions and code "
-    "without an error is not run again, unless --again is given.",
-)
 def _run(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
     return _all(selected(catalogue, options.names), options)
 
 
-@_command("all", _RUN, "run every benchmark; resumes an interrupted run")
 def _all(listed: Sequence[Benchmark], options: argparse.Namespace) -> int:
     quick, names, before = not options.full, {one.name for one in listed}, []
     if options.against is not None:
-        before = [one for one in read_any(options.against) if one["name"] in names]
+        before = [one for one in read(options.against) if one.name in names]
         if not before:
             raise UsageError(
                 f"{options.against} has no record of these benchmarks: name other benchmarks"
             )
-        refuse_other_sizes(before, [{"quick": quick}])
+        refuse_other_sizes((one.quick for one in before), iter([quick]))
     kept = {"quick": quick, "seed": options.seed, "out": options.out, "again": options.again}
     records = run_all(listed, **kept, say=partial(print, flush=True))
     print(overview(records))
     print(f"\nRecords and pictures are in {folder(options.out, quick)}.")
-    missed = not all(f.reached for record in records for f in figures_of(record))
-    status = int(any(record["error"] for record in records) or (options.strict and missed))
+    missed = not all(figure.reached for record in records for figure in record.figures)
+    status = int(any(record.error for record in records) or (options.strict and missed))
     if before:
         print(f"\nAgainst {options.against}:")
         status = max(status, _print_comparison(before, records))
@@ -198,59 +179,35 @@ def _print_comparison(before: Sequence[Record], after: Sequence[Record]) -> int:
     return 1 if found.worse else 0
 
 
-@_command(
-    "compare",
-    "baseline new --out --quick --full",
-    "compare records with a baseline",
-    "Names what got worse: ratios only, beyond the spread of both\nsides (15 % for a figure "
-    "without a spread, never below 5 %).",
-)
 def _compare(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
-    before = read_any(options.baseline)
+    before = read(options.baseline)
     if options.new is not None:
-        return _print_comparison(before, read_any(options.new))
-    quick = before[0]["quick"] if before else True
-    if options.quick or options.full:
-        quick = options.quick
+        return _print_comparison(before, read(options.new))
+    quick = options.quick or (not options.full and before[0].quick)
     return _print_comparison(before, _records(catalogue, options.out, quick))
 
 
-@_command(
-    "baseline",
-    "--out --quick --full --out-file",
-    "write all records into one file, to compare with later",
-    "Without the raw\nnumbers; the full ones, if there are any, unless a size is given.",
-)
 def _baseline(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
-    quick = options.quick or not (options.full or any(folder(options.out, False).glob("*.json")))
-    records = _records(catalogue, options.out, quick)
+    records = _records(catalogue, options.out, *_sizes(options))
+    quick = all(record.quick for record in records)
+    records = [replace(one, measured=None) for one in records if one.quick == quick]
     file = options.out_file or options.out / f"baseline-{size_of(quick)}.json"
-    write(file, [{**record, "measured": None} for record in records])
+    write(file, records)
     print(f"{len(records)} records are in {file}: compare with it by --against {file}.")
     return 0
 
 
-@_command(
-    "report",
-    "--out --quick --full",
-    "write one stand-alone HTML page of all records",
-    "OUT/report.html; a full record takes\nprecedence over a quick one. With a size: only its "
-    "records, in OUT/report-quick.html or -full.html.",
-)
 def _report(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
-    records, suffix = _shown(catalogue, options)
-    file = page.write(records, options.out / f"report{suffix}.html")
+    sizes = _sizes(options)
+    records = _records(catalogue, options.out, *sizes)
+    suffix = f"-{size_of(*sizes)}" if len(sizes) == 1 else ""
+    file = page.write(records, options.out / f"report{suffix}.html", options.out)
     print(f"The report of {len(records)} records is {file}.")
     return 0
 
 
-@_command(
-    "summary",
-    "--out --quick --full --check --readme",
-    "update the table of figures in the documentation",
-)
 def _summary(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
-    records, _ = _shown(catalogue, options)
+    records = _records(catalogue, options.out, *_sizes(options))
     try:
         current = summary.update(records, options.readme, options.check)
     except ValueError as error:
@@ -262,28 +219,48 @@ def _summary(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int
     return 0
 
 
-def _shown(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> tuple[list[Record], str]:
-    """The records to show, each with the folder of its pictures, and the suffix of the file.
-
-    Without a size: those of both.
-    """
-    given = options.quick or options.full
-    sizes = [options.quick] if given else [False, True]
-    if len(sizes) > 1:
-        sizes = [quick for quick in sizes if any(folder(options.out, quick).glob("*.json"))]
-    found = [
-        {**record, "folder": str(folder(options.out, quick))}
-        for quick in sizes or [True]
-        for record in _records(catalogue, options.out, quick)
-    ]
-    return found, f"-{size_of(options.quick)}" if given else ""
+def _sizes(options: argparse.Namespace) -> list[bool]:
+    """Whether quick, of the sizes that are asked for: without an option both."""
+    return [options.quick] if options.quick or options.full else [False, True]
 
 
-def _records(catalogue: Sequence[Benchmark], out: Path, quick: bool) -> list[Record]:
-    records = read_all(out, quick, [one.name for one in catalogue])
+def _records(catalogue: Sequence[Benchmark], out: Path, *sizes: bool) -> list[Record]:
+    names = [one.name for one in catalogue]
+    records = [record for quick in sizes for record in read_all(out, quick, names)]
     if not records:
         raise UsageError(
-            f"{folder(out, quick)} has no records: `python -m benchmarks all --{size_of(quick)}` "
-            "writes them"
+            f"{folder(out, sizes[-1])} has no records: `python -m benchmarks all "
+            f"--{size_of(sizes[-1])}` writes them"
         )
     return records
+
+
+_COMMANDS: dict[str, tuple[Callable[..., int], str, str, str]] = {
+    "list": (_list, "--out", "list all benchmarks, their quick durations and records", ""),
+    "run": (
+        _run, f"names {_RUN}", "run some benchmarks",
+        "Quick unless --full is given. What has a record of the same size, seed,\nversions and "
+        "code without an error is not run again, unless --again is given.",
+    ),
+    "all": (_all, _RUN, "run every benchmark; resumes an interrupted run", ""),
+    "compare": (
+        _compare, "baseline new --out --quick --full", "compare records with a baseline",
+        "Names what got worse: ratios only, beyond the spread of both\nsides (15 % for a figure "
+        "without a spread, never below 5 %).",
+    ),
+    "baseline": (
+        _baseline, "--out --quick --full --out-file",
+        "write all records into one file, to compare with later",
+        "Without the raw\nnumbers; the full ones, if there are any, unless a size is given.",
+    ),
+    "report": (
+        _report, "--out --quick --full", "write one stand-alone HTML page of all records",
+        "OUT/report.html; a full record takes\nprecedence over a quick one. With a size: only its "
+        "records, in OUT/report-quick.html or -full.html.",
+    ),
+    "summary": (
+        _summary, "--out --quick --full --check --readme",
+        "update the table of figures in the documentation", "",
+    ),
+}  # fmt: skip
+"""By name: what carries it out, its options, its help, and more of it."""

@@ -59,17 +59,13 @@ def commit(root: Path = ROOT) -> str | None:
     """
     git = ("git", "-C", str(root))
     head = _output(*git, "rev-parse", "HEAD")
-    if head is None:
-        return None
-    changed = _output(*git, "diff", "HEAD", "--", *CODE) or ""
-    fresh = _output(*git, "ls-files", "--others", "--exclude-standard", "--", *CODE) or ""
-    if not changed and not fresh:
+    changes = ("--untracked-files=all", "--porcelain", "--", *CODE)
+    if head is None or not _output(*git, "status", *changes):
         return head
-    digest = hashlib.sha256(changed.encode())
-    for name in fresh.splitlines():
-        digest.update(name.encode())
-        file = root / name
-        digest.update(file.read_bytes() if file.is_file() else b"")
+    digest = hashlib.sha256((_output(*git, "diff", "HEAD", "--", *CODE) or "").encode())
+    fresh = _output(*git, "ls-files", "--others", "--exclude-standard", "--", *CODE) or ""
+    for file in (root / name for name in fresh.splitlines()):
+        digest.update(str(file).encode() + (file.read_bytes() if file.is_file() else b""))
     return f"{head}+{digest.hexdigest()[:8]}"
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -47,9 +48,25 @@ class Figure:
             return True
         return self.value <= self.bound if self.at_most else self.value >= self.bound
 
-    def to_json(self) -> dict[str, Any]:
-        """The form in a record."""
-        return {**asdict(self), "reached": self.reached}
+    @property
+    def verdict(self) -> str:
+        """``reached``, ``missed`` or ``no bound``."""
+        return "no bound" if self.bound is None else "reached" if self.reached else "missed"
+
+    @property
+    def unsteady(self) -> bool:
+        """Whether some rounds contradict the verdict of the median."""
+        return (
+            None not in (self.bound, self.spread) and self.spread[0] < self.bound < self.spread[1]
+        )
+
+    @property
+    def margin(self) -> float:
+        """How many times better than its bound; below 1 it is missed, 1 without a bound."""
+        if self.bound is None or self.value == self.bound:
+            return 1.0
+        above, below = (self.bound, self.value) if self.at_most else (self.value, self.bound)
+        return above / below if below else math.inf
 
 
 @dataclass(frozen=True)
@@ -152,9 +169,8 @@ class Benchmark:
         group: its part of the report.
         title: one line.
         run: module and function, ``module:function``: ``(context: Context) -> Outcome``.
-        quick_s: about how many seconds ``--quick`` takes on two cores once Spark runs.
+        quick_s: about how many seconds ``--quick`` takes on two cores.
         about: what is compared with what, and the source of the claim.
-        apart: whether it needs a process of its own because it starts Spark in its own way.
     """
 
     name: str
@@ -163,4 +179,3 @@ class Benchmark:
     run: str
     quick_s: int
     about: str
-    apart: bool = False

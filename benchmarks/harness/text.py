@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from markupsafe import Markup, escape
 
 from benchmarks.harness.machine import ROOT
 from benchmarks.harness.outcome import Figure, Table
-from benchmarks.harness.records import Record, figures_of
+from benchmarks.harness.records import Record
 
 MISSING = "-"
 
@@ -33,79 +32,45 @@ def number(value: float, apart_from: float | None = None) -> str:
     >>> number(34.96), number(0.0134), number(1234.5), number(0.998, apart_from=1)
     ('35.0', '0.013', '1,234', '0.998')
     """
-    if math.isnan(value):
-        return MISSING
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
+    if not math.isfinite(value):
+        return MISSING if math.isnan(value) else "∞" if value > 0 else "-∞"
     if isinstance(value, int) or value == 0:
         return f"{int(value):,}"
     size = math.floor(math.log10(abs(value)))
-    decimals = max(0, 2 - size if size >= 0 else 1 - size)
-    text = _fixed(value, decimals)
-    if apart_from is not None and value != apart_from and math.isfinite(apart_from):
-        while decimals < 9 and float(text.replace(",", "")) == apart_from:
-            decimals += 1
-            text = _fixed(value, decimals)
+    for decimals in range(max(0, 2 - size if size >= 0 else 1 - size), 10):
+        text = f"{value:.1e}" if decimals > 6 else f"{value:,.{decimals}f}"
+        if value == apart_from or float(text.replace(",", "")) != apart_from:
+            break
     return text
 
 
-def _fixed(value: float, decimals: int) -> str:
-    return f"{value:.1e}" if decimals > 6 else f"{value:,.{decimals}f}"
+def bound(figure: Figure) -> str:
+    """A figure's bound: ``≤ 1.25``; empty without one."""
+    if figure.bound is None:
+        return ""
+    text = f"{figure.bound:,.0f}" if float(figure.bound).is_integer() else f"{figure.bound:g}"
+    return f"{'≤' if figure.at_most else '≥'} {text}"
 
 
-def bound(value: float, at_most: bool) -> str:
-    """A figure's bound.
-
-    >>> bound(1.25, at_most=True), bound(50.0, at_most=False)
-    ('≤ 1.25', '≥ 50')
-    """
-    text = f"{int(value):,}" if float(value).is_integer() else f"{value:g}"
-    return f"{'≤' if at_most else '≥'} {text}"
+def spread(figure: Figure) -> str:
+    """A figure's spread: ``0.97 to 1.20``; empty without one."""
+    return " to ".join(map(number, figure.spread or ()))
 
 
-def column(values: Sequence[Any]) -> list[str]:
-    """The cells of one column of a table, with the same number of decimals.
-
-    Whole numbers stay whole; if the smallest would vanish beside the largest, each has its own
-    digits. None is a dash.
-
-    >>> column([990.4, 1408.2, None, 266.0])
-    ['990', '1,408', '-', '266']
-    """
-    floats = [v for v in values if isinstance(v, float) and math.isfinite(v) and v != 0]
-    decimals: int | None = 0
-    if any(not v.is_integer() for v in floats):
-        sizes = [math.floor(math.log10(abs(v))) for v in floats]
-        least, most = min(sizes), max(sizes)
-        decimals = min(max(0, 1 - least, 2 - most), max(0, 3 - most))
-        if least < -decimals or decimals > 6:
-            decimals = None
-
-    def cell(value: Any) -> str:
-        if value is None:
-            return MISSING
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        if isinstance(value, float) and value in floats and decimals is not None:
-            return f"{value:,.{decimals}f}"
-        return number(value) if isinstance(value, int | float) else str(value)
-
-    return [cell(value) for value in values]
+def cell(value: Any) -> str:
+    """A cell of a table; None is a dash."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return number(value)
+    return {None: MISSING, True: "yes", False: "no"}.get(value, value)
 
 
 def date(when: str, clock: bool = True) -> str:
-    """An ISO time in UTC, to the minute or to the day; other texts stay as they are.
+    """The time of a record, to the minute or to the day.
 
     >>> date("2026-11-21T09:05:33+00:00")
     '2026-11-21 09:05 UTC'
     """
-    try:
-        moment = datetime.fromisoformat(when)
-    except ValueError:
-        return when
-    if moment.tzinfo is not None:
-        moment = moment.astimezone(UTC)
-    return moment.strftime("%Y-%m-%d %H:%M UTC" if clock else "%Y-%m-%d")
+    return f"{when[:10]} {when[11:16]} UTC" if clock else when[:10]
 
 
 def duration(seconds: float) -> str:
@@ -155,7 +120,7 @@ def table_lines(table: Table) -> list[str]:
     columns = []
     for i, head in enumerate(table.columns):
         cells = [row[i] for row in table.rows]
-        texts = [head, *column(cells)]
+        texts = [head, *map(cell, cells)]
         width = max(map(len, texts))
         left = any(isinstance(cell, str) for cell in cells)
         columns.append([text.ljust(width) if left else text.rjust(width) for text in texts])
@@ -167,28 +132,22 @@ def figure_lines(figures: Sequence[Figure]) -> list[str]:
     """Figures as a table: value, bound, spread, and whether the bound is missed."""
     rows = []
     for one in figures:
-        spread = f"({number(one.spread[0])} to {number(one.spread[1])})" if one.spread else ""
-        notes = [one.unit, spread, "simulated" if one.simulated else ""]
-        notes.append("" if one.reached else "MISSED")
-        row = {"figure": one.name, "value": number(one.value, one.bound), "bound": _bound(one)}
+        notes = [one.unit, f"({spread(one)})" if one.spread else ""]
+        notes += ["simulated" if one.simulated else "", "" if one.reached else "MISSED"]
+        row = {"figure": one.name, "value": number(one.value, one.bound), "bound": bound(one)}
         rows.append({**row, "": "   ".join(filter(None, notes))})
     return table_lines(Table.of("", rows))[1:]
 
 
-def _bound(figure: Figure) -> str:
-    return "" if figure.bound is None else bound(figure.bound, figure.at_most)
-
-
 def verdict(record: Record) -> str:
     """A record in a few words: ``5 figures, 1 MISSED``, or that it failed."""
-    error: str | None = record["error"]
-    if error is not None:
-        return f"FAILED: {error.strip().splitlines()[-1][:120]}"
-    figures = figures_of(record)
-    count = f"{len(figures)} figure{'' if len(figures) == 1 else 's'}"
-    if all(figure.bound is None for figure in figures):
+    if record.error is not None:
+        return f"FAILED: {record.error.strip().splitlines()[-1][:120]}"
+    count = f"{len(record.figures)} figure{'' if len(record.figures) == 1 else 's'}"
+    verdicts = [figure.verdict for figure in record.figures]
+    if not set(verdicts) - {"no bound"}:
         return f"{count}, no bounds"
-    missed = sum(not figure.reached for figure in figures)
+    missed = verdicts.count("missed")
     return f"{count}, {missed} MISSED" if missed else f"{count}, all reached"
 
 
@@ -196,15 +155,14 @@ def overview(records: Sequence[Record]) -> str:
     """The figures of several records, and which are missed or failed."""
     lines, missed = [], []
     for record in records:
-        figures = figures_of(record)
-        lines += ["", f"{record['name']}: {verdict(record)}"]
-        lines += figure_lines(figures) if figures else []
+        lines += ["", f"{record.name}: {verdict(record)}"]
+        lines += figure_lines(record.figures) if record.figures else []
         missed += [
-            f"  {record['name']}: {one.name} is {number(one.value, one.bound)}, bound {_bound(one)}"
-            for one in figures
+            f"  {record.name}: {one.name} is {number(one.value, one.bound)}, bound {bound(one)}"
+            for one in record.figures
             if not one.reached
         ]
-    failed = [f"  {record['name']}" for record in records if record["error"]]
+    failed = [f"  {record.name}" for record in records if record.error]
     for word, listed in (("MISSED", missed), ("FAILED", failed)):
         if listed:
             lines += ["", f"{word}, {len(listed)} in all:", *listed]

@@ -9,6 +9,8 @@ import base64
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -18,65 +20,45 @@ from markupsafe import Markup
 
 from benchmarks import charts
 from benchmarks.harness import text
-from benchmarks.harness.records import Record
+from benchmarks.harness.records import Record, folder
 from benchmarks.report import records
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _PICTURES = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg"}
-_MARKS = {"reached": (charts.SPARK, "o"), "missed": (charts.OURS, "D")}
 
 
 def environment(**options: Any) -> Environment:
-    """Jinja2 with the filters of the report; missing fields of records are errors."""
+    """Jinja2 with the functions of the report; missing fields of records are errors."""
     found = Environment(
         loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, **options,
     )  # fmt: skip
-    known = {"anchor": anchor, "picture": picture}
-    for module in (text, records):  # the report's verdict is that of one figure
-        for name, value in vars(module).items():
-            if getattr(value, "__module__", "") == module.__name__ and not name.startswith("_"):
-                known[name] = value
-    found.filters |= known
+    known = {**vars(text), **vars(records), "anchor": anchor}
+    found.filters |= {name: value for name, value in known.items() if callable(value)}
     found.tests["paper_number"] = records.paper_number
-    found.globals |= known | {"MISSING": text.MISSING}
+    found.globals |= known
     return found
 
 
-def write(listed: list[Record], file: Path) -> Path:
-    """Write the report."""
+def write(listed: Sequence[Record], file: Path, out: Path) -> Path:
+    """Write the report; ``out`` has the folders of the pictures."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(page(listed), "utf-8")
+    file.write_text(page(listed, out), "utf-8")
     return file
 
 
-def page(listed: list[Record]) -> str:
+def page(listed: Sequence[Record], out: Path = Path()) -> str:
     """The report as text; the same for the same records."""
-    shown = completed(records.chosen(listed))
+    shown = records.chosen(listed)
     template = environment(autoescape=True, finalize=_finalize).get_template("page.html")
-    style = Markup((_TEMPLATES / "style.css").read_text("utf-8"))
-    sources = {(records.machine(record), records.code(record)) for record in shown}
-    drawn = glance(shown)
     return template.render(
-        records=shown, style=style, mixed_sources=len(sources) > 1, glance=drawn and _data(drawn)
+        records=shown,
+        style=Markup((_TEMPLATES / "style.css").read_text("utf-8")),
+        mixed=len({one.quick for one in shown}) > 1,
+        mixed_sources=len({(records.machine(one), records.code(one)) for one in shown}) > 1,
+        glance=glance(shown),
+        picture=partial(picture, out),
     )
-
-
-def completed(listed: list[Record]) -> list[Record]:
-    """The records with every optional field, and ``among``: a quick one among full ones."""
-    fields = {"about": "", "error": None, "pictures": (), "quick": False, "seconds": None}
-    fields |= {"seed": None, "tables": (), "when": None}
-    of_figure = {"at_most": False, "bound": None, "paper": "", "simulated": False, "unit": ""}
-    mixed = len({bool(record.get("quick")) for record in listed}) > 1
-    return [
-        {
-            **fields,
-            **record,
-            "figures": [{**of_figure, **figure} for figure in record.get("figures", ())],
-            "among": mixed and record.get("quick", False),
-        }
-        for record in listed
-    ]
 
 
 def _finalize(value: Any) -> Any:
@@ -91,12 +73,12 @@ def anchor(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "unnamed"
 
 
-def picture(record: Record, path: str) -> dict[str, Any]:
+def picture(out: Path, record: Record, path: str) -> dict[str, Any]:
     """A picture for the page: its ``file`` name, ``kind``, ``source`` and ``caption``."""
-    file = Path(record.get("folder", ".")) / path
+    file = folder(out, record.quick) / path
     kind = _PICTURES.get(file.suffix.lower())
-    words, name = (re.sub(r"[-_]+", " ", word).strip() for word in (file.stem, record["name"]))
-    caption = record["title"] if words == name else f"{record['title']}: {words}"
+    words, name = (re.sub(r"[-_]+", " ", word).strip() for word in (file.stem, record.name))
+    caption = record.title if words == name else f"{record.title}: {words}"
     source = _data(file.read_bytes(), kind) if kind is not None and file.is_file() else None
     return {"file": file.name, "kind": kind, "source": source, "caption": caption}
 
@@ -106,29 +88,28 @@ def _data(content: bytes, kind: str = "image/svg+xml") -> Markup:
     return Markup(f"data:{kind};base64,{base64.b64encode(content).decode()}")
 
 
-def glance(shown: Sequence[Record]) -> bytes | None:
+def glance(shown: Sequence[Record]) -> Markup | None:
     """The most telling figures with a bound, as multiples of it: an SVG; None without any."""
     rows = [
-        (f"{text.clean(record['name'])}: {text.clean(figure['name'])}"[:90], figure)
+        (f"{text.clean(record.name)}: {text.clean(figure.name)}"[:90], figure)
         for record in shown
         for figure in records.telling(record, 3)
-        if figure["bound"] is not None and 0 < records.margin(figure) < math.inf
+        if figure.bound is not None and 0 < figure.margin < math.inf
     ]
     if not rows:
         return None
     drawn = BytesIO()
     with charts.panels(drawn, (12, 1 + 0.24 * len(rows))) as (axes,):
         for place, (_, figure) in enumerate(rows):
-            color, mark = _MARKS[records.verdict(figure)]
-            ends = records.spread_of(figure) or ()
-            times = [records.margin({**figure, "value": end}) for end in ends]
+            color, mark = (charts.SPARK, "o") if figure.reached else (charts.OURS, "D")
+            times = [replace(figure, value=end).margin for end in figure.spread or ()]
             axes.plot(times, [place] * len(times), color=color, alpha=0.5, lw=3)
-            face = "white" if figure["simulated"] else color
-            axes.plot(records.margin(figure), place, mark, color=color, mfc=face, ms=6)
+            face = "white" if figure.simulated else color
+            axes.plot(figure.margin, place, mark, color=color, mfc=face, ms=6)
         axes.axvline(1, color="0.2", lw=1.5)
         names = [name.replace("$", r"\$") for name, _ in rows]
         axes.set_yticks(range(len(rows)), names, fontsize=7)
         axes.invert_yaxis()
         label = "times better than its bound (diamond: missed; hollow: from a simulator)"
         charts.finish(axes, "", grid="x", legend=False, xscale="log", xlabel=label)
-    return drawn.getvalue()
+    return _data(drawn.getvalue())

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from benchmarks.harness.records import Record
 from benchmarks.harness.text import clean, date
-from benchmarks.report.page import completed, environment
-from benchmarks.report.records import (
-    chosen,
-    code,
-    command,
-    machine,
-    sizes,
-    telling,
-    verdict,
-    versions,
-)
+from benchmarks.report.page import environment
+from benchmarks.report.records import chosen, code, command, machine, sizes, telling, versions
 
 BEGIN = "<!-- benchmarks: begin -->"
 END = "<!-- benchmarks: end -->"
@@ -70,37 +62,34 @@ def summary(records: list[Record]) -> str:
     Raises:
         ValueError: without records.
     """
-    shown = completed(chosen(records))
+    shown = chosen(records)
     if not shown:
         raise ValueError(f"there are no results to summarise: run `{command([])}` first")
-    days = sorted({date(r["when"], clock=False) for r in shown if r["when"]})
+    days = sorted(date(record.when, clock=False) for record in shown)
     used = versions(shown)
     facts = [
         " and ".join(dict.fromkeys(map(machine, shown))),
         ", ".join(f"{package} {used[package]}" for package in _PACKAGES if package in used),
-        ", ".join(dict.fromkeys(f"commit {code(r)}" for r in shown if code(r))),
+        ", ".join(dict.fromkeys(f"commit {code(one)}" for one in shown if code(one))),
     ]
     size = {"full": "", "quick": "; **quick, with small sizes**"}
-    verdicts = [verdict(figure) for record in shown for figure in record["figures"]]
+    verdicts = [figure.verdict for record in shown for figure in record.figures]
     counts = [f"{verdicts.count('reached')} reached", f"{verdicts.count('missed')} missed"]
     counts.append(f"{verdicts.count('no bound')} without a bound")
-    if failed := sum(bool(record["error"]) for record in shown):
+    if failed := sum(bool(record.error) for record in shown):
         counts.append(f"{failed} benchmark{'s' if failed > 1 else ''} failed")
     jinja = environment()
     jinja.filters["md"] = _escaped
-    lines: list[str] = []
     for most in range(_MOST_FIGURES, 0, -1):
         count = sum(len(telling(record, most)) for record in shown)
         text = jinja.get_template("summary.md").render(
             records=shown,
-            days=" to ".join(dict.fromkeys((days[0], days[-1]))) if days else "an unknown day",
+            days=" to ".join(dict.fromkeys((days[0], days[-1]))),
             size=size.get(sizes(shown), f"; {sizes(shown)} (marked)"),
-            mixed=len({bool(record["quick"]) for record in shown}) > 1,
+            mixed=len({record.quick for record in shown}) > 1,
             facts="; ".join(filter(None, facts)),
             most=most,
-            part=""
-            if count == len(verdicts)
-            else f"The {count} most telling of {len(verdicts)} figures. ",
+            part=f"The {count} most telling of {len(verdicts)} figures. " * (count < len(verdicts)),
             counts=", ".join(counts),
         )
         lines = [line.rstrip() for line in text.strip().splitlines()]
@@ -111,7 +100,5 @@ def summary(records: list[Record]) -> str:
 
 def _escaped(text: str) -> str:
     """Text without Markdown, on one line, for a cell."""
-    text = " ".join(clean(text).split())
-    for sign in ("\\", "|", "`", "[", "]", "~"):
-        text = text.replace(sign, f"\\{sign}")
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace("*", "\\*")
+    text = re.sub(r"([\\|`\[\]~*])", r"\\\1", " ".join(clean(text).split()))
+    return text.replace("&", "&amp;").replace("<", "&lt;")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,21 +11,16 @@ from hypothesis import strategies as st
 
 from benchmarks.harness.baseline import NOISE, TOLERANCE, Comparison, SizeError, compare
 from benchmarks.harness.outcome import Figure
-from benchmarks.harness.records import SCHEMA
+from benchmarks.harness.records import Record
+
+RECORD = Record(
+    "one", "engine", "A title", "", True, 1, "c", 1.0,
+    machine={"cores": 2}, versions={"pyspark": "4.3.0"},
+)  # fmt: skip
 
 
-def record(name: str, *figures: Figure, **changes: Any) -> dict[str, Any]:
-    found = {
-        "schema": SCHEMA,
-        "name": name,
-        "quick": True,
-        "seed": 1,
-        "machine": {"cores": 2},
-        "versions": {"pyspark": "4.3.0"},
-        "figures": [figure.to_json() for figure in figures],
-        "error": None,
-    }
-    return {**found, **changes}
+def record(name: str, *figures: Figure, **changes: Any) -> Record:
+    return replace(RECORD, name=name, figures=list(figures), **changes)
 
 
 def held(old: Figure, new: Figure) -> Comparison:

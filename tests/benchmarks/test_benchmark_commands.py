@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import pytest
 
 from benchmarks.harness.commands import UsageError, main, selected
 from benchmarks.harness.outcome import Benchmark
+from benchmarks.harness.records import Record
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -85,7 +85,7 @@ CATALOGUE = (
 def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in MODULES.items():
         (tmp_path / f"faked_{name}.py").write_text(text)
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(tmp_path)]))
     # The state of the code is of no interest here, and asking for Java takes a while.
     monkeypatch.setattr("benchmarks.harness.processes.commit", lambda: "a commit")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -130,7 +130,6 @@ def test_one_that_crashes_loses_only_itself(
     assert first["figures"][0]["spread"] == [1.4, 1.6]
     assert first["pictures"] == ["quiet.png"]
     assert first["measured"] == {"3": first["seed"]}
-    assert first["command"].startswith("python -m benchmarks run quiet-first --quick --seed")
     assert first["commit"] == "a commit"
     assert "the joins answer differently" in record(out, "broken")["error"]
     assert "SIGKILL" in record(out, "killed")["error"]
@@ -155,15 +154,10 @@ def test_one_that_crashes_loses_only_itself(
     assert "4 benchmarks; quick about 8.0 s in all" in printed
 
 
-def test_quick_ones_share_a_process_until_one_fails_full_ones_do_not(out: Path) -> None:
-    names = ("pid-1", "pid-2", "broken", "pid-3", "pid-apart", "pid-4", "killed", "pid-5")
-    listed = [replace(entry(name), apart=name == "pid-apart") for name in names]
-    for size in ("quick", "full"):
-        assert main(listed, ["all", f"--{size}", "--out", str(out)]) == 1
-        pids = [record(out, name, size)["measured"] for name in names if name.startswith("pid")]
-        one, two, *others = pids
-        assert (one == two) == (size == "quick")
-        assert len({two, *others}) == 5
+def test_each_runs_in_a_process_of_its_own(out: Path) -> None:
+    listed = [entry(name) for name in ("pid-1", "pid-2")]
+    assert main(listed, ["all", "--out", str(out)]) == 0
+    assert len({record(out, one.name)["measured"] for one in listed} | {os.getpid()}) == 3
 
 
 def test_a_failed_run_leaves_no_figures_of_an_earlier_one(
@@ -232,9 +226,7 @@ def test_an_interrupted_run_ends_what_it_started_and_goes_on_later(
         "sys.exit(main([B('quiet', 'engine', '', 'faked_quiet:run', 1, ''), "
         f"B('slow', 'engine', '', 'faked_slow:run', 1, '')], ['all', '--out', {str(out)!r}]))"
     )
-    paths = os.pathsep.join([str(ROOT), str(out.parent)])
-    environment = {**os.environ, "PYTHONPATH": paths}
-    process = subprocess.Popen([sys.executable, "-c", program], env=environment)
+    process = subprocess.Popen([sys.executable, "-c", program])
     child = out / "data" / "child"
     until = time.monotonic() + 120
     while not (child.exists() and child.read_text()) and time.monotonic() < until:
@@ -251,22 +243,22 @@ def test_an_interrupted_run_ends_what_it_started_and_goes_on_later(
     assert not (out / "results" / "quick" / "slow.json").exists()
 
 
-def test_the_report_gets_records_in_order_with_the_folder_of_their_pictures(
+def test_the_report_gets_records_in_order(
     out: Path, carry_out: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert carry_out("report") == 2, "there is nothing to report"
     carry_out("run", "quiet-*")
     got: list[Any] = []
 
-    def write(records: list[dict[str, Any]], file: Path) -> Path:
+    def write(records: list[Record], file: Path, out: Path) -> Path:
         got.append((records, file))
         return file
 
     monkeypatch.setattr("benchmarks.report.page.write", write)
     assert carry_out("report", "--quick") == 0
     ((records, file),) = got
-    assert [one["name"] for one in records] == ["quiet-first", "quiet-last"]
-    assert (Path(records[0]["folder"]) / records[0]["pictures"][0]).exists()
+    assert [one.name for one in records] == ["quiet-first", "quiet-last"]
+    assert records[0].command.startswith("python -m benchmarks run quiet-first --quick --seed")
     assert file == out / "report-quick.html"
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,54 +16,55 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.harness.machine import commit, machine, versions
-from benchmarks.harness.outcome import Benchmark, Figure, Outcome
+from benchmarks.harness.outcome import Benchmark, Figure, Outcome, Table
 from benchmarks.harness.records import (
-    SCHEMA,
+    Record,
     RecordError,
-    build,
-    figures_of,
     plain,
     read,
     read_all,
-    read_any,
     repeats,
+    store,
     write,
+    written,
 )
 
 ENTRY = Benchmark("one", "engine", "A title", "somewhere", 1, "What is compared.")
+RUN = {"quick": True, "seed": 1, "commit": "c", "seconds": 1.0}
 
 
-def record(**changes: Any) -> dict[str, Any]:
-    outcome = Outcome([Figure("a / b", 2.0, 1.0, spread=(1.5, 2.5))])
-    found = build(
-        ENTRY, quick=True, seed=1, out=Path("out"), code="c", seconds=1.0, outcome=outcome
-    )
-    return {**found, **changes}
+def record(**changes: Any) -> Record:
+    figures = [Figure("a / b", 2.0, 1.0, spread=(1.5, 2.5))]
+    found = Record("one", "engine", "A title", "What is compared.", **RUN, figures=figures)
+    return replace(found, **changes)
 
 
-def test_figures_come_back_as_they_were() -> None:
-    assert figures_of(record()) == [Figure("a / b", 2.0, 1.0, spread=(1.5, 2.5))]
+def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
+    figures = [
+        Figure("a / b", 2.0, 1.0, spread=(1.5, 2.5)),
+        Figure("b / a", 2.0, spread=(1.5, math.inf)),
+    ]
+    table = Table("Ways", ("way", "ms"), (("ours", 1.5), ("theirs", math.nan)))
+    outcome = Outcome(figures, [table.drawn("bars", "way", "ms")], measured=np.arange(2))
+    stored = store(ENTRY, tmp_path, outcome, **RUN)
+    found = written(tmp_path, True, "one")
+    assert found is not None
+    assert found.figures == [figures[0], replace(figures[1], spread=None)]
+    assert found.tables[0].rows == [["ours", 1.5], ["theirs", None]]
+    assert (found.when, found.measured, found.title) == (stored.when, [0, 1], "A title")
 
 
 def test_a_record_says_where_it_was_measured() -> None:
     found = record()
-    assert found["versions"] == versions()
-    assert "pyspark" in found["versions"]
-    assert found["machine"]["cores"] >= 1
+    assert found.versions == versions()
+    assert "pyspark" in found.versions
+    assert found.machine["cores"] >= 1
     assert set(machine()) == {"cores", "memory_gb", "machine", "cpu", "python", "java"}
 
 
-def test_a_figure_that_is_no_number_is_refused() -> None:
+def test_a_figure_that_is_no_number_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'a / b' is inf"):
-        build(
-            ENTRY,
-            quick=True,
-            seed=1,
-            out=Path("out"),
-            code=None,
-            seconds=1.0,
-            outcome=Outcome([Figure("a / b", math.inf)]),
-        )
+        store(ENTRY, tmp_path, Outcome([Figure("a / b", math.inf)]), **RUN)
 
 
 def test_numbers_of_numpy_become_plain_ones() -> None:
@@ -80,26 +83,38 @@ def test_whatever_was_measured_can_be_written(value: Any) -> None:
     json.dumps(plain(value), allow_nan=False)
 
 
-def test_a_record_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def refuse(*arguments: Any) -> None:
+    raise OSError("the disk is full")
+
+
+def test_a_record_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "results" / "one.json"
     write(file, record())
-    with pytest.raises(ValueError, match="JSON compliant"):
-        write(file, {"name": math.nan})
-    assert read(file) == record(when=read(file)["when"])
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", refuse)
+        with pytest.raises(OSError, match="full"):
+            write(file, record(title="Another"))
+    assert read(file) == [record(when=read(file)[0].when)]
     assert [path.name for path in file.parent.iterdir()] == ["one.json"]
 
 
-def test_a_record_of_a_newer_program_is_refused(tmp_path: Path) -> None:
-    write(tmp_path / "one.json", record(schema=SCHEMA + 1))
-    with pytest.raises(RecordError, match="use a newer bsjoin, or run the benchmark again"):
-        read(tmp_path / "one.json")
-
-
 @pytest.mark.parametrize("text", ["", "{", '{"name": "one"}', "3", "[3]"])
-def test_a_file_that_is_no_record_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "one.json").write_text(text)
-    with pytest.raises(RecordError, match=r"one\.json"):
-        read_any(tmp_path / "one.json")
+def test_a_file_that_is_no_record_is_refused_and_written_again(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "results" / "quick" / "one.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    with pytest.raises(RecordError, match=r"one\.json holds no record .* run the benchmark again"):
+        read(file)
+    assert written(tmp_path, True, "one") is None
+
+
+def test_a_record_of_another_version_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "one.json"
+    write(file, {**plain(record()), "schema": 1})
+    with pytest.raises(RecordError, match=r"schema.*remove it, and run the benchmark again"):
+        read(file)
 
 
 def test_a_baseline_is_a_record_a_list_or_a_folder(tmp_path: Path) -> None:
@@ -108,20 +123,20 @@ def test_a_baseline_is_a_record_a_list_or_a_folder(tmp_path: Path) -> None:
     write(tmp_path / "results" / "other.json", other)
     write(tmp_path / "list.json", [one, other])
     (tmp_path / "results" / "empty").mkdir()
-    assert read_any(tmp_path / "results" / "one.json") == [one]
-    assert read_any(tmp_path / "list.json") == [one, other]
-    assert read_any(tmp_path / "results") == [one, other]
+    assert read(tmp_path / "results" / "one.json") == [one]
+    assert read(tmp_path / "list.json") == [one, other]
+    assert read(tmp_path / "results") == [one, other]
     with pytest.raises(RecordError, match="has no records"):
-        read_any(tmp_path / "results" / "empty")
+        read(tmp_path / "results" / "empty")
     with pytest.raises(RecordError, match="there is no"):
-        read_any(tmp_path / "nowhere.json")
+        read(tmp_path / "nowhere.json")
 
 
 def test_records_come_in_the_order_of_the_catalogue(tmp_path: Path) -> None:
     for name in ("b", "c", "a", "unlisted"):
         write(tmp_path / "results" / "full" / f"{name}.json", record(name=name))
     found = read_all(tmp_path, False, ["c", "missing", "a", "b"])
-    assert [one["name"] for one in found] == ["c", "a", "b", "unlisted"]
+    assert [one.name for one in found] == ["c", "a", "b", "unlisted"]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +153,6 @@ def test_records_come_in_the_order_of_the_catalogue(tmp_path: Path) -> None:
 def test_a_run_repeats_a_record_when_nothing_differs(change: dict[str, Any]) -> None:
     assert repeats(record(), True, 1, "c")
     assert not repeats(record(**change), True, 1, "c")
-    assert not repeats(None, True, 1, "c")
 
 
 def test_the_state_of_the_code_has_its_changes_in_it(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchmarks.harness.outcome import Figure, Table
+from benchmarks.harness.records import Record
 from benchmarks.harness.text import figure_lines, table_lines, verdict
 from benchmarks.harness.timing import alternate, ratio
 
@@ -39,7 +40,7 @@ def test_a_verdict_tells_what_is_missed_or_why_it_failed() -> None:
     good, bad, free = (Figure("a", 2.0, 1.0), Figure("b", 0.5, 1.0), Figure("c", 1.0))
 
     def of(*figures: Figure, error: str | None = None) -> str:
-        return verdict({"error": error, "figures": [figure.to_json() for figure in figures]})
+        return verdict(Record("a", "b", "c", "", True, 1, None, 1.0, error, list(figures)))
 
     assert of(good) == "1 figure, all reached"
     assert of(good, bad, free) == "3 figures, 1 MISSED"

@@ -20,9 +20,15 @@ TABLE = Table.of(
 )
 
 
+def shown(table: Table) -> tuple[dict[str, dict[Any, float]], list[Any]]:
+    """The values of each series by place, and the places."""
+    found = charts.series(table, table.charts[0])
+    return {str(name): found[name].dropna().to_dict() for name in found}, list(found.index)
+
+
 def series(x: Any, *y: str, **more: Any) -> Any:
     table = TABLE.drawn("lines", x, *y, **more)
-    return charts._series(table, table.charts[0])
+    return shown(table)
 
 
 def test_heads_are_series_and_the_first_row_of_a_place_counts() -> None:
@@ -50,18 +56,18 @@ def test_rows_can_be_series_and_chosen_divided_and_skipped() -> None:
 
 def test_a_whole_head_is_preferred_to_the_beginning_of_others() -> None:
     table = Table("t", ("x", "DS", "DS in the paper"), ((1, 2, 3),)).drawn("bars", "x", "DS")
-    assert charts._series(table, table.charts[0])[0] == {"DS": {1: 2.0}}
+    assert shown(table)[0] == {"DS": {1: 2.0}}
 
 
 def test_a_head_that_occurs_again_is_a_series_of_its_own() -> None:
     table = Table("t", ("x", "a, paper", "ours", "b, paper", "ours"), ((1, 2, 3, 4, 5),))
     table = table.drawn("bars", "x", "a", "b", "ours")
-    assert charts._series(table, table.charts[0])[0] == {
+    assert shown(table)[0] == {
         "a, paper": {1: 2.0}, "ours": {1: 3.0}, "b, paper": {1: 4.0}, "b, paper, ours": {1: 5.0}
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", charts._KINDS)
+@pytest.mark.parametrize("kind", charts.KINDS)
 def test_every_kind_is_drawn_the_same_each_time(kind: str, tmp_path: Path) -> None:
     table = TABLE.drawn(kind, "size", "ms").drawn(kind, ("way", "size"), "paper", xscale="linear")
     one, other = (charts.draw([TABLE, table], tmp_path / f"{n}.svg")[0] for n in (1, 2))

@@ -14,6 +14,7 @@ import pytest
 from benchmarks import charts
 from benchmarks.data.zipf import Shifting
 from benchmarks.harness.outcome import Context, Outcome, Table
+from benchmarks.harness.records import plain
 from benchmarks.paper import paper_hotspots, zipf_shares
 from benchmarks.paper import paper_skip_lists as lists
 from benchmarks.paper.hosts import ANYWHERE, LOOK_UP_US, LruCache, Routed, simulate
@@ -34,7 +35,7 @@ def checked(outcome: Outcome) -> Outcome:
     for table in outcome.tables:
         assert table.rows
         assert {len(row) for row in table.rows} == {len(table.columns)}
-    json.dumps([figure.to_json() for figure in outcome.figures])
+    json.dumps(plain(outcome.figures))
     json.dumps(outcome.measured)
     return outcome
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import doctest
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,12 @@ import pytest
 from benchmarks.harness import text as numbers
 from benchmarks.harness.machine import ROOT
 from benchmarks.harness.outcome import Figure, Table
+from benchmarks.harness.records import Record
 from benchmarks.harness.text import clean
 from benchmarks.report import records
 from benchmarks.report.page import page, write
 from benchmarks.report.summary import BEGIN, END, summary, update
 
-Record = dict[str, Any]
 EMPTY = {"meta", "img", "br", "col", "circle", "line", "path", "rect"}
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -28,39 +29,21 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 4"><rect width="9"
 
 
 def record(name: str, group: str = "engine", **more: Any) -> Record:
-    """What a run of a benchmark leaves behind, with its tables and figures as they are in JSON."""
-    figures = [figure.to_json() for figure in more.pop("figures", ())]
-    tables = [
-        {"title": t.title, "columns": [*t.columns], "rows": [[*r] for r in t.rows], "note": t.note}
-        for t in more.pop("tables", ())
-    ]
-    return {
-        "name": name,
-        "group": group,
-        "title": name.capitalize(),
-        "about": "",
-        "when": "2026-11-21T09:05:33+00:00",
-        "seconds": 125.0,
-        "command": f"python -m benchmarks run {name} --full",
-        "quick": False,
-        "seed": 20260721,
-        "commit": "9cc2f38",
-        "machine": {
-            "cores": 2,
-            "memory_gb": 23.5,
-            "machine": "x86_64",
-            "cpu": "Xeon Silver 4110",
-            "python": "3.12.3",
-            "java": "21.0.4",
-        },
-        "versions": {"pyspark": "4.3.0", "pyarrow": "22.0.0", "duckdb": "1.4.2", "polars": "1.35"},
-        "figures": figures,
-        "tables": tables,
-        "pictures": [],
-        "measured": {},
-        "error": None,
-        **more,
+    """What a run of a benchmark leaves behind."""
+    machine = {
+        "cores": 2,
+        "memory_gb": 23.5,
+        "machine": "x86_64",
+        "cpu": "Xeon Silver 4110",
+        "python": "3.12.3",
+        "java": "21.0.4",
     }
+    versions = {"pyspark": "4.3.0", "pyarrow": "22.0.0", "duckdb": "1.4.2", "polars": "1.35"}
+    found = Record(
+        name, group, name.capitalize(), "", False, 20260721, "9cc2f38", 125.0,
+        when="2026-11-21T09:05:33+00:00", machine=machine, versions=versions,
+    )  # fmt: skip
+    return replace(found, **more)
 
 
 def realistic() -> list[Record]:
@@ -171,7 +154,6 @@ def realistic() -> list[Record]:
             "kernels",
             title="Skip lists with fixed and random levels",
             quick=True,
-            command="python -m benchmarks run skip-lists --quick",
             seconds=8.4,
             figures=[
                 Figure(
@@ -248,13 +230,12 @@ def test_the_page_is_well_formed_and_its_links_lead_somewhere() -> None:
 
 
 def test_the_page_stands_alone(tmp_path: Path) -> None:
-    (tmp_path / "ranges").mkdir()
-    (tmp_path / "latency").mkdir()
-    (tmp_path / "latency/by-size.png").write_bytes(PNG)
-    (tmp_path / "ranges/comparisons.svg").write_text(SVG)
-    file = write(
-        [{**r, "folder": str(tmp_path)} for r in realistic()], tmp_path / "new/report.html"
-    )
+    folder = tmp_path / "results" / "full"
+    (folder / "ranges").mkdir(parents=True)
+    (folder / "latency").mkdir()
+    (folder / "latency/by-size.png").write_bytes(PNG)
+    (folder / "ranges/comparisons.svg").write_text(SVG)
+    file = write(realistic(), tmp_path / "new/report.html", tmp_path)
     assert file == tmp_path / "new/report.html"
     text = file.read_text("utf-8")
     found = Reader(text)
@@ -273,17 +254,19 @@ def test_the_page_stands_alone(tmp_path: Path) -> None:
 
 
 def test_a_picture_that_is_gone_or_of_an_unknown_kind_is_reported(tmp_path: Path) -> None:
-    text = Reader(page([one(pictures=["a.png", "b.pdf"], folder=str(tmp_path))])).text
-    assert "The picture a.png is missing; run python -m benchmarks run one --full again" in text
+    text = Reader(page([one(pictures=["a.png", "b.pdf"])], tmp_path)).text
+    assert f"The picture a.png is missing; run {one().command} again" in text
     assert "b.pdf is neither PNG, SVG nor JPEG" in text
 
 
 def test_everything_a_record_says_is_escaped() -> None:
     bad = "<script>alert('&')</script>\"'"
-    texts = dict.fromkeys(("title", "about", "command", "commit", "error", "when", "seed"), bad)
-    hostile = record(bad, bad, **{**texts, "versions": {bad: bad}, "machine": {"cpu": bad}})
-    hostile["figures"] = [Figure(bad, 0.5, 1.0, paper=bad).to_json()]
-    hostile["tables"] = [{"title": bad, "columns": [bad], "rows": [[bad]], "note": bad}]
+    texts = dict.fromkeys(("title", "about", "commit", "error", "when"), bad)
+    machine = {**one().machine, "cpu": bad}
+    hostile = record(
+        bad, bad, **texts, versions={bad: bad}, machine=machine,
+        figures=[Figure(bad, 0.5, 1.0, paper=bad)], tables=[Table(bad, (bad,), ((bad,),), bad)],
+    )  # fmt: skip
     text = page([hostile, one()])
     assert "script" not in Reader(text).tags
     assert Reader(text).text.count(bad) > 10
@@ -303,13 +286,6 @@ def test_an_empty_list_of_records_gives_a_page_that_says_what_to_do() -> None:
     assert "Nothing has been measured yet. python -m benchmarks all" in Reader(page([])).text
 
 
-def test_a_record_with_next_to_nothing_in_it_is_shown() -> None:
-    bare = {"name": "bare", "group": "other", "title": "Bare"}
-    text = Reader(page([bare])).text
-    assert "No figures." in text
-    assert "python -m benchmarks run bare --full" in text
-
-
 def test_failed_benchmarks_are_shown_with_their_errors() -> None:
     text = page(realistic())
     for name in ("at-a-glance", "engines"):
@@ -321,7 +297,7 @@ def test_failed_benchmarks_are_shown_with_their_errors() -> None:
 
 
 def test_what_is_lost_is_listed_the_furthest_first() -> None:
-    names = [figure["name"].split(":")[0] for _, figure in records.losses(realistic())]
+    names = [figure.name.split(":")[0] for _, figure in records.losses(realistic())]
     assert names == [
         "band without key, 5,500 matches a row",
         "nearly all pairs match",
@@ -366,29 +342,24 @@ def test_the_papers_claims_and_numbered_tables_stand_together() -> None:
     assert "addBatch, milliseconds" not in beside
     titles = {"Table 8": (0, 8), "as in figs. 13": (1, 13), "Figure 9a": (1, 9), "Tables": None}
     for title, key in titles.items():
-        assert records.paper_number({"title": title}) == key
+        assert records.paper_number(Table(title, (), ())) == key
 
 
 def test_a_figure_without_spread_or_bound_or_logarithm_is_drawn() -> None:
     figures = [
         Figure("plain", 3.0),
         Figure("none", 0.0, 0.0, True, (0.0, 0.0)),
-        Figure("boundless", float("inf"), 5.0),
-        Figure("unknown", float("nan"), 5.0, spread=(float("nan"), 1.0)),
         Figure("negative", -2.0, 1.0, spread=(-3.0, 4.0)),
     ]
-    shown = one(figures=figures)
-    shown["figures"][0]["spread"] = [None, 3.0]  # as JSON has what is not finite
-    found = Reader(page([shown]))
-    assert "∞" in found.text
+    found = Reader(page([one(figures=figures)]))
     assert len(found.images) == 1  # of the second: the others have no multiple of a bound
 
 
 def test_multiples_of_a_bound_say_better_to_the_right() -> None:
-    assert records.margin({"value": 10.0, "bound": 5.0}) == 2
-    assert records.margin({"value": 10.0, "bound": 5.0, "at_most": True}) == 0.5
-    assert records.margin({"value": 0.0, "bound": 0.0, "at_most": True}) == 1
-    assert records.margin({"value": 0.0, "bound": 0.05, "at_most": True}) == float("inf")
+    assert Figure("a", 10.0, 5.0).margin == 2
+    assert Figure("a", 10.0, 5.0, at_most=True).margin == 0.5
+    assert Figure("a", 0.0, 0.0, at_most=True).margin == 1
+    assert Figure("a", 0.0, 0.05, at_most=True).margin == float("inf")
 
 
 def test_full_records_come_before_quick_ones_and_late_before_early() -> None:
@@ -396,7 +367,7 @@ def test_full_records_come_before_quick_ones_and_late_before_early() -> None:
     early, late = one(quick=True, when="2026-01-01"), one(quick=True, when="2026-02-01")
     assert records.chosen([full, late]) == records.chosen([early, full]) == [full]
     assert records.chosen([late, early]) == [late]
-    order = [r["name"] for r in records.chosen(reversed(realistic()))]
+    order = [r.name for r in records.chosen(realistic()[::-1])]
     assert order[:3] == ["ranges", "throughput", "latency"]
     assert order[-2:] == ["engines", "skip-lists"]
 
@@ -431,12 +402,10 @@ def test_the_examples_in_the_docstrings_run() -> None:
     assert doctest.testmod(numbers).failed == 0
 
 
-def test_a_column_has_as_many_decimals_in_each_cell() -> None:
-    assert numbers.column([0.135, 0.778, 2.1]) == ["0.14", "0.78", "2.10"]
-    assert numbers.column([11.0, 935.4, None, "x"]) == ["11", "935", "-", "x"]
-    assert numbers.column([100_000, 10_000_000]) == ["100,000", "10,000,000"]
-    assert numbers.column([0.00001, 5000.0]) == ["0.000010", "5,000"]
-    assert numbers.column([True, float("nan"), float("inf"), 2.5]) == ["yes", "-", "∞", "2.50"]
+def test_a_cell_has_the_digits_of_its_size() -> None:
+    cells = [0.135, 935.4, None, "x", True, float("nan"), float("inf"), 10_000_000]
+    shown = ["0.14", "935", "-", "x", "yes", "-", "∞", "10,000,000"]
+    assert [numbers.cell(one) for one in cells] == shown
 
 
 def contrast(one: str, other: str) -> float:
