@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from bsjoin._plan import SourceTable
-from bsjoin._spark.planned import PlannedJoin
+from bsjoin._spark.planned_join import PlannedJoin
 from bsjoin.errors import ArgumentError
 
 __all__ = ["JoinStep", "explain", "joins_of", "remember"]

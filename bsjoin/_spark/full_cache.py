@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin._plan import StoredTable
 from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import stream_key
-from bsjoin._spark.planned import PlannedTable, shape_of
+from bsjoin._spark.planned_join import PlannedTable, shape_of
 from bsjoin._spark.resolve import ResolvedJoin
 from bsjoin.errors import NotATableError
 from bsjoin.store import Manifest, StorageLocation

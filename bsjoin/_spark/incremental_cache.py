@@ -14,7 +14,7 @@ from bsjoin._plan import RangeOrder, RetryPolicy, Shape, SourceTable
 from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import hash_is_exact, source_key, type_of
-from bsjoin._spark.planned import PlannedTable, shape_of
+from bsjoin._spark.planned_join import PlannedTable, shape_of
 from bsjoin._spark.resolve import ResolvedJoin
 from bsjoin.conditions import AsOf, Condition
 from bsjoin.durations import seconds

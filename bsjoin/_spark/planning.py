@@ -16,7 +16,7 @@ from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.chain import remember
 from bsjoin._spark.observing import current_cycle, is_reported
 from bsjoin._spark.partitioning import kind_of, send_to_partitions
-from bsjoin._spark.planned import Cache, PlannedJoin, answer_row
+from bsjoin._spark.planned_join import Cache, PlannedJoin, answer_row
 from bsjoin._spark.range_columns import search_of
 from bsjoin._spark.resolve import ResolvedJoin
 

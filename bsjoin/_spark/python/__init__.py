@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from bsjoin._spark.planned import PlannedJoin
+from bsjoin._spark.planned_join import PlannedJoin
 from bsjoin._spark.python import keys_only, whole_rows
 from bsjoin._spark.workers import check_workers
 

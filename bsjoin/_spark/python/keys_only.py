@@ -24,7 +24,7 @@ from bsjoin._plan import JoinPlan, Shape, StoredTable
 from bsjoin._spark.columns import unused
 from bsjoin._spark.metrics import observed
 from bsjoin._spark.nullability import as_not_null
-from bsjoin._spark.planned import PIECE_ROWS, PlannedJoin
+from bsjoin._spark.planned_join import PIECE_ROWS, PlannedJoin
 from bsjoin.worker import full_cache, incremental_cache, notes
 
 __all__ = ["clock_of", "joined"]
