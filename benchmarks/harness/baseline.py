@@ -29,14 +29,7 @@ class SizeError(Exception):
 
 @dataclass
 class Comparison:
-    """The differences between a baseline and a run.
-
-    Args:
-        worse: figures that got worse, and benchmarks that fail now.
-        better: figures that got better.
-        notes: what only one side has; differences of machine, versions and seed.
-        same: how many figures are neither worse nor better.
-    """
+    """What got worse or better, notes on what only one side has, and how many figures are alike."""
 
     worse: list[str] = field(default_factory=list)
     better: list[str] = field(default_factory=list)
@@ -45,10 +38,9 @@ class Comparison:
 
     def lines(self) -> list[str]:
         """Lines to print, the worst last."""
+        marked = {"note": self.notes, "better": self.better, "WORSE": self.worse}
         return [
-            *(f"note: {note}" for note in self.notes),
-            *(f"better: {line}" for line in self.better),
-            *(f"WORSE: {line}" for line in self.worse),
+            *(f"{mark}: {line}" for mark, lines in marked.items() for line in lines),
             f"{len(self.worse)} worse, {len(self.better)} better, {self.same} as before "
             "(beyond the spread of both sides; without a spread 15 %; never below 5 %)",
         ]
@@ -61,14 +53,17 @@ def compare(before: Sequence[Record], after: Sequence[Record]) -> Comparison:
 
     Raises:
         SizeError: one side is quick and the other full.
-
-    Complexity: O(figures).
     """
     refuse_other_sizes((one.quick for one in before), (one.quick for one in after))
     found = Comparison()
     environment: set[str] = set()
     for name, old, new in _pairs(found, "", before, after):
-        environment |= _environment_notes(old, new)
+        was, now = ({**one.machine, **one.versions, "the seed": one.seed} for one in (old, new))
+        environment |= {
+            f"{key} was {was.get(key)}, is {now.get(key)}"
+            for key in was.keys() | now.keys()
+            if was.get(key) != now.get(key)
+        }
         if old.error:
             found.notes.append(f"{name}: it failed in the baseline, nothing to compare with")
         elif new.error:
@@ -112,17 +107,6 @@ def _pairs(
             found.notes.append(f"{where}{name}: the baseline does not have{what}")
         else:
             yield f"{where}{name}", old[name], new[name]
-
-
-def _environment_notes(old: Record, new: Record) -> set[str]:
-    before, after = (
-        {**one.machine, **one.versions, "the seed": one.seed} for one in (old, new)
-    )  # fmt: skip
-    return {
-        f"{key} was {before.get(key)}, is {after.get(key)}"
-        for key in before.keys() | after.keys()
-        if before.get(key) != after.get(key)
-    }
 
 
 def _change(old: Figure, new: Figure) -> int:

@@ -153,27 +153,30 @@ def _run(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
 
 
 def _all(listed: Sequence[Benchmark], options: argparse.Namespace) -> int:
-    quick, names, before = not options.full, {one.name for one in listed}, []
+    quick, before = not options.full, []
     if options.against is not None:
+        names = {one.name for one in listed}
         before = [one for one in read(options.against) if one.name in names]
         if not before:
             raise UsageError(
                 f"{options.against} has no record of these benchmarks: name other benchmarks"
             )
         refuse_other_sizes((one.quick for one in before), iter([quick]))
-    kept = {"quick": quick, "seed": options.seed, "out": options.out, "again": options.again}
-    records = run_all(listed, **kept, say=partial(print, flush=True))
+    say = partial(print, flush=True)
+    records = run_all(
+        listed, quick=quick, seed=options.seed, out=options.out, again=options.again, say=say
+    )
     print(overview(records))
     print(f"\nRecords and pictures are in {folder(options.out, quick)}.")
     missed = not all(figure.reached for record in records for figure in record.figures)
     status = int(any(record.error for record in records) or (options.strict and missed))
     if before:
         print(f"\nAgainst {options.against}:")
-        status = max(status, _print_comparison(before, records))
+        status = max(status, _compared(before, records))
     return status
 
 
-def _print_comparison(before: Sequence[Record], after: Sequence[Record]) -> int:
+def _compared(before: Sequence[Record], after: Sequence[Record]) -> int:
     found = compare(before, after)
     print("\n".join(f"  {line}" for line in found.lines()))
     return 1 if found.worse else 0
@@ -182,9 +185,9 @@ def _print_comparison(before: Sequence[Record], after: Sequence[Record]) -> int:
 def _compare(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
     before = read(options.baseline)
     if options.new is not None:
-        return _print_comparison(before, read(options.new))
+        return _compared(before, read(options.new))
     quick = options.quick or (not options.full and before[0].quick)
-    return _print_comparison(before, _records(catalogue, options.out, quick))
+    return _compared(before, _records(catalogue, options.out, quick))
 
 
 def _baseline(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:

@@ -73,15 +73,7 @@ def time_joins(
     """Seconds in which each join of a batch DataFrame runs into a sink, by way and round.
 
     A time begins with the call that makes the joined DataFrame. The results must have been compared
-    before.
-
-    Args:
-        context: of the benchmark.
-        label: what is joined, for print.
-        joins: the ways.
-        stream: the rows.
-        rounds: as in :func:`alternate`.
-        more: other arguments of that function.
+    before. ``label`` is printed; ``more`` are other arguments of :func:`alternate`.
     """
     runs = {
         name: partial(seconds_of, lambda join=join: consume(join(stream)))  # type: ignore[misc]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,14 +13,8 @@ Ints = NDArray[np.int64]
 Timed = Callable[..., None]
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """How large everything is.
-
-    Args:
-        rows: of an index or a cache.
-        probes: of a batch; the size of an Arrow batch in Spark.
-    """
+class Sizes(NamedTuple):
+    """Rows of an index or a cache; probes of a batch, as in an Arrow batch of Spark."""
 
     rows: int
     probes: int

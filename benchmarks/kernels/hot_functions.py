@@ -45,13 +45,11 @@ def measured(options: Sequence[str]) -> list[dict[str, Any]]:
         if done.returncode:
             raise RuntimeError(f"pytest ended with {done.returncode}:\n{done.stdout[-4_000:]}")
         found = json.loads(file.read_text("utf-8"))["benchmarks"]
+    measures = [*_HEADS.values(), "max"]
     return [
-        {"group": one["group"], "name": one["name"], **one["extra_info"]}
-        | {"rounds": one["stats"]["rounds"]}
-        | {
-            key: one["stats"][key] / one["extra_info"]["many"] * 1e9
-            for key in (*_HEADS.values(), "max")
-        }
+        {"group": one["group"], "name": one["name"], "rounds": one["stats"]["rounds"]}
+        | {key: one["stats"][key] / one["extra_info"]["many"] * 1e9 for key in measures}
+        | one["extra_info"]
         for one in found
     ]
 
