@@ -66,10 +66,7 @@ class Network:
         self._cycle_s = 60 + 5 * random.integers(0, 9, side * side)
 
     def tables(self) -> dict[str, pa.Table]:
-        """The six tables, in the order of the joins.
-
-        Complexity: O(rows); about 0.3 s for a million.
-        """
+        """The six tables, in the order of the joins; about 0.3 s for a million rows."""
         places = np.arange(self.side**2)
         names = np.array([f"{n % self.side + 1}-{n // self.side + 1}" for n in places])
         begins, ends = names[self.begin], names[self.end]
@@ -110,8 +107,6 @@ class Network:
 
         Raises:
             ValueError: an unknown kind.
-
-        Complexity: O(rows log turns).
         """
         if kind not in STREAMS:
             raise ValueError(f"kind={kind!r}: give one of {', '.join(STREAMS)}")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,69 +38,50 @@ from benchmarks.jobs.ways import (
 _MOST_BROADCAST = 2_000_000  # rows; a larger table takes minutes in every micro-batch
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How much of a job is run.
-
-    Args:
-        size: of the tables.
-        batches: of the streams.
-        kinds: of streams; every way runs on the first, bsjoin and Spark with AQE on all.
-        sample: rows on which all answers are compared.
-        records: rows on which one query per record is timed.
-        skipped: ways that are left out.
-    """
-
-    size: float
-    batches: dict[str, int]
-    kinds: list[str]
-    sample: int = 5_000
-    records: int = 2_000
-    skipped: tuple[str, ...] = ()
-
-
 def run(context: Context) -> Outcome:
     """Run the job of the entry every way: checked first, then alternately."""
     entry = PLANS[context.name]
     job = JOBS[entry["job"]]
-    measured = measure(context, job, Plan(**context.pick(entry["quick"], entry["full"])))
+    measured = measure(context, job, **context.pick(entry["quick"], entry["full"]))
     shown = tables(measured, f"{entry['title']}: every way", job.size.capitalize())
     return Outcome(figures(measured, entry["paper"]), shown, measured=measured)
 
 
-def measure(context: Context, job: Job, plan: Plan) -> dict[str, Any]:
+def measure(
+    context: Context, job: Job, *, size: float, kinds: list[str], batches: dict[str, int],
+    sample: int = 5_000, records: int = 2_000, skipped: Iterable[str] = (),
+) -> dict[str, Any]:  # fmt: skip
     """Check all ways, then time them alternately.
 
     Returns:
         ``ways`` (stream, way, run), ``engines`` (way, seconds by micro-batch size),
         ``fan_out`` (results for each row of the stream), ``build_s``, ``rows`` and ``left_out``.
     """
-    batches = Batches(**plan.batches)
-    folder = job.tables(context.data, plan.size)
+    runs, folder = Batches(**batches), job.tables(context.data, size)
     rows = {step.table: pads.dataset(folder / step.table).count_rows() for step in job.steps}
     context.say(f"  tables: {', '.join(f'{name} {n:,}' for name, n in rows.items())}")
-    most, left_out = max(rows.values()), dict.fromkeys(plan.skipped, "full sizes have it")
+    most, left_out = max(rows.values()), dict.fromkeys(skipped, "full sizes have it")
     if most > _MOST_BROADCAST:
         left_out[BROADCAST] = f"a table of {most:,} rows, made anew every micro-batch"
     names = [name for name in WAYS if name not in left_out]
     others = engines(job, folder)
-    with prepared(context, job, plan.size, max_rows=2 * most) as ready:
-        half, first = plan.sample // 2, plan.kinds[0]
+    with prepared(context, job, size, max_rows=2 * most) as ready:
+        half, first = sample // 2, kinds[0]
         fan_out = _check(context, ready, names, others, ready.files(first, [half, half]))
         for name in (FULL, AQE_ON):  # Spark compiles; not counted
-            ready.run(name, ready.files(first, batches.few.sizes), batches.few)
-        ways: dict[str, dict[str, Run]] = {kind: {} for kind in plan.kinds}
-        for kind in plan.kinds:
-            files = ready.files(kind, batches.sizes)
+            ready.run(name, ready.files(first, runs.few.sizes), runs.few)
+        ways: dict[str, dict[str, Run]] = {kind: {} for kind in kinds}
+        for kind in kinds:
+            files = ready.files(kind, runs.sizes)
             for name in names if kind == first else [n for n in names if n in (*OURS, AQE_ON)]:
-                ways[kind][name] = ready.run(name, files, batches, plan.records, kind)
+                ways[kind][name] = ready.run(name, files, runs, records, kind)
     alone: dict[str, dict[int, list[float]]] = {name: {} for name in others}
-    for count in (batches.small, batches.large):
-        events = job.events(plan.size, count, 1, first, context.seed)
-        runs = {name: partial(seconds_of, engine, events) for name, engine in others.items()}
-        for name, seconds in alternate(runs, 3).items():
+    for count in (runs.small, runs.large):
+        events = job.events(size, count, 1, first, context.seed)
+        timed = {name: partial(seconds_of, engine, events) for name, engine in others.items()}
+        for name, seconds in alternate(timed, 3).items():
             alone[name][count] = seconds
-    found = {"size": plan.size, "rows": rows, "batches": [batches.small, batches.large]}
+    found = {"size": size, "rows": rows, "batches": [runs.small, runs.large]}
     found |= {"build_s": ready.build_s, "left_out": left_out, "fan_out": fan_out}
     return found | {"ways": ways, "engines": alone}
 

@@ -154,7 +154,7 @@ def prepared(
     context: Context, job: Job, size: float, *, max_rows: int = 0, kept: Path | None = None,
     url: str | None = None,
 ) -> Iterator[Ready]:  # fmt: skip
-    """The tables of a job, read, built, and loaded into a database.
+    """The tables of a job of a size, read, built, and loaded into a database.
 
     Args:
         context: of the benchmark.
@@ -162,7 +162,7 @@ def prepared(
         size: of its tables.
         max_rows: room in an incremental cache.
         kept: the folder of bsjoin's tables, if another session has built them.
-        url: of a database that has them, or none is needed; None: one is started.
+        url: of a database that has them, or "" if none is needed; None: one is started.
     """
     folder, indexed = job.tables(context.data, size), {}  # type: Path, dict[str, Any]
     frames = {

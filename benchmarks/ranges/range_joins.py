@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from benchmarks.data.ranges import MATCHING, Case, cases, probes, stored
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.harness.spark import Join, fingerprint, persisted, rate_stream, time_batches
 from benchmarks.harness.timing import check_equal, ratio, seconds_of, time_joins
-from benchmarks.ranges.comparison import Found, best_rival, compared
+from benchmarks.ranges.comparison import Found, best_rival, compared, timed
 from benchmarks.ranges.spark_joins import (
     BINS,
     JOIN,
@@ -48,16 +49,13 @@ def run(context: Context) -> Outcome:
 
 def _measure(context: Context, case: Case) -> dict[str, Any]:
     """Seconds of every way; table and stream are persisted."""
-    files, built = stored(case, context.data), []  # type: Any, list[bsjoin.BatchTable]
+    files = stored(case, context.data)
     table, stream = _in_memory(context.spark, files[0], 4), _in_memory(context.spark, files[1], 2)
-
-    def build() -> None:
-        built.append(bsjoin.BatchTable.build(table, on=case.on, when=case.when))
+    build_s, built = timed(lambda: bsjoin.BatchTable.build(table, on=case.on, when=case.when))
 
     def ours(some: DataFrame) -> DataFrame:
-        return built[0].join(some, case.on, when=case.when)
+        return built.join(some, case.on, when=case.when)
 
-    build_s = seconds_of(build)
     with alternatives(context.spark, case, table) as theirs:
         joins = {OURS: ours, **theirs}
         spent, pairs = _check(case, joins, stream)
@@ -77,13 +75,12 @@ def _in_memory(spark: SparkSession, file: Path, partitions: int) -> DataFrame:
 
 def _check(case: Case, joins: dict[str, Join], stream: DataFrame) -> tuple[dict[str, float], int]:
     """The seconds of each way's first answer, and its number of rows; all must be equal."""
-    answers: dict[str, tuple[int, int]] = {}
-
-    def answer(name: str) -> None:
-        answers[name] = fingerprint(joins[name](stream), case.columns)
-
-    spent = {name: seconds_of(answer, name) for name in joins}
-    return spent, check_equal(answers)[0]
+    found = {
+        name: timed(lambda join=join: fingerprint(join(stream), case.columns))  # type: ignore[misc]
+        for name, join in joins.items()
+    }
+    right = check_equal({name: answer for name, (_, answer) in found.items()})
+    return {name: seconds for name, (seconds, _) in found.items()}, right[0]
 
 
 def _figures(found: Found, *, quick: bool) -> list[Figure]:
@@ -146,21 +143,16 @@ def _measure_streams(context: Context, case: Case, batch_rows: list[int]) -> dic
     """
     spark = context.spark
     table = _in_memory(spark, stored(case, context.data)[0], 4)
-    bins: list[DataFrame] = []
 
     def build() -> Join:
         indexed = bsjoin.BatchTable.build(table, on=case.on, when=case.when)
         return lambda stream: bsjoin.join(stream, indexed, case.on, when=case.when)
 
-    def bin_table() -> Join:
-        bins.append(persisted(binned(case, table)))
-        return partial(binned_join, case, bins[-1])
-
     prepare: dict[str, Callable[[], Join]] = {
         OURS: build,
         WRITTEN: lambda: partial(written_join, case, table),
         JOIN: lambda: partial(spark_join, case, table),
-        BINS: bin_table,
+        BINS: lambda: partial(binned_join, case, persisted(binned(case, table))),
     }
     if context.quick:
         del prepare[JOIN]
@@ -169,24 +161,22 @@ def _measure_streams(context: Context, case: Case, batch_rows: list[int]) -> dic
     found: dict[int, Any] = {}
     for rows in batch_rows:
         found[rows] = {name: {"prepare": [], "batches": []} for name in prepare}
-        for number in range(context.pick(1, 2)):
-            for name, made in prepare.items():
-                slow = name in (WRITTEN, JOIN) and rows >= _SLOW_ROWS
-                if slow and number:
-                    continue
-                ready: list[Join] = []
-                prepare_s = seconds_of(lambda made=made, r=ready: r.append(made()))  # type: ignore[misc]
-                stream = ready[0](probes(rate_stream(spark, rows), "value", case))
-                spent = time_batches(stream, _SLOW_BATCHES if slow else BATCHES, 0)
-                while bins:
-                    bins.pop().unpersist()
-                one = found[rows][name]
-                one["prepare"].append(prepare_s)
-                one["batches"].append([ms / 1e3 for ms in spent])
-                context.say(
-                    f"  {rows:>9,} rows  {name:<18} prepared in {prepare_s:5.1f} s, "
-                    f"{statistics.median(spent):8.1f} ms a micro-batch, all {_total(one)[-1]:.1f} s"
-                )
+        for number, (name, made) in product(range(context.pick(1, 2)), prepare.items()):
+            slow = name in (WRITTEN, JOIN) and rows >= _SLOW_ROWS
+            if slow and number:
+                continue
+            binned(case, table).unpersist()  # so that bins are made anew
+            prepare_s, join = timed(made)
+            stream = join(probes(rate_stream(spark, rows), "value", case))
+            spent = time_batches(stream, _SLOW_BATCHES if slow else BATCHES, 0)
+            one = found[rows][name]
+            one["prepare"].append(prepare_s)
+            one["batches"].append([ms / 1e3 for ms in spent])
+            context.say(
+                f"  {rows:>9,} rows  {name:<18} prepared in {prepare_s:5.1f} s, "
+                f"{statistics.median(spent):8.1f} ms a micro-batch, all {_total(one)[-1]:.1f} s"
+            )
+    binned(case, table).unpersist()
     table.unpersist(blocking=True)
     return found
 
