@@ -40,9 +40,6 @@ class Network:
         side: crossings along one side, 2 or more: ``4 side (side - 1)`` roads, each in one
             direction, and about 2.7 turns a road.
         seed: of all random numbers.
-
-    Raises:
-        ValueError: there are fewer than two crossings a side.
     """
 
     def __init__(self, side: int, seed: int = 0):
@@ -104,9 +101,6 @@ class Network:
         Returns:
             event, turn, weekday, slice, travel_ms (on the road before the turn), stopped_ms (at its
             signal), queue_m (how far from the signal).
-
-        Raises:
-            ValueError: an unknown kind.
         """
         if kind not in STREAMS:
             raise ValueError(f"kind={kind!r}: give one of {', '.join(STREAMS)}")
