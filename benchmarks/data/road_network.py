@@ -40,9 +40,6 @@ class Network:
         side: crossings along one side, 2 or more: ``4 side (side - 1)`` roads, each in one
             direction, and about 2.7 turns a road.
         seed: of all random numbers.
-
-    Raises:
-        ValueError: there are fewer than two crossings a side.
     """
 
     def __init__(self, side: int, seed: int = 0):
@@ -66,10 +63,7 @@ class Network:
         self._cycle_s = 60 + 5 * random.integers(0, 9, side * side)
 
     def tables(self) -> dict[str, pa.Table]:
-        """The six tables, in the order of the joins.
-
-        Complexity: O(rows); about 0.3 s for a million.
-        """
+        """The six tables, in the order of the joins; about 0.3 s for a million rows."""
         places = np.arange(self.side**2)
         names = np.array([f"{n % self.side + 1}-{n // self.side + 1}" for n in places])
         begins, ends = names[self.begin], names[self.end]
@@ -107,11 +101,6 @@ class Network:
         Returns:
             event, turn, weekday, slice, travel_ms (on the road before the turn), stopped_ms (at its
             signal), queue_m (how far from the signal).
-
-        Raises:
-            ValueError: an unknown kind.
-
-        Complexity: O(rows log turns).
         """
         if kind not in STREAMS:
             raise ValueError(f"kind={kind!r}: give one of {', '.join(STREAMS)}")

@@ -31,21 +31,12 @@ def customers(scale: float) -> int:
 
 
 def tables(folder: Path, scale: float, *, program: Path | None = None) -> Path:
-    """Make the tables of a scale factor, unless they exist.
+    """The folder with one Parquet file a table, ``customer.parquet`` and so on; made if need be.
 
     Args:
         folder: where all scale factors are kept.
         scale: 0.01 or more: below it partsupp has too few suppliers for unique keys.
         program: the generator; None: the one of this Python's environment, or on the path.
-
-    Returns:
-        The folder with one Parquet file a table, ``customer.parquet`` and so on.
-
-    Raises:
-        ValueError: the scale factor is too small.
-        SystemExit: the generator is not installed, or failed; the message says what to do.
-
-    Complexity: O(rows); scale factor 1 takes about 20 s and 350 MB of disk.
     """
     if not scale >= 0.01:
         raise ValueError(f"scale={scale!r}: it must be 0.01 or more")
@@ -73,19 +64,10 @@ def tables(folder: Path, scale: float, *, program: Path | None = None) -> Path:
 def customer_ids(
     kind: str, customers: int, rows: int, cycle: int, *, seed: int = 0, every: int = 3
 ) -> NDArray[np.int64]:
-    """The customers of one cycle of a stream: ids 1 ... customers, as in TPC-H.
+    """The customers of one cycle of a stream, which can be drawn by itself: ids 1 ... customers.
 
-    Args:
-        kind: "uniform"; "zipf": rank r with a weight of r^(-1.04), always the same order of
-            customers; "shifting": likewise, but another order every few cycles.
-        customers: how many there are.
-        rows: of the cycle.
-        cycle: 0, 1, 2, ...; each can be drawn by itself.
-        seed: of the random numbers.
-        every: after so many cycles of a shifting stream the order changes.
-
-    Raises:
-        ValueError: an unknown kind.
+    They are "uniform"; "zipf": rank r with a weight of r^(-1.04), always the same order of
+    customers; or "shifting": likewise, but another order after ``every`` few cycles.
     """
     if kind not in STREAMS:
         raise ValueError(f"kind={kind!r}: give one of {', '.join(STREAMS)}")

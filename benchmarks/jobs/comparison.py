@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,99 +14,65 @@ from pyspark.sql import DataFrame
 
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.harness.timing import alternate, check_joins, seconds_of
+from benchmarks.jobs import ways as rivals
 from benchmarks.jobs.engines import Engine, engines
 from benchmarks.jobs.job import Batches, Job
 from benchmarks.jobs.jobs import JOBS, PLANS
-from benchmarks.jobs.ways import (
-    AQE_ON,
-    BATCH,
-    BROADCAST,
-    FULL,
-    FULL_HOT,
-    INCREMENTAL,
-    INCREMENTAL_HOT,
-    OURS,
-    RECORD,
-    WAYS,
-    Ready,
-    Run,
-    as_frame,
-    latency_ms,
-    prepared,
-)
 
 _MOST_BROADCAST = 2_000_000  # rows; a larger table takes minutes in every micro-batch
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How much of a job is run.
-
-    Args:
-        size: of the tables.
-        batches: of the streams.
-        kinds: of streams; every way runs on the first, bsjoin and Spark with AQE on all.
-        sample: rows on which all answers are compared.
-        records: rows on which one query per record is timed.
-        skipped: ways that are left out.
-    """
-
-    size: float
-    batches: dict[str, int]
-    kinds: list[str]
-    sample: int = 5_000
-    records: int = 2_000
-    skipped: tuple[str, ...] = ()
 
 
 def run(context: Context) -> Outcome:
     """Run the job of the entry every way: checked first, then alternately."""
     entry = PLANS[context.name]
     job = JOBS[entry["job"]]
-    measured = measure(context, job, Plan(**context.pick(entry["quick"], entry["full"])))
+    measured = measure(context, job, **context.pick(entry["quick"], entry["full"]))
     shown = tables(measured, f"{entry['title']}: every way", job.size.capitalize())
     return Outcome(figures(measured, entry["paper"]), shown, measured=measured)
 
 
-def measure(context: Context, job: Job, plan: Plan) -> dict[str, Any]:
+def measure(
+    context: Context, job: Job, *, size: float, kinds: list[str], batches: dict[str, int],
+    sample: int = 5_000, records: int = 2_000, skipped: Iterable[str] = (),
+) -> dict[str, Any]:  # fmt: skip
     """Check all ways, then time them alternately.
 
     Returns:
         ``ways`` (stream, way, run), ``engines`` (way, seconds by micro-batch size),
         ``fan_out`` (results for each row of the stream), ``build_s``, ``rows`` and ``left_out``.
     """
-    batches = Batches(**plan.batches)
-    folder = job.tables(context.data, plan.size)
+    runs, folder = Batches(**batches), job.tables(context.data, size)
     rows = {step.table: pads.dataset(folder / step.table).count_rows() for step in job.steps}
     context.say(f"  tables: {', '.join(f'{name} {n:,}' for name, n in rows.items())}")
-    most, left_out = max(rows.values()), dict.fromkeys(plan.skipped, "full sizes have it")
+    most, left_out = max(rows.values()), dict.fromkeys(skipped, "full sizes have it")
     if most > _MOST_BROADCAST:
-        left_out[BROADCAST] = f"a table of {most:,} rows, made anew every micro-batch"
-    names = [name for name in WAYS if name not in left_out]
+        left_out[rivals.BROADCAST] = f"a table of {most:,} rows, made anew every micro-batch"
+    names = [name for name in rivals.WAYS if name not in left_out]
     others = engines(job, folder)
-    with prepared(context, job, plan.size, max_rows=2 * most) as ready:
-        half, first = plan.sample // 2, plan.kinds[0]
+    with rivals.prepared(context, job, size, max_rows=2 * most) as ready:
+        half, first = sample // 2, kinds[0]
         fan_out = _check(context, ready, names, others, ready.files(first, [half, half]))
-        for name in (FULL, AQE_ON):  # Spark compiles; not counted
-            ready.run(name, ready.files(first, batches.few.sizes), batches.few)
-        ways: dict[str, dict[str, Run]] = {kind: {} for kind in plan.kinds}
-        for kind in plan.kinds:
-            files = ready.files(kind, batches.sizes)
-            for name in names if kind == first else [n for n in names if n in (*OURS, AQE_ON)]:
-                ways[kind][name] = ready.run(name, files, batches, plan.records, kind)
+        for name in (rivals.FULL, rivals.AQE_ON):  # Spark compiles; not counted
+            ready.run(name, ready.files(first, runs.few.sizes), runs.few)
+        ways: dict[str, dict[str, rivals.Run]] = {kind: {} for kind in kinds}
+        for kind in kinds:
+            files = ready.files(kind, runs.sizes)
+            everywhere = (*rivals.OURS, rivals.AQE_ON)
+            for name in (one for one in names if kind == first or one in everywhere):
+                ways[kind][name] = ready.run(name, files, runs, records, kind)
     alone: dict[str, dict[int, list[float]]] = {name: {} for name in others}
-    for count in (batches.small, batches.large):
-        events = job.events(plan.size, count, 1, first, context.seed)
-        runs = {name: partial(seconds_of, engine, events) for name, engine in others.items()}
-        for name, seconds in alternate(runs, 3).items():
+    for count in (runs.small, runs.large):
+        events = job.events(size, count, 1, first, context.seed)
+        timed = {name: partial(seconds_of, engine, events) for name, engine in others.items()}
+        for name, seconds in alternate(timed, 3).items():
             alone[name][count] = seconds
-    found = {"size": plan.size, "rows": rows, "batches": [batches.small, batches.large]}
+    found = {"size": size, "rows": rows, "batches": [runs.small, runs.large]}
     found |= {"build_s": ready.build_s, "left_out": left_out, "fan_out": fan_out}
     return found | {"ways": ways, "engines": alone}
 
 
 def _check(
-    context: Context, ready: Ready, names: list[str], others: dict[str, Engine], files: Path
+    context: Context, ready: rivals.Ready, names: list[str], others: dict[str, Engine], files: Path
 ) -> float:
     """Compare all answers to the same rows; returns the number of results for each row."""
     spark, job = context.spark, ready.job
@@ -116,10 +81,10 @@ def _check(
     answers: dict[str, Callable[[], DataFrame]] = {}
     for name in names:
         answers[name] = partial(ready.way(name), stream)
-        if name in (FULL_HOT, INCREMENTAL_HOT):  # a rule needs earlier micro-batches
+        if name in (rivals.FULL_HOT, rivals.INCREMENTAL_HOT):  # a rule needs earlier micro-batches
             answers[name] = partial(ready.answer_of_stream, name, files)
     for name, engine in others.items():
-        answers[name] = partial(lambda engine: as_frame(spark, job, engine(events)), engine)
+        answers[name] = partial(lambda engine: rivals.as_frame(spark, job, engine(events)), engine)
     results = check_joins(answers, job.columns)
     context.say(f"  {len(answers)} ways answer the same: {results:,} rows to {events.num_rows:,}")
     return results / events.num_rows
@@ -137,37 +102,37 @@ def figures(measured: Mapping[str, Any], paper: str) -> list[Figure]:
     batch = f"addBatch of {small:,} rows"
     found = []
     for name, one in ways.items():
-        if name in OURS:
+        if name in rivals.OURS:
             continue
-        ours = INCREMENTAL if name in (BATCH, RECORD) else FULL
-        if name != RECORD:
+        ours = rivals.INCREMENTAL if name in (rivals.BATCH, rivals.RECORD) else rivals.FULL
+        if name != rivals.RECORD:
             found.append(ratio(f"{batch}, {name} / {ours}", one, ways[ours], "ms"))
-        promised = {"bound": 1.0, "paper": paper} if name == RECORD else {}
+        promised = {"bound": 1.0, "paper": paper} if name == rivals.RECORD else {}
         found.append(ratio(f"rows/s, {ours} / {name}", ways[ours], one, "rates", **promised))
-    for on, off in ((FULL_HOT, FULL), (INCREMENTAL_HOT, INCREMENTAL)):
+    for on, off in ((rivals.FULL_HOT, rivals.FULL), (rivals.INCREMENTAL_HOT, rivals.INCREMENTAL)):
         for kind, other in measured["ways"].items() if on in ways else ():
             what = f"rows/s, {on} / without" + ("" if kind == first else f", {kind}")
             found.append(ratio(what, other[on], other[off], "rates"))
     for kind in others:
-        other = measured["ways"][kind]
-        found.append(ratio(f"{batch}, {AQE_ON} / {FULL}, {kind}", other[AQE_ON], other[FULL], "ms"))
+        on, ours = (measured["ways"][kind][name] for name in (rivals.AQE_ON, rivals.FULL))
+        found.append(ratio(f"{batch}, {rivals.AQE_ON} / {rivals.FULL}, {kind}", on, ours, "ms"))
     for name, by_rows in measured["engines"].items():
         for rows, seconds in by_rows.items():
-            one = ways[FULL]
-            ours_s = latency_ms(one) / 1e3 if rows == small else rows / one["rate"]
-            what = f"seconds of {rows:,} rows, {name} alone / {FULL}"
+            one = ways[rivals.FULL]
+            ours_s = rivals.latency_ms(one) / 1e3 if rows == small else rows / one["rate"]
+            what = f"seconds of {rows:,} rows, {name} alone / {rivals.FULL}"
             spread = (min(seconds) / ours_s, max(seconds) / ours_s)
             found.append(Figure(what, statistics.median(seconds) / ours_s, spread=spread))
     return found
 
 
-def ratio(name: str, above: Run, below: Run, each: str, **more: Any) -> Figure:
+def ratio(name: str, above: rivals.Run, below: rivals.Run, each: str, **more: Any) -> Figure:
     """A ratio of ``ms`` or ``rates``.
 
     Its spread is that of the micro-batches: the least of one side over the most of the other, and
     the reverse.
     """
-    values = [latency_ms(run) if each == "ms" else run["rate"] for run in (above, below)]
+    values = [rivals.latency_ms(run) if each == "ms" else run["rate"] for run in (above, below)]
     a, b = above.get(each, ()), below.get(each, ())
     several = len(a) > 1 or len(b) > 1
     spread = (min(a) / max(b), max(a) / min(b)) if several else None
@@ -216,14 +181,16 @@ def tables(measured: Mapping[str, Any], title: str, size: str) -> list[Table]:
 
 def slower(measured: Mapping[str, Any]) -> Table:
     """Every alternative that is faster than its counterpart of bsjoin."""
-    rows = tuple(
+    rows = [
         (one.name, round(one.value, 2), round(1 / one.value, 2))
         for one in figures(measured, "")
         if one.value < 1
-    )
+    ]
     note = (
         "Ratios below 1. With HotSpot the rows pass through a shuffle first: on one host, where "
         "all workers share one cache, it cannot gain anything."
     )
     heads = ("what", "ratio", "times as fast as bsjoin")
-    return Table("Where bsjoin is slower", heads, rows, note if rows else "Nowhere in this run.")
+    return Table(
+        "Where bsjoin is slower", heads, tuple(rows), note if rows else "Nowhere in this run."
+    )

@@ -15,17 +15,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import bsjoin
+from benchmarks.harness import spark as harness
 from benchmarks.harness.outcome import Context
-from benchmarks.harness.spark import (
-    AQE,
-    Join,
-    add_batch_ms,
-    cache_totals,
-    consume,
-    file_stream,
-    persisted,
-    run_stream,
-)
+from benchmarks.harness.spark import AQE, Join
 from benchmarks.harness.timing import seconds_of
 from benchmarks.jobs.database import loaded, per_batch, per_record
 from benchmarks.jobs.job import FILES, Batches, Job, Step, arrow_schema
@@ -109,19 +101,19 @@ class Ready:
         conf = self.context.spark.conf
         frames = self.frames.values() if name == BROADCAST else ()
         for df in frames:  # in memory for this run only: every other way would find them there
-            persisted(df)
+            harness.persisted(df)
         conf.set(AQE, name != AQE_OFF)
         try:
-            query = run_stream(self.way(name)(self._reader(files)))
+            query = harness.run_stream(self.way(name)(self._reader(files)))
         finally:
             conf.set(AQE, True)
             for df in frames:
                 df.unpersist(blocking=True)
-        ms = add_batch_ms(query)
+        ms = harness.add_batch_ms(query)
         if len(ms) != len(batches.sizes):
             raise AssertionError(f"{len(ms)} micro-batches are reported, not {len(batches.sizes)}")
         first_large = batches.warm + batches.smalls
-        found = {"ms": ms[batches.warm : first_large], "all_ms": ms, **cache_totals(query)}
+        found = {"ms": ms[batches.warm : first_large], "all_ms": ms, **harness.cache_totals(query)}
         if counted := ms[first_large + 1 :]:
             found["rate"] = batches.large * len(counted) / sum(counted) * 1e3
             found["rates"] = [batches.large / one * 1e3 for one in counted]
@@ -131,15 +123,15 @@ class Ready:
         spark, way = self.context.spark, self.way(RECORD)
         cores = spark.sparkContext.defaultParallelism
         part = spark.read.schema(self.job.stream).parquet(str(files / "0000-0.parquet"))
-        kept = persisted(part.limit(rows).repartition(cores))
-        consume(way(kept.limit(1)))  # connects
-        spent = [seconds_of(lambda: consume(way(kept))) for _ in range(RECORD_ROUNDS)]
+        kept = harness.persisted(part.limit(rows).repartition(cores))
+        harness.consume(way(kept.limit(1)))  # connects
+        spent = [seconds_of(lambda: harness.consume(way(kept))) for _ in range(RECORD_ROUNDS)]
         kept.unpersist()
-        seconds, rates = statistics.median(spent), [rows / one for one in spent]
-        return {"rate": rows / seconds, "rates": rates, "record_ms": seconds / rows * cores * 1e3}
+        rate, rates = rows / statistics.median(spent), [rows / one for one in spent]
+        return {"rate": rate, "rates": rates, "record_ms": cores * 1e3 / rate}
 
     def _reader(self, files: Path) -> DataFrame:
-        return file_stream(self.context.spark, self.job.stream, files, FILES)
+        return harness.file_stream(self.context.spark, self.job.stream, files, FILES)
 
     def answer_of_stream(self, name: str, files: Path) -> DataFrame:
         """All result rows of a stream, micro-batch by micro-batch; kept by the driver."""
@@ -154,7 +146,7 @@ def prepared(
     context: Context, job: Job, size: float, *, max_rows: int = 0, kept: Path | None = None,
     url: str | None = None,
 ) -> Iterator[Ready]:  # fmt: skip
-    """The tables of a job, read, built, and loaded into a database.
+    """The tables of a job of a size, read, built, and loaded into a database.
 
     Args:
         context: of the benchmark.
@@ -162,7 +154,7 @@ def prepared(
         size: of its tables.
         max_rows: room in an incremental cache.
         kept: the folder of bsjoin's tables, if another session has built them.
-        url: of a database that has them, or none is needed; None: one is started.
+        url: of a database that has them, or "" if none is needed; None: one is started.
     """
     folder, indexed = job.tables(context.data, size), {}  # type: Path, dict[str, Any]
     frames = {

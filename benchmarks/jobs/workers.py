@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -83,11 +82,11 @@ def measure(
     """
     found: dict[str, Any] = {"masters": {}, "sizes": sizes, "kept": {}, "batches": asdict(batches)}
     spawn = multiprocessing.get_context("spawn")
-    settings = (context.quick, context.out, context.data, context.seed)
+    elsewhere = replace(context, say=partial(print, flush=True))
     with loaded(job, job.tables(context.data, sizes[0])) as url:
         for master in (*MASTERS.values(), *context.pick((), (CLUSTER,))):
             some = sizes if master == MASTERS[2] else sizes[:1]
-            asked = (settings, job.name, kind, some, batches, master, url)
+            asked = (elsewhere, job.name, kind, some, batches, master, url)
             try:
                 with ProcessPoolExecutor(1, mp_context=spawn) as pool:
                     one = pool.submit(measure_session, *asked).result(_TIMEOUT_S)
@@ -101,14 +100,9 @@ def measure(
 
 
 def measure_session(
-    settings: tuple[bool, Path, Path, int],
-    name: str,
-    kind: str,
-    sizes: list[Any],
-    batches: Batches,
-    master: str,
+    context: Context, name: str, kind: str, sizes: list[Any], batches: Batches, master: str,
     url: str,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """Check, then time, at every size of the tables, in a new Spark session.
 
     Returns:
@@ -120,7 +114,6 @@ def measure_session(
     """
     spark = spark_session("3g", master=master)
     try:
-        context = Context(*settings, say=partial(print, flush=True))
         context.__dict__["spark"] = spark
         found: dict[str, Any] = {"sizes": {}, "master": master}
         for size in sizes:

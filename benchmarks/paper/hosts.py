@@ -9,7 +9,7 @@ and routing changes nothing.
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from cachetools import LRUCache
@@ -65,8 +65,7 @@ class FullCache:
 class Routed:
     """What a stream did to the hosts, cycle by cycle.
 
-    The first cycle is the same under every rule: ``settled``, ``shares``, ``latency_ms``,
-    ``throughput`` and ``warm`` leave it out.
+    The first cycle is the same under every rule: shares, times and the median of DS leave it out.
 
     Args:
         skew: DS of each cycle.
@@ -74,56 +73,35 @@ class Routed:
         look_ups: misses of each host.
         cached: keys in all caches at the end of the cycle.
         distinct: different ones among the last of these.
+
+    Attributes:
+        settled: the median of DS.
+        shares: percent of the rows that each host got.
+        latency_ms: the mean time of a cycle on its busiest host.
+        throughput: rows a second: those of a cycle over the time of its busiest host.
+        warm: likewise with every key in the cache: only the rows of the busiest host count.
+        remote: all misses.
+        hit_rate: share of the rows that miss nothing; a key misses once per cycle and host.
+        busiest: the median over the cycles of the busiest host's rows over the mean.
     """
 
-    skew: list[float] = field(default_factory=list)
-    loads: list[list[int]] = field(default_factory=list)
-    look_ups: list[list[int]] = field(default_factory=list)
-    cached: list[int] = field(default_factory=list)
+    skew: list[float]
+    loads: list[list[int]]
+    look_ups: list[list[int]]
+    cached: list[int]
     distinct: int = 0
 
-    @property
-    def settled(self) -> float:
-        """The median of DS."""
-        return statistics.median(self.skew[1:])
-
-    @property
-    def shares(self) -> tuple[float, ...]:
-        """Percent of the rows that each host got."""
-        rows = np.sum(self.loads[1:], axis=0)
-        return tuple((100 * rows / rows.sum()).tolist())
-
-    @property
-    def latency_ms(self) -> float:
-        """The mean time of a cycle on its busiest host."""
-        spent = np.array(self.loads[1:]) * ROW_US + np.array(self.look_ups[1:]) * LOOK_UP_US
-        return float(spent.max(axis=1).mean()) / 1e3
-
-    @property
-    def throughput(self) -> float:
-        """Rows a second: those of a cycle over the time of its busiest host."""
-        return float(np.sum(self.loads[1:], axis=1).mean()) / self.latency_ms * 1e3
-
-    @property
-    def warm(self) -> float:
-        """Rows a second with every key in the cache: only the rows of the busiest host count."""
-        busiest = np.max(self.loads[1:], axis=1).sum()
-        return float(np.sum(self.loads[1:]) / (busiest * ROW_US / 1e6))
-
-    @property
-    def remote(self) -> int:
-        """All misses."""
-        return int(np.sum(self.look_ups))
-
-    @property
-    def hit_rate(self) -> float:
-        """Share of the rows that miss nothing; a key misses once per cycle and host."""
-        return 1 - self.remote / int(np.sum(self.loads))
-
-    @property
-    def busiest(self) -> float:
-        """The median over the cycles of the busiest host's rows over the mean."""
-        return float(np.median(np.max(self.loads, axis=1) / np.mean(self.loads, axis=1)))
+    def __post_init__(self) -> None:
+        every = np.array(self.loads)
+        rows, missed = every[1:], np.array(self.look_ups[1:])
+        self.settled = statistics.median(self.skew[1:])
+        self.shares = tuple((100 * rows.sum(axis=0) / rows.sum()).tolist())
+        self.latency_ms = float((rows * ROW_US + missed * LOOK_UP_US).max(axis=1).mean()) / 1e3
+        self.throughput = float(rows.sum(axis=1).mean()) / self.latency_ms * 1e3
+        self.warm = float(rows.sum() / (rows.max(axis=1).sum() * ROW_US / 1e6))
+        self.remote = int(np.sum(self.look_ups))
+        self.hit_rate = 1 - self.remote / int(every.sum())
+        self.busiest = float(np.median(every.max(axis=1) / every.mean(axis=1)))
 
 
 def simulate(
@@ -141,8 +119,9 @@ def simulate(
     Complexity: O(rows) time; a byte per key and host if the caches have room for all.
     """
     observe, sample = rule_maker(way, HOSTS)
-    router, found, random = Router(Rule.even(HOSTS)), Routed(), np.random.default_rng(seed)
+    router, random = Router(Rule.even(HOSTS)), np.random.default_rng(seed)
     caches = [FullCache(keys) if capacity is None else LruCache(capacity) for _ in range(HOSTS)]
+    cycle_by_cycle: list[tuple[float, list[int], list[int], int]] = []
     for index, stream in enumerate(cycles):
         collector = Collector(router, sample, seed=index)
         contents = hashed(np.arange(len(stream)) + index * len(stream))
@@ -150,11 +129,12 @@ def simulate(
         seen = collector.statistics()
         if way == ANYWHERE:
             places = random.integers(0, HOSTS, len(stream))
-        found.skew.append(seen.skew)
-        found.loads.append(np.bincount(places, minlength=HOSTS).tolist())
-        found.look_ups.append([c.add(stream[places == host]) for host, c in enumerate(caches)])
-        found.cached.append(sum(len(cache.keys()) for cache in caches))
+        loads = np.bincount(places, minlength=HOSTS).tolist()
+        missed = [cache.add(stream[places == host]) for host, cache in enumerate(caches)]
+        held = sum(len(cache.keys()) for cache in caches)
+        cycle_by_cycle.append((seen.skew, loads, missed, held))
         if (rule := observe(seen)) is not None:
             router = Router(rule)
-    found.distinct = len(np.unique(np.concatenate([cache.keys() for cache in caches])))
-    return found
+    skew, every_load, every_miss, cached = map(list, zip(*cycle_by_cycle, strict=True))
+    distinct = len(np.unique(np.concatenate([cache.keys() for cache in caches])))
+    return Routed(skew, every_load, every_miss, cached, distinct)

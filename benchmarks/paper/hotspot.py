@@ -57,23 +57,16 @@ def _rule_figures(pure: dict[str, Any], cycles_s: list[float]) -> list[Figure]:
 
 def _host_figures(hosts: dict[str, Routed]) -> list[Figure]:
     """The paper's statements about Figs. 11(b) and 12, of the simulated hosts; without bounds."""
-    routed = hosts[live.HOTSPOT]
-    return [
-        Figure(
-            f"remote look-ups, HotSpot / no routing, {HOSTS} hosts",
-            routed.remote / hosts[ANYWHERE].remote,
-            at_most=True,
-            paper="caches stay small, no needless copies of rows, Fig. 11(b)",
-            simulated=True,
-        ),
-        Figure(
-            f"rows of the busiest host / mean, HotSpot / hash, {HOSTS} hosts",
-            routed.busiest / hosts[HASH].busiest,
-            at_most=True,
-            paper="every TaskManager gets its share, by hash some get more, Fig. 12",
-            simulated=True,
-        ),
-    ]
+    ours, anywhere, by_hash = (hosts[way] for way in (live.HOTSPOT, ANYWHERE, HASH))
+    rows = (
+        (f"remote look-ups, HotSpot / no routing, {HOSTS} hosts", ours.remote / anywhere.remote,
+         "caches stay small, no needless copies of rows, Fig. 11(b)"),
+        (f"rows of the busiest host / mean, HotSpot / hash, {HOSTS} hosts",
+         ours.busiest / by_hash.busiest,
+         "every TaskManager gets its share, by hash some get more, Fig. 12"),
+    )  # fmt: skip
+    return [Figure(name, value, at_most=True, paper=said, simulated=True)
+            for name, value, said in rows]  # fmt: skip
 
 
 def _stream_figure(streamed: dict[str, Any]) -> Figure:
@@ -119,7 +112,7 @@ def _tables(
             "partition": way,
             "ms": statistics.median(one["ms"]),
             "thousand rows/s": one["rows_per_s"] / 1e3,
-            "rows / mean, last micro-batch (Fig. 12)": _shares(one["loads"]),
+            "rows / mean, last micro-batch (Fig. 12)": _shares((one["loads"] or [[]])[-1]),
         }
         for way, one in streamed.items()
     ]
@@ -146,7 +139,5 @@ def _tables(
     ]
 
 
-def _shares(loads: list[list[int]]) -> str:
-    if not loads or not loads[-1]:
-        return "not counted"
-    return " ".join(f"{rows / statistics.mean(loads[-1]):.2f}" for rows in loads[-1])
+def _shares(loads: list[int]) -> str:
+    return " ".join(f"{rows / statistics.mean(loads):.2f}" for rows in loads) or "not counted"

@@ -1,14 +1,12 @@
 """Skip lists as linked lists of nodes, whose search counts the stored values that it reads.
 
 The paper counts "the memory access frequency" of a search. At each level the search reads the next
-node's value and moves on while it is too small. When it comes down a level and the next node is the
-one that stopped it above, its value has been read already, so a value counts once a search:
-log2(n) + 1 at most with deterministic levels, about 1.4 log2(n) with random ones. That is 26 to
-31 % less, as in Fig. 13. ``repeats`` counts every turn of the textbook loop, which compares with
-the same node again at each level: 1.5 log2(n) against 1.9 log2(n), 19 to 28 % less.
+node's value and moves on while it is too small. If it comes down a level to the node that stopped
+it above, that value has been read already, so a value counts once a search: log2(n) + 1 at most
+with deterministic levels, about 1.4 log2(n) with random ones: 26 to 31 % less, as in Fig. 13.
+``repeats`` counts every comparison of the textbook loop: 1.5 log2(n) against 1.9 log2(n).
 
-With deterministic levels the search finds what :class:`bsjoin.index.SkipList` finds, which needs no
-nodes and counts nothing; :func:`measure_lists` and the tests check that.
+With deterministic levels it finds what :class:`bsjoin.index.SkipList` finds, as the tests check.
 """
 
 from __future__ import annotations

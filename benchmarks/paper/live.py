@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 import bsjoin
 from benchmarks.data.kept import kept, write_stream
@@ -43,32 +40,25 @@ def measure(context: Context, keys: int, rows: int, cycles: int, seed: int) -> d
     kept(source, lambda place: write_stream(place, batches, _FILES))
     df = spark.range(keys).selectExpr("id AS k", "id * 2 AS v")
     table = BatchTable.build(df, on="k", unique=True)
-    ways = {NONE: None, HASH: Hash(HOSTS), HOTSPOT: HotSpot(partitions=HOSTS)}
-    run = partial(_run, spark, source, table, cycles)
+
+    def run(partition: Hash | HotSpot | None) -> dict[str, Any]:
+        stream = file_stream(spark, "k long, n long", source, _FILES)
+        query = run_stream(table.join(stream, partition=partition), cycles - 1)
+        seen = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
+        ms = add_batch_ms(query)[2:]
+        return {
+            "ms": ms,
+            "rows_per_s": seen[0].rows_in / statistics.median(ms) * 1e3,
+            "skews": [cycle.partition.skew for cycle in seen],
+            "versions": [cycle.partition.rule_version for cycle in seen],
+            "loads": [list(cycle.partition.rows) for cycle in seen],
+            "rows_out": sum(cycle.rows_out for cycle in seen),
+        }
+
     run(None)  # Spark compiles, Python workers start
+    ways = {NONE: None, HASH: Hash(HOSTS), HOTSPOT: HotSpot(partitions=HOSTS)}
     found = {way: run(partition) for way, partition in ways.items()}
     for way, one in found.items():
         ms = statistics.median(one["ms"])
         context.say(f"  {way:<15} {ms:7,.0f} ms   {one['rows_per_s']:>9,.0f} rows/s")
     return found
-
-
-def _run(
-    spark: SparkSession,
-    source: Path,
-    table: BatchTable,
-    count: int,
-    partition: Hash | HotSpot | None,
-) -> dict[str, Any]:
-    stream = file_stream(spark, "k long, n long", source, _FILES)
-    query = run_stream(table.join(stream, partition=partition), count - 1)
-    cycles = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
-    ms = add_batch_ms(query)[2:]
-    return {
-        "ms": ms,
-        "rows_per_s": cycles[0].rows_in / statistics.median(ms) * 1e3,
-        "skews": [cycle.partition.skew for cycle in cycles],
-        "versions": [cycle.partition.rule_version for cycle in cycles],
-        "loads": [list(cycle.partition.rows) for cycle in cycles],
-        "rows_out": sum(cycle.rows_out for cycle in cycles),
-    }

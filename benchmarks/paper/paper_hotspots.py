@@ -9,6 +9,8 @@ from __future__ import annotations
 import statistics
 from itertools import pairwise
 
+import numpy as np
+
 from benchmarks.data.zipf import Shifting
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.paper import live
@@ -31,24 +33,20 @@ def run(context: Context) -> Outcome:
         stream = Shifting(keys, z, rows, seed=context.seed)
         cycles = [stream.cycle(index) for index in range(count)]
         found[z] = {way: simulate(way, cycles, keys) for way in WAYS}
-        shown = "   ".join(f"{way} {one.settled:.3f}" for way, one in found[z].items())
-        context.say(f"Zipf {z:g}, {HOSTS} TaskManagers: DS   {shown}")
+        skews = "   ".join(f"{way} {one.settled:.3f}" for way, one in found[z].items())
+        context.say(f"Zipf {z:g}, {HOSTS} TaskManagers: DS   {skews}")
     streamed = {} if context.quick else live.measure(context, rows, rows, 12, context.seed)
     note = f"Simulated: {keys:,} keys, {count} cycles of {rows:,} rows, {HOSTS} TaskManagers. "
     shown = [*tables(found, note), statements(found)]
     if streamed:
         lines = [
-            {
-                "partition": way,
-                "rows/s": round(one["rows_per_s"]),
-                "addBatch, ms": round(statistics.median(one["ms"])),
-            }
+            {"partition": way, "rows/s": round(one["rows_per_s"]),
+             "addBatch, ms": round(statistics.median(one["ms"]))}
             for way, one in streamed.items()
-        ]
+        ]  # fmt: skip
+        title = "Fig. 11c and d, a Spark stream on this machine, Z 1.16"
         note = "One host with two cores, not six TaskManagers: routing is only a cost here."
-        shown.append(
-            Table.of("Fig. 11c and d, a Spark stream on this machine, Z 1.16", lines, note)
-        )
+        shown.append(Table.of(title, lines, note))
     by = {str(z): {way: vars(one) for way, one in ways.items()} for z, ways in found.items()}
     measured = {"keys": keys, "rows": rows, "by_exponent": by, "live": streamed}
     return Outcome(figures(found), shown, measured=measured)
@@ -94,10 +92,9 @@ def statements(found: Found) -> Table:
     rows = []
 
     def add(where: str, what: str, values: list[float], shape: str, holds: bool) -> None:
-        seen = ", ".join(shape.format(value) for value in values)
         head = f"found for Z {min(found):g} to {max(found):g}"
-        row = {"where": where, "the paper": what, head: seen, "holds": "yes" if holds else "no"}
-        rows.append(row)
+        seen = {"where": where, "the paper": what, head: ", ".join(map(shape.format, values))}
+        rows.append(seen | {"holds": "yes" if holds else "no"})
 
     def by_z(way: str, name: str) -> list[float]:
         values = [getattr(by[way], name) for by in found.values()]
@@ -133,9 +130,7 @@ def statements(found: Found) -> Table:
             add("Fig. 11c", what, over, "{:.2f}", min(over) > 1)
         over = over_hash(way, "latency_ms")
         add("Fig. 11d", f"latency below hash ({way} / hash)", over, "{:.2f}", max(over) < 1)
-    part = {
-        way: [max(by[way].shares) - min(by[way].shares) for by in found.values()] for way in WAYS
-    }
+    part = {way: list(map(np.ptp, by_z(way, "shares"))) for way in WAYS}
     what = "shares of the TaskManagers part by hash as Z rises (largest minus smallest, points)"
     add("Fig. 12", what, part[HASH], "{:.1f}", rises(part[HASH]))
     for way in (PAPER, OURS):

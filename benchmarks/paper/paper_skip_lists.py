@@ -86,9 +86,6 @@ def measure_lists(size: int, rounds: int, seed: int) -> dict[str, Any]:
         By kind: ``mean``, the reads of a search; ``one``, the variance over the builds of the
         reads of one search, averaged over the searches; ``all``, the variance over the builds of
         the mean; ``build`` and ``search``, the seconds of each round.
-
-    Raises:
-        AssertionError: a list finds other rows than numpy.
     """
     random = np.random.default_rng([seed, size])
     values = np.sort(random.integers(0, size << 20, size))
@@ -175,18 +172,18 @@ def ratios(cells: pd.DataFrame, name: str, above: str, below: str) -> pd.Series:
 def list_figures(lists: dict[int, Any]) -> list[Figure]:
     """Reads of random lists over those of sorted ones, and the variance of the latter."""
     times = [one[RANDOM]["mean"] / one[SORTED]["mean"] for one in lists.values()]
-    sizes = f"{min(lists):,} to {max(lists):,}"
     variance = max(one[SORTED][which] for one in lists.values() for which in ("one", "all"))
-    name, said = (
-        f"reads a search, random / fixed levels, {sizes}",
-        "about 25 % fewer with fixed ones",
-    )
-    other = f"variance of the reads over builds, fixed levels, {sizes}"
-    spread = (min(times), max(times))
+    sizes = f"{min(lists):,} to {max(lists):,}"
     return [
-        Figure(name, statistics.mean(times), 1.33, spread=spread, paper=f"{said}, Fig. 13(a)"),
-        Figure(other, variance, 0.0, at_most=True, paper="always 0, Fig. 13(b)"),
-    ]
+        Figure(
+            f"reads a search, random / fixed levels, {sizes}", statistics.mean(times), 1.33,
+            spread=(min(times), max(times)), paper="about 25 % fewer with fixed ones, Fig. 13(a)",
+        ),
+        Figure(
+            f"variance of the reads over builds, fixed levels, {sizes}", variance, 0.0,
+            at_most=True, paper="always 0, Fig. 13(b)",
+        ),
+    ]  # fmt: skip
 
 
 def way_figures(measured: pd.DataFrame, *, quick: bool = False) -> list[Figure]:

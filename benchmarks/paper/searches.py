@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
@@ -39,24 +40,19 @@ def prepare(case: Case, folder: Path) -> None:
 
 
 def _write(case: Case, folder: Path) -> None:
-    table, _ = rows_of(case)
-    keys, points, values = (
-        table.column(name).cast(pa.int64()).to_numpy() for name in ("k", "a", "v")
-    )
-    order = np.lexsort((points, keys))
-    keys, points, values = keys[order], points[order], values[order]
+    rows = rows_of(case)[0].sort_by([("k", "ascending"), ("a", "ascending")])
+    keys, points, values = (rows[name].cast(pa.int64()).to_numpy() for name in ("k", "a", "v"))
     slices = np.searchsorted(keys, np.arange(case.keys + 1))
     arrays = {"points": points, "values": values, "slices": slices}
-    arrays["composite"] = _composite(keys, points)
-    for name, array in arrays.items():
+    for name, array in {**arrays, "composite": _composite(keys, points)}.items():
         np.save(folder / f"{name}.npy", array)
-    database = sqlite3.connect(folder / "table.sqlite")
-    database.execute("PRAGMA journal_mode = OFF")
-    database.execute("CREATE TABLE t (k INT, a INT, v INT, PRIMARY KEY (k, a, v)) WITHOUT ROWID")
-    rows = zip(keys.tolist(), points.tolist(), values.tolist(), strict=True)
-    database.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
-    database.commit()
-    database.close()
+    with closing(sqlite3.connect(folder / "table.sqlite")) as database:
+        database.execute("PRAGMA journal_mode = OFF")
+        columns = "k INT, a INT, v INT, PRIMARY KEY (k, a, v)"
+        database.execute(f"CREATE TABLE t ({columns}) WITHOUT ROWID")
+        listed = zip(keys.tolist(), points.tolist(), values.tolist(), strict=True)
+        database.executemany("INSERT INTO t VALUES (?, ?, ?)", listed)
+        database.commit()
 
 
 def _composite(keys: Int64s, points: Int64s) -> Int64s:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from benchmarks.harness.outcome import Figure, Outcome, Table
+from benchmarks.harness.timing import seconds_of
 
+T = TypeVar("T")
 Found = dict[str, dict[str, Any]]
 """By case: ``size``, ``pairs``, ``build_s`` (of ours) and ``seconds``, by way."""
 
@@ -17,19 +20,16 @@ def best_rival(one: dict[str, Any], ours: str) -> list[float]:
     return min(rivals, key=statistics.median)
 
 
+def timed(action: Callable[[], T]) -> tuple[float, T]:
+    """Seconds that a call takes, and its result."""
+    results: list[T] = []
+    return seconds_of(lambda: results.append(action())), results[0]
+
+
 def compared(
     found: Found, ours: str, figures: list[Figure], title: str, head: str, note: str
 ) -> Outcome:
-    """A table with cases as rows and ways as columns, and which are faster; and the picture.
-
-    Args:
-        found: the measured seconds.
-        ours: our way.
-        figures: of the outcome.
-        title: of the picture.
-        head: of the table.
-        note: of the table.
-    """
+    """A table, ``head``, with cases as rows and ways as columns; ``title`` is its picture's."""
     ways = dict.fromkeys(way for one in found.values() for way in one["seconds"])
     rows = []
     for case, one in found.items():

@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from benchmarks.data.ranges import SECOND_US, Case, rows_of
-from benchmarks.harness.timing import seconds_of
+from benchmarks.ranges.comparison import timed
 
 Join = Callable[[], pa.Table]
 
@@ -104,9 +104,8 @@ def _load(case: Case, name: str, threads: int) -> None:
 
 
 def _run() -> tuple[float, tuple[int, int]]:
-    pairs: list[pa.Table] = []
-    spent = seconds_of(lambda: pairs.append(_loaded[0]()))
-    return spent, fingerprint(pairs[0])
+    seconds, pairs = timed(_loaded[0])
+    return seconds, fingerprint(pairs)
 
 
 def fingerprint(pairs: pa.Table) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from benchmarks.data.ranges import SECOND_US, Case, cases, rows_of
 from benchmarks.data.zipf import mixed
 from benchmarks.harness.outcome import Context, Figure, Outcome
 from benchmarks.harness.timing import alternate, check_equal, ratio, seconds_of
-from benchmarks.ranges.comparison import Found, best_rival, compared
+from benchmarks.ranges.comparison import Found, best_rival, compared, timed
 from benchmarks.ranges.engines import ENGINES, Engine, fingerprint
 from bsjoin.index import HashIndex, IntervalIndex, SortedRows, nearest, pairs, reach
 
@@ -118,10 +118,9 @@ def _measure(context: Context, case: Case, engines: dict[str, Engine]) -> dict[s
     DuckDB reads the rows from Arrow each time; Polars has the table in order where it can use it.
     """
     table, stream = rows_of(case)
-    built: list[Kernel] = []
-    build_s = seconds_of(lambda: built.append(Kernel(case, table)))
-    answers = {OURS: fingerprint(built[0].answer(stream))}
-    ways: dict[str, Callable[[], float]] = {OURS: partial(seconds_of, built[0].answer, stream)}
+    build_s, built = timed(partial(Kernel, case, table))
+    answers = {OURS: fingerprint(built.answer(stream))}
+    ways: dict[str, Callable[[], float]] = {OURS: partial(seconds_of, built.answer, stream)}
     for name, one in engines.items():
         one.load(case)
         answers[name] = one.run()[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,8 @@ from benchmarks.data.ranges import MATCHING, Case, cases, probes, stored
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.harness.spark import Join, fingerprint, persisted, rate_stream, time_batches
 from benchmarks.harness.timing import check_equal, ratio, seconds_of, time_joins
-from benchmarks.ranges.comparison import Found, best_rival, compared
-from benchmarks.ranges.spark_joins import (
-    BINS,
-    JOIN,
-    WRITTEN,
-    alternatives,
-    binned,
-    binned_join,
-    spark_join,
-    written_join,
-)
+from benchmarks.ranges import spark_joins
+from benchmarks.ranges.comparison import Found, best_rival, compared, timed
 
 OURS = "bsjoin"
 _SLOW_S = 2.0  # what takes longer needs no warm-up after its answer has been checked
@@ -48,17 +40,14 @@ def run(context: Context) -> Outcome:
 
 def _measure(context: Context, case: Case) -> dict[str, Any]:
     """Seconds of every way; table and stream are persisted."""
-    files, built = stored(case, context.data), []  # type: Any, list[bsjoin.BatchTable]
+    files = stored(case, context.data)
     table, stream = _in_memory(context.spark, files[0], 4), _in_memory(context.spark, files[1], 2)
-
-    def build() -> None:
-        built.append(bsjoin.BatchTable.build(table, on=case.on, when=case.when))
+    build_s, built = timed(lambda: bsjoin.BatchTable.build(table, on=case.on, when=case.when))
 
     def ours(some: DataFrame) -> DataFrame:
-        return built[0].join(some, case.on, when=case.when)
+        return built.join(some, case.on, when=case.when)
 
-    build_s = seconds_of(build)
-    with alternatives(context.spark, case, table) as theirs:
+    with spark_joins.alternatives(context.spark, case, table) as theirs:
         joins = {OURS: ours, **theirs}
         spent, pairs = _check(case, joins, stream)
         slow = [name for name, seconds in spent.items() if seconds > _SLOW_S]
@@ -77,13 +66,12 @@ def _in_memory(spark: SparkSession, file: Path, partitions: int) -> DataFrame:
 
 def _check(case: Case, joins: dict[str, Join], stream: DataFrame) -> tuple[dict[str, float], int]:
     """The seconds of each way's first answer, and its number of rows; all must be equal."""
-    answers: dict[str, tuple[int, int]] = {}
-
-    def answer(name: str) -> None:
-        answers[name] = fingerprint(joins[name](stream), case.columns)
-
-    spent = {name: seconds_of(answer, name) for name in joins}
-    return spent, check_equal(answers)[0]
+    found = {
+        name: timed(lambda join=join: fingerprint(join(stream), case.columns))  # type: ignore[misc]
+        for name, join in joins.items()
+    }
+    right = check_equal({name: answer for name, (_, answer) in found.items()})
+    return {name: seconds for name, (seconds, _) in found.items()}, right[0]
 
 
 def _figures(found: Found, *, quick: bool) -> list[Figure]:
@@ -95,8 +83,8 @@ def _figures(found: Found, *, quick: bool) -> list[Figure]:
     for name, one in found.items():
         ours, label = one["seconds"][OURS], f"{name}, {one['size']}"
         if name == "key, band":
-            bound, theirs = None if quick else 50.0, one["seconds"][WRITTEN]
-            figures.append(ratio(f"{label}: {WRITTEN} / bsjoin", theirs, ours, bound))
+            bound, theirs = None if quick else 50.0, one["seconds"][spark_joins.WRITTEN]
+            figures.append(ratio(f"{label}: {spark_joins.WRITTEN} / bsjoin", theirs, ours, bound))
         bound, best = None if quick and name.endswith(MATCHING) else 1.0, best_rival(one, OURS)
         figures.append(ratio(f"{label}: Spark at its best / bsjoin", best, ours, bound))
     return figures
@@ -126,11 +114,11 @@ def range_streams(context: Context) -> Outcome:
     bounds = context.pick((None, None), (10.0, 1.0))
     for many, ways in found.items():
         totals = {name: _total(one) for name, one in ways.items()}
-        ours, written = totals.pop(OURS), totals[WRITTEN]
+        ours, written = totals.pop(OURS), totals[spark_joins.WRITTEN]
         best = min(totals.values(), key=statistics.median)
         label = f"{BATCHES} micro-batches of {many:,}, build counted"
         figures += [
-            ratio(f"{label}: {WRITTEN} / bsjoin", written, ours, bounds[0]),
+            ratio(f"{label}: {spark_joins.WRITTEN} / bsjoin", written, ours, bounds[0]),
             ratio(f"{label}: Spark at its best / bsjoin", best, ours, bounds[1]),
         ]
     return Outcome(figures, [table], [], found)
@@ -146,47 +134,42 @@ def _measure_streams(context: Context, case: Case, batch_rows: list[int]) -> dic
     """
     spark = context.spark
     table = _in_memory(spark, stored(case, context.data)[0], 4)
-    bins: list[DataFrame] = []
 
     def build() -> Join:
         indexed = bsjoin.BatchTable.build(table, on=case.on, when=case.when)
         return lambda stream: bsjoin.join(stream, indexed, case.on, when=case.when)
 
-    def bin_table() -> Join:
-        bins.append(persisted(binned(case, table)))
-        return partial(binned_join, case, bins[-1])
-
     prepare: dict[str, Callable[[], Join]] = {
         OURS: build,
-        WRITTEN: lambda: partial(written_join, case, table),
-        JOIN: lambda: partial(spark_join, case, table),
-        BINS: bin_table,
+        spark_joins.WRITTEN: lambda: partial(spark_joins.written_join, case, table),
+        spark_joins.JOIN: lambda: partial(spark_joins.spark_join, case, table),
+        spark_joins.BINS: lambda: partial(
+            spark_joins.binned_join, case, persisted(spark_joins.binned(case, table))
+        ),
     }
     if context.quick:
-        del prepare[JOIN]
+        del prepare[spark_joins.JOIN]
     sample = probes(spark.range(5_000), "id", case)
     _check(case, {name: made() for name, made in prepare.items()}, sample)
     found: dict[int, Any] = {}
     for rows in batch_rows:
         found[rows] = {name: {"prepare": [], "batches": []} for name in prepare}
-        for number in range(context.pick(1, 2)):
-            for name, made in prepare.items():
-                slow = name in (WRITTEN, JOIN) and rows >= _SLOW_ROWS
-                if slow and number:
-                    continue
-                ready: list[Join] = []
-                prepare_s = seconds_of(lambda made=made, r=ready: r.append(made()))  # type: ignore[misc]
-                stream = ready[0](probes(rate_stream(spark, rows), "value", case))
-                spent = time_batches(stream, _SLOW_BATCHES if slow else BATCHES, 0)
-                while bins:
-                    bins.pop().unpersist()
-                one = found[rows][name]
-                one["prepare"].append(prepare_s)
-                one["batches"].append([ms / 1e3 for ms in spent])
-                context.say(
-                    f"  {rows:>9,} rows  {name:<18} prepared in {prepare_s:5.1f} s, "
-                    f"{statistics.median(spent):8.1f} ms a micro-batch, all {_total(one)[-1]:.1f} s"
-                )
+        for number, (name, made) in product(range(context.pick(1, 2)), prepare.items()):
+            slow = name in (spark_joins.WRITTEN, spark_joins.JOIN) and rows >= _SLOW_ROWS
+            if slow and number:
+                continue
+            spark_joins.binned(case, table).unpersist()  # so that bins are made anew
+            prepare_s, join = timed(made)
+            stream = join(probes(rate_stream(spark, rows), "value", case))
+            spent = time_batches(stream, _SLOW_BATCHES if slow else BATCHES, 0)
+            one = found[rows][name]
+            one["prepare"].append(prepare_s)
+            one["batches"].append([ms / 1e3 for ms in spent])
+            context.say(
+                f"  {rows:>9,} rows  {name:<18} prepared in {prepare_s:5.1f} s, "
+                f"{statistics.median(spent):8.1f} ms a micro-batch, all {_total(one)[-1]:.1f} s"
+            )
+    spark_joins.binned(case, table).unpersist()
     table.unpersist(blocking=True)
     return found
 
