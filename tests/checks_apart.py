@@ -1,16 +1,49 @@
-"""Checks that need a Spark session of their own: run in another process, told apart here."""
+"""Checks that need a process of their own, such as for a session of another kind.
+
+A script names them in ``CHECKS``. It is a program that runs them all and prints one JSON line for
+each, with the traceback where it failed. :func:`passes` tells a test what became of one of them.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
 import sys
+import tempfile
+import traceback
+from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-__all__ = ["environment", "outcomes_of"]
+import pytest
+
+__all__ = ["Check", "environment", "named", "passes", "run"]
 
 TESTS = Path(__file__).resolve().parent
+
+Check = Callable[[Any, Path], None]
+"""It takes the session, and a folder of its own."""
+
+
+def named(*checks: Check) -> dict[str, Check]:
+    """Checks by their names."""
+    return {check.__name__: check for check in checks}
+
+
+def run(checks: dict[str, Check], session: Any) -> None:
+    """Run checks in this process, in the current folder."""
+    for name, check in checks.items():
+        failure = None
+        try:
+            (folder := Path.cwd() / name).mkdir()
+            check(session, folder)
+        except BaseException:
+            failure = traceback.format_exc()
+        print(json.dumps({"check": name, "failure": failure}), flush=True)
+    session.stop()
 
 
 def environment() -> dict[str, str]:
@@ -26,16 +59,26 @@ def environment() -> dict[str, str]:
     return kept
 
 
-def outcomes_of(script: str, folder: Path) -> dict[str, str | None]:
-    """Run all checks of a script in one process: what failed in each."""
-    done = subprocess.run(
-        [sys.executable, str(TESTS / script), str(folder)],
-        env=environment(),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
+@functools.cache
+def _outcomes(script: str) -> dict[str, str | None]:
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            # The program ends before pytest ends the test.
+            ["timeout", "-s", "KILL", "280", sys.executable, str(TESTS / script)],
+            env=environment(),
+            cwd=folder,
+            capture_output=True,
+            text=True,
+        )
     lines = [line for line in done.stdout.splitlines() if line.startswith('{"check"')]
-    assert done.returncode == 0, done.stderr[-5_000:]
-    return {outcome["check"]: outcome["failure"] for outcome in map(json.loads, lines)}
+    outcomes = {outcome["check"]: outcome["failure"] for outcome in map(json.loads, lines)}
+    if done.returncode:
+        ended = f"It ended with {done.returncode}: {done.stderr[-5_000:]}"
+        return defaultdict(lambda: ended, {name: told or ended for name, told in outcomes.items()})
+    return outcomes
+
+
+def passes(script: str, check: str) -> None:
+    """Fail with the traceback of a check that failed; the first call runs all of the script."""
+    if failure := _outcomes(script)[check]:
+        pytest.fail(f"{check} failed in {script}:\n{failure}", pytrace=False)

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 import hypothesis
 import pytest
+import sessions
 from hypothesis import Phase
 from pyspark.sql import SparkSession
-from sessions import SETTINGS
 
 pytest_plugins = ["servers"]
 
@@ -47,9 +47,7 @@ def spark() -> Iterator[SparkSession]:
     os.environ["PYTHONPATH"] = os.pathsep.join(
         filter(None, [str(TESTS.parent), os.environ.get("PYTHONPATH")])
     )
-    builder = SparkSession.builder.master("local[2]").appName("bsjoin-tests")
-    session = builder.config(map=SETTINGS).getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
+    session = sessions.session("local[2]")
     yield session
     session.stop()
 

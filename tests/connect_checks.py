@@ -1,19 +1,14 @@
 """What :mod:`test_connect` runs in a process of its own: the same things, under Spark Connect.
 
-A process is classic or Connect, never both, so this is a program: it prints one JSON line for
-each check, with the traceback where it failed.
+A process is classic or Connect, never both.
 """
 
 from __future__ import annotations
 
-import json
 import sqlite3
-import sys
 import threading
 import time
-import traceback
 from collections import Counter
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -21,6 +16,7 @@ import pyarrow as pa
 import pytest
 from cache_runs import database_of_planes
 from cache_samples import Model
+from checks_apart import named, run
 from pyspark.sql import DataFrame, SparkSession
 from sessions import SETTINGS
 from spark_samples import rows, write_parquet, write_stream_file
@@ -33,7 +29,6 @@ from bsjoin._spark import workers
 from bsjoin.errors import ArgumentError
 
 HOWS = ("inner", "left", "semi", "anti")
-Check = Callable[[SparkSession, Path], None]
 
 
 def table_of(spark: SparkSession, version: int, keys: int = 4) -> DataFrame:
@@ -298,40 +293,21 @@ def workers_of_another_python_are_refused(spark: SparkSession, folder: Path) -> 
     assert spark in workers._checked
 
 
-CHECKS: dict[str, Check] = {
-    check.__name__: check
-    for check in (
-        is_connect,
-        joins_equal_sparks_own,
-        a_table_lives_its_life,
-        an_unchanged_source_is_not_built_again,
-        a_stream_follows_its_table,
-        a_source_is_read_again_while_a_stream_runs,
-        a_source_is_queried_only_for_the_keys_in_the_stream,
-        a_stream_queries_a_database,
-        a_skewed_stream_is_steered,
-        a_small_database_is_read_whole,
-        a_source_that_fails_says_so,
-        errors_come_at_the_call,
-        workers_of_another_python_are_refused,
-    )
-}
-
-
-def main(folder: Path) -> None:
-    spark = SparkSession.builder.remote("local[2]").config(map=SETTINGS).getOrCreate()
-    for name, check in CHECKS.items():
-        own = folder / name
-        own.mkdir()
-        begun, failure = time.monotonic(), None
-        try:
-            check(spark, own)
-        except BaseException:
-            failure = traceback.format_exc()
-        seconds = round(time.monotonic() - begun, 2)
-        print(json.dumps({"check": name, "failure": failure, "seconds": seconds}), flush=True)
-    spark.stop()
-
+CHECKS = named(
+    is_connect,
+    joins_equal_sparks_own,
+    a_table_lives_its_life,
+    an_unchanged_source_is_not_built_again,
+    a_stream_follows_its_table,
+    a_source_is_read_again_while_a_stream_runs,
+    a_source_is_queried_only_for_the_keys_in_the_stream,
+    a_stream_queries_a_database,
+    a_skewed_stream_is_steered,
+    a_small_database_is_read_whole,
+    a_source_that_fails_says_so,
+    errors_come_at_the_call,
+    workers_of_another_python_are_refused,
+)
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    run(CHECKS, SparkSession.builder.remote("local[2]").config(map=SETTINGS).getOrCreate())

@@ -1,11 +1,17 @@
-"""Spark settings of the tests' sessions: what makes short jobs short, and the same answers.
+"""The tests' sessions: what makes short jobs short, and the same answers.
 
 Sessions of a process of their own take what they need of it.
 """
 
 from __future__ import annotations
 
-__all__ = ["JVM", "SETTINGS"]
+from collections.abc import Mapping
+from typing import Any
+
+from py4j.java_gateway import JavaClass, JavaMember, JavaPackage, JVMView
+from pyspark.sql import SparkSession
+
+__all__ = ["JVM", "SETTINGS", "session"]
 
 # A JVM that compiles quickly beats one that compiles well. Room for the code that Spark generates
 # for each query, of which none is checked again; and few collections.
@@ -14,8 +20,9 @@ JVM = (
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 SETTINGS = {
-    "spark.driver.extraJavaOptions": f"{JVM} -Xms1g -Xmn512m",
+    "spark.driver.extraJavaOptions": f"{JVM} -XX:MetaspaceSize=512m -Xms2g -Xmn896m",
     "spark.driver.memory": "2g",
+    "spark.log.level": "OFF",
     "spark.sql.codegen.cache.maxEntries": "10000",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
@@ -24,6 +31,31 @@ SETTINGS = {
     # Over TCP, a stage that uses Python waits 40 ms for an acknowledgement.
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.daemon.module": "tests.worker_daemon",
+    # The default one starts 15 processes in every micro-batch, such as readlink and chmod.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing"
+        ".FileSystemBasedCheckpointFileManager"
+    ),
     # Otherwise every function of a column calls the JVM twice more, for error messages.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
+
+
+def session(master: str, settings: Mapping[str, str] = SETTINGS) -> SparkSession:
+    """The session of this process."""
+    for kind in (JVMView, JavaPackage, JavaClass):
+        _keep_what_is_found(kind)
+    return SparkSession.builder.master(master).config(map=dict(settings)).getOrCreate()
+
+
+def _keep_what_is_found(kind: Any) -> None:
+    """Look a name of the JVM up once; py4j does so at each use, for packages in all the jars."""
+    find = kind.__getattr__
+
+    def found(self: Any, name: str) -> Any:
+        value = find(self, name)
+        if isinstance(value, JavaPackage | JavaClass | JavaMember):
+            vars(self)[name] = value
+        return value
+
+    kind.__getattr__ = found

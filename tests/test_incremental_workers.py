@@ -13,7 +13,7 @@ import pytest
 import worker_checks
 from cache_runs import planes
 from cache_samples import Model, until
-from checks_apart import environment, outcomes_of
+from checks_apart import environment, passes
 from pyspark.sql import SparkSession
 
 import bsjoin
@@ -24,16 +24,9 @@ TESTS = Path(__file__).resolve().parent
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | None]:
-    """Run all checks in one process: what failed in each."""
-    return outcomes_of("worker_checks.py", tmp_path_factory.mktemp("workers"))
-
-
 @pytest.mark.parametrize("check", worker_checks.CHECKS)
-def test_four_workers_share_a_cache(outcomes: dict[str, str | None], check: str) -> None:
-    if outcomes[check]:
-        pytest.fail(f"{check} failed with four workers:\n{outcomes[check]}", pytrace=False)
+def test_four_workers_share_a_cache(check: str) -> None:
+    passes("worker_checks.py", check)
 
 
 def test_two_workers_query_every_key_once(spark: SparkSession, tmp_path: Path) -> None:
@@ -47,7 +40,7 @@ import bsjoin, bsjoin._spark.incremental_cache
 from bsjoin import Incremental
 from cache_runs import planes
 from cache_samples import Model
-from worker_checks import session
+from sessions import session
 
 def told(token, base, remove=bsjoin._spark.incremental_cache.remove_at_exit):
     print("token", token, flush=True)

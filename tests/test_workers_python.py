@@ -7,23 +7,14 @@ from pathlib import Path
 
 import pytest
 import workers_python_checks
-from checks_apart import outcomes_of
+from checks_apart import passes
 
 from bsjoin._spark import workers
 
 
-@pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | None]:
-    """Run all checks in one process: what failed in each."""
-    return outcomes_of("workers_python_checks.py", tmp_path_factory.mktemp("workers"))
-
-
 @pytest.mark.parametrize("check", workers_python_checks.CHECKS)
-def test_workers_that_cannot_run_bsjoin_are_refused(
-    outcomes: dict[str, str | None], check: str
-) -> None:
-    if outcomes[check]:
-        pytest.fail(f"{check} failed:\n{outcomes[check]}", pytrace=False)
+def test_workers_that_cannot_run_bsjoin_are_refused(check: str) -> None:
+    passes("workers_python_checks.py", check)
 
 
 def test_the_packages_that_workers_need_are_those_that_are_installed_with_bsjoin() -> None:

@@ -1,18 +1,15 @@
 """What :mod:`test_incremental_workers` runs in a process of its own: a session of four workers.
 
-A session of the tests has two, and Spark repeats no failed task in it. This is a program: it
-prints one JSON line for each check, with the traceback where it failed.
+A session of the tests has two, and Spark repeats no failed task in it.
 """
 
 from __future__ import annotations
 
 import functools
-import json
 import os
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,17 +18,16 @@ import numpy as np
 import pyarrow as pa
 from cache_runs import planes
 from cache_samples import Model, until
+from checks_apart import named, run
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from sessions import SETTINGS
+from sessions import session
 from spark_samples import cycles, write_parquet
 
 import bsjoin
 from bsjoin import Incremental
 from bsjoin.shared import CacheLimits, HostCache
-
-Check = Callable[[SparkSession, Path], None]
 
 WORKERS = 4
 KEYS, ABSENT = 30_000, 7  # every seventh key is not in the table
@@ -50,7 +46,7 @@ def zipf(seed: int, size: int) -> np.ndarray[Any, Any]:
     return np.random.default_rng(seed).zipf(1.2, size) % KEYS
 
 
-def run(
+def progress_of(
     spark: SparkSession,
     folder: Path,
     source: Model,
@@ -91,7 +87,9 @@ def every_key_is_queried_once(spark: SparkSession, folder: Path, workers: int = 
     """Whichever worker a task lands on: at most 1.05 times as many keys as there are."""
     source = Model(folder / "model", numbers())
     micro_batches = [zipf(seed, 10_000) for seed in range(6)]
-    figures = run(spark, folder, source, micro_batches, workers, Incremental(max_rows=1_000_000))
+    figures = progress_of(
+        spark, folder, source, micro_batches, workers, Incremental(max_rows=1_000_000)
+    )
     distinct = len(np.unique(np.concatenate(micro_batches)))
     asked = sum(source.times.values())
     assert len(source.times) == distinct
@@ -107,7 +105,7 @@ def memory_does_not_grow_with_the_workers(spark: SparkSession, folder: Path) -> 
         source = Model(own / "model", numbers())
         keys = [np.arange(0, KEYS, 2), np.arange(KEYS)]
         cache = Incremental(max_rows=1_000_000, folder=own / "cache")
-        run(spark, own, source, keys, workers, cache)
+        progress_of(spark, own, source, keys, workers, cache)
         sizes.append(taken(own / "cache"))
     assert sizes[1] <= 1.3 * sizes[0], sizes
 
@@ -117,7 +115,7 @@ def a_bound_in_bytes_holds_for_all_workers_together(spark: SparkSession, folder:
     most = 1_000_000
     keys = [np.random.default_rng(seed).integers(0, KEYS, 10_000) for seed in range(4)]
     cache = Incremental(max_bytes=most, folder=folder / "cache")
-    figures = run(spark, folder, source, keys, WORKERS, cache)
+    figures = progress_of(spark, folder, source, keys, WORKERS, cache)
     held = [cycle.cache.bytes for cycle in figures if cycle.cache]
     assert 0.9 * most < held[-1] <= most
     assert max(held) <= most
@@ -283,40 +281,16 @@ def many_joins_use_up_neither_files_nor_connections(spark: SparkSession, folder:
         assert len(list(descriptors.iterdir())) < 500
 
 
-CHECKS: dict[str, Check] = {
-    check.__name__: check
-    for check in (
-        every_key_is_queried_once,
-        memory_does_not_grow_with_the_workers,
-        a_bound_in_bytes_holds_for_all_workers_together,
-        workers_with_the_same_keys_query_once,
-        a_cold_start_does_not_flood_the_source,
-        a_worker_killed_while_it_writes_breaks_nothing,
-        a_worker_killed_during_a_query_is_replaced,
-        many_joins_use_up_neither_files_nor_connections,
-    )
-}
-
-
-def session(master: str) -> SparkSession:
-    spark = SparkSession.builder.master(master).config(map=SETTINGS).getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    return spark
-
-
-def main(folder: Path, names: Sequence[str]) -> None:
-    spark = session(f"local[{WORKERS},8]")
-    for name in names or CHECKS:
-        own = folder / name
-        own.mkdir()
-        failure = None
-        try:
-            CHECKS[name](spark, own)
-        except BaseException:
-            failure = traceback.format_exc()
-        print(json.dumps({"check": name, "failure": failure}), flush=True)
-    spark.stop()
-
+CHECKS = named(
+    every_key_is_queried_once,
+    memory_does_not_grow_with_the_workers,
+    a_bound_in_bytes_holds_for_all_workers_together,
+    workers_with_the_same_keys_query_once,
+    a_cold_start_does_not_flood_the_source,
+    a_worker_killed_while_it_writes_breaks_nothing,
+    a_worker_killed_during_a_query_is_replaced,
+    many_joins_use_up_neither_files_nor_connections,
+)
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    run(CHECKS, session(f"local[{WORKERS},8]"))

@@ -1,34 +1,29 @@
 """What :mod:`test_workers_python` runs in a process of its own: workers with another Python.
 
-This program is started as by a user who forgets ``PYSPARK_PYTHON``: Spark's workers run a Python
-that has nothing of bsjoin's. It prints one JSON line for each check, with the traceback where it
-failed.
+It is started as by a user who forgets ``PYSPARK_PYTHON``: Spark's workers run a Python that has
+nothing of bsjoin's.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import sys
-import time
-import traceback
 import venv
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow
 import pytest
+from checks_apart import named, run
 from pyspark.sql import SparkSession
+from sessions import SETTINGS, session
 from spark_samples import rows
 
 import bsjoin
 from bsjoin import BatchTable
 from bsjoin._spark import workers
 from bsjoin.errors import ColumnError, WorkerEnvironmentError
-
-Check = Callable[[SparkSession, Path], None]
 
 SETTING = "spark.sql.execution.pyspark.python"
 ROOT = Path(bsjoin.__file__).resolve().parent.parent
@@ -182,43 +177,20 @@ def one_that_suffices_is_checked_once(spark: SparkSession, folder: Path) -> None
     assert len(jobs()) == before + 1
 
 
-CHECKS: dict[str, Check] = {
-    check.__name__: check
-    for check in (
-        a_python_without_any_package,
-        every_way_into_the_workers_is_checked,
-        a_python_that_lacks_bsjoin_only,
-        another_version_and_a_package_that_is_not_there,
-        another_minor_version_of_python,
-        a_python_that_does_not_start,
-        one_that_suffices_is_checked_once,
-    )
-}
-
-
-def main(folder: Path) -> None:
-    # A virtual environment's Python runs this program, and nothing tells Spark so.
-    os.environ.pop("PYTHONPATH", None)
-    os.environ["PYSPARK_PYTHON"] = python_of(folder / "python3")
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
-    for name, check in CHECKS.items():
-        own = folder / name
-        own.mkdir()
-        begun, failure = time.monotonic(), None
-        try:
-            check(spark, own)
-        except BaseException:
-            failure = traceback.format_exc()
-        seconds = round(time.monotonic() - begun, 2)
-        print(json.dumps({"check": name, "failure": failure, "seconds": seconds}), flush=True)
-    spark.stop()
-
+CHECKS = named(
+    a_python_without_any_package,
+    every_way_into_the_workers_is_checked,
+    a_python_that_lacks_bsjoin_only,
+    another_version_and_a_package_that_is_not_there,
+    another_minor_version_of_python,
+    a_python_that_does_not_start,
+    one_that_suffices_is_checked_once,
+)
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    # A virtual environment's Python runs this program, and nothing tells Spark so.
+    os.environ.pop("PYTHONPATH", None)
+    os.environ["PYSPARK_PYTHON"] = python_of(Path.cwd() / "python3")
+    # Spark's own daemon: the tests' is not found there.
+    settings = {name: SETTINGS[name] for name in SETTINGS if "python.daemon" not in name}
+    run(CHECKS, session("local[2]", settings))
