@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.data.zipf import Shifting
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
+from benchmarks.harness.timing import ratio
 from benchmarks.paper import live, skews
 from benchmarks.paper.hosts import ANYWHERE, HOSTS, Routed, simulate
 from benchmarks.paper.skews import HASH, PARTITIONS, SPLIT, WAYS
@@ -48,21 +49,19 @@ def _rule_figures(pure: dict[str, Any], cycles_s: list[float]) -> list[Figure]:
     for n, cost in pure["costs"].items():
         spent = (cost["count_ns"] + cost["sample_ns"]) * pure["rows"] / 1e9
         spent += (cost["add_ms"] + cost["observe_ms"]) / 1e3
-        value = spent / statistics.median(cycles_s)
-        spread = (spent / max(cycles_s), spent / min(cycles_s))
         name = f"detection and sampling / a cycle, {n} partitions"
-        found.append(Figure(name, value, 0.05, True, spread))
+        found.append(ratio(name, [spent] * len(cycles_s), cycles_s, 0.05, at_most=True))
     return found
 
 
 def _host_figures(hosts: dict[str, Routed]) -> list[Figure]:
     """The paper's statements about Figs. 11(b) and 12, of the simulated hosts; without bounds."""
-    ours, anywhere, by_hash = (hosts[way] for way in (live.HOTSPOT, ANYWHERE, HASH))
+    routed, anywhere, by_hash = (hosts[way] for way in (live.HOTSPOT, ANYWHERE, HASH))
     rows = (
-        (f"remote look-ups, HotSpot / no routing, {HOSTS} hosts", ours.remote / anywhere.remote,
+        (f"remote look-ups, HotSpot / no routing, {HOSTS} hosts", routed.remote / anywhere.remote,
          "caches stay small, no needless copies of rows, Fig. 11(b)"),
         (f"rows of the busiest host / mean, HotSpot / hash, {HOSTS} hosts",
-         ours.busiest / by_hash.busiest,
+         routed.busiest / by_hash.busiest,
          "every TaskManager gets its share, by hash some get more, Fig. 12"),
     )  # fmt: skip
     return [Figure(name, value, at_most=True, paper=said, simulated=True)
