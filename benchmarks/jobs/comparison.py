@@ -63,9 +63,7 @@ def measure(
     alone: dict[str, dict[int, list[float]]] = {name: {} for name in others}
     for count in (runs.small, runs.large):
         events = job.events(size, count, 1, first, context.seed)
-        timed = {
-            name: partial(timing.seconds_of, engine, events) for name, engine in others.items()
-        }
+        timed = {name: partial(timing.seconds_of, one, events) for name, one in others.items()}
         for name, seconds in timing.alternate(timed, 3).items():
             alone[name][count] = seconds
     found = {"size": size, "rows": rows, "batches": [runs.small, runs.large]}

@@ -32,15 +32,14 @@ def run(context: Context) -> Outcome:
     streamed = live.measure(context, keys, rows, count, seed + 6)
     cycles_s = [ms / 1e3 * pure["rows"] / rows for ms in streamed[live.HOTSPOT]["ms"]]
     measured = {"pure": pure, "caches": {way: vars(one) for way, one in hosts.items()}}
-    return Outcome(
-        [*_rule_figures(pure, cycles_s), *_host_figures(hosts), _stream_figure(streamed)],
-        _tables(pure, hosts, streamed),
-        measured=measured | {"live": streamed},
-    )
+    figures, shown = _figures(pure, hosts, streamed, cycles_s), _tables(pure, hosts, streamed)
+    return Outcome(figures, shown, measured=measured | {"live": streamed})
 
 
-def _rule_figures(pure: dict[str, Any], cycles_s: list[float]) -> list[Figure]:
-    """DS of bsjoin's rule, and the cost of detection over the seconds of cycles of so many rows."""
+def _figures(
+    pure: dict[str, Any], hosts: dict[str, Routed], streamed: dict[str, Any], cycles_s: list[float]
+) -> list[Figure]:
+    """DS of bsjoin's rule, the cost of detection over a cycle, and statements of the paper."""
     found = []
     for n in (6, 128):
         skew = pure["skews"][1.16][n][SPLIT]["skew"]
@@ -51,34 +50,24 @@ def _rule_figures(pure: dict[str, Any], cycles_s: list[float]) -> list[Figure]:
         spent += (cost["add_ms"] + cost["observe_ms"]) / 1e3
         name = f"detection and sampling / a cycle, {n} partitions"
         found.append(ratio(name, [spent] * len(cycles_s), cycles_s, 0.05, at_most=True))
-    return found
-
-
-def _host_figures(hosts: dict[str, Routed]) -> list[Figure]:
-    """The paper's statements about Figs. 11(b) and 12, of the simulated hosts; without bounds."""
     routed, anywhere, by_hash = (hosts[way] for way in (live.HOTSPOT, ANYWHERE, HASH))
-    rows = (
-        (f"remote look-ups, HotSpot / no routing, {HOSTS} hosts", routed.remote / anywhere.remote,
-         "caches stay small, no needless copies of rows, Fig. 11(b)"),
-        (f"rows of the busiest host / mean, HotSpot / hash, {HOSTS} hosts",
-         routed.busiest / by_hash.busiest,
-         "every TaskManager gets its share, by hash some get more, Fig. 12"),
-    )  # fmt: skip
-    return [Figure(name, value, at_most=True, paper=said, simulated=True)
-            for name, value, said in rows]  # fmt: skip
-
-
-def _stream_figure(streamed: dict[str, Any]) -> Figure:
-    """DS in the stream under its rules, over that of its first micro-batch, by hash."""
     one = streamed[live.HOTSPOT]
     counted = zip(one["skews"], one["versions"], strict=True)
     ruled = [skew for skew, version in counted if version] or one["skews"]
-    return Figure(
-        "DS in a Spark stream, under a rule / by hash",
-        statistics.median(ruled) / one["skews"][0],
-        at_most=True,
-        paper="far below that of hash at every exponent, Fig. 11(a)",
-    )
+    rows = (
+        (f"remote look-ups, HotSpot / no routing, {HOSTS} hosts", routed.remote / anywhere.remote,
+         "caches stay small, no needless copies of rows, Fig. 11(b)", True),
+        (f"rows of the busiest host / mean, HotSpot / hash, {HOSTS} hosts",
+         routed.busiest / by_hash.busiest,
+         "every TaskManager gets its share, by hash some get more, Fig. 12", True),
+        ("DS in a Spark stream, under a rule / by hash",  # by hash: the first micro-batch
+         statistics.median(ruled) / one["skews"][0],
+         "far below that of hash at every exponent, Fig. 11(a)", False),
+    )  # fmt: skip
+    return found + [
+        Figure(name, value, at_most=True, paper=said, simulated=simulated)
+        for name, value, said, simulated in rows
+    ]
 
 
 def _tables(
