@@ -12,8 +12,8 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+from benchmarks.harness import timing
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.harness.timing import alternate, check_joins, seconds_of
 from benchmarks.jobs import ways as rivals
 from benchmarks.jobs.engines import Engine, engines
 from benchmarks.jobs.job import Batches, Job
@@ -63,8 +63,8 @@ def measure(
     alone: dict[str, dict[int, list[float]]] = {name: {} for name in others}
     for count in (runs.small, runs.large):
         events = job.events(size, count, 1, first, context.seed)
-        timed = {name: partial(seconds_of, engine, events) for name, engine in others.items()}
-        for name, seconds in alternate(timed, 3).items():
+        timed = {name: partial(timing.seconds_of, one, events) for name, one in others.items()}
+        for name, seconds in timing.alternate(timed, 3).items():
             alone[name][count] = seconds
     found = {"size": size, "rows": rows, "batches": [runs.small, runs.large]}
     found |= {"build_s": ready.build_s, "left_out": left_out, "fan_out": fan_out}
@@ -85,7 +85,7 @@ def _check(
             answers[name] = partial(ready.answer_of_stream, name, files)
     for name, engine in others.items():
         answers[name] = partial(lambda engine: rivals.as_frame(spark, job, engine(events)), engine)
-    results = check_joins(answers, job.columns)
+    results = timing.check_joins(answers, job.columns)
     context.say(f"  {len(answers)} ways answer the same: {results:,} rows to {events.num_rows:,}")
     return results / events.num_rows
 
@@ -121,8 +121,7 @@ def figures(measured: Mapping[str, Any], paper: str) -> list[Figure]:
             one = ways[rivals.FULL]
             ours_s = rivals.latency_ms(one) / 1e3 if rows == small else rows / one["rate"]
             what = f"seconds of {rows:,} rows, {name} alone / {rivals.FULL}"
-            spread = (min(seconds) / ours_s, max(seconds) / ours_s)
-            found.append(Figure(what, statistics.median(seconds) / ours_s, spread=spread))
+            found.append(timing.ratio(what, seconds, [ours_s] * len(seconds)))
     return found
 
 

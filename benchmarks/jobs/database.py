@@ -56,7 +56,7 @@ def connection(driver: str, url: str) -> Any:
 def per_record(job: Job, url: str) -> Join:
     """The usual code: for every record and table a query over a connection that is kept."""
     steps = [(_query_of_one_key(one), one.keys, list(types_of(one.brings))) for one in job.steps]
-    columns, schema = job.columns, arrow_schema(job.types)
+    columns, schema = job.columns, arrow_schema(job.schema)
 
     def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         session = connection("psycopg", url)
@@ -77,8 +77,10 @@ def per_record(job: Job, url: str) -> Join:
 
 def per_batch(job: Job, url: str) -> Join:
     """For every task, micro-batch and table one query for its distinct keys; nothing is kept."""
-    steps = [(_query_of_keys(one, job.types), one.keys, one.columns) for one in job.steps]
-    columns, arrow, schema = job.columns, job.arrow, arrow_schema(job.types)
+    steps = [
+        (_query_of_keys(one, types_of(job.schema)), one.keys, one.columns) for one in job.steps
+    ]
+    columns, arrow, schema = job.columns, job.arrow, arrow_schema(job.schema)
 
     def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = pa.Table.from_batches(list(batches), arrow)

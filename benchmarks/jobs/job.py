@@ -27,9 +27,9 @@ def types_of(ddl: str) -> dict[str, str]:
     return dict(column.split() for column in ddl.split(", "))
 
 
-def arrow_schema(types: dict[str, str]) -> pa.Schema:
+def arrow_schema(ddl: str) -> pa.Schema:
     """The same columns for Arrow."""
-    return pa.schema([(name, ARROW[type_]) for name, type_ in types.items()])
+    return pa.schema([(name, ARROW[type_]) for name, type_ in types_of(ddl).items()])
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,9 @@ class Job:
     files: int = 4
 
     @property
-    def types(self) -> dict[str, str]:
-        """The columns of the result with their Spark types, in order."""
-        return types_of(self.schema)
-
-    @property
     def columns(self) -> list[str]:
         """The columns of the result, in order."""
-        return list(self.types)
+        return list(types_of(self.schema))
 
     @property
     def schema(self) -> str:
@@ -101,7 +96,7 @@ class Job:
     @property
     def arrow(self) -> pa.Schema:
         """The columns of the stream, for Arrow."""
-        return arrow_schema(types_of(self.stream))
+        return arrow_schema(self.stream)
 
     def tables(self, folder: Path, size: float) -> Path:
         """The folder that has each table of a size as a folder of Parquet files."""

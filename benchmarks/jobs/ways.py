@@ -221,7 +221,7 @@ WAYS: dict[str, Callable[[Ready], Join]] = {
 
 def as_frame(spark: SparkSession, job: Job, answer: pa.Table) -> DataFrame:
     """The answer of another engine as a DataFrame."""
-    schema = arrow_schema(job.types)
+    schema = arrow_schema(job.schema)
     return spark.createDataFrame(answer.select(job.columns).cast(schema), job.schema)
 
 

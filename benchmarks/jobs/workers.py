@@ -106,11 +106,8 @@ def measure_session(
     """Check, then time, at every size of the tables, in a new Spark session.
 
     Returns:
-        ``sizes`` (size, way, run); a run of one query per record has ``demand_s`` (the database's
-        processor time for a record); ``fan_out`` (results for each row) and ``master``.
-
-    Raises:
-        RuntimeError: it failed; Spark's own errors cannot be pickled.
+        ``sizes`` (size, way, run), ``fan_out`` (results for each row) and ``master``; a run of one
+        query per record has ``demand_s`` (the database's processor time for a record).
     """
     spark = spark_session("3g", master=master)
     try:
@@ -125,7 +122,7 @@ def measure_session(
                 found["sizes"][str(size)], fan_out = _measure_size(ready, kind, some)
             found.setdefault("fan_out", fan_out)
         return found
-    except Exception as error:
+    except Exception as error:  # Spark's own errors cannot be pickled
         raise RuntimeError(f"{master}: {error!r}\n{traceback.format_exc()[-1_500:]}") from None
     finally:
         spark.stop()

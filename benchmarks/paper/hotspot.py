@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.data.zipf import Shifting
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
+from benchmarks.harness.timing import ratio
 from benchmarks.paper import live, skews
 from benchmarks.paper.hosts import ANYWHERE, HOSTS, Routed, simulate
 from benchmarks.paper.skews import HASH, PARTITIONS, SPLIT, WAYS
@@ -31,15 +32,14 @@ def run(context: Context) -> Outcome:
     streamed = live.measure(context, keys, rows, count, seed + 6)
     cycles_s = [ms / 1e3 * pure["rows"] / rows for ms in streamed[live.HOTSPOT]["ms"]]
     measured = {"pure": pure, "caches": {way: vars(one) for way, one in hosts.items()}}
-    return Outcome(
-        [*_rule_figures(pure, cycles_s), *_host_figures(hosts), _stream_figure(streamed)],
-        _tables(pure, hosts, streamed),
-        measured=measured | {"live": streamed},
-    )
+    figures, shown = _figures(pure, hosts, streamed, cycles_s), _tables(pure, hosts, streamed)
+    return Outcome(figures, shown, measured=measured | {"live": streamed})
 
 
-def _rule_figures(pure: dict[str, Any], cycles_s: list[float]) -> list[Figure]:
-    """DS of bsjoin's rule, and the cost of detection over the seconds of cycles of so many rows."""
+def _figures(
+    pure: dict[str, Any], hosts: dict[str, Routed], streamed: dict[str, Any], cycles_s: list[float]
+) -> list[Figure]:
+    """DS of bsjoin's rule, the cost of detection over a cycle, and statements of the paper."""
     found = []
     for n in (6, 128):
         skew = pure["skews"][1.16][n][SPLIT]["skew"]
@@ -48,38 +48,26 @@ def _rule_figures(pure: dict[str, Any], cycles_s: list[float]) -> list[Figure]:
     for n, cost in pure["costs"].items():
         spent = (cost["count_ns"] + cost["sample_ns"]) * pure["rows"] / 1e9
         spent += (cost["add_ms"] + cost["observe_ms"]) / 1e3
-        value = spent / statistics.median(cycles_s)
-        spread = (spent / max(cycles_s), spent / min(cycles_s))
         name = f"detection and sampling / a cycle, {n} partitions"
-        found.append(Figure(name, value, 0.05, True, spread))
-    return found
-
-
-def _host_figures(hosts: dict[str, Routed]) -> list[Figure]:
-    """The paper's statements about Figs. 11(b) and 12, of the simulated hosts; without bounds."""
-    ours, anywhere, by_hash = (hosts[way] for way in (live.HOTSPOT, ANYWHERE, HASH))
-    rows = (
-        (f"remote look-ups, HotSpot / no routing, {HOSTS} hosts", ours.remote / anywhere.remote,
-         "caches stay small, no needless copies of rows, Fig. 11(b)"),
-        (f"rows of the busiest host / mean, HotSpot / hash, {HOSTS} hosts",
-         ours.busiest / by_hash.busiest,
-         "every TaskManager gets its share, by hash some get more, Fig. 12"),
-    )  # fmt: skip
-    return [Figure(name, value, at_most=True, paper=said, simulated=True)
-            for name, value, said in rows]  # fmt: skip
-
-
-def _stream_figure(streamed: dict[str, Any]) -> Figure:
-    """DS in the stream under its rules, over that of its first micro-batch, by hash."""
+        found.append(ratio(name, [spent] * len(cycles_s), cycles_s, 0.05, at_most=True))
+    routed, anywhere, by_hash = (hosts[way] for way in (live.HOTSPOT, ANYWHERE, HASH))
     one = streamed[live.HOTSPOT]
     counted = zip(one["skews"], one["versions"], strict=True)
     ruled = [skew for skew, version in counted if version] or one["skews"]
-    return Figure(
-        "DS in a Spark stream, under a rule / by hash",
-        statistics.median(ruled) / one["skews"][0],
-        at_most=True,
-        paper="far below that of hash at every exponent, Fig. 11(a)",
-    )
+    rows = (
+        (f"remote look-ups, HotSpot / no routing, {HOSTS} hosts", routed.remote / anywhere.remote,
+         "caches stay small, no needless copies of rows, Fig. 11(b)", True),
+        (f"rows of the busiest host / mean, HotSpot / hash, {HOSTS} hosts",
+         routed.busiest / by_hash.busiest,
+         "every TaskManager gets its share, by hash some get more, Fig. 12", True),
+        ("DS in a Spark stream, under a rule / by hash",  # by hash: the first micro-batch
+         statistics.median(ruled) / one["skews"][0],
+         "far below that of hash at every exponent, Fig. 11(a)", False),
+    )  # fmt: skip
+    return found + [
+        Figure(name, value, at_most=True, paper=said, simulated=simulated)
+        for name, value, said, simulated in rows
+    ]
 
 
 def _tables(

@@ -24,9 +24,8 @@ def measure(context: Context, keys: int, rows: int, cycles: int, seed: int) -> d
     """Join a Zipf stream (z 1.16) with a full cache under each way of partitioning.
 
     Returns:
-        For each way ``ms`` (addBatch of each micro-batch but the first two), ``rows_per_s``,
-        ``skews``, ``versions`` and ``loads`` (rows of each partition, cycle by cycle; empty if
-        they are not counted), and ``rows_out``.
+        For each way ``ms`` (addBatch of each micro-batch but the first two), ``loads`` (rows of
+        each partition, cycle by cycle; empty if they are not counted), and what bsjoin reports.
     """
     spark = context.spark
     stream = Shifting(keys, 1.16, rows, every=max(2, cycles // 2), seed=seed)

@@ -12,7 +12,6 @@ from contextlib import closing
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +30,7 @@ Search = Callable[[Int64s, Int64s], tuple[Int64s, Int64s]]
 FLAT_MAP, RANDOM, SORTED = "FlatMap", "random skip list", "sorted skip list"
 DIRECTORY, JOIN = "bsjoin's directory", "bsjoin.join"
 
+_ARRAYS = ("points", "values", "slices", "composite")  # files that all workers map
 _BITS = MONTH_US.bit_length()  # of the point in a composite key
 
 
@@ -43,8 +43,8 @@ def _write(case: Case, folder: Path) -> None:
     rows = rows_of(case)[0].sort_by([("k", "ascending"), ("a", "ascending")])
     keys, points, values = (rows[name].cast(pa.int64()).to_numpy() for name in ("k", "a", "v"))
     slices = np.searchsorted(keys, np.arange(case.keys + 1))
-    arrays = {"points": points, "values": values, "slices": slices}
-    for name, array in {**arrays, "composite": _composite(keys, points)}.items():
+    arrays = points, values, slices, _composite(keys, points)
+    for name, array in zip(_ARRAYS, arrays, strict=True):
         np.save(folder / f"{name}.npy", array)
     with closing(sqlite3.connect(folder / "table.sqlite")) as database:
         database.execute("PRAGMA journal_mode = OFF")
@@ -78,27 +78,24 @@ def search_join(way: str, case: Case, folder: Path) -> Join:
 @lru_cache
 def _opened(way: str, folder: Path, width: int) -> Search:
     """A search, opened once per worker; the lists and the directory are built then."""
-
-    def array(name: str) -> Any:
-        return np.load(folder / f"{name}.npy", mmap_mode="r")
-
     if way == FLAT_MAP:
         return _per_record(sqlite3.connect(f"file:{folder}/table.sqlite?mode=ro", uri=True), width)
-    values, slices = array("values"), np.asarray(array("slices"))
+    points, values, slices, composite = (
+        np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in _ARRAYS
+    )
 
     def pairs(firsts: Int64s, stops: Int64s) -> tuple[Int64s, Int64s]:
         positions, rows = expand(firsts, np.maximum(stops - firsts, 0))
         return positions, values.take(rows)
 
     if way == DIRECTORY:
-        directory = SortedRows.build(np.asarray(array("points")), slices[:-1])
+        directory = SortedRows.build(points, slices[:-1])
 
         def in_slices(keys: Int64s, points: Int64s) -> tuple[Int64s, Int64s]:
             low, high = slices.take(keys), slices.take(keys + 1)
             return pairs(*directory.band(points - width, points + width, "both", low, high))
 
         return in_slices
-    composite = array("composite")
     found = LinkedSkipList.random(composite, seed=1) if way == RANDOM else SkipList(composite)
 
     def in_one_list(keys: Int64s, points: Int64s) -> tuple[Int64s, Int64s]:

@@ -113,7 +113,7 @@ def _costs(n: int, keys: int, rows: int, rounds: int, seed: int) -> dict[str, fl
         timed("change", controller.observe, statistics)
         router = timed("ready", hotspot.Router, controller.rule)
         timed("route", lambda r: [r.route(*b) for b in _batches(second, contents)], router)
-        timed("sample", lambda: [_sampled(half, sample // 2) for half in halves])
+        timed("sample", lambda: [_sample(half, sample // 2) for half in halves])
         notes, statistics = timed("all", _statistics, router, second, contents, sample)
         timed(
             "add",
@@ -144,11 +144,10 @@ def _statistics(
     return notes, hotspot.added(hotspot.CycleStatistics.from_json(note) for note in notes)
 
 
-def _sampled(codes: Int64s, capacity: int) -> Int64s:
+def _sample(codes: Int64s, capacity: int) -> None:
     reservoir = hotspot.Reservoir(capacity)
     for (batch,) in _batches(codes):
         reservoir.add(batch)
-    return reservoir.codes
 
 
 def _batches(*columns: Int64s) -> list[list[Int64s]]:
