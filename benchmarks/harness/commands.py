@@ -6,7 +6,6 @@ import argparse
 import difflib
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,6 @@ from benchmarks.harness.records import (
     read,
     read_all,
     size_of,
-    write,
     written,
 )
 from benchmarks.harness.text import date, duration, overview, verdict
@@ -55,15 +53,12 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--quick": {"action": "store_true", "help": "small sizes, seconds each"},
     "--full": {"action": "store_true", "help": "the sizes of the promised figures"},
     "--again": {"action": "store_true", "help": "also run what has a record of the same run"},
-    "--against": {"type": Path, "metavar": "FILE", "help": "compare with this baseline at the end"},
+    "--against": {"type": Path, "metavar": "FOLDER", "help": "compare with these records"},
     "--seed": {"type": int, "default": Context.seed, "help": _SEED},
     "--strict": {"action": "store_true", "help": "exit status 1 also for a missed bound"},
     "names": {"nargs": "+", "metavar": "NAME", "help": "a name, a group, or a glob of names"},
-    "baseline": {"type": Path, "help": "a record, a list of them, or a folder"},
+    "baseline": {"type": Path, "help": "a record, or a folder of records"},
     "new": {"type": Path, "nargs": "?", "help": "the same; default: OUT's records"},
-    "--out-file": {
-        "type": Path, "metavar": "FILE", "help": "OUT/baseline-quick.json or -full.json",
-    },
     "--check": {"action": "store_true", "help": "change nothing; exit status 1 if out of date"},
     "--readme": {"type": Path, "default": _DOCUMENT, "help": "the file; docs/figures.md"},
 }  # fmt: skip
@@ -190,16 +185,6 @@ def _compare(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int
     return _compared(before, _records(catalogue, options.out, quick))
 
 
-def _baseline(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
-    records = _records(catalogue, options.out, *_sizes(options))
-    quick = all(record.quick for record in records)
-    records = [replace(one, measured=None) for one in records if one.quick == quick]
-    file = options.out_file or options.out / f"baseline-{size_of(quick)}.json"
-    write(file, records)
-    print(f"{len(records)} records are in {file}: compare with it by --against {file}.")
-    return 0
-
-
 def _report(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
     sizes = _sizes(options)
     records = _records(catalogue, options.out, *sizes)
@@ -250,11 +235,6 @@ _COMMANDS: dict[str, tuple[Callable[..., int], str, str, str]] = {
         _compare, "baseline new --out --quick --full", "compare records with a baseline",
         "Names what got worse: ratios only, beyond the spread of both\nsides (15 % for a figure "
         "without a spread, never below 5 %).",
-    ),
-    "baseline": (
-        _baseline, "--out --quick --full --out-file",
-        "write all records into one file, to compare with later",
-        "Without the raw\nnumbers; the full ones, if there are any, unless a size is given.",
     ),
     "report": (
         _report, "--out --quick --full", "write one stand-alone HTML page of all records",

@@ -6,19 +6,15 @@ The template escapes everything; :func:`benchmarks.harness.text.clean` is applie
 from __future__ import annotations
 
 import base64
-import math
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from benchmarks import charts
 from benchmarks.harness import text
 from benchmarks.harness.records import Record, folder
 from benchmarks.report import records
@@ -56,7 +52,6 @@ def page(listed: Sequence[Record], out: Path = Path()) -> str:
         style=Markup((_TEMPLATES / "style.css").read_text("utf-8")),
         mixed=len({one.quick for one in shown}) > 1,
         mixed_sources=len({(records.machine(one), records.code(one)) for one in shown}) > 1,
-        glance=glance(shown),
         picture=partial(picture, out),
     )
 
@@ -86,30 +81,3 @@ def picture(out: Path, record: Record, path: str) -> dict[str, Any]:
 def _data(content: bytes, kind: str = "image/svg+xml") -> Markup:
     """A picture as a URL; not a text to be cleaned: base64 may look like a path."""
     return Markup(f"data:{kind};base64,{base64.b64encode(content).decode()}")
-
-
-def glance(shown: Sequence[Record]) -> Markup | None:
-    """The most telling figures with a bound, as multiples of it: an SVG; None without any."""
-    rows = [
-        (f"{text.clean(record.name)}: {text.clean(figure.name)}"[:90], figure)
-        for record in shown
-        for figure in records.telling(record, 3)
-        if figure.bound is not None and 0 < figure.margin < math.inf
-    ]
-    if not rows:
-        return None
-    drawn = BytesIO()
-    with charts.panels(drawn, (12, 1 + 0.24 * len(rows))) as (axes,):
-        for place, (_, figure) in enumerate(rows):
-            color, mark = (charts.SPARK, "o") if figure.reached else (charts.OURS, "D")
-            times = [replace(figure, value=end).margin for end in figure.spread or ()]
-            axes.plot(times, [place] * len(times), color=color, alpha=0.5, lw=3)
-            face = "white" if figure.simulated else color
-            axes.plot(figure.margin, place, mark, color=color, mfc=face, ms=6)
-        axes.axvline(1, color="0.2", lw=1.5)
-        names = [name.replace("$", r"\$") for name, _ in rows]
-        axes.set_yticks(range(len(rows)), names, fontsize=7)
-        axes.invert_yaxis()
-        label = "times better than its bound (diamond: missed; hollow: from a simulator)"
-        charts.finish(axes, "", grid="x", legend=False, xscale="log", xlabel=label)
-    return _data(drawn.getvalue())

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from benchmarks import charts
 from benchmarks.harness.text import table_lines
 from benchmarks.profile import profile
-from benchmarks.profile.__main__ import main
 from benchmarks.profile.event_log import Batch, read
 from benchmarks.profile.parts import (
     ENDS,
@@ -144,12 +143,6 @@ def test_all_functions_of_the_groups_are_there():
     for name in FUNCTIONS:
         function = pkgutil.resolve_name(name)
         assert f"{function.__module__}:{function.__qualname__}" == name
-
-
-def test_sizes_below_one_are_refused(capsys):
-    with pytest.raises(SystemExit):
-        main(["--rows", "0"])
-    assert "--rows must be 1 or more, not 0" in capsys.readouterr().err
 
 
 def log(folder, *events):
