@@ -1,7 +1,6 @@
 """What is tried on a standalone cluster; a program that prints what it saw as JSON.
 
-``python live_scenarios.py MASTER FOLDER [NAME…]``; ``test_scheduling_live.py`` runs it, and looks
-at what it saw.
+``python live_scenarios.py FOLDER``; ``test_scheduling_live.py`` runs it, and looks at what it saw.
 """
 
 from __future__ import annotations
@@ -16,11 +15,14 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from sessions import JVM
+from sessions import JVM, SETTINGS, session
+from standalone import start
 
 import bsjoin
+from bsjoin import BatchTable
 from scheduling import (
     CETSA,
     LBACE,
@@ -38,6 +40,19 @@ from scheduling.spark.fleet import request_total
 from scheduling.spark.status import status_of
 
 ROWS = 20_000
+OPTIONS = {
+    **SETTINGS,
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": JVM,
+    "spark.executor.extraJavaOptions": JVM,
+    "spark.executor.memory": "512m",
+    "spark.ui.enabled": "true",
+    "spark.ui.port": "0",
+    "spark.sql.shuffle.partitions": "6",
+    "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+}
 
 
 class Layout:
@@ -56,29 +71,6 @@ class Layout:
                 for i, task in enumerate(graph.tasks)
             )
         )
-
-
-def session(master: str, more: dict[str, str]) -> SparkSession:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    return (
-        SparkSession.builder.master(master)
-        .appName("live")
-        .config(map=more)
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.memory", "1g")
-        # Short jobs: JVMs that compile quickly.
-        .config("spark.driver.extraJavaOptions", JVM)
-        .config("spark.executor.extraJavaOptions", JVM)
-        .config("spark.executor.memory", "512m")
-        .config("spark.ui.port", "0")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "6")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.executorEnv.PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
-        .getOrCreate()
-    )
 
 
 def wait_for(spark: SparkSession, count: int) -> list[dict[str, Any]]:
@@ -106,6 +98,11 @@ def table(spark: SparkSession) -> DataFrame:
     return spark.range(2_000).select(F.col("id").alias("k"), (F.col("id") * 7).alias("amount"))
 
 
+@functools.cache
+def built(spark: SparkSession) -> BatchTable:
+    return BatchTable.build(table(spark), on="k")
+
+
 def fingerprint(df: DataFrame) -> list[int]:
     hashed = F.xxhash64(*df.columns).cast("decimal(38,0)")
     row = df.agg(F.count(F.lit(1)), F.sum(hashed)).first()
@@ -123,8 +120,7 @@ def joined(spark: SparkSession, seeds: list[int], **options: Any) -> dict[str, A
     """Cycles of a join through ``bsjoin.cycles``: what came out, where it ran."""
     found: list[list[int]] = []
     cycles = bsjoin.cycles(
-        options.pop("table", table(spark)),
-        "k",
+        built(spark),
         sink=options.pop("sink", lambda rows, _: found.append(fingerprint(rows))),
         **options,
     )
@@ -329,10 +325,7 @@ def fleet(spark: SparkSession) -> dict[str, Any]:
     )
     wait_for(spark, 3)
     seen = joined(spark, [1, 2, 3, 4, 5], placement=placement, partition=bsjoin.Hash(3))
-    left = len(wait_for(spark, 1))
-    request_total(spark, 3)
-    wait_for(spark, 3)
-    return {**seen, "left": left}
+    return {**seen, "left": len(wait_for(spark, 1))}
 
 
 DYNAMIC = {
@@ -357,33 +350,32 @@ def tiers(spark: SparkSession) -> dict[str, Any]:
     return found
 
 
-def main(master: str, folder: Path, names: list[str]) -> None:
+def main(folder: Path) -> None:
     warnings.simplefilter("error", DeprecationWarning)
-    dynamic = names == ["tiers"]
-    spark = session(master, DYNAMIC if dynamic else {})
-    spark.sparkContext.setLogLevel("OFF")
-    wait_for(spark, 1 if dynamic else 3)
-    scenarios: dict[str, Any] = {
-        "layouts": layouts,
-        "policies": policies,
-        "streaming": lambda s: streaming(s, folder),
-        "killed": killed,
-        "added and removed": added_and_removed,
-        "fleet": fleet,
-    }
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    SparkContext._ensure_initialized(conf=SparkConf().setAll(OPTIONS.items()))
+    master = start(SparkContext._gateway, folder, (1, 2, 3), ("", "middle", "large"))
     found: dict[str, Any] = {}
-    if dynamic:
-        scenarios = {"tiers": tiers}
-    for name in names or scenarios:
-        began = time.monotonic()
-        try:
-            found[name] = scenarios[name](spark)
-        except Exception as error:
-            found[name] = {"error": f"{type(error).__name__}: {error}"}
-        print(f"{name}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
+    for more, executors, scenarios in (
+        # The last one leaves one executor.
+        ({}, 3, (layouts, policies, streaming, killed, added_and_removed, fleet)),
+        (DYNAMIC, 1, (tiers,)),
+    ):
+        spark = session(master, {**OPTIONS, **more})
+        wait_for(spark, executors)
+        for scenario in scenarios:
+            began = time.monotonic()
+            try:
+                arguments = (spark, folder) if scenario is streaming else (spark,)
+                found[scenario.__name__] = scenario(*arguments)
+            except Exception as error:
+                found[scenario.__name__] = {"error": f"{type(error).__name__}: {error}"}
+            seconds = time.monotonic() - began
+            print(f"{scenario.__name__}: {seconds:.1f} s", file=sys.stderr, flush=True)
+        spark.stop()
     (folder / "found.json").write_text(json.dumps(found, indent=1))
-    spark.stop()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])
+    main(Path(sys.argv[1]))

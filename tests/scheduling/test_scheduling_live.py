@@ -9,12 +9,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from standalone import Standalone
 
 pytestmark = [
     pytest.mark.slow,
@@ -24,34 +22,19 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the driver has seen."""
     folder = tmp_path_factory.mktemp("live")
-    cluster = Standalone(folder, cores=(1, 2, 3), resources=("", "middle", "large"))
-    try:
-        yield cluster.url, folder
-    finally:
-        cluster.stop()
-
-
-def scenarios(cluster: tuple[str, Path], *names: str) -> dict[str, Any]:
-    """What a driver of its own has seen."""
-    url, folder = cluster
-    program = Path(__file__).with_name("live_scenarios.py")
     ended = subprocess.run(
-        [sys.executable, str(program), url, str(folder), *names],
+        [sys.executable, str(Path(__file__).with_name("live_scenarios.py")), str(folder)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         capture_output=True,
         text=True,
         timeout=540,
     )
     assert ended.returncode == 0, ended.stderr[-4000:]
-    found: dict[str, Any] = json.loads((folder / "found.json").read_text())
-    return found
-
-
-@pytest.fixture(scope="module")
-def found(cluster: tuple[str, Path]) -> dict[str, Any]:
-    return scenarios(cluster)
+    seen: dict[str, Any] = json.loads((folder / "found.json").read_text())
+    return seen
 
 
 def joined(found: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -131,7 +114,7 @@ def test_an_executor_killed_in_mid_cycle_loses_and_doubles_no_row(found: dict[st
 
 
 def test_an_executor_that_goes_is_left_and_one_that_comes_is_used(found: dict[str, Any]) -> None:
-    seen = found["added and removed"]
+    seen = found["added_and_removed"]
     assert "error" not in seen, seen["error"]
     first, second, third = seen["cycles"]
     assert all(cycle["right"] and cycle["share"] == 1 for cycle in seen["cycles"])
@@ -148,9 +131,8 @@ def test_idle_executors_are_given_back(found: dict[str, Any]) -> None:
     assert all(set(placed[5]) == {"127.0.0.4/0"} for placed in seen["placed"])
 
 
-def test_a_tier_is_chosen_by_resource_profile(cluster: tuple[str, Path]) -> None:
-    seen = scenarios(cluster, "tiers")
+def test_a_tier_is_chosen_by_resource_profile(found: dict[str, Any]) -> None:
     for tier in ("middle", "large"):
-        (placed,) = joined(seen, "tiers", tier)["placed"]
+        (placed,) = joined(found, "tiers", tier)["placed"]
         assert placed[2:5] == [4, 4, 4]
         assert placed[5] == {tier: 4}
