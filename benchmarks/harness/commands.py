@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import sys
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
@@ -28,9 +27,8 @@ from benchmarks.harness.text import date, duration, overview, verdict
 from benchmarks.report import page, summary
 
 _ABOUT = """\
-Measure what was promised: ratios of two ways to do the same, measured alternately in one run,
-results checked for equality before they are timed. Every benchmark leaves a record (JSON, with
-machine, versions, seed and commit) below OUT/results/quick or OUT/results/full.
+Measure ratios of two ways to do the same, alternately in one run, results checked for equality
+first. Every benchmark leaves a record (JSON) below OUT/results/quick or OUT/results/full.
 """
 _STATUS = """\
 Exit status: 0 when all has run; 1 when a benchmark failed or a figure is worse than --against
@@ -38,10 +36,7 @@ says (with --strict also when a figure misses its bound; missed ones are printed
 2 when the command cannot be carried out; 130 when it was interrupted: the same command then
 resumes.
 """
-_SEED = (
-    "of everything that is drawn: streams, range tables, clusters; the tables of TPC-H, the road "
-    "network and plain tables do not depend on it; %(default)s"
-)
+_SEED = "of streams, range tables and clusters, not of the other tables; %(default)s"
 _DOCUMENT = ROOT / "docs/figures.md"
 
 # By name: what argparse is told of an option. Commands list the names that they take.
@@ -101,8 +96,7 @@ def main(catalogue: Sequence[Benchmark], words: Sequence[str] | None = None) -> 
         print(f"python -m benchmarks: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        told = "\nInterrupted. Records written so far are kept; the same command resumes."
-        print(told, file=sys.stderr)
+        print("\nInterrupted. Records are kept; the same command resumes.", file=sys.stderr)
         return 130
 
 
@@ -116,12 +110,7 @@ def selected(catalogue: Sequence[Benchmark], words: Sequence[str]) -> list[Bench
     for word in words:
         found = {one.name for one in catalogue if word == one.group or fnmatchcase(one.name, word)}
         if not found:
-            known = [known for one in catalogue for known in (one.name, one.group)]
-            close = difflib.get_close_matches(word, known, n=1)
-            hint = f"did you mean {close[0]}? " if close else ""
-            raise UsageError(
-                f"{word!r} names no benchmark and no group: {hint}`list` shows what there is"
-            )
+            raise UsageError(f"{word!r} names no benchmark and no group: see `list`")
         chosen |= found
     return [one for one in catalogue if one.name in chosen]
 

@@ -106,14 +106,9 @@ def ratio(
     count = min(len(above), len(below))
     ratios = [a / b for a, b in zip(above[:count], below[:count], strict=True)]
     value = statistics.median(above[:count]) / statistics.median(below[:count])
-    return Figure(
-        name,
-        statistics.median(ratios) if by_round else value,
-        bound,
-        at_most,
-        (min(ratios), max(ratios)) if count > 1 else None,
-        **more,
-    )
+    value = statistics.median(ratios) if by_round else value
+    spread = (min(ratios), max(ratios)) if count > 1 else None
+    return Figure(name, value, bound, at_most, spread, **more)
 
 
 def check_equal(answers: dict[str, Any]) -> Any:

@@ -52,9 +52,6 @@ def in_polars(job: Job, folder: Path) -> Engine:
     return answer
 
 
-ENGINES = {"DuckDB": in_duckdb, "Polars": in_polars}
-
-
 def engines(job: Job, folder: Path) -> dict[str, Engine]:
     """The engines with the tables of a job, which ``job.tables`` has made in the folder."""
-    return {name: make(job, folder) for name, make in ENGINES.items()}
+    return {"DuckDB": in_duckdb(job, folder), "Polars": in_polars(job, folder)}

@@ -21,8 +21,7 @@ ByWorkers = dict[int, float]
 def fixed_and_shared(one_s: float, two_s: float) -> ByWorkers:
     """The time of a micro-batch by workers, from the seconds on one and on two.
 
-    If two are slower than one nothing is shared; if two are more than twice as fast nothing is
-    fixed.
+    If two are slower nothing is shared; if they are more than twice as fast nothing is fixed.
 
     Example:
         >>> [round(seconds, 9) for seconds in fixed_and_shared(one_s=1.0, two_s=0.6).values()][:3]

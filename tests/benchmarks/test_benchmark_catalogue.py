@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.catalogue import CATALOGUE
+from benchmarks.__main__ import CATALOGUE
 from benchmarks.harness.outcome import Benchmark
 from benchmarks.jobs.jobs import PLANS
 
