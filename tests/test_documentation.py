@@ -216,6 +216,8 @@ def check_command(command: str) -> None:
         inner = re.search(r'ARGS="(run [\w-]+)', command)
         if inner:
             check_command(f"python -m benchmarks {inner[1]}")
+    elif words[:3] == ["python", "-m", "pytest"]:
+        assert (ROOT / words[3]).exists(), command
     elif words[:2] == ["python", "-m"]:
         module = ROOT / words[2].replace(".", "/")
         assert module.is_dir() or module.with_suffix(".py").exists(), command

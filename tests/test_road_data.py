@@ -82,5 +82,5 @@ def test_sizes_that_make_no_city_are_refused(sizes: dict[str, int]) -> None:
 
 
 def test_reports_that_leave_the_day_are_refused() -> None:
-    with pytest.raises(ValueError, match="one day"):
+    with pytest.raises(ValueError, match="one within a day"):
         City(2, jams=0).reports(10, begin=1400, minutes=60)

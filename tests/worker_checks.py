@@ -190,18 +190,18 @@ class Lethal(Model):
     """A model that lets a worker die by SIGKILL where a file says, once."""
 
     def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
-        from bsjoin.shared import cache, generation
+        from bsjoin.shared import content, generation, header
 
         armed = self.folder / "armed"
         places = {
             "rows": (generation.Columns, "append"),
             "entries": (generation.Generation, "append"),
             "slots": (generation.Generation, "link"),
-            "figures": (cache.HostCache, "_account"),
-            "old entries": (cache.HostCache, "_kill"),
-            "eviction": (cache.HostCache, "_evict"),
-            "compaction": (cache.HostCache, "_compact"),
-            "switch": (cache.Header, "start"),
+            "figures": (content.Content, "_account"),
+            "old entries": (content.Content, "_kill"),
+            "eviction": (content.Content, "evict"),
+            "compaction": (content.Content, "compact"),
+            "switch": (header.Header, "start"),
         }
         if armed.exists():
             owner, name = places[armed.read_text()]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import signal
@@ -230,7 +231,9 @@ def killed(spark: SparkSession) -> dict[str, Any]:
                     words = (entry / "cmdline").read_text().split("\0")
                 except OSError:
                     continue
-                if "--hostname" in words and words[words.index("--hostname") + 1] == host:
+                wanted = {"--hostname": host, "--app-id": spark.sparkContext.applicationId}
+                given = dict(itertools.pairwise(words))
+                if wanted.items() <= given.items():
                     return int(entry.name)
         raise AssertionError(f"no executor on {host}")
 
