@@ -28,7 +28,8 @@ class Recency:
     It contains the least recently used quarter of the entries at one moment. The recorded use of an
     entry only grows, so all other entries are more recent; entries are taken from the front of the
     queue, skipping those used since, until it is empty. An entry that is added with a use before
-    that moment, because loading it took long, invalidates the queue. Exact, and O(1) amortised.
+    that moment, because loading it took long, invalidates the queue; so does a use before that
+    moment that is recorded late, by a process that waited for the entry. Exact, and O(1) amortised.
     """
 
     def __init__(self) -> None:
@@ -45,7 +46,7 @@ class Recency:
 
         Oldest first. Fewer entries if the queue ends before: call again. Empty if nothing is left.
         """
-        if not len(self._queue) or self._is_void(entries):
+        if not len(self._queue) or self._is_void(entries) or self._is_reordered(entries):
             self._fill(entries)
         chunk, rest = self._queue[:_FEWEST], self._queue[_FEWEST:]
         records = entries.take(chunk["id"])
@@ -62,6 +63,13 @@ class Recency:
         added = entries[self._checked :]
         self._checked = len(entries)
         return bool((added["used"][live_entries(added)] < self._until).any())
+
+    def _is_reordered(self, entries: NDArray[np.void]) -> bool:
+        """Whether a late use of an entry at the front is still before one in the queue."""
+        chunk = self._queue[:_FEWEST]
+        records = entries.take(chunk["id"])
+        moved = (records["used"] != chunk["used"]) & (records["dead"] == 0)
+        return bool((records["used"][moved] < self._until).any())
 
     def _fill(self, entries: NDArray[np.void]) -> None:
         ids = live_entries(entries)
