@@ -3,8 +3,8 @@
 The paper counts "the memory access frequency" of a search. At each level the search reads the next
 node's value and moves on while it is too small. If it comes down a level to the node that stopped
 it above, that value has been read already, so a value counts once a search: log2(n) + 1 at most
-with deterministic levels, about 1.4 log2(n) with random ones: 26 to 31 % less, as in Fig. 13.
-``repeats`` counts every comparison of the textbook loop: 1.5 log2(n) against 1.9 log2(n).
+with deterministic levels, 26 to 31 % less than the 1.4 log2(n) with random ones, as in Fig. 13.
+``repeats`` counts every comparison of the textbook loop: 1.5 log2(n), 19 to 28 % less than 1.9.
 
 With deterministic levels it finds what :class:`bsjoin.index.SkipList` finds, as the tests check.
 """
