@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import statistics
 import sys
@@ -88,6 +89,8 @@ def write_parquet(
     for start in range(0, max(1, rows.num_rows), step):
         file = folder / f"{start:09}.parquet"
         pq.write_table(rows.slice(start, step), file, coerce_timestamps="us")
+        # A stream reads files in the order of their times, which are the same for fast writes.
+        os.utime(file, (1_700_000_000 + start // step, 1_700_000_000 + start // step))
 
 
 def run(stream: DataFrame, out: Path) -> StreamingQuery:
