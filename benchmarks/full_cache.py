@@ -148,7 +148,7 @@ def throughput(context: Context) -> Outcome:
             SPARK: lambda some, df=df: some.join(df, "k"),  # type: ignore[misc]
         }
         check_joins({name: partial(ways[name], stream) for name in (OURS, SPARK)}, COLUMNS)
-        times[size] = time_joins(context, f"{size:,} rows", ways, stream, context.pick(2, 3))
+        times[size] = time_joins(context, f"{size:,} rows", ways, stream, context.pick(5, 3))
         stream.unpersist(blocking=True)
     figures = [
         ratio(
@@ -183,7 +183,7 @@ def latency(context: Context) -> Outcome:
 
 def _measure(context: Context, sizes: list[int]) -> Times:
     """All ways in each round, for every size of the table; then Spark's broadcast alone."""
-    spark, batches, warm_up = context.spark, *context.pick((4, 3), (15, 8))
+    spark, batches, warm_up = context.spark, *context.pick((8, 8), (15, 8))
     tables = {size: table(spark, size, context.data) for size in sizes}
     indexed = {size: bsjoin.BatchTable.build(df, on="k") for size, df in tables.items()}
     ways: dict[str, Callable[[int], Join]] = {

@@ -35,7 +35,34 @@ Width = int | float | Decimal | timedelta | str
 
 
 @dataclass(frozen=True)
-class Band:
+class _OneColumnEach:
+    """A condition on one column of the stream and one of the table."""
+
+    stream_col: str
+    batch_col: str
+
+    @property
+    def stream_columns(self) -> tuple[str, ...]:
+        """The stream's columns."""
+        return (self.stream_col,)
+
+    @property
+    def table_columns(self) -> tuple[str, ...]:
+        """The table's columns."""
+        return (self.batch_col,)
+
+    def renamed(self, stream: Sequence[str], table: Sequence[str]) -> Self:
+        """The same condition on other columns.
+
+        Args:
+            stream: the stream's columns, as many as :attr:`stream_columns`.
+            table: the table's columns, as many as :attr:`table_columns`.
+        """
+        return replace(self, stream_col=stream[0], batch_col=table[0])
+
+
+@dataclass(frozen=True)
+class Band(_OneColumnEach):
     """Band join: the table's value is within a band around the stream's value.
 
     ``stream - before <= batch <= stream + after``. Null never matches. At the limits of a type's
@@ -62,8 +89,6 @@ class Band:
 closed='both')
     """
 
-    stream_col: str
-    batch_col: str
     before: Width
     after: Width
     closed: Closed = "both"
@@ -82,25 +107,6 @@ closed='both')
                 "is empty: no value is in it; before + after must be above zero, or zero with "
                 'closed="both"'
             )
-
-    @property
-    def stream_columns(self) -> tuple[str, ...]:
-        """The stream's columns."""
-        return (self.stream_col,)
-
-    @property
-    def table_columns(self) -> tuple[str, ...]:
-        """The table's columns."""
-        return (self.batch_col,)
-
-    def renamed(self, stream: Sequence[str], table: Sequence[str]) -> Self:
-        """The same condition on other columns.
-
-        Args:
-            stream: the stream's columns, as many as :attr:`stream_columns`.
-            table: the table's columns, as many as :attr:`table_columns`.
-        """
-        return replace(self, stream_col=stream[0], batch_col=table[0])
 
 
 @dataclass(frozen=True)
@@ -215,7 +221,7 @@ class Overlaps:
 
 
 @dataclass(frozen=True)
-class AsOf:
+class AsOf(_OneColumnEach):
     """As-of join: at most one row of the table, the nearest to the stream's value.
 
     Strings and binary values have an order but no distance: they support "backward" and "forward"
@@ -241,8 +247,6 @@ class AsOf:
         'backward'
     """
 
-    stream_col: str
-    batch_col: str
     direction: Direction = "backward"
     tolerance: Width | None = None
     exact: bool = True
@@ -255,25 +259,6 @@ class AsOf:
             raise ArgumentError(f"tolerance={self.tolerance!r}: it must not be negative")
         if not isinstance(self.exact, bool):
             raise ArgumentError(f"exact={self.exact!r}: give True or False")
-
-    @property
-    def stream_columns(self) -> tuple[str, ...]:
-        """The stream's columns."""
-        return (self.stream_col,)
-
-    @property
-    def table_columns(self) -> tuple[str, ...]:
-        """The table's columns."""
-        return (self.batch_col,)
-
-    def renamed(self, stream: Sequence[str], table: Sequence[str]) -> Self:
-        """The same condition on other columns.
-
-        Args:
-            stream: the stream's columns, as many as :attr:`stream_columns`.
-            table: the table's columns, as many as :attr:`table_columns`.
-        """
-        return replace(self, stream_col=stream[0], batch_col=table[0])
 
 
 Condition = Band | Within | Overlaps | AsOf

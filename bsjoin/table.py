@@ -22,7 +22,7 @@ from bsjoin.conditions import Condition
 from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.options import Full
-from bsjoin.store import Stats, StorageLocation, versions
+from bsjoin.store import Manifest, Stats, StorageLocation, versions
 from bsjoin.store.temporary import temporary_location
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ class BatchTable:
         """:meth:`join`, its arguments checked and in one object."""
         manifest = versions.latest(self._location)
         join = resolve(stream, BuiltTable(manifest, self.path), call)
-        return plan_join(stream, join, FullCache(self._location, manifest, self._may_change))
+        return self._planned(stream, join, manifest)
 
     def _join_resolved(self, join: ResolvedJoin, stream: DataFrame) -> DataFrame:
         """Join by a call that was resolved before the table was built.
@@ -268,6 +268,9 @@ class BatchTable:
         """
         manifest = versions.latest(self._location)
         BuiltTable(manifest, self.path).check_serves(join)
+        return self._planned(stream, join, manifest)
+
+    def _planned(self, stream: DataFrame, join: ResolvedJoin, manifest: Manifest) -> DataFrame:
         return plan_join(stream, join, FullCache(self._location, manifest, self._may_change))
 
     def refresh(self, df: DataFrame) -> int:

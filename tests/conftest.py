@@ -12,8 +12,14 @@ from typing import Any, TypeVar
 import hypothesis
 import pytest
 import sessions
+from cache_runs import planes
+from cache_samples import Model
 from hypothesis import Phase
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from spark_samples import Feed, table_of
+
+import bsjoin.table
+from bsjoin import BatchTable
 
 pytest_plugins = ["servers"]
 
@@ -58,6 +64,42 @@ def _stop_streams(request: pytest.FixtureRequest) -> Iterator[None]:
     if "spark" in request.fixturenames:
         for query in request.getfixturevalue("spark").streams.active:
             query.stop()
+
+
+@pytest.fixture
+def feed(spark: SparkSession, tmp_path: Path) -> Feed:
+    return Feed(spark, tmp_path)
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> BatchTable:
+    return BatchTable.build(table_of(spark, 1), on="k", path=tmp_path / "table")
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Model:
+    """Key 1 once, key 2 twice, key 3 once."""
+    return Model(tmp_path / "model", planes([1, 2, 2, 3]))
+
+
+@pytest.fixture
+def people(spark: SparkSession) -> DataFrame:
+    """Keys 0 to 9, one row each."""
+    return spark.range(10).selectExpr("id AS k", "concat('name ', id) AS name")
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The locations of the tables that are built, a refresh included."""
+    seen: list[str] = []
+    build = bsjoin._spark.storing.build
+
+    def counted(df: DataFrame, location: object, *rest: object) -> object:
+        seen.append(str(location))
+        return build(df, location, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(bsjoin._spark.storing, "build", counted)
+    return seen
 
 
 @pytest.hookimpl(tryfirst=True)

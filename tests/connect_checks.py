@@ -17,9 +17,9 @@ import pytest
 from cache_runs import database_of_planes
 from cache_samples import Model
 from checks_apart import named, run
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from sessions import SETTINGS
-from spark_samples import rows, write_parquet, write_stream_file
+from spark_samples import rows, table_of, write_parquet, write_stream_file
 
 import bsjoin
 import bsjoin.table
@@ -29,10 +29,6 @@ from bsjoin._spark import workers
 from bsjoin.errors import ArgumentError
 
 HOWS = ("inner", "left", "semi", "anti")
-
-
-def table_of(spark: SparkSession, version: int, keys: int = 4) -> DataFrame:
-    return spark.range(keys).selectExpr("id AS k", f"{version} AS v")
 
 
 def is_connect(spark: SparkSession, folder: Path) -> None:

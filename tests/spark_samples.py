@@ -44,6 +44,11 @@ def rows(df: DataFrame) -> list[tuple[Any, ...]]:
     return sorted(found, key=lambda row: [(value is not None, value) for value in row])
 
 
+def table_of(spark: SparkSession, version: int, keys: int = 4) -> DataFrame:
+    """Keys 0, 1, …, each with the version in the column ``v``."""
+    return spark.range(keys).selectExpr("id AS k", f"{version} AS v")
+
+
 class Feed:
     """A stream that reads one file per micro-batch, and what a query makes of it.
 

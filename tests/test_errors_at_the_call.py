@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from messages import says
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -14,7 +15,6 @@ import bsjoin
 from bsjoin import BatchTable, Full
 from bsjoin.errors import (
     ArgumentError,
-    BSJoinError,
     ColumnError,
     KeyTypeError,
 )
@@ -50,13 +50,6 @@ def flights(frame: Frames) -> DataFrame:
 @pytest.fixture
 def airlines(frame: Frames) -> DataFrame:
     return frame(carrier="'AA'", name="'American'", founded="1930")
-
-
-def says(error: pytest.ExceptionInfo[BaseException], *parts: str) -> None:
-    message = str(error.value)
-    assert isinstance(error.value, BSJoinError)
-    for part in parts:
-        assert part in message, f"{part!r} is not in: {message}"
 
 
 def test_a_key_that_is_not_there_is_named_with_those_near_it(

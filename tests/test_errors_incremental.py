@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 from cache_runs import planes
 from cache_samples import Model, Readable
+from messages import says
 from pyspark.sql import SparkSession
 
 import bsjoin
 from bsjoin import BatchTable, Full, Incremental, sources
 from bsjoin.errors import (
     ArgumentError,
-    BSJoinError,
     ColumnError,
     KeyTypeError,
     SourceError,
@@ -28,13 +28,6 @@ from bsjoin.sources.invalidation import InvalidationLog, key_table, logs_of, reg
 from bsjoin.store import StorageLocation
 
 CACHE = Incremental(max_rows=10)
-
-
-def says(error: pytest.ExceptionInfo[BaseException], *parts: str) -> None:
-    message = str(error.value)
-    assert isinstance(error.value, BSJoinError)
-    for part in parts:
-        assert part in message, f"{part!r} is not in: {message}"
 
 
 # The options

@@ -35,11 +35,6 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     }[str(request.param)]
 
 
-@pytest.fixture
-def people(spark: SparkSession) -> DataFrame:
-    return spark.range(10).selectExpr("id AS k", "concat('name ', id) AS name")
-
-
 def test_a_path_that_cannot_be_created_is_an_error_of_the_store(
     spark: SparkSession, people: DataFrame, tmp_path: Path, path: str
 ) -> None:

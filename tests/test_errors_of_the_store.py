@@ -33,12 +33,6 @@ from bsjoin.store import SegmentInfo, StorageLocation
 
 
 @pytest.fixture
-def people(spark: SparkSession) -> DataFrame:
-    """Keys 0 to 9, one row each."""
-    return spark.range(10).selectExpr("id AS k", "concat('name ', id) AS name")
-
-
-@pytest.fixture
 def stream(spark: SparkSession) -> DataFrame:
     return spark.range(3).withColumnRenamed("id", "k")
 

@@ -33,20 +33,6 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture
-def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The homes of the tables that are built, a refresh included."""
-    seen: list[str] = []
-    build = bsjoin._spark.storing.build
-
-    def counted(df: DataFrame, location: object, *rest: object) -> object:
-        seen.append(str(location))
-        return build(df, location, *rest)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(bsjoin._spark.storing, "build", counted)
-    return seen
-
-
 @dataclass(frozen=True)
 class OnDisk:
     """What temporary tables there are: their folders, the versions and builds in them."""

@@ -25,17 +25,6 @@ from bsjoin.errors import SourceError
 Start = Callable[[DataFrame], StreamingQuery]
 
 
-@pytest.fixture
-def feed(spark: SparkSession, tmp_path: Path) -> Feed:
-    return Feed(spark, tmp_path)
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Model:
-    """Key 1 once, key 2 twice, key 3 once."""
-    return Model(tmp_path / "model", planes([1, 2, 2, 3]))
-
-
 class Sink:
     """Files of Parquet, as a query from its checkpoint leaves them."""
 

@@ -22,17 +22,6 @@ from bsjoin import Incremental, sources
 
 
 @pytest.fixture
-def feed(spark: SparkSession, tmp_path: Path) -> Feed:
-    return Feed(spark, tmp_path)
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Model:
-    """Key 1 once, key 2 twice, key 3 once."""
-    return Model(tmp_path / "model", planes([1, 2, 2, 3]))
-
-
-@pytest.fixture
 def database(tmp_path: Path) -> str:
     return database_of_planes(tmp_path)
 

@@ -22,17 +22,6 @@ from bsjoin import Incremental
 START = 1_700_000_000_000_000
 
 
-@pytest.fixture
-def feed(spark: SparkSession, tmp_path: Path) -> Feed:
-    return Feed(spark, tmp_path)
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Model:
-    """Key 1 once, key 2 twice, key 3 once."""
-    return Model(tmp_path / "model", planes([1, 2, 2, 3]))
-
-
 def test_a_limit_takes_what_it_needs_and_leaves_the_cache_in_order(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -25,17 +25,6 @@ import bsjoin._automatic
 from bsjoin import BatchTable, Full, Incremental, sources
 
 
-@pytest.fixture
-def feed(spark: SparkSession, tmp_path: Path) -> Feed:
-    return Feed(spark, tmp_path)
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Model:
-    """Key 1 once, key 2 twice, key 3 once."""
-    return Model(tmp_path / "model", planes([1, 2, 2, 3]))
-
-
 @pytest.mark.slow
 def test_every_micro_batch_has_the_rows_of_sparks_join(
     spark: SparkSession, feed: Feed, tmp_path: Path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import spark_samples
 from pyspark.errors import PySparkException
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
@@ -22,10 +24,7 @@ from bsjoin._spark import build as build_module
 from bsjoin._spark.python import keys_only
 from bsjoin.errors import ArgumentError, VersionGoneError
 
-
-def table_of(spark: SparkSession, version: int, keys: int = 5) -> DataFrame:
-    """Keys 0, 1, …, each with the version in the column ``v``."""
-    return spark.range(keys).selectExpr("id AS k", f"{version} AS v")
+table_of = functools.partial(spark_samples.table_of, keys=5)
 
 
 @pytest.fixture

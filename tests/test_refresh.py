@@ -13,28 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
-from spark_samples import Feed, cycles, write_parquet
+from pyspark.sql import SparkSession
+from spark_samples import Feed, cycles, table_of, write_parquet
 
 import bsjoin
 import bsjoin.table
 from bsjoin import BatchTable, BSJoinError, Full
 from bsjoin.errors import OtherKeysError
-
-
-def table_of(spark: SparkSession, version: int, keys: int = 4) -> DataFrame:
-    """Keys 0, 1, …, each with the version in the column ``v``."""
-    return spark.range(keys).selectExpr("id AS k", f"{version} AS v")
-
-
-@pytest.fixture
-def feed(spark: SparkSession, tmp_path: Path) -> Feed:
-    return Feed(spark, tmp_path)
-
-
-@pytest.fixture
-def table(spark: SparkSession, tmp_path: Path) -> BatchTable:
-    return BatchTable.build(table_of(spark, 1), on="k", path=tmp_path / "table")
 
 
 def versions_seen(feed: Feed) -> list[int]:

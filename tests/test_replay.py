@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
-from spark_samples import Feed, cycles
+from pyspark.sql import SparkSession
+from spark_samples import Feed, cycles, table_of
 
 from bsjoin import BatchTable
-
-
-def table_of(spark: SparkSession, version: int) -> DataFrame:
-    return spark.range(4).selectExpr("id AS k", f"{version} AS v")
-
-
-@pytest.fixture
-def feed(spark: SparkSession, tmp_path: Path) -> Feed:
-    return Feed(spark, tmp_path)
-
-
-@pytest.fixture
-def table(spark: SparkSession, tmp_path: Path) -> BatchTable:
-    return BatchTable.build(table_of(spark, 1), on="k", path=tmp_path / "table")
 
 
 def test_a_replayed_micro_batch_uses_its_old_version_and_the_next_one_the_new(

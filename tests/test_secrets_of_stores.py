@@ -68,11 +68,6 @@ def url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def people(spark: SparkSession) -> DataFrame:
-    return spark.range(10).selectExpr("id AS k", "concat('name ', id) AS name")
-
-
-@pytest.fixture
 def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))

@@ -26,15 +26,17 @@ class JoinStep:
     Args:
         stream: its probe side, as the call had it.
         planned: the join.
+        runs: what runs it, and how.
     """
 
     stream: DataFrame
     planned: PlannedJoin
+    runs: str
 
 
-def remember(result: DataFrame, stream: DataFrame, planned: PlannedJoin) -> DataFrame:
+def remember(result: DataFrame, step: JoinStep) -> DataFrame:
     """Note on the result of a join how it was made."""
-    setattr(result, _ATTRIBUTE, JoinStep(stream, planned))
+    setattr(result, _ATTRIBUTE, step)
     return result
 
 
@@ -83,11 +85,11 @@ def explain(df: DataFrame) -> None:
             "before any select, where or withColumn"
         )
     for number, step in enumerate(steps, 1):
-        print(f"({number}) {_lines(step.planned)}")
+        print(f"({number}) {_lines(step)}")
 
 
-def _lines(planned: PlannedJoin) -> str:
-    plan, join = planned.plan, planned.join
+def _lines(step: JoinStep) -> str:
+    plan, join = step.planned.plan, step.planned.join
     equal = [f"{stream} = {table}" for stream, table in join.keys]
     condition = " and ".join([*equal, *([] if join.when is None else [repr(join.when)])])
     if isinstance(plan.table, SourceTable):
@@ -97,8 +99,7 @@ def _lines(planned: PlannedJoin) -> str:
         version = "newest version" if number is None else f"version {number}"
         table = f"full cache, {version} of {str(plan.table.location)!r}"
     brought = f"brings {', '.join(join.names)}" if join.names else "brings no column"
-    sent = "keys" if plan.search is None else "whole rows"
     return (
         f"{plan.how} join on {condition}: {table}\n"
-        f"    Python workers receive {sent}, partitioned: {plan.partitioned}; {brought}"
+        f"    {step.runs}, partitioned: {plan.partitioned}; {brought}"
     )

@@ -6,14 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import JoinPlan, Shape, SourceTable, StoredTable
 from bsjoin._spark.keys import KeySide
 from bsjoin._spark.resolve import ResolvedJoin
 
-__all__ = ["PIECE_ROWS", "Cache", "PlannedJoin", "PlannedTable", "answer_row", "shape_of"]
+__all__ = [
+    "PIECE_ROWS",
+    "Cache",
+    "PlannedJoin",
+    "PlannedTable",
+    "answer_row",
+    "clock_of",
+    "shape_of",
+]
 
 PIECE_ROWS = 64
 """The most rows of a key in one list."""
@@ -63,6 +72,13 @@ class PlannedJoin:
     plan: JoinPlan
     row: T.StructType
     fields: tuple[T.StructField, ...]
+
+
+def clock_of(plan: JoinPlan) -> list[Column]:
+    """The column by which a worker chooses the table's version; none if the plan has it."""
+    # The timestamp of the micro-batch is fixed in Spark's offset log: a replay has it again.
+    follows = isinstance(plan.table, StoredTable) and plan.table.version is None
+    return [F.current_timestamp()] if follows else []
 
 
 def shape_of(how: str, columns: Sequence[str], unique: bool, longest_run: int) -> Shape:

@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin._plan import JoinPlan, Output
 from bsjoin._spark import python
 from bsjoin._spark.arrow import arrow_fields
-from bsjoin._spark.chain import remember
+from bsjoin._spark.chain import JoinStep, remember
 from bsjoin._spark.observing import current_cycle, is_reported
 from bsjoin._spark.partitioning import kind_of, send_to_partitions
 from bsjoin._spark.planned_join import Cache, PlannedJoin, answer_row
@@ -70,7 +70,7 @@ def plan_join(stream: DataFrame, join: ResolvedJoin, cache: Cache) -> DataFrame:
             for name, field in zip(join.names, table.fields, strict=True)
         ),
     )
-    return remember(python.run(planned), stream, planned)
+    return remember(python.run(planned), JoinStep(stream, planned, python.description(planned)))
 
 
 def _next_label(columns: Sequence[str]) -> str:

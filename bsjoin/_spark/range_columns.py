@@ -23,13 +23,10 @@ from bsjoin.store.spark_schema import LONG_DIGITS, MAX_DIGITS
 
 __all__ = [
     "check_range_types",
-    "finer_digits",
     "probe_type",
     "range_columns",
     "range_side",
     "search_of",
-    "searched",
-    "width_in_units",
 ]
 
 _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
@@ -38,7 +35,7 @@ _FLOATS = (T.FloatType, T.DoubleType)
 _TIMES = (T.TimestampType, T.TimestampNTZType)
 
 
-def searched(dtype: T.DataType) -> T.DataType | None:
+def _searched(dtype: T.DataType) -> T.DataType | None:
     """The type in which a column is searched; None for one that cannot be."""
     if isinstance(dtype, _INTEGERS):
         return T.LongType()
@@ -69,7 +66,7 @@ def range_columns(when: Condition, schema: T.StructType, names: Sequence[str]) -
     given = [schema[name].dataType for name in names]
     types = []
     for name, dtype in zip(names, given, strict=True):
-        found = searched(dtype)
+        found = _searched(dtype)
         if found is None:
             raise KeyTypeError(_unsearchable(name, dtype))
         types.append(found)
@@ -81,7 +78,7 @@ def range_columns(when: Condition, schema: T.StructType, names: Sequence[str]) -
                 f"({given[1].simpleString()}) have types of different families, or need more than "
                 f"{MAX_DIGITS} digits together: cast one of them"
             )
-        types = [searched(common) or common] * 2
+        types = [_searched(common) or common] * 2
     closed = when.closed if isinstance(when, Within | Overlaps) else None
     return RangeColumns(tuple(names), tuple(str(t.jsonValue()) for t in types), closed)
 
@@ -117,7 +114,7 @@ def check_range_types(
     """
     wanted, types = type_of(table.types[0]), [dtype for _, dtype in stream]
     for name, dtype in stream:
-        if searched(dtype) is None:
+        if _searched(dtype) is None:
             raise KeyTypeError(_unsearchable(name, dtype))
         why = None
         if any(_family(one) != _family(wanted) for one in types):
@@ -141,10 +138,10 @@ def check_range_types(
             "subtracted: numbers, dates, timestamps"
         )
     if isinstance(when, Band):
-        width_in_units(when.before, wanted, "before")
-        width_in_units(when.after, wanted, "after")
+        _width_in_units(when.before, wanted, "before")
+        _width_in_units(when.after, wanted, "after")
     elif isinstance(when, AsOf) and when.tolerance is not None:
-        width_in_units(when.tolerance, wanted, "tolerance")
+        _width_in_units(when.tolerance, wanted, "tolerance")
 
 
 def search_of(when: Condition, table: RangeColumns, stream: T.StructType) -> Search:
@@ -158,14 +155,14 @@ def search_of(when: Condition, table: RangeColumns, stream: T.StructType) -> Sea
     """
     points = type_of(table.types[0])
     probes = probe_type(points, [stream[name].dataType for name in when.stream_columns])
-    floating, finer = isinstance(points, T.DoubleType), finer_digits(points, probes)
+    floating, finer = isinstance(points, T.DoubleType), _finer_digits(points, probes)
     if isinstance(when, Band):
         return Search(
             kind="band",
             floating=floating,
             finer=finer,
-            before=width_in_units(when.before, probes, "before"),
-            after=width_in_units(when.after, probes, "after"),
+            before=_width_in_units(when.before, probes, "before"),
+            after=_width_in_units(when.after, probes, "after"),
             closed=when.closed,
         )
     if isinstance(when, AsOf):
@@ -175,7 +172,9 @@ def search_of(when: Condition, table: RangeColumns, stream: T.StructType) -> Sea
             floating=floating,
             finer=finer,
             direction=when.direction,
-            tolerance=None if tolerance is None else width_in_units(tolerance, probes, "tolerance"),
+            tolerance=None
+            if tolerance is None
+            else _width_in_units(tolerance, probes, "tolerance"),
             exact=when.exact,
         )
     kind: Literal["within", "overlaps"] = "within" if isinstance(when, Within) else "overlaps"
@@ -204,7 +203,7 @@ def _digits_before(dtype: T.DataType) -> int:
     return _INTEGER_DIGITS.get(type(dtype), 19)
 
 
-def width_in_units(width: Width, dtype: T.DataType, argument: str) -> Fraction | float:
+def _width_in_units(width: Width, dtype: T.DataType, argument: str) -> Fraction | float:
     """A width in the units of the codes: ones, days, microseconds, or a decimal's last digit.
 
     Returns:
@@ -265,6 +264,6 @@ def probe_type(points: T.DataType, given: Sequence[T.DataType]) -> T.DataType:
     return T.DecimalType(LONG_DIGITS if digits <= LONG_DIGITS else MAX_DIGITS, scale)
 
 
-def finer_digits(points: T.DataType, probes: T.DataType) -> int:
+def _finer_digits(points: T.DataType, probes: T.DataType) -> int:
     """How many digits after the point the stream's side has beyond the table's."""
     return _digits_after(probes) - _digits_after(points)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bsjoin.shared.columns import row_bytes
 from bsjoin.shared.content import Content
 from bsjoin.shared.entry_state import CacheLimits, Found, State, classify
-from bsjoin.shared.generation import ENTRY
+from bsjoin.shared.generation import ENTRY, Generation
 from bsjoin.shared.locks import HostLock
 from bsjoin.shared.recency import admissible
 
@@ -103,7 +103,7 @@ class HostCache:
         """
         with self._lock.shared():
             view, count = self._content.view()
-        found = classify(view, view.find(hashes, keys, count)[0], count, self.limits, now_us)
+        found = self._states(view, count, hashes, keys, now_us)
         with self._lock.exclusive():
             ticks = np.arange(self.header.ticks, self.header.ticks + len(hashes))
             self.header.ticks += len(hashes)
@@ -120,6 +120,16 @@ class HostCache:
         ids = found.ids[found.usable]
         if view is found.view and not (len(ids) and view.entries(count)["dead"][ids].any()):
             return found
+        return self._states(view, count, hashes, keys, now_us)
+
+    def _states(
+        self,
+        view: Generation,
+        count: int,
+        hashes: Int64s,
+        keys: Sequence[pa.Array],
+        now_us: int,
+    ) -> Found:
         return classify(view, view.find(hashes, keys, count)[0], count, self.limits, now_us)
 
     def held(self) -> tuple[int, int]:
@@ -158,7 +168,7 @@ class HostCache:
             self._complain(error)
             with self._lock.shared():
                 view, count = self._content.view()
-            found = classify(view, view.find(hashes, keys, count)[0], count, self.limits, now_us)
+            found = self._states(view, count, hashes, keys, now_us)
             found.states[~found.usable] = State.MINE
             return found
 

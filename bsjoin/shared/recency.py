@@ -46,10 +46,13 @@ class Recency:
 
         Oldest first. Fewer entries if the queue ends before: call again. Empty if nothing is left.
         """
-        if not len(self._queue) or self._is_void(entries) or self._is_reordered(entries):
+        if not len(self._queue) or self._is_void(entries):
             self._fill(entries)
-        chunk, rest = self._queue[:_FEWEST], self._queue[_FEWEST:]
-        records = entries.take(chunk["id"])
+        chunk, records = self._front(entries)
+        if self._is_reordered(chunk, records):
+            self._fill(entries)
+            chunk, records = self._front(entries)
+        rest = self._queue[_FEWEST:]
         still = (records["used"] == chunk["used"]) & (records["dead"] == 0)
         chunk, records = chunk[still], records[still]
         freed_rows = np.cumsum(np.maximum(records["count"], 1))
@@ -64,10 +67,13 @@ class Recency:
         self._checked = len(entries)
         return bool((added["used"][live_entries(added)] < self._until).any())
 
-    def _is_reordered(self, entries: NDArray[np.void]) -> bool:
-        """Whether a late use of an entry at the front is still before one in the queue."""
+    def _front(self, entries: NDArray[np.void]) -> tuple[NDArray[np.void], NDArray[np.void]]:
+        """The first entries of the queue, and their records as they are now."""
         chunk = self._queue[:_FEWEST]
-        records = entries.take(chunk["id"])
+        return chunk, entries.take(chunk["id"])
+
+    def _is_reordered(self, chunk: NDArray[np.void], records: NDArray[np.void]) -> bool:
+        """Whether a late use of an entry at the front is still before one in the queue."""
         moved = (records["used"] != chunk["used"]) & (records["dead"] == 0)
         return bool((records["used"][moved] < self._until).any())
 

@@ -6,7 +6,6 @@ import json
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +21,6 @@ from bsjoin.worker import full_cache, notes, row_refs
 ROOT = Path(__file__).resolve().parents[2]
 ROW = pa.struct([pa.field("c0", pa.string()), pa.field("c1", pa.int64())])
 NO_COLUMN = pa.struct([pa.field("none", pa.bool_())])
-
-
-@pytest.fixture(autouse=True)
-def _forget() -> Iterator[None]:
-    """What one test has opened is not there for the next."""
-    yield
-    full_cache._tables.clear()
-    notes._notes.clear()
-
-
-@pytest.fixture
-def location(tmp_path: Path) -> StorageLocation:
-    return StorageLocation.of(tmp_path)
 
 
 def stored(

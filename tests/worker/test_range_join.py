@@ -8,7 +8,6 @@ import random
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -35,7 +34,6 @@ from range_tables import (
 from bsjoin import AsOf, Band, Overlaps, Within
 from bsjoin.index.scan import scanned
 from bsjoin.store import StorageLocation
-from bsjoin.worker import full_cache, notes
 from bsjoin.worker.range_join import NOTE
 
 SIZES = (1, 2, 7, 49, 50, 51, 100)
@@ -56,19 +54,6 @@ ALL_MATCH: dict[str, When] = {
     "within": Within("p", "q", "y"),
     "overlaps": Overlaps(("p", "x"), ("q", "y"), closed="neither"),
 }
-
-
-@pytest.fixture(autouse=True)
-def _forget() -> Iterator[None]:
-    """What one test has opened is not there for the next."""
-    yield
-    full_cache._tables.clear()
-    notes._notes.clear()
-
-
-@pytest.fixture
-def location(tmp_path: Path) -> StorageLocation:
-    return StorageLocation.of(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +166,7 @@ def test_a_larger_table_joins_as_duckdb_does(
     expected = by_duckdb(database, *sides) or by_loop(*sides)
     assert sum(map(len, expected)) > 50
     stored(location, case)
-    for how in ("left", "semi"):
+    for how in HOWS:
         check(location, case, expected, how, 100)
 
 
@@ -268,7 +253,7 @@ def test_where_nearly_everything_matches_rows_are_scanned(
     expected = by_duckdb(database, kind, list(case.stream), case.sorted, case.on, case.when)
     assert expected is not None
     stored(location, case)
-    for how in ("left", "semi"):
+    for how in HOWS:
         check(location, case, expected, how, 20)
     assert scans
 

@@ -11,7 +11,7 @@ from bsjoin._spark.planned_join import PlannedJoin
 from bsjoin._spark.python import keys_only, whole_rows
 from bsjoin._spark.workers import check_workers
 
-__all__ = ["run"]
+__all__ = ["description", "run"]
 
 
 def run(planned: PlannedJoin) -> DataFrame:
@@ -22,4 +22,13 @@ def run(planned: PlannedJoin) -> DataFrame:
         WorkerEnvironmentError: the workers cannot run it.
     """
     check_workers(planned.stream.sparkSession)
-    return keys_only.joined(planned) if planned.plan.search is None else whole_rows.joined(planned)
+    return keys_only.joined(planned) if _by_keys(planned) else whole_rows.joined(planned)
+
+
+def description(planned: PlannedJoin) -> str:
+    """What the workers do for a join, for :func:`bsjoin.explain`."""
+    return f"Python workers receive {'keys' if _by_keys(planned) else 'whole rows'}"
+
+
+def _by_keys(planned: PlannedJoin) -> bool:
+    return planned.plan.search is None

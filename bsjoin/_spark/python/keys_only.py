@@ -24,10 +24,10 @@ from bsjoin._plan import JoinPlan, Shape, StoredTable
 from bsjoin._spark.columns import unused
 from bsjoin._spark.metrics import observed
 from bsjoin._spark.nullability import as_not_null
-from bsjoin._spark.planned_join import PIECE_ROWS, PlannedJoin
+from bsjoin._spark.planned_join import PIECE_ROWS, PlannedJoin, clock_of
 from bsjoin.worker import full_cache, incremental_cache, notes
 
-__all__ = ["clock_of", "joined"]
+__all__ = ["joined"]
 
 _RUN = T.StructType([T.StructField("first", T.LongType()), T.StructField("count", T.LongType())])
 
@@ -119,13 +119,6 @@ def _unrolled(answers: DataFrame, planned: PlannedJoin, ours: _Scratch) -> DataF
     ]
     unrolled = answers.select("*", unroll(F.col(ours.answer)).alias(*inner))
     return unrolled.select("*", *columns).drop(*inner)
-
-
-def clock_of(plan: JoinPlan) -> list[Column]:
-    """The column by which a worker chooses the table's version; none if the plan has it."""
-    # The timestamp of the micro-batch is fixed in Spark's offset log: a replay has it again.
-    follows = isinstance(plan.table, StoredTable) and plan.table.version is None
-    return [F.current_timestamp()] if follows else []
 
 
 def _answered(planned: PlannedJoin, ours: _Scratch) -> DataFrame:

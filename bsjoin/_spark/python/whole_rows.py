@@ -19,8 +19,7 @@ from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import type_of
 from bsjoin._spark.metrics import observed_range, observed_rows
-from bsjoin._spark.planned_join import PlannedJoin
-from bsjoin._spark.python.keys_only import clock_of
+from bsjoin._spark.planned_join import PlannedJoin, clock_of
 from bsjoin._spark.range_columns import probe_type
 from bsjoin.errors import ColumnError
 from bsjoin.worker import range_join

@@ -1,0 +1,24 @@
+"""What the tests of the worker's side share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bsjoin.store import StorageLocation
+from bsjoin.worker import full_cache, notes
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> Iterator[None]:
+    """What one test has opened is not there for the next."""
+    yield
+    full_cache._tables.clear()
+    notes._notes.clear()
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> StorageLocation:
+    return StorageLocation.of(tmp_path)
