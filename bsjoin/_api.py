@@ -1,4 +1,4 @@
-"""``bsjoin.join``: check the call, find or build the table, plan the look-up."""
+"""``bsjoin.join``: checks the call, finds or builds the table, plans the look-up."""
 
 from __future__ import annotations
 
@@ -44,60 +44,65 @@ def join(
 ) -> DataFrame:
     """Join a stream with a big table; the cost per micro-batch does not grow with the table.
 
-    With a full cache the table is indexed once, by a Spark job that runs before this call
-    returns, and is then memory-mapped by the Python workers. With an incremental cache it stays
-    in its source, which is queried only for the keys in the stream. The result is row for row
-    what Spark's own ``stream.join(batch, ...)`` returns: null keys match nothing, NaN equals NaN,
-    -0.0 equals 0.0, every pair of duplicate keys is a row.
+    With a full cache the table is indexed once, by a Spark job that runs before this call returns,
+    and is then memory-mapped by the Python workers. With an incremental cache the table stays in
+    its source, which is queried only for the keys in the stream (Algorithm 1 of the BS-Join paper).
+    The result is row for row that of Spark's own ``stream.join(batch, ...)``: null keys match
+    nothing, NaN equals NaN, -0.0 equals 0.0, every pair of duplicate keys is a row.
 
     Args:
-        stream: the probe side; a streaming DataFrame, or a batch one.
-        batch: the table; a DataFrame that is not streaming, a :class:`BatchTable`, or a source
-            of :mod:`bsjoin.sources`.
-        on: the equality keys: a column name, a list of names, or a dict from the stream's
-            names to the table's. ``None``: the names both sides share (for a BatchTable: its
-            keys), but for the columns of ``when``. ``[]`` with ``when``: a pure range join.
-        when: the range part of the condition, default None: :class:`Band`, :class:`Within`,
-            :class:`Overlaps` or :class:`AsOf`. With an incremental cache it needs equality keys.
-        how: ``"inner"`` (default), ``"left"`` (the stream's rows are kept), ``"semi"`` or
-            ``"anti"`` (the stream's rows with or without a match, and no column of the table).
-            Spark's other spellings mean the same: ``"left_outer"``, ``"leftsemi"``,
-            ``"LEFT_ANTI"``.
-        cache: how the table is kept near the workers: :class:`Full` or, for a source,
-            :class:`Incremental`. ``"auto"``: ``Full()`` for a DataFrame. A source may change, and
-            one of up to a million rows that can be read whole gets ``Full(refresh="10 minutes")``;
-            any other ``Incremental(max_bytes="1 GiB")``. The choice is logged, and ``progress``
-            reports it as ``mode``. A batch result is read once, without a refresh.
-        partition: how the stream's rows are sent to partitions before they are joined:
-            :class:`HotSpot`, :class:`Hash`, or ``None`` (default): not at all, which is the
-            fastest where every worker reaches the whole table or its host's cache. The result is
-            the same; ``progress`` reports how the rows were distributed.
-        select: the table's columns to bring, in this order; by default all that are not keys.
-        suffix: appended to a column of the table whose name the stream already has; default
-            ``"_batch"``.
+        stream: the probe side; a streaming or a batch DataFrame.
+        batch: the table: a DataFrame that is not streaming, a :class:`BatchTable`, or a source of
+            :mod:`bsjoin.sources`.
+        on: the equality keys: a column name, a list of names, or a dict from the stream's names to
+            the table's. ``None`` (default): the names that both sides share (for a BatchTable: its
+            keys), except the columns of ``when``. ``[]`` with ``when``: a pure range join.
+        when: the range part of the condition: :class:`Band`, :class:`Within`, :class:`Overlaps` or
+            :class:`AsOf`. ``None`` (default): none, or that of the BatchTable. With an incremental
+            cache it requires equality keys.
+        how: ``"inner"`` (default), ``"left"`` (keeps all rows of the stream), ``"semi"`` or
+            ``"anti"`` (the stream's rows with or without a match, without columns of the table).
+            Spark's other spellings are equivalent: ``"left_outer"``, ``"leftsemi"`` and so on.
+        cache: how the table is cached: :class:`Full` or, for a source, :class:`Incremental`.
+            ``"auto"`` (default): ``Full()`` for a DataFrame; ``Full(refresh="10 minutes")`` for a
+            source that supports scans and has up to a million rows; otherwise
+            ``Incremental(max_bytes="1 GiB")``. The choice is logged, and ``progress`` reports it as
+            ``mode``. For a batch result the source is read once, without a refresh.
+        partition: how the stream's rows are shuffled before the join: :class:`HotSpot` or
+            :class:`Hash`. ``None`` (default): no shuffle, which is fastest because every worker has
+            access to the whole table or its host's cache. The result is the same; ``progress``
+            reports the distribution.
+        select: the table's columns to return, in this order. ``None`` (default): all columns that
+            are not keys.
+        suffix: appended to a table column whose name the stream already has; default ``"_batch"``.
 
     Returns:
-        The stream's columns, then the table's. A key appears once, under the stream's name.
-        A left join's table columns are nullable. A streaming result follows the table through
-        its versions; a batch result is bound to the newest version at the time of this call.
+        A DataFrame, streaming if ``stream`` is: the stream's columns, then the selected columns of
+        the table. A key occurs once, under the stream's name. Table columns of a left join are
+        nullable. The order of rows is undefined. A streaming result uses in every micro-batch the
+        version of the table that was active at the micro-batch's timestamp; a batch result is bound
+        to the newest version at the time of this call.
 
     Raises:
-        ColumnError: a column is not there, is there twice, or names clash.
-        KeyTypeError: key types that do not compare exactly, or not at all.
-        ArgumentError: a streaming table side, an unknown ``how``, no key.
+        ColumnError: a column is missing, occurs twice, or names clash.
+        KeyTypeError: the key types do not compare exactly, or cannot be compared.
+        ArgumentError: the table side is streaming, ``how`` is unknown, or there is no key.
+        DuplicateKeyError: ``Full(unique=True)``, and a key occurs twice.
+        SourceError: the source cannot be reached, or supports no scan for ``Full``.
         OtherKeysError: a table, or the store of ``Full``, was built for other keys or another
             condition.
-        DuplicateKeyError: the table is declared unique and is not.
-        SourceError: the source cannot be reached.
         WorkerEnvironmentError: the Python of the workers cannot run bsjoin.
         StoreError: the store cannot be used; see :mod:`bsjoin.errors`.
 
     Complexity:
-        Building a full cache: one shuffle and sort of the table. Then O(rows of the
-        micro-batch), and for an incremental cache one look-up per batch of missing keys.
+        A full cache: one shuffle and sort of the table for the build, then O(rows) expected per
+        micro-batch. An incremental cache: O(rows) expected per micro-batch, plus one query per
+        batch of missing keys. A range condition: O(log n) per row, plus its matches.
 
     Example:
         >>> enriched = bsjoin.join(orders, customers, on="customer_id", how="left")
+        >>> enriched.columns
+        ['order_id', 'customer_id', 'name', 'city']
     """
     call = JoinCall(on=on, when=when, how=how, partition=partition, select=select, suffix=suffix)
     return join_by(call, stream, batch, cache)
@@ -119,7 +124,7 @@ def join_by(
         return _join_source(call, stream, batch, cache)
     if isinstance(cache, Incremental):
         raise ArgumentError(
-            f"cache=Incremental(...) needs a source that can be queried for single keys, and the "
+            f"cache=Incremental(...) needs a source that supports look-ups by key, and the "
             f"table is a {type(batch).__name__}: give bsjoin.sources.sql(...) or another source, "
             "or use cache=bsjoin.Full(...)"
         )
@@ -178,7 +183,7 @@ def _join_whole(
         columns: all columns of the table.
         options: how to build it.
     """
-    # A table that stays serves other selections later; a temporary one holds what this join needs.
+    # A stored table keeps all columns for later joins; a temporary one the selected columns only.
     stored = list(join.columns) if options.store is None else list(columns)
     ranged = () if join.ranged is None else join.ranged.names
     needed = list(dict.fromkeys([*join.table_keys, *ranged, *stored]))

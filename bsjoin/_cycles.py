@@ -1,4 +1,4 @@
-"""``bsjoin.cycles``: a join for ``foreachBatch``, every micro-batch of which the driver steers."""
+"""``bsjoin.cycles``: a join for ``foreachBatch`` that the driver controls per micro-batch."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class _Progress:
 
 @dataclass
 class Cycles:
-    """A function for ``foreachBatch`` that joins every micro-batch and hands it on.
+    """A function for ``foreachBatch`` that joins every micro-batch and passes the result to a sink.
 
-    Not to be constructed: :func:`cycles` returns one. Give it to
-    :func:`bsjoin.progress` to see what each cycle did.
+    Not to be constructed: :func:`cycles` returns one. Pass it to :func:`bsjoin.progress` for the
+    metrics of each cycle.
     """
 
     batch: DataFrame | BatchTable | Source
@@ -70,7 +70,7 @@ class Cycles:
 
     @property
     def recentProgress(self) -> list[_Progress]:  # noqa: N802 - as Spark calls it
-        """The figures of the last 100 cycles, for :func:`bsjoin.progress`."""
+        """The progress of the last 100 cycles, for :func:`bsjoin.progress`."""
         return list(self._recent)
 
     def __call__(self, stream: DataFrame, batch_id: int) -> None:
@@ -157,36 +157,36 @@ def cycles(
     select: Sequence[str] | None = None,
     suffix: str = "_batch",
 ) -> Cycles:
-    """Make the function to hand to ``foreachBatch``: the driver steers every micro-batch.
+    """Create a function for ``foreachBatch``: the driver controls every micro-batch.
 
-    A micro-batch is a cycle. At its beginning the driver chooses the table's version, the
-    partition rule, the number of partitions and the executors they run on, from what the cycles
-    before have shown; all of it holds until its end.
+    A micro-batch is a cycle. At its start the driver chooses the version of the table, the
+    partition rule, the number of partitions and their executors from the metrics of the previous
+    cycles; they are fixed until the end of the cycle.
 
     Args:
         batch: the table, as for :func:`bsjoin.join`. A DataFrame is indexed in the first cycle.
-        on: the equality keys, as for :func:`bsjoin.join`; default None: the shared names.
-        sink: called with the joined micro-batch, a DataFrame, and its number; it has to use
-            the rows: a cycle is judged by the first action on them.
-        when: as for :func:`bsjoin.join`; default None: no range condition.
-        how: as for :func:`bsjoin.join`.
-        cache: as for :func:`bsjoin.join`.
-        partition: as for :func:`bsjoin.join`; default None: rows stay in their partitions.
-        placement: a policy of :mod:`scheduling`, as ``scheduling.LBACE()``, or
-            ``scheduling.spark.Placement`` with prices and more: each partition of the join runs
-            on the executor that the policy names. In a session without several executors Spark
-            places, and a warning says so. Default None: Spark places.
-        scaler: as ``scheduling.OERA()``: chooses the number of partitions of each cycle, in place
-            of the number in ``partition``. Default None: that number.
-        select: as for :func:`bsjoin.join`; default None: all columns that are not keys.
-        suffix: as for :func:`bsjoin.join`.
+        on: the equality keys, as for :func:`bsjoin.join`; default None.
+        sink: called with the joined micro-batch, a DataFrame, and its number. It must use the rows
+            in one action: the metrics of a cycle are those of the first action.
+        when: as for :func:`bsjoin.join`; default None.
+        how: as for :func:`bsjoin.join`; default ``"inner"``.
+        cache: as for :func:`bsjoin.join`; default ``"auto"``.
+        partition: as for :func:`bsjoin.join`; default None.
+        placement: a policy of :mod:`scheduling`, for example ``scheduling.LBACE()``, or
+            ``scheduling.spark.Placement`` with prices and other options: each partition of the join
+            runs on the executor that the policy chooses. ``None`` (default): Spark places tasks.
+            In a session with a single executor Spark places them too, with a warning.
+        scaler: chooses the number of partitions of each cycle instead of the number in
+            ``partition``, for example ``scheduling.OERA()``. ``None`` (default): no change.
+        select: as for :func:`bsjoin.join`; default None.
+        suffix: as for :func:`bsjoin.join`; default ``"_batch"``.
 
     Returns:
-        The function. ``bsjoin.progress`` takes it in place of a query.
+        The function, a :class:`Cycles`. ``bsjoin.progress`` accepts it instead of a query.
 
     Raises:
-        ArgumentError: ``sink`` is no function, or an option is none; or the session is one of
-            Spark Connect.
+        ArgumentError: ``sink`` is not callable, an option is invalid, or the session is a Spark
+            Connect session.
 
     Example:
         >>> steered = bsjoin.cycles(
@@ -206,6 +206,6 @@ def cycles(
         raise ArgumentError(
             "cycles() steers from the driver, and under Spark Connect a function for foreachBatch "
             "runs on the server, without access to this process: use bsjoin.join(stream, "
-            "table, partition=...), which is steered under Connect, too"
+            "table, partition=...), which works under Spark Connect, too"
         )
     return Cycles(batch, sink, call, cache, placement, scaler)

@@ -117,7 +117,7 @@ class PlacementProgress:
             "none", or "failed".
         reason: why, in words.
         partitions: the number of tasks of the join.
-        asked: tasks requested to run on a certain worker; Spark placed the others.
+        requested: tasks requested to run on a certain worker; Spark placed the others.
         landed: how many of these ran on the requested worker; None if Spark's task metrics were
             not available.
         workers: how many tasks ran on each worker ("host/executor").
@@ -126,7 +126,7 @@ class PlacementProgress:
     action: str
     reason: str
     partitions: int
-    asked: int
+    requested: int
     landed: int | None
     workers: tuple[tuple[str, int], ...]
 

@@ -37,13 +37,13 @@ _FOR_EVER_US = 1 << 62
 
 @dataclass(frozen=True)
 class Version:
-    """One version of a table, as ``BatchTable.versions()`` lists it.
+    """One version of a table, listed by ``BatchTable.versions()``.
 
     Args:
-        number: 1, 2, 3, …
+        number: 1, 2, 3, …; numbers increase, and may have gaps.
         created_at: when it was published (UTC).
-        rows: its rows.
-        bytes: the size of its files.
+        rows: the number of its rows.
+        bytes: the size of its files in bytes.
     """
 
     number: int
@@ -295,6 +295,8 @@ class BatchTable:
     def start_refreshing(self, df: DataFrame, interval: timedelta | str | float) -> None:
         """Read ``df`` again at an interval, while streams run, and publish what has changed.
 
+        A refresh that was started before ends.
+
         Args:
             df: the source; read again each time, with the list of its files.
             interval: a timedelta, "10 minutes", or seconds.
@@ -379,10 +381,15 @@ class BatchTable:
         Returns:
             The numbers of the versions that were removed.
 
+        Raises:
+            ArgumentError: ``keep`` is below 1, or ``older_than`` is not a duration.
+
         Example:
             >>> table.vacuum(keep=2)
             []
         """
+        if keep < 1:
+            raise ArgumentError(f"keep={keep!r}: the newest version always stays; give 1 or more")
         from_us = now_us() - round(seconds(older_than, "older_than") * 1e6)
         needed_us = needed_since_us()
         return versions.vacuum(

@@ -1,7 +1,7 @@
-"""Requests as a stream, each joined with the networks that its IPv4 address lies in.
+"""Requests as a stream, each joined with the networks that contain its IPv4 address.
 
 A network is a range of addresses. As numbers these are a table of intervals, and which of them hold
-an address is a range join without any equality key. Networks lie in one another, so an address may
+an address is a range join without any equality key. Networks are nested, so an address may
 have several; the stream's texts may be no addresses at all, which match nothing.
 
     python examples/addresses.py [--out FOLDER] [--requests ROWS]

@@ -1,7 +1,7 @@
 """The flights of 2013 as a stream, joined with planes that stay in a database.
 
-Nothing is loaded beforehand: the stream asks SQLite for the planes that occur, once each, and
-what was asked for stays in memory that all workers share. Watch the hit rate climb.
+Nothing is loaded beforehand: SQLite is queried only for the planes in the stream, once each, and
+the results stay in memory that all workers share. Watch the hit rate climb.
 
     python examples/database.py [--out FOLDER] [--limit FLIGHTS] [--planes ROWS]
 
@@ -88,7 +88,7 @@ def fill_database(file: Path) -> str:
 def watch(query: StreamingQuery) -> None:
     """Print a line per micro-batch until the query has ended."""
     print(
-        f"\n{'micro-batch':>11}{'flights':>10}{'hit rate':>10}  {'':20}{'asked':>8}"
+        f"\n{'micro-batch':>11}{'flights':>10}{'hit rate':>10}  {'':20}{'queried':>8}"
         f"{'look-ups':>10}{'median':>10}{'cached':>9}"
     )
     shown, ended = -1, False
@@ -111,11 +111,11 @@ def summary(query: StreamingQuery) -> None:
     """Print what the database was spared."""
     cycles = [c for c in bsjoin.progress(query) if c.cache is not None]
     caches = [c.cache for c in cycles if c.cache is not None]
-    rows, asked = sum(c.rows_in for c in cycles), sum(c.keys_queried for c in caches)
+    rows, queried = sum(c.rows_in for c in cycles), sum(c.keys_queried for c in caches)
     lookups, evicted = sum(c.lookups for c in caches), sum(c.evictions for c in caches)
     print(
-        f"\n{rows:,} flights needed {asked:,} keys in {lookups} look-ups; {evicted:,} keys had to "
-        "make room."
+        f"\n{rows:,} flights needed {queried:,} keys in {lookups} look-ups; {evicted:,} keys "
+        "were evicted."
     )
     _support.speed(query)
 

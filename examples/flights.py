@@ -176,7 +176,7 @@ def compare_weather(flights: pd.DataFrame, result: DataFrame) -> tuple[int, int]
         by="origin",
         tolerance=pd.Timedelta("1 hour"),
     ).dropna()
-    # Airport and time decide what is found, so flights that share them need not be told apart.
+    # Airport and time decide what is found, so flights with the same values are equivalent.
     actual = result.select(*columns).dropna().toPandas()
     return len(expected), len(expected.drop_duplicates().merge(actual, on=columns))
 

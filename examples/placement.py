@@ -102,7 +102,7 @@ def show(steered: bsjoin.Cycles) -> None:
         by_executor = ", ".join(
             f"{name.rpartition('/')[2]}: {count}" for name, count in placed.workers
         )
-        landed = "unknown" if placed.landed is None else f"{placed.landed}/{placed.asked}"
+        landed = "unknown" if placed.landed is None else f"{placed.landed}/{placed.requested}"
         print(
             f"{cycle.batch_id:>5}  {placed.partitions:>5}  {landed:>8}  {by_executor:<28}  "
             f"{placed.action}: {placed.reason}"

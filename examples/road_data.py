@@ -131,12 +131,12 @@ class City:
             stopped_ms of these, queue_m (how far from the signal it had to stop).
 
         Raises:
-            ValueError: the time does not lie in one day.
+            ValueError: the interval is not within one day.
 
         Complexity: O(rows log turns); about 0.5 s for a million.
         """
         if not 0 <= begin < begin + minutes <= 24 * 60:
-            raise ValueError(f"begin={begin!r}, minutes={minutes!r}: they must lie in one day")
+            raise ValueError(f"begin={begin!r}, minutes={minutes!r}: give one within a day")
         random = np.random.default_rng([self.seed, 3])
         middle = (self.side - 1) / 2
         far = np.hypot(self.end % self.side - middle, self.end // self.side - middle)
@@ -220,7 +220,7 @@ class City:
         self._jam_of[roads] = np.arange(self.jams)
 
     def _names(self) -> NDArray[np.str_]:
-        """East is a number, north a letter: A1 lies in the south-west; after Z comes AA."""
+        """East is a number, north a letter: A1 is in the south-west; after Z comes AA."""
         letters = [chr(65 + i) for i in range(26)]
         letters += [a + b for a in letters for b in letters]
         y, x = np.divmod(np.arange(self.side**2), self.side)

@@ -29,7 +29,7 @@ _USERS, _PARTITIONS, _CYCLES = 50_000, 8, 12
 
 
 def main() -> None:
-    """Make users and clicks, join them, show how the rows lay."""
+    """Make users and clicks, join them, show how the rows were distributed."""
     options = arguments()
     out = _support.fresh_folder(options.out)
     clicks = make_clicks(np.random.default_rng(1), options.clicks)

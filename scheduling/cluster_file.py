@@ -151,7 +151,7 @@ def parse(content: Any) -> Cluster:
         bare = Worker(
             capacity=_resources(entry), slots=_count(entry.get("slots", 0), "slots"), **known
         )
-        # What a worker says of itself goes before the table.
+        # The worker's own values take precedence over the table.
         row = priced([bare], table)[0] if table and "price_per_s" not in entry else bare
         said = {"cpu_cores", "memory_mb"} & set(entry)
         slots = bare.slots if "slots" in entry else row.slots

@@ -180,11 +180,11 @@ class Controller:
         """
         now = self._clock()
         snapshot = snapshot or self._monitor.snapshot()
-        told = ", ".join(f"{name} has {count}" for name, count in sorted(parallelism.items()))
+        reason = ", ".join(f"{name} has {count}" for name, count in sorted(parallelism.items()))
         self._known = frozenset(snapshot.by_id)
         wanted = self._parallelism | dict(parallelism)
         plan = self._planned(self._graph_of(wanted), snapshot)
-        decision = self._apply(now, "place", told, plan, wanted)
+        decision = self._apply(now, "place", reason, plan, wanted)
         self._decisions.append(decision)
         return decision
 
@@ -203,13 +203,13 @@ class Controller:
         if left > 0:
             return Decision(now, "none", f"cooldown, {left:.3g} s left")
         if wanted != self._parallelism:
-            told = ", ".join(
+            reason = ", ".join(
                 f"{name} from {self._parallelism.get(name, 0)} to {count}"
                 for name, count in sorted(wanted.items())
                 if count != self._parallelism.get(name)
             )
             plan = self._planned(self._graph_of(wanted), snapshot)
-            return self._apply(now, "resize", told, plan, wanted)
+            return self._apply(now, "resize", reason, plan, wanted)
         plan = self._planned(graph, snapshot)
         if len(plan.unplaced) < len(self._plan.unplaced):
             return self._apply(
@@ -223,8 +223,8 @@ class Controller:
             return self._apply(now, "place", f"new: {', '.join(new)}", plan)
         same = len(plan.unplaced) == len(self._plan.unplaced)
         if same and rent_per_s(plan, snapshot) < (1 - self._hysteresis) * pays:
-            told = f"{rent_per_s(plan, snapshot):.4g} instead of {pays:.4g} $/s"
-            return self._apply(now, "place", told, plan)
+            reason = f"{rent_per_s(plan, snapshot):.4g} instead of {pays:.4g} $/s"
+            return self._apply(now, "place", reason, plan)
         return self._even_out(now, graph, snapshot)
 
     def _even_out(self, now: float, graph: JobGraph, snapshot: Snapshot) -> Decision:
@@ -316,7 +316,7 @@ def _landed(plan: Plan, receipt: Receipt) -> Plan:
     """The plan as observed: tasks on their actual workers; tasks without a worker are unplaced."""
     placed, lost = [], list(plan.unplaced)
     for one in plan.assignments:
-        at = receipt.landed.get(one.task) if one.task in receipt.asked else one.worker
+        at = receipt.landed.get(one.task) if one.task in receipt.requested else one.worker
         if at is None:
             lost.append(Unplaced(one.task, f"its placement on {one.worker} failed"))
         elif at == one.worker:

@@ -116,8 +116,8 @@ def _above(value: float, mean: float) -> bool:
 def fitness(snapshot: Snapshot, *, epsilon: float = EPSILON) -> dict[str, float]:
     """F of every worker, 1 / (CE x B) (Eq. 24); the larger the better. Empty without history.
 
-    Where the snapshot has no busyness of a worker, its CPU utilisation stands in, and one half
-    where that is missing, too. A worker that costs nothing is infinitely fit.
+    If the snapshot has no busyness of a worker, its CPU utilisation is used, and one half if that
+    is missing too. A worker without cost has infinite fitness.
     """
     found = {}
     for worker, evaluation in cost_evaluation(snapshot).items():

@@ -8,7 +8,7 @@ Source: St-Stream, section 4, Eqs. 1-13, Algorithms 1 and 2. As read here:
 - Eq. 1 adds GHz to GB; the size of a worker is its CPU and memory, each as a share of the mean
   worker's, weighted as in Eq. 7.
 - Eqs. 8 and 9: ``L_max = (1 + theta) L_avg`` and ``L_min = (1 - theta) L_avg``, anew every clock.
-- Eq. 6 cannot be computed; :func:`scheduling.load.deviation` and ``skew`` tell the balance.
+- Eq. 6 cannot be computed; :func:`scheduling.load.deviation` and ``skew`` measure the balance.
 - Eqs. 10-13: what moves of a split task is the excess over L_max; headroom is L_max - S_i; the
   routing table is taken in descending order.
 - Algorithm 2: Nl is the low list, and its line 12 moves from the normal to the low node. A move is
@@ -85,7 +85,7 @@ class StStream:
 
     In each clock, first among the workers of a host, then among all: workers above L_max give what
     is too much, largest tasks first, to those with the most headroom; then workers below L_min are
-    paired, the lowest with the highest, and take up to where either reaches the mean.
+    paired, the lowest with the highest, and receive load until either reaches the mean.
 
     Args:
         theta: the tolerated deviation from the mean load, as a share of it; default 0.2.

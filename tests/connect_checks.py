@@ -171,7 +171,7 @@ def a_source_is_read_again_while_a_stream_runs(spark: SparkSession, folder: Path
                 thread.join(timeout=30)
 
 
-def a_source_is_asked_for_the_keys_that_occur(spark: SparkSession, folder: Path) -> None:
+def a_source_is_queried_only_for_the_keys_in_the_stream(spark: SparkSession, folder: Path) -> None:
     table = pa.table({"id": pa.array([1, 2, 2], pa.int64()), "v": ["a", "b", None]})
     source = Model(folder / "model", table)
     stream = spark.sql("SELECT * FROM VALUES (1), (2), (2), (null), (9) AS t(k)")
@@ -186,7 +186,7 @@ def a_source_is_asked_for_the_keys_that_occur(spark: SparkSession, folder: Path)
     assert source.times == {1: 2, 2: 2, 9: 2}
 
 
-def a_stream_asks_a_database(spark: SparkSession, folder: Path) -> None:
+def a_stream_queries_a_database(spark: SparkSession, folder: Path) -> None:
     source = sources.sql(database_of_planes(folder), table="planes")
     files = folder / "stream"
     write_parquet(files / "0.parquet", k=pa.array([1, 2, 2, None, 99], pa.int64()))
@@ -307,8 +307,8 @@ CHECKS: dict[str, Check] = {
         an_unchanged_source_is_not_built_again,
         a_stream_follows_its_table,
         a_source_is_read_again_while_a_stream_runs,
-        a_source_is_asked_for_the_keys_that_occur,
-        a_stream_asks_a_database,
+        a_source_is_queried_only_for_the_keys_in_the_stream,
+        a_stream_queries_a_database,
         a_skewed_stream_is_steered,
         a_small_database_is_read_whole,
         a_source_that_fails_says_so,

@@ -185,11 +185,11 @@ def test_a_local_master_warns_once_and_joins_as_ever(spark: SparkSession, table:
         assert one.partition.skew is not None
         assert one.partition.hottest[0][0] == "7"
     for placed in ran.placed:
-        assert (placed.partitions, placed.asked, placed.landed) == (3, 0, 0)
+        assert (placed.partitions, placed.requested, placed.landed) == (3, 0, 0)
         assert placed.workers == (("executor driver", 3),)
 
 
-def test_a_plan_is_asked_for_and_seen_to_land(
+def test_a_plan_is_requested_and_observed(
     spark: SparkSession, built: BatchTable, at_home: list[Worker]
 ) -> None:
     seen: list[str | None] = []
@@ -207,7 +207,7 @@ def test_a_plan_is_asked_for_and_seen_to_land(
     assert second.action == "none"
     assert second.reason.startswith("cooldown")
     for placed in (first, second):
-        assert (placed.partitions, placed.asked, placed.landed) == (3, 3, 3)
+        assert (placed.partitions, placed.requested, placed.landed) == (3, 3, 3)
         assert placed.workers == (("home/driver", 3),)
     assert [one.hits for one in ran.told] == [HITS] * 2
 
@@ -242,7 +242,7 @@ def test_a_range_join_is_placed(
     assert ran.placed[0].landed == 3
 
 
-def test_a_source_is_asked_from_placed_partitions(
+def test_a_source_is_queried_from_placed_partitions(
     spark: SparkSession, table: DataFrame, at_home: list[Worker], tmp_path: Path
 ) -> None:
     source = Model(tmp_path / "source", table.toArrow())
@@ -272,7 +272,7 @@ def test_a_scaler_alone_changes_the_number_of_partitions(
     steps = Steps(4, 9)
     options: dict[str, Any] = {"placement": Placement(**AT_ONCE), "scaler": steps}
     ran = Ran(built, partition=partition, sink=sink, **options)
-    # Nobody has asked for a place, so nobody is told that there is none.
+    # No placement was requested, so there is no warning.
     quietly(lambda: ran.run(*[stream(spark)] * 3))
     assert ran.rows == [right()] * 3
     begin = 3 if partition else spark.sparkContext.defaultParallelism
@@ -354,7 +354,7 @@ def test_what_did_not_run_did_not_run_elsewhere(
     assert ran.cycles._placing is not None
     found = ran.cycles._placing._loop
     assert found.last is not None
-    assert (len(found.last.asked), len(found.last.landed)) == (3, ran_there)
+    assert (len(found.last.requested), len(found.last.landed)) == (3, ran_there)
     assert found._controller.failed == frozenset()
     assert found.plan is not None
     assert found.plan.unplaced == ()
@@ -446,7 +446,7 @@ def test_what_fails_is_logged_and_the_cycle_goes_on(
     first = ran.placed[0]
     if what in ("monitor", "policy"):
         assert (first.action, first.reason) == ("failed", "see the log of scheduling")
-        assert first.asked == 0
+        assert first.requested == 0
     elif what in ("figures", "pins"):
         assert first.landed is None
     else:
@@ -483,7 +483,7 @@ def test_tasks_that_run_elsewhere_are_seen(
     ran = Ran(built, placement=placement, partition=Hash(2)).run(stream(spark))
     assert ran.rows == [right()]
     (placed,) = ran.placed
-    assert (placed.asked, placed.landed) == (2, 0)
+    assert (placed.requested, placed.landed) == (2, 0)
     assert placed.workers == (("home/driver", 2),)
     assert ran.cycles._placing is not None
     found = ran.cycles._placing._loop
@@ -514,7 +514,7 @@ def test_a_dry_run_plans_logs_and_changes_nothing(
     assert ran.rows == [right()]
     assert seen == [None]
     (placed,) = ran.placed
-    assert (placed.action, placed.asked, placed.landed) == ("place", 0, 0)
+    assert (placed.action, placed.requested, placed.landed) == ("place", 0, 0)
     assert placed.workers == (("home/driver", 2),)  # where Spark ran them
 
 
@@ -601,7 +601,7 @@ def test_a_loop_serves_any_job(spark: SparkSession, at_home: list[Worker]) -> No
             assert context.count == 2
     assert found.last is not None
     assert (found.last.partitions, found.last.share) == (2, 1.0)
-    assert found.last.asked == found.last.landed == dict.fromkeys(["join-0", "join-1"], HOME.id)
+    assert found.last.requested == found.last.landed == dict.fromkeys(["join-0", "join-1"], HOME.id)
     assert found.last.workers == {HOME.id: 2}
     assert len(found.decisions) == 2
     assert found.snapshot is not None

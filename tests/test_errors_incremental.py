@@ -191,9 +191,7 @@ def asked(tmp_path: Path) -> Model:
     return model
 
 
-def test_only_keys_of_a_source_that_a_join_asks_can_be_forgotten(
-    tmp_path: Path, asked: Model
-) -> None:
+def test_only_keys_of_a_source_in_a_join_can_be_invalidated(tmp_path: Path, asked: Model) -> None:
     other = Model(tmp_path / "other", planes([1]))
     actions: list[Callable[[], None]] = [lambda: other.invalidate([1]), other.invalidate_all]
     for action in actions:
@@ -219,7 +217,7 @@ def model(tmp_path: Path) -> Model:
     return Model(tmp_path / "model", planes([1, 2]))
 
 
-def test_a_table_that_is_no_source_cannot_be_asked_for_keys(
+def test_a_table_that_is_no_source_cannot_be_queried_for_keys(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     df = spark.range(3).toDF("k")

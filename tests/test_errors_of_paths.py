@@ -93,7 +93,7 @@ def test_a_path_that_is_not_there_holds_no_table(spark: SparkSession, path: str)
         BatchTable.open(path)
 
 
-def test_a_home_of_nobody_is_an_error_of_the_store(spark: SparkSession) -> None:
+def test_a_location_of_an_unknown_scheme_is_an_error_of_the_store(spark: SparkSession) -> None:
     for path, reason in (("~no-such-user-here/t", "home directory"), ("/tmp/\ud800", "surrogates")):
         with pytest.raises(StoreError, match=reason):
             BatchTable.open(path)

@@ -138,7 +138,7 @@ def test_a_table_is_joined_on_its_own_keys_only(people: DataFrame, a_table: Path
     assert "'name'" in str(error.value)
 
 
-def test_a_stream_without_the_tables_key_is_told_its_name(
+def test_the_error_for_a_stream_without_the_tables_key_names_it(
     spark: SparkSession, a_table: Path
 ) -> None:
     with pytest.raises(bsjoin.errors.ColumnError, match="the stream has no column 'k'"):

@@ -209,9 +209,7 @@ def hanging(folder: Path, times: int) -> Callable[[pa.Table], pa.Table]:
     return ask
 
 
-def test_a_source_that_hangs_is_asked_again_and_then_given_up(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_source_that_hangs_is_retried_and_then_fails(spark: SparkSession, tmp_path: Path) -> None:
     stream = spark.range(3).toDF("k").coalesce(1)
     schema = pa.schema([("k", pa.int64()), ("v", pa.string())])
     cache = Incremental(max_rows=10, retries=1, backoff="1 ms")
@@ -231,9 +229,7 @@ def test_a_source_that_hangs_is_asked_again_and_then_given_up(
             (folder / "end").touch()
 
 
-def test_what_asking_again_cannot_help_is_not_asked_again(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_permanent_error_is_not_retried(spark: SparkSession, tmp_path: Path) -> None:
     source = Wrong(tmp_path / "model", planes([1, 2]))
     source.refuses = True
     stream = spark.range(3).toDF("k").coalesce(1)

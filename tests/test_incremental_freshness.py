@@ -73,7 +73,7 @@ def test_an_absence_may_outlive_the_rows(feed: Feed, model: Model) -> None:
     assert model.times[9] == 1
 
 
-def test_without_negative_entries_an_absence_is_asked_for_every_time(
+def test_without_negative_entries_a_missing_key_is_queried_every_time(
     feed: Feed, model: Model
 ) -> None:
     run = Run(feed, joined(feed, model, negative=False))
@@ -85,9 +85,7 @@ def test_without_negative_entries_an_absence_is_asked_for_every_time(
     assert run.turn(1, 9).rows == [(1, "v1"), (9, "v2")]
 
 
-def test_only_a_row_that_was_not_used_for_its_idle_time_is_asked_for_again(
-    feed: Feed, model: Model
-) -> None:
+def test_only_a_row_not_used_for_its_idle_ttl_is_queried_again(feed: Feed, model: Model) -> None:
     run = Run(feed, joined(feed, model, idle_ttl=3))
     first = run.turn(1, 3)
     last, widest = first, 0.0
@@ -99,9 +97,7 @@ def test_only_a_row_that_was_not_used_for_its_idle_time_is_asked_for_again(
     assert model.times[1] == 1 or widest > 3
 
 
-def test_an_outdated_row_is_served_at_once_and_asked_for_meanwhile(
-    feed: Feed, model: Model
-) -> None:
+def test_a_stale_row_is_used_while_it_is_refreshed(feed: Feed, model: Model) -> None:
     run = Run(feed, joined(feed, model, ttl=1, stale_while_revalidate="1 hour"))
     first = run.turn(1)
     model.put(planes([1], 2))
@@ -141,7 +137,7 @@ def test_keys_are_forgotten_on_demand(feed: Feed, model: Model) -> None:
     assert model.times == {1: 6, 3: 4, 9: 6}
 
 
-def test_what_is_asked_for_while_it_is_forgotten_is_not_kept(feed: Feed, model: Model) -> None:
+def test_a_result_during_an_invalidation_is_not_cached(feed: Feed, model: Model) -> None:
     run = Run(feed, joined(feed, model))
     with model.held():
         feed.add(1)

@@ -130,7 +130,7 @@ def test_every_pair_of_key_types_matches_as_in_spark(
     assert sources[pair].asked
 
 
-def test_keys_that_the_tables_type_cannot_hold_are_not_asked_for(check: Check) -> None:
+def test_keys_outside_of_the_tables_type_are_not_queried(check: Check) -> None:
     batch = pa.table({"k": pa.array([1, 5, 44], pa.int8()), "v": ["one", "five", "44"]})
     decimals = [Decimal("5.5"), Decimal("5.0"), Decimal("300.0"), Decimal("1.0"), None]
     source = check(pa.table({"k": pa.array(decimals, pa.decimal128(10, 1))}), batch, "k")
@@ -311,7 +311,7 @@ def test_many_partitions_share_a_cache(spark: SparkSession, check: Check) -> Non
     check(stream, batch, "k", Incremental(max_rows=100), max_keys=500, hows=("inner",))
 
 
-def test_the_source_is_asked_for_as_many_keys_at_once_as_it_takes(check: Check) -> None:
+def test_the_source_is_queried_for_up_to_max_keys_per_look_up(check: Check) -> None:
     source = check(
         rows_of(list(range(100))), rows_of(list(range(50))), "k", max_keys=1, hows=["left"]
     )
@@ -331,16 +331,14 @@ def test_a_full_cache_of_a_source_answers_the_same(check: Check, unique: bool) -
     check(rows_of([1, 2]), batch, {"k": "k"}, Full(), select=["list"], hows=("inner",))
 
 
-def test_a_source_that_cannot_be_read_whole_has_no_full_cache(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_source_without_scan_has_no_full_cache(spark: SparkSession, tmp_path: Path) -> None:
     source = Model(tmp_path / "m", rows_of([1]))
     with pytest.raises(bsjoin.errors.SourceError, match="Incremental") as error:
         bsjoin.join(spark.range(1).toDF("k"), source, cache=Full())
     assert "supports look-ups only" in str(error.value)
 
 
-def test_a_condition_above_the_join_asks_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_condition_above_the_join_queries_once(spark: SparkSession, tmp_path: Path) -> None:
     """The optimizer does not copy the look-up into a filter that it moves."""
     batch = rows_of([1, 2, 3])
     source = Model(tmp_path / "m", batch)

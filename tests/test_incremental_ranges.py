@@ -129,7 +129,7 @@ def test_a_cache_that_holds_less_than_it_should(
     held_against_a_loop(spark, tmp_path, "int", *whens, cache=cache)
 
 
-def test_a_stream_asks_for_each_group_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_queries_each_group_once(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.table(
         {
             "k": pa.array([1] * 50 + [2] * 3, pa.int64()),

@@ -201,7 +201,7 @@ def test_a_replayed_micro_batch_has_every_row_once_and_uses_the_cache(
     assert model.times == {1: 1, 2: 1, 3: 2, 9: 2}
 
 
-def test_auto_reads_a_small_table_whole_and_asks_a_large_one(
+def test_auto_scans_a_small_table_and_queries_a_large_one(
     feed: Feed, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     small = Readable(tmp_path / "small", planes([1]))

@@ -36,8 +36,8 @@ def test_four_workers_share_a_cache(outcomes: dict[str, str | None], check: str)
         pytest.fail(f"{check} failed with four workers:\n{outcomes[check]}", pytrace=False)
 
 
-def test_two_workers_ask_for_every_key_once(spark: SparkSession, tmp_path: Path) -> None:
-    worker_checks.every_key_is_asked_for_once(spark, tmp_path, workers=2)
+def test_two_workers_query_every_key_once(spark: SparkSession, tmp_path: Path) -> None:
+    worker_checks.every_key_is_queried_once(spark, tmp_path, workers=2)
 
 
 APPLICATION = """

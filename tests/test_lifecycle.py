@@ -19,8 +19,8 @@ from spark_samples import files, rows
 import bsjoin
 from bsjoin import BatchTable, Full
 from bsjoin._spark import build as build_module
-from bsjoin._spark import lookup as lookup_module
-from bsjoin.errors import VersionGoneError
+from bsjoin._spark.python import keys_only
+from bsjoin.errors import ArgumentError, VersionGoneError
 
 
 def table_of(spark: SparkSession, version: int, keys: int = 5) -> DataFrame:
@@ -64,6 +64,8 @@ def test_a_table_is_built_opened_joined_refreshed_and_vacuumed(
 
     assert table.vacuum() == []  # version 1 was in use a moment ago
     assert table.vacuum(keep=2, older_than=0) == []
+    with pytest.raises(ArgumentError, match="keep=0: the newest version always stays"):
+        table.vacuum(keep=0)
     assert table.vacuum(older_than=timedelta(0)) == [1]
     assert [version.number for version in table.versions()] == [2]
     assert len({file.parent for file in files(tmp_path / "t" / "data")}) == 1
@@ -200,7 +202,7 @@ def test_what_is_shipped_to_workers_is_small_and_holds_no_session(
     spark: SparkSession, stream: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shipped: list[Callable[..., Any]] = []
-    arrow_udf, writer = lookup_module.arrow_udf, build_module._writer
+    arrow_udf, writer = keys_only.arrow_udf, build_module._writer
 
     def seen_udf(function: Callable[..., Any], returned: object) -> object:
         shipped.append(function)
@@ -210,7 +212,7 @@ def test_what_is_shipped_to_workers_is_small_and_holds_no_session(
         shipped.append(writer(*arguments))
         return shipped[-1]
 
-    monkeypatch.setattr(lookup_module, "arrow_udf", seen_udf)
+    monkeypatch.setattr(keys_only, "arrow_udf", seen_udf)
     monkeypatch.setattr(build_module, "_writer", seen_writer)
     many = table_of(spark, 1).withColumn("v", F.explode(F.sequence(F.lit(1), F.lit(70))))
     table = BatchTable.build(many, on="k", path=tmp_path / "t")

@@ -63,7 +63,7 @@ def test_a_key_of_extreme_hash_is_found_only_where_it_is(
 
 
 @pytest.mark.parametrize("copies", [[1, 1, 1], [1, 3, 2], [2, 70, 1]], ids=["row", "rows", "runs"])
-def test_composite_keys_of_equal_hash_are_told_apart(
+def test_composite_keys_of_equal_hash_are_distinguished(
     spark: SparkSession, copies: list[int]
 ) -> None:
     """Five pairs of a text and a long of one hash; three of them are in the table."""
@@ -85,7 +85,7 @@ def test_composite_keys_of_equal_hash_are_told_apart(
     check(stream, batch, ["t", "n"], hows=["left"])
 
 
-def test_binary_keys_of_equal_hash_are_told_apart(spark: SparkSession) -> None:
+def test_binary_keys_of_equal_hash_are_distinguished(spark: SparkSession) -> None:
     long_ones = [b"", b"x" * 16, b"y" * 100]
     pairs = [key for one in long_ones for key in (one, bytes_of_hash(hash_of(one)))]
     stream = frame(spark, k=pa.array([*pairs, *pairs, None]))

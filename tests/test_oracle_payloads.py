@@ -232,7 +232,7 @@ def test_quirky_column_names_stay_as_they_are(spark: SparkSession) -> None:
     check(df, df.where("h = ''"), ["select", "h"], hows=["left"], suffix="2")
 
 
-def test_names_are_told_apart_by_case_as_spark_does(spark: SparkSession) -> None:
+def test_names_are_case_sensitive_as_in_spark(spark: SparkSession) -> None:
     stream = spark.range(4).selectExpr("id AS k", "id AS v")
     batch = spark.range(3).selectExpr("id AS K", "id AS w")
     joined = bsjoin.join(stream, batch, "K")

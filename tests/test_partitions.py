@@ -195,7 +195,7 @@ def test_the_driver_steers_every_cycle(arrivals: Arrivals, table: DataFrame) -> 
     assert skews[1] < 0.1 < skews[0]
 
 
-def test_a_source_is_asked_for_each_key_once(
+def test_a_source_is_queried_once_per_key(
     spark: SparkSession, arrivals: Arrivals, table: DataFrame, tmp_path: Path
 ) -> None:
     arrivals.add(3)

@@ -121,14 +121,14 @@ def test_what_is_no_secret_is_still_shown() -> None:
     assert repr(Full(store="/a b/c")) == repr(Full()).replace("store=None", "store='/a b/c'")
 
 
-def test_options_are_told_apart_by_their_secrets() -> None:
+def test_options_that_differ_in_secrets_are_different() -> None:
     one, other = (Incremental(max_rows=1, invalidation_log=f"s3://b/c?token={i}") for i in "ab")
     assert one != other
     assert repr(one) == repr(other)
 
 
 @pytest.mark.usefixtures("copies")
-def test_a_url_with_a_secret_works_and_tells_nobody(
+def test_a_url_with_a_secret_works_and_is_never_shown(
     spark: SparkSession,
     people: DataFrame,
     tmp_path: Path,
@@ -284,7 +284,7 @@ def _has(module: str) -> bool:
 
 
 @pytest.mark.usefixtures("copies")
-def test_a_refresh_that_fails_in_the_background_tells_no_secret(
+def test_a_refresh_that_fails_in_the_background_shows_no_secret(
     spark: SparkSession,
     people: DataFrame,
     tmp_path: Path,

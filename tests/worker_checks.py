@@ -87,7 +87,7 @@ def run(
     return cycles(query)
 
 
-def every_key_is_asked_for_once(spark: SparkSession, folder: Path, workers: int = WORKERS) -> None:
+def every_key_is_queried_once(spark: SparkSession, folder: Path, workers: int = WORKERS) -> None:
     """Whichever worker a task lands on: at most 1.05 times as many keys as there are."""
     source = Model(folder / "model", numbers())
     micro_batches = [zipf(seed, 10_000) for seed in range(6)]
@@ -158,7 +158,7 @@ def parts(spark: SparkSession, keys: Sequence[int], workers: int = WORKERS) -> D
     return spark.range(0, workers, 1, workers).select(F.explode(listed).alias("k"))
 
 
-def workers_that_want_the_same_keys_ask_once(spark: SparkSession, folder: Path) -> None:
+def workers_with_the_same_keys_query_once(spark: SparkSession, folder: Path) -> None:
     source = Model(folder / "model", planes(range(20)))
     cache = Incremental(max_rows=1_000, folder=folder / "cache")
     joined = bsjoin.join(parts(spark, range(30)), source, "k", how="left", cache=cache)
@@ -252,7 +252,7 @@ def a_worker_killed_while_it_writes_breaks_nothing(spark: SparkSession, folder: 
         there._check()
 
 
-def a_worker_killed_while_it_asks_lets_another_ask(spark: SparkSession, folder: Path) -> None:
+def a_worker_killed_during_a_query_is_replaced(spark: SparkSession, folder: Path) -> None:
     source = Model(folder / "model", planes(range(20)))
     cache = Incremental(max_rows=1_000, folder=folder / "cache")
     joined = bsjoin.join(parts(spark, range(30)), source, "k", how="left", cache=cache)
@@ -286,13 +286,13 @@ def many_joins_use_up_neither_files_nor_connections(spark: SparkSession, folder:
 CHECKS: dict[str, Check] = {
     check.__name__: check
     for check in (
-        every_key_is_asked_for_once,
+        every_key_is_queried_once,
         memory_does_not_grow_with_the_workers,
         a_bound_in_bytes_holds_for_all_workers_together,
-        workers_that_want_the_same_keys_ask_once,
+        workers_with_the_same_keys_query_once,
         a_cold_start_does_not_flood_the_source,
         a_worker_killed_while_it_writes_breaks_nothing,
-        a_worker_killed_while_it_asks_lets_another_ask,
+        a_worker_killed_during_a_query_is_replaced,
         many_joins_use_up_neither_files_nor_connections,
     )
 }

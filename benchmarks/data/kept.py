@@ -14,12 +14,16 @@ _ROW_GROUP = 1 << 18
 
 
 def kept(folder: Path, make: Callable[[Path], object]) -> Path:
-    """A folder that a function fills, unless it has; a half-made one is made anew."""
-    if not (folder / "complete").exists():
+    """A folder that a function fills, unless it has; a half-made one is made anew.
+
+    Readers of all files of a folder leave out the mark, for its name begins with an underscore.
+    """
+    mark = folder / "_complete"
+    if not mark.exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         make(folder)
-        (folder / "complete").touch()
+        mark.touch()
     return folder
 
 

@@ -32,10 +32,11 @@ def environment(**options: Any) -> Environment:
         loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, **options,
     )  # fmt: skip
-    known = {"anchor": anchor, "paper_number": records.paper_number, "picture": picture}
-    known |= {name: value for name, value in vars(records).items() if callable(value)}
-    known |= {name: value for name, value in vars(text).items() if callable(value)}
-    known |= {"verdict": records.verdict}
+    known = {"anchor": anchor, "picture": picture}
+    for module in (text, records):  # the report's verdict is that of one figure
+        for name, value in vars(module).items():
+            if getattr(value, "__module__", "") == module.__name__ and not name.startswith("_"):
+                known[name] = value
     found.filters |= known
     found.tests["paper_number"] = records.paper_number
     found.globals |= known | {"MISSING": text.MISSING}

@@ -74,12 +74,12 @@ class Placing:
         if last is None:
             return None
         decision = last.decision
-        missed = sum(last.landed.get(task) != at for task, at in last.asked.items())
+        missed = sum(last.landed.get(task) != at for task, at in last.requested.items())
         return PlacementProgress(
             action="failed" if decision is None else decision.action,
             reason="see the log of scheduling" if decision is None else decision.reason,
             partitions=last.partitions,
-            asked=len(last.asked),
-            landed=len(last.asked) - missed if last.landed else None,
+            requested=len(last.requested),
+            landed=len(last.requested) - missed if last.landed else None,
             workers=tuple(sorted(last.workers.items())),
         )

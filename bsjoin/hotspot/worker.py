@@ -90,8 +90,8 @@ def routed(task: Task, batches: Iterable[tuple[pa.Array, ...]]) -> Iterator[pa.A
     if held:
         statistics = collector.statistics()
         heaviest = np.argsort(-statistics.sample.weights, kind="stable")[:_NAMES_TOLD]
-        told = statistics.sample.codes[heaviest].tolist()
-        note = Note(statistics, {code: names[code] for code in told if code in names})
+        codes = statistics.sample.codes[heaviest].tolist()
+        note = Note(statistics, {code: names[code] for code in codes if code in names})
         yield _answer(held[0], note.to_json())
         yield from (_answer(partitions, None) for partitions in held[1:])
 

@@ -6,7 +6,7 @@ Pure numpy: independent of Spark, files and Arrow.
 from bsjoin.index.encoding import GREATEST, LEAST, add_saturated, codes, floats, reach
 from bsjoin.index.hash import HashIndex
 from bsjoin.index.intervals import IntervalIndex
-from bsjoin.index.levels import level, levels
+from bsjoin.index.levels import levels
 from bsjoin.index.nearest import Later, later_float, later_int, nearest
 from bsjoin.index.ordered_dictionary import ByteStrings, OrderedDictionary
 from bsjoin.index.range_max_tree import RangeMaxTree
@@ -44,7 +44,6 @@ __all__ = [
     "later_float",
     "later_int",
     "later_wide",
-    "level",
     "levels",
     "multiply_wide",
     "nearest",

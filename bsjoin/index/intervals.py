@@ -67,14 +67,14 @@ class IntervalIndex:
         Args:
             starts: int64[n], codes, ascending inside each slice. A row whose start is null
                 matches nothing: leave it out.
-            ends: int64[n], codes; whatever it is where ``missing_ends`` says so.
+            ends: int64[n], codes; arbitrary where ``missing_ends`` is True.
             slices: int64[g], first row of each slice, 0 first; default: all rows are one.
             closed: which ends belong to the intervals, those of the rows and those of the
                 probes: ``"left"``, ``"right"``, ``"both"`` or ``"neither"``.
             missing_ends: bool[n], the rows whose end is null: they are open-ended; None for none.
 
         Returns:
-            The index: 9.2 bytes a row beside the starts and their directory.
+            The index: 9.2 bytes per row in addition to the starts and their directory.
 
         Raises:
             ValueError: for another ``closed``, or arrays of different lengths.
@@ -150,7 +150,7 @@ class IntervalIndex:
             each probe; at most ``max_pairs`` at a time, never none.
 
         Complexity: O(log n + k) a probe where its k answers are neighbours, O(k log(n / k)) where
-        they lie far apart; at most a node for every 7 rows. O(m + max_pairs) memory.
+        they are far apart; at most a node for every 7 rows. O(m + max_pairs) memory.
         """
         asked = self._stabbed(points, lows, highs, shifts)
         yield from self._pairs(*asked, max_pairs)
@@ -317,7 +317,7 @@ class IntervalIndex:
         return found
 
     def _without_empty(self, probes: Int64s, rows: Int64s, least: Int64s) -> tuple[Int64s, Int64s]:
-        """Drop empty intervals, which the tree cannot tell from [least int64, least int64]."""
+        """Drop empty intervals, which equal [least int64, least int64] in the tree."""
         if self.empty.size:
             doubtful = np.flatnonzero(least.take(probes) == LEAST)
             if doubtful.size:

@@ -16,30 +16,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["level", "levels", "top_level"]
+__all__ = ["levels", "top_level"]
 
 Int64s = NDArray[np.int64]
-
-
-def level(position: int) -> int:
-    """The level of one position: how often 2 divides ``position + 1``.
-
-    Args:
-        position: 0-based, not negative.
-
-    Raises:
-        ValueError: the position is negative.
-
-    Complexity: O(1).
-
-    Example:
-        >>> [level(i) + 1 for i in range(12)]
-        [1, 2, 1, 3, 1, 2, 1, 4, 1, 2, 1, 3]
-    """
-    if position < 0:
-        raise ValueError(f"a position is 0 or more, not {position}")
-    above = position + 1
-    return (above & -above).bit_length() - 1
 
 
 def levels(count: int) -> Int64s:
@@ -49,6 +28,10 @@ def levels(count: int) -> Int64s:
         int64[count].
 
     Complexity: O(count).
+
+    Example:
+        >>> (levels(12) + 1).tolist()
+        [1, 2, 1, 3, 1, 2, 1, 4, 1, 2, 1, 3]
     """
     above = np.arange(1, count + 1, dtype=np.int64)
     lowest_bit = above & -above

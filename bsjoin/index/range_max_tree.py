@@ -202,7 +202,7 @@ def _sizes(rows: int) -> list[int]:
 def _roots(
     probes: Int64s, firsts: Int64s, stops: Int64s, levels: int
 ) -> tuple[int, Int64s, Int64s]:
-    """The nodes to begin with: at most two a probe, all of the lowest level where that is so."""
+    """The initial nodes: at most two per probe, all of the lowest level that allows it."""
     first, last = firsts.take(probes), stops.take(probes) - 1
     level = 1
     while level < levels and ((last >> _BITS * level) - (first >> _BITS * level) > 1).any():

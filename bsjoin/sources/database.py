@@ -90,7 +90,9 @@ def sql(
         given = "neither" if table is None else "both"
         raise ArgumentError(f"table, query: give exactly one of them, not {given}")
     if unique is not None and not isinstance(unique, bool):
-        raise ArgumentError(f"unique={unique!r}: give True, False, or None to ask the database")
+        raise ArgumentError(
+            f"unique={unique!r}: give True, False, or None for the keys of the database"
+        )
     check_max_keys(max_keys)
     target = Target(
         address=address,

@@ -104,7 +104,7 @@ def _pattern(key: object, schema: pa.Schema) -> list[tuple[str, str | None]]:
     parts = []
     for text, name, spec, conversion in parsed:
         if spec or conversion:
-            raise ArgumentError(f"key={key!r}: only names stand in braces, no formats")
+            raise ArgumentError(f"key={key!r}: only names are allowed in braces, no formats")
         if name is not None:
             if name not in schema.names:
                 raise ColumnError(
@@ -200,7 +200,7 @@ class _Redis(Source):
                     if "WRONGTYPE" in str(row):
                         raise SourceError(f"{self!r}: the key {key!r} does not contain a hash")
                     raise row
-        # Without fields: EXISTS tells an empty row from a missing key.
+        # Without fields: EXISTS distinguishes an empty row from a missing key.
         empty = [i for i, row in enumerate(rows) if all(value is None for value in row)]
         if empty:
             pipeline = client.pipeline(transaction=False)

@@ -68,7 +68,7 @@ def shown(found: object) -> str:
 def value(data: Any, name: str) -> Any:
     """A field of any kind; it must be there."""
     if not isinstance(data, dict):
-        raise ValueError(f"{shown(data)} stands where a JSON object should be")
+        raise ValueError(f"{shown(data)} is not a JSON object")
     if name not in data:
         raise ValueError(f"it lacks {name!r}")
     return data[name]

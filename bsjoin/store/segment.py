@@ -302,8 +302,8 @@ class Segment:
             # Different keys with the same hash: the rows of each must be contiguous.
             firsts = np.searchsorted(hashes, np.unique(hashes.take(behind)))
             rows = np.concatenate([firsts, behind])
-            told = [hashes.take(rows), *(key.take(pa.array(rows)) for key in self._keys)]
-            keys = pa.table(told, [str(number) for number in range(len(told))])
+            columns = [hashes.take(rows), *(key.take(pa.array(rows)) for key in self._keys)]
+            keys = pa.table(columns, [str(number) for number in range(len(columns))])
             if keys.group_by(keys.column_names).aggregate([]).num_rows < len(rows):
                 raise ValueError("rows of one key are apart")
 

@@ -106,8 +106,8 @@ def _intervals(
     empty = None
     if index.ranks is not None or is_ranked(probes[0].type) or search.finer:
         is_empty = pc.greater if rows.closed == "both" else pc.greater_equal
-        told = is_empty(*probes).fill_null(False).to_numpy(zero_copy_only=False)
-        empty = np.asarray(told, np.bool_)
+        found = is_empty(*probes).fill_null(False).to_numpy(zero_copy_only=False)
+        empty = np.asarray(found, np.bool_)
     shifts = starts.shifts, ends.shifts
     return (starts.codes, ends.codes), {"missing_ends": missing, "empty": empty, "shifts": shifts}
 

@@ -128,19 +128,19 @@ class Receipt:
     """The requested placement, and the observed one.
 
     Args:
-        asked: the requested worker of each task.
+        requested: the requested worker of each task.
         landed: the observed worker of each task.
     """
 
-    asked: Mapping[str, str]
+    requested: Mapping[str, str]
     landed: Mapping[str, str]
 
     @property
     def missed(self) -> dict[str, str]:
         """The tasks that do not run on their requested worker, with that worker."""
-        return {task: at for task, at in self.asked.items() if self.landed.get(task) != at}
+        return {task: at for task, at in self.requested.items() if self.landed.get(task) != at}
 
     @property
     def landing_share(self) -> float:
         """The share of the requested placements that were observed; 1 without requests."""
-        return 1.0 if not self.asked else 1 - len(self.missed) / len(self.asked)
+        return 1.0 if not self.requested else 1 - len(self.missed) / len(self.requested)

@@ -6,7 +6,7 @@ full worker is not slower. It uses few workers completely; the load is not balan
 Source: CETSA and LBA-CE, Algorithm 1. Its lines 9-11, one step to the next node, are read as a
 loop. Without any runtime information it is round robin (line 20). Among the tasks that could go
 to the worker at hand, the one that talks most to those already there goes next, as section 4.2
-asks for ("tasks with dependencies are assigned to minimize inter-node communication").
+requires ("tasks with dependencies are assigned to minimize inter-node communication").
 """
 
 from __future__ import annotations

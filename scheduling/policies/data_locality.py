@@ -6,7 +6,7 @@ read on the host that holds it takes no time.
 
 Source: Twister2's data locality streaming scheduler. Its distance, |2bl of the worker - 2bl of the
 data node| with bandwidth b and latency l, ignores how much is read, and its code hands instances
-out in turns whatever the distances are; ``compat="twister2"`` does the same.
+out round robin, independent of the distances; ``compat="twister2"`` does the same.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class DataLocality:
 
 
 def distance(worker: Worker, node: DataNode) -> float:
-    """Twister2's own distance, whatever is read: |2bl of the worker - 2bl of the data node|.
+    """Twister2's distance, without the data size: |2bl of the worker - 2bl of the data node|.
 
     >>> from scheduling.model import Resources
     >>> worker = Worker("w", Resources(1, 1), 1, bandwidth_bytes_per_s=100, latency_s=0.02)

@@ -1,7 +1,7 @@
 """First fit: few workers, the first ones in the list.
 
-Assumes that memory is what runs out first: tasks go by memory, the largest first, each to the
-first worker that has room. A worker further down is taken only when no earlier one can hold it.
+Assumption: memory is the scarcest resource. Tasks are placed in descending order of memory, each
+on the first worker that has room.
 
 Source: Twister2's first fit streaming scheduler. Its containers all have one size, made from
 defaults and not from the workers: :data:`scheduling.policies.twister2.CONTAINER`. Its check adds

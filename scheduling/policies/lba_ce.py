@@ -5,7 +5,7 @@ fitness 1 / (CE x B) is at least the mean (AF) form the high list; tasks are spr
 worker of the low list is added, the fittest first, when no worker of the high list has room.
 
 Source: CETSA and LBA-CE, Algorithm 2. The printed listing lacks line 17, a loop over the high
-list, and the check of delta = 0.8 that the text asks for; both are made here. Filling the fittest
+list, and the check of delta = 0.8 that the text requires; both are added here. Filling the fittest
 worker first, to the letter, does not balance; ``spread="literal"`` does that.
 """
 

@@ -33,7 +33,7 @@ __all__ = ["LocalSearch", "objective"]
 
 _EFFORT = 6_000  # tasks placed in packings of jobs too large for a second thought
 _LARGE = 2  # packings of such a job that are made at least
-_NEAR_ENOUGH = 1.002  # of the cheapest set that might do; nearer is not worth a packing
+_NEAR_ENOUGH = 1.002  # of the cheapest set that may suffice; nearer does not justify a packing
 _SEARCHES = 3  # placements that such a search begins with
 _ROUNDS, _ROUNDS_WORK = 300, 6_000  # of taking out and putting back; times tasks
 

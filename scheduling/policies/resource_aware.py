@@ -1,7 +1,7 @@
 """Resource-aware: places communicating tasks close together, on workers of a suitable size.
 
-Assumes that demands are known. Tasks are taken along the streams, operators round-robin; each goes
-to the worker whose free resources are nearest to its demand and whose network is nearest to the
+Assumption: demands are known. Tasks follow the streams, operators alternate; each task goes to
+the worker whose free resources are nearest to its demand and whose network is nearest to the
 worker that the last task went to.
 
 Source: B. Peng et al., "R-Storm: Resource-Aware Scheduling in Storm", Middleware 2015, and Storm's
@@ -87,7 +87,7 @@ class ResourceAware:
 
 
 def _along(graph: JobGraph) -> list[Task]:
-    """The tasks round-robin over the operators, the operators breadth first along the streams."""
+    """The tasks, alternating between operators, the operators breadth first along the streams."""
     follows: dict[str, dict[str, None]] = {name: {} for name in graph.operators}
     has_source: set[str] = set()
     for edge in graph.edges:

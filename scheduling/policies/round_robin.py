@@ -59,7 +59,7 @@ class RoundRobin:
                         whose = f"instance {task.index} of {operator}" if self.restart else "next"
                         passed = f", {ahead} without room passed over" if ahead else ""
                         ledger.place(task, i, f"{whose}: turn of worker {i + 1} of {count}{passed}")
-                        # Twister2: container i mod n, whatever was passed over before.
+                        # Twister2: container i mod n, regardless of skipped ones.
                         turn = turn + 1 if self.restart else i + 1
                         break
         return ledger.plan(self.name)

@@ -1,4 +1,4 @@
-"""A simulated cluster, and the comparisons of the papers on it.
+"""A simulated cluster, and the experiments of the papers on it.
 
 :class:`Simulation` runs a :class:`Job` on workers as a fluid, step by step, the same each time;
 :class:`SimMonitor` and :class:`SimActuator` connect it to policies and controllers as a real

@@ -94,7 +94,7 @@ def draw(outcomes: Mapping[str, Any], folder: Path) -> list[Path]:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the comparisons, print what the papers say beside what was found, draw it.
+    """Run the comparisons, print the papers' statements with the simulated values, draw charts.
 
     Args:
         args: the words after ``simulate``: ``--out FOLDER`` (``out/simulated`` unless given),

@@ -78,7 +78,7 @@ def _example() -> Plan:
 
 
 def statements(found: dict[str, Containers]) -> list[Statement]:
-    """What the text says of each scheduler."""
+    """The text's statements about each scheduler."""
     system = "Twister2: Wordcount at 20,000 records/s, its input on two of 11 hosts"
     agree = sum(
         _example().placement[task] == at

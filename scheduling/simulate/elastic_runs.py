@@ -57,7 +57,7 @@ def word_count() -> Job:
 def tweets(windows: int = 42, seed: int = 4) -> Float64s:
     """Sentences a second, 10-minute window by window, 8 h to 15 h: float64[windows].
 
-    The paper's counts are in a picture only. This has its properties as the text tells them: most
+    The paper shows its counts only in a chart. This has the properties that the text states: most
     of the time well below what the first 12 threads of Count can do, and for a while above it.
     """
     at = np.linspace(0.0, 1.0, windows)
@@ -202,8 +202,8 @@ def statements(found: Mapping[str, Elastic]) -> list[Statement]:
     add("Fig. 9b", "use of Split's threads under OERA", 0.4, split, least=0.3, figure=None)
     add("Fig. 9c", "use of all threads under OERA", 0.6, ours.utilisation, least=0.5, figure=None)
     still = 100 * float(np.sum(ours.trace.still_s)) / (_WINDOW_S * len(ours.use["Count"]))
-    told = f"time that {ours.changes} changes under OERA stood still (120 s each), %"
-    add("3.2.3", told, float("nan"), still, most=20.0, figure=None)
+    label = f"time that {ours.changes} changes under OERA stood still (120 s each), %"
+    add("3.2.3", label, float("nan"), still, most=20.0, figure=None)
     # The paper's two percentages together: (1 - 0.9) / (1 - 0.3) of the static loss.
     between = 100 * (median.loss_rate / max(static.loss_rate, 1e-12) - 1)
     add("Fig. 7c", "loss rate of the median against static, %", -85.7, between, most=0, figure=None)

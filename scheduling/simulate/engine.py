@@ -1,7 +1,7 @@
 """The simulator: a clocked model of a job on a cluster, in which records are a fluid.
 
 A step has five parts, each vectorised over the tasks: sources take in what is offered; the CPU of
-each host is dealt out; the network cuts what does not fit a host's bandwidth; back-pressure cuts
+each host is distributed; the network cuts what exceeds a host's bandwidth; back-pressure cuts
 what does not fit the buffers downstream (or the buffers drop it); records move. A record takes
 one step from operator to operator.
 """

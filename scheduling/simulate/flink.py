@@ -29,7 +29,7 @@ Float64s = NDArray[np.float64]
 Make = Callable[..., Policy]
 
 PRICE_PER_GB = 0.01
-"""$ for a GB between hosts (P_f of Eq. 10): what clouds ask between zones; the paper has none."""
+"""$ for a GB between hosts (P_f of Eq. 10): the cloud price between zones; the paper has none."""
 
 _SLA_S = 5.0  # a record is late when it waits longer; the paper does not say where it sets it
 _DEPLOY_S = 7.0  # what the first million of Table 5 takes beyond the later ones
@@ -44,7 +44,7 @@ class Outcome:
 
     ``millions_s`` has the seconds for each million of records; ``cpu`` and ``memory`` are the
     mean shares of the workers in use; ``deviation`` is S over all workers, its mean over time;
-    ``planned_share`` the largest share of a worker's CPU that the plan asks for, ``hottest`` the
+    ``planned_share`` the largest share of a worker's CPU in the plan, ``hottest`` the
     largest that was measured, with what the host's services and the network take; ``costs`` are
     RC, CC, SC and WEC of Eqs. 6-15.
     """
@@ -124,9 +124,9 @@ def run_placement(
     loads = CPU_WEIGHT * trace.rows("cpu") + (1 - CPU_WEIGHT) * trace.rows("memory")
     steady = trace.between(_SETTLE_S, max(took_s, _SETTLE_S + 1))
     tasks = demands(job, records_per_s).by_id
-    asked = {worker.id: 0.0 for worker in workers}
+    requested = {worker.id: 0.0 for worker in workers}
     for task, worker in placement.items():
-        asked[worker] += tasks[task].demand.cpu_cores
+        requested[worker] += tasks[task].demand.cpu_cores
     rent = sum(workers[at].price_per_s for at in used)
     sent_gb = float(trace.rows("network_bytes").sum() / 1e9)
     parts = (rent * took_s, PRICE_PER_GB * sent_gb, rent * plan.scheduling_time_s)
@@ -142,7 +142,7 @@ def run_placement(
         late_share=trace.late_share(_SLA_S),
         throughput=records / took_s,
         workers=float(len(used)),
-        planned_share=max(asked[one.id] / one.capacity.cpu_cores for one in workers),
+        planned_share=max(requested[one.id] / one.capacity.cpu_cores for one in workers),
         hottest=float(trace.rows("cpu")[steady].mean(axis=0).max()),
         unplaced=float(len(plan.unplaced)),
         millions_s=np.array([trace.time_of(records * at / 10) for at in range(1, 11)]),

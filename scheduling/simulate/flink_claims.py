@@ -1,4 +1,4 @@
-"""What the paper of CETSA and LBA-CE says of Tables 3-6 and Figures 10-23, beside what is found."""
+"""The statements of the CETSA and LBA-CE paper on Tables 3-6 and Figures 10-23, compared."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def statements(by_job: Mapping[str, Mapping[str, Outcome]]) -> list[Statement]:
 
 
 def _claims(job: str, outcomes: Mapping[str, Outcome]) -> list[Statement]:
-    """What the text says of one way against another."""
+    """The text's comparisons of two policies."""
     found = []
     for claim in published.CLAIMS:
         if claim.job != job:
@@ -94,7 +94,7 @@ def _others(job: str, outcomes: Mapping[str, Outcome]) -> list[Statement]:
             Statement(
                 system=system,
                 where="Eq. 17",
-                what=f"{way}: largest share of a worker's CPU that the plan asks for",
+                what=f"{way}: largest share of a worker's CPU in the plan",
                 paper=0.8,
                 ours=outcomes[way].planned_share,
                 most=0.8,
@@ -123,16 +123,16 @@ def _others(job: str, outcomes: Mapping[str, Outcome]) -> list[Statement]:
                 most=0.0,
             )
         )
-    for way, told in published.EXECUTION_S[job].items():
+    for way, seconds in published.EXECUTION_S[job].items():
         found.append(
             Statement(
                 system=system,
                 where="Table 5" if job == "Wordcount" else "Table 6",
                 what=f"{way}: seconds for 10 million records (within 10 %)",
-                paper=float(told[-1]),
+                paper=float(seconds[-1]),
                 ours=float(outcomes[way].millions_s[-1]),
-                most=1.1 * told[-1],
-                least=0.9 * told[-1],
+                most=1.1 * seconds[-1],
+                least=0.9 * seconds[-1],
             )
         )
     return found

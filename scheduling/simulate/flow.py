@@ -19,7 +19,7 @@ Float64s = NDArray[np.float64]
 Int64s = NDArray[np.int64]
 
 _ROUNDS = 4  # of dealing CPU out; more change nothing that shows
-_MORE = 1.02  # a task that is held up may ask for a little more than it got through
+_MORE = 1.02  # a throttled task may request slightly more than its last throughput
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +148,7 @@ class Wiring:
         want: Float64s = np.minimum(waiting, self.max_cores / self.cost * step_s)
         want[~alive[self.host]] = 0.0
         done = want
-        # A task that is held up leaves its CPU to others on its host: deal it out again.
+        # A throttled task leaves its CPU to others on its host: distribute it again.
         for _ in range(_ROUNDS):
             granted = self._share_cpu(want)
             done = self._through_network(granted)
@@ -164,13 +164,13 @@ class Wiring:
         """
         physics = self._physics
         cores = want * self.cost / physics.step_s
-        asked = self.by_worker(cores)
+        requested = self.by_worker(cores)
         supply = np.maximum(self._cores - physics.base_cpu_cores, 0.01)
-        busy = np.minimum((asked + self._cores - supply) / self._cores, 1.0)
+        busy = np.minimum((requested + self._cores - supply) / self._cores, 1.0)
         over = np.maximum(busy - self._delta, 0.0) / np.maximum(1 - self._delta, 1e-9)
         # Max-min: who wants less than an equal part gets it all, and leaves more to the others.
         part = np.full(self._count, np.inf)
-        tight = asked > supply
+        tight = requested > supply
         for _ in range(_ROUNDS if tight.any() else 0):
             modest = cores <= part[self.host]
             modest &= np.isfinite(part)[self.host]
@@ -190,7 +190,7 @@ class Wiring:
             return want
         lets_out = np.minimum(1.0, most / np.maximum(leaving, 1e-12))[self.host]
         lets_in = np.minimum(1.0, most / np.maximum(coming, 1e-12))[self.host]
-        # A sender distributes its records round-robin: its slowest receiver limits all.
+        # A sender uses round robin: the slowest of its receivers limits all.
         slowest = np.where(volume > 0, lets_in[None, :], 1.0).min(axis=1)
         let: Float64s = want * np.minimum(lets_out, slowest)
         return let

@@ -32,11 +32,11 @@ class Operator:
         out: records that it emits for each one it reads.
         out_bytes: bytes of a record that it emits.
         max_cores: cores that one instance can use.
-        memory_mb: of an instance, whatever it does.
+        memory_mb: of an instance, independent of its load.
         memory_mb_s: MB more per record a second (Eq. 21).
         buffer: records that wait at most, in all instances together.
         buffer_per_task: ``buffer`` is for one instance and grows with the parallelism.
-        keys: how many keys there are; 0 deals records out evenly.
+        keys: the number of keys; 0: records are distributed evenly.
         exponent: how skewed the keys are.
         state_bytes: of the operator.
         share: of the job's records that this source reads; sources only.
@@ -83,7 +83,7 @@ class Operator:
 
 @dataclass(frozen=True)
 class Job:
-    """Operators in topological order: each stands behind those that feed it.
+    """Operators in topological order: each follows its inputs.
 
     Raises:
         ArgumentError: an operator is there twice or stands before one of its inputs, or the

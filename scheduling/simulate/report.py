@@ -1,4 +1,4 @@
-"""What a paper says beside what the simulator shows."""
+"""The statements of the papers compared with the simulation."""
 
 from __future__ import annotations
 

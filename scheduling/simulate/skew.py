@@ -41,8 +41,8 @@ def zipf(keys: int, exponent: float) -> Float64s:
 
 @lru_cache(maxsize=512)
 def _shares(tasks: int, keys: int, exponent: float, seed: int) -> Float64s:
-    homes = np.random.default_rng([seed, keys]).permutation(keys) % tasks
-    shares: Float64s = np.bincount(homes, zipf(keys, exponent), tasks).astype(np.float64)
+    task_of = np.random.default_rng([seed, keys]).permutation(keys) % tasks
+    shares: Float64s = np.bincount(task_of, zipf(keys, exponent), tasks).astype(np.float64)
     shares.flags.writeable = False
     return shares
 

@@ -87,7 +87,7 @@ def run(rebalancer: Rebalancer | None, *, clocks: int = 6, theta: float = 0.2) -
 
     ``latency`` is what a record waits and is worked on, relative to an idle node: 1 / (1 - use)
     of its node, mean over records. The fluid has no queue below full use; this formula of a
-    random queue stands in for it.
+    random queue replaces it.
     """
     job, placement, shares = labelled()
     workers = st_stream()

@@ -180,26 +180,26 @@ class SimActuator:
         return self._receipt(plan.placement)
 
     def resize(self, operator: str, parallelism: int) -> Receipt:
-        """Give an operator another number of instances; new ones go to the workers round-robin."""
+        """Change the parallelism of an operator; new instances are placed round robin."""
         return self.resize_all({operator: parallelism})
 
     def resize_all(self, parallelism: Mapping[str, int]) -> Receipt:
         """Give several operators other numbers of instances in one change.
 
-        New instances go to the workers that are up, round-robin.
+        New instances are placed round robin on the workers that are up.
         """
         simulation = self.simulation
         counts = {**simulation.parallelism, **parallelism}
         up = [worker.id for worker in simulation.workers if worker.id not in simulation.down]
         placement = dict(simulation.placement)
-        asked = {}
+        requested = {}
         turn = len(placement)
         for operator, count in counts.items():
             for index in range(simulation.parallelism[operator], count):
-                asked[task_id(operator, index)] = up[turn % len(up)]
+                requested[task_id(operator, index)] = up[turn % len(up)]
                 turn += 1
-        self._change({**placement, **asked}, counts)
-        return self._receipt(asked)
+        self._change({**placement, **requested}, counts)
+        return self._receipt(requested)
 
     def _change(self, placement: Mapping[str, str], counts: Mapping[str, int]) -> None:
         simulation = self.simulation
@@ -219,7 +219,7 @@ class SimActuator:
         """
         simulation = self.simulation
         placement, shares = dict(simulation.placement), simulation.shares
-        asked: dict[str, str] = {}
+        requested: dict[str, str] = {}
         for one in moves:
             if placement.get(one.task) != one.source:
                 raise ActuatorError(
@@ -227,7 +227,7 @@ class SimActuator:
                     "plan the moves again from a new snapshot"
                 )
             if one.part >= 1:
-                placement[one.task] = asked[one.task] = one.target
+                placement[one.task] = requested[one.task] = one.target
                 continue
             operator, _, index = one.task.rpartition("-")
             given = shares[operator]
@@ -235,10 +235,12 @@ class SimActuator:
             given[int(index)] -= cut
             shares[operator] = np.append(given, cut)
             name = task_id(operator, len(given))
-            placement[name] = asked[name] = one.target
+            placement[name] = requested[name] = one.target
         simulation.change(placement, shares=shares, still_s=self.still_s)
-        return self._receipt(asked)
+        return self._receipt(requested)
 
-    def _receipt(self, asked: Mapping[str, str]) -> Receipt:
+    def _receipt(self, requested: Mapping[str, str]) -> Receipt:
         landed = self.simulation.placement
-        return Receipt(dict(asked), {task: landed[task] for task in asked if task in landed})
+        return Receipt(
+            dict(requested), {task: landed[task] for task in requested if task in landed}
+        )

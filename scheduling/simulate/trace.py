@@ -14,7 +14,7 @@ Float64s = NDArray[np.float64]
 
 @dataclass
 class Trace:
-    """A row a step; lists while it is written, arrays when they are asked for.
+    """A row a step; lists while it is written, arrays on demand.
 
     ``done``, ``offered`` and ``lost`` are counted in records of the job, from the start. ``cpu``
     and ``memory`` have a share a host, ``buffers`` the occupied share and ``parallelism`` the

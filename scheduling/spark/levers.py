@@ -95,7 +95,7 @@ class Pins:
             self.pinned = pins.pin(df, self._executors(count, snapshot))
         except ActuatorError as error:
             return self._left(df, str(error))
-        if any(self.pinned.asked):
+        if any(self.pinned.requested):
             wait = pins.locality_wait(self._spark, self._wait_s, self._dead(self.pinned))
             self._stack.enter_context(wait)
         return self.pinned.df
@@ -105,11 +105,11 @@ class Pins:
         alive = self._alive
         if alive is None:
             return None
-        asked = {one.id for one in pinned.asked if one is not None}
+        requested = {one.id for one in pinned.requested if one is not None}
 
         def dead() -> bool:
             try:
-                return not asked <= set(alive())
+                return not requested <= set(alive())
             except Exception as error:
                 _log.warning("scheduling: executors cannot be looked at: %s", error)
                 return False
@@ -191,10 +191,10 @@ class DryRun:
 
 def together(levers: Sequence[Actuator], plan: Plan) -> Receipt:
     """Let several levers adopt a plan; their receipts are merged."""
-    asked: dict[str, str] = {}
+    requested: dict[str, str] = {}
     landed: dict[str, str] = {}
     for lever in levers:
         receipt = lever.apply(plan)
-        asked |= receipt.asked
+        requested |= receipt.requested
         landed |= receipt.landed
-    return Receipt(asked, landed)
+    return Receipt(requested, landed)

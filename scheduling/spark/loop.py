@@ -211,7 +211,7 @@ class Loop:
             if self._fleet is not None and self._monitor.snapshot_seen is not None:
                 more, given = self._fleet.settle(self._monitor.snapshot_seen)
                 if more or given:
-                    _log.info("scheduling: %d executors asked for, given back: %s", more, given)
+                    _log.info("scheduling: %d executors requested, released: %s", more, given)
         except Exception as error:
             _log.warning("scheduling: no new plan: %s", error)
             return None
@@ -259,18 +259,18 @@ class Loop:
             f"{self._operator}-{task.index}": at.get(task.executor, f"executor {task.executor}")
             for task in self._tasks
         }
-        asked = self._asked(pinned)
+        requested = self._requested(pinned)
         # An action may skip partitions, as take() does: those did not run elsewhere.
-        ran = {task: there for task, there in asked.items() if task in landed}
+        ran = {task: there for task, there in requested.items() if task in landed}
         if ran:
             self._controller.observe(Receipt(ran, landed))
         self.last = PlacementResult(
-            cycle.decision, cycle.count, asked, landed, Counter(landed.values())
+            cycle.decision, cycle.count, requested, landed, Counter(landed.values())
         )
 
-    def _asked(self, pinned: pins.Pinned) -> dict[str, str]:
+    def _requested(self, pinned: pins.Pinned) -> dict[str, str]:
         """The requested worker or tier of each task."""
-        names = [f"{self._operator}-{i}" for i in range(len(pinned.asked))]
+        names = [f"{self._operator}-{i}" for i in range(len(pinned.requested))]
         if self._tiers is not None:
             chosen = self._tiers.chosen
             return {} if chosen is None else dict.fromkeys(names, chosen)
@@ -278,7 +278,7 @@ class Loop:
         at = {} if seen is None else {worker.executor_id: worker.id for worker in seen.workers}
         return {
             name: at[one.id]
-            for name, one in zip(names, pinned.asked, strict=True)
+            for name, one in zip(names, pinned.requested, strict=True)
             if one is not None and one.id in at
         }
 

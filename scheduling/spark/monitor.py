@@ -197,23 +197,25 @@ class SparkMonitor:
         probed = {one.executor: one for one in (self._probe(bare) if self._probe else ())}
         used: dict[str, Utilisation] = {}
         for worker in bare.workers:
-            told, reading = by_executor[worker.executor_id], probed.get(worker.executor_id)
+            metrics, reading = by_executor[worker.executor_id], probed.get(worker.executor_id)
             if reading is not None:
                 at, cpu_s = reading.time_s, reading.cpu_s
                 memory = reading.memory_mb / self._memory_mb
             else:
-                at, cpu_s = now, told["totalDuration"] / 1e3
-                memory = told["memoryUsed"] / max(told["maxMemory"], 1)
+                at, cpu_s = now, metrics["totalDuration"] / 1e3
+                memory = metrics["memoryUsed"] / max(metrics["maxMemory"], 1)
             # The two kinds of metrics have different clocks.
             name = f"{worker.id} {'probe' if reading else 'tasks'}"
             before = self._before.get(name)
             self._before[name] = at, cpu_s
             if before is not None and at > before[0]:
-                share = (cpu_s - before[1]) / ((at - before[0]) * told["totalCores"])
+                share = (cpu_s - before[1]) / ((at - before[0]) * metrics["totalCores"])
                 used[worker.id] = Utilisation(_share(share), _share(memory))
         there = bare.by_id
         self._before = {
-            name: told for name, told in self._before.items() if name.rpartition(" ")[0] in there
+            name: metrics
+            for name, metrics in self._before.items()
+            if name.rpartition(" ")[0] in there
         }
         return used
 

@@ -67,13 +67,13 @@ class Pinned:
     Args:
         df: the same rows.
         rdd: Spark's id of the pinned RDD; the stages that run it name it.
-        asked: the requested executor of each partition; None where Spark chooses.
+        requested: the requested executor of each partition; None where Spark chooses.
         execution: the ``QueryExecution`` below the pins, with its observed metrics.
     """
 
     df: DataFrame
     rdd: int
-    asked: tuple[Executor | None, ...]
+    requested: tuple[Executor | None, ...]
     execution: Any
 
 
@@ -191,9 +191,9 @@ def locality_wait(
     conf: Any = spark.sparkContext._jsc.sc().conf()
     over, who = threading.Event(), object()
 
-    def watch(asked: Callable[[], bool]) -> None:
+    def watch(is_dead: Callable[[], bool]) -> None:
         while not over.wait(_EVERY_S):
-            if asked():
+            if is_dead():
                 _waits.hold(conf, who, None)
                 return
 

@@ -27,21 +27,21 @@ class PlacementResult:
     Args:
         decision: the controller's decision before the cycle; None if it failed.
         partitions: the number of tasks of the cycle.
-        asked: the requested worker of each task; Spark placed the tasks that are missing here.
+        requested: the requested worker of each task; Spark placed the tasks that are missing here.
         landed: the actual worker of each task; empty if Spark's metrics were not available.
         workers: the number of tasks that ran on each worker.
     """
 
     decision: Decision | None
     partitions: int
-    asked: Mapping[str, str]
+    requested: Mapping[str, str]
     landed: Mapping[str, str]
     workers: Mapping[str, int]
 
     @property
     def share(self) -> float:
         """The share of the requested placements that were met; 1 without requests."""
-        return Receipt(self.asked, self.landed).landing_share
+        return Receipt(self.requested, self.landed).landing_share
 
 
 def tasks_of(spark: SparkSession, status: Status, pinned: Pinned, tag: str) -> tuple[TaskSeen, ...]:
@@ -55,7 +55,7 @@ def tasks_of(spark: SparkSession, status: Status, pinned: Pinned, tag: str) -> t
 
     Complexity: a call for each job and stage, and one for the tasks of the stages that matter.
     """
-    rdd, count = pinned.rdd, len(pinned.asked)
+    rdd, count = pinned.rdd, len(pinned.requested)
     tracker: Any = spark.sparkContext._jsc.sc().statusTracker()
     until = time.monotonic() + _PATIENCE_S
     while True:

@@ -1,7 +1,7 @@
 """The actual resource usage of executors: CPU time and memory of their processes.
 
 A Python worker is a child of its executor's JVM. It walks up to that JVM, and adds up the CPU time
-and the memory of all processes below it: the JVM, the Python workers, whatever they started.
+and the memory of all processes below it: the JVM, the Python workers, and their children.
 Spark's own figures know the JVM's share only, and only while tasks run.
 """
 
@@ -109,8 +109,8 @@ def _executor(proc: Path, parents: dict[int, int], pid: int) -> tuple[int, str |
     while pid > 1:
         words = (proc / str(pid) / "cmdline").read_text(errors="replace").split("\0")
         if any(word.endswith(_BACKEND) for word in words):
-            told = dict(itertools.pairwise(words))
-            return pid, told.get("--executor-id"), told.get("--hostname")
+            options = dict(itertools.pairwise(words))
+            return pid, options.get("--executor-id"), options.get("--hostname")
         pid = parents.get(pid, 0)
     raise ValueError("no executor above this process")
 

@@ -1,7 +1,7 @@
 """Hard placement on a kind of worker, by a resource profile that only this kind satisfies.
 
 Workers say what they have (``spark.worker.resource.<name>.amount`` on standalone, labels and
-devices elsewhere); a profile that asks for it runs there, or not at all. It needs dynamic
+devices elsewhere); a profile that requires it runs there, or not at all. It needs dynamic
 allocation, which starts executors for the profile: 20 to 30 s when they are cold. It is the lever
 that Spark Connect has, too. One stage has one profile, so a cycle goes to one tier.
 """
@@ -118,8 +118,8 @@ class Tiers:
                 stacklevel=2,
             )
         self._chosen = counts.most_common(1)[0][0] if counts else None
-        asked = dict.fromkeys(plan.placement, self._chosen or "")
-        return Receipt(asked, asked)
+        requested = dict.fromkeys(plan.placement, self._chosen or "")
+        return Receipt(requested, requested)
 
     def prepare(self, df: DataFrame) -> DataFrame:
         """The rows of ``df``, to be computed on the tier. They pass through Python."""

@@ -271,7 +271,9 @@ def test_a_folder_that_was_removed_is_noticed_and_made_again(tmp_path: Path) -> 
     assert not folder.is_there()
 
 
-def test_the_first_process_says_where_a_folder_lies_and_the_others_find_it(tmp_path: Path) -> None:
+def test_the_first_process_places_a_folder_and_the_others_find_it(
+    tmp_path: Path,
+) -> None:
     root, near, far = (HostRoot(tmp_path / name) for name in ("root", "near", "far"))
     first = root.use("cache-x", place=lambda: near)
     assert first.path.parent == near.path

@@ -88,7 +88,7 @@ def test_the_rule_follows_the_hot_keys_within_a_cycle() -> None:
     assert controller.rule.version == 4
 
 
-def test_what_was_observed_is_reported() -> None:
+def test_observed_metrics_are_reported() -> None:
     controller = Controller(HotSpot(partitions=8))
     cycle = stream(hot=1)(0)
     seen = statistics(controller.rule, cycle)

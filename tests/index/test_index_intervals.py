@@ -194,7 +194,7 @@ def test_a_slice_without_rows_matches_nothing() -> None:
 
 
 @pytest.mark.parametrize("closed", CLOSED)
-def test_nothing_lies_above_the_greatest_value(closed: str) -> None:
+def test_nothing_is_above_the_greatest_value(closed: str) -> None:
     top, low = np.array([HIGH]), np.array([5])
     no_end = np.array([True])
     index = IntervalIndex.build(top, top, closed=closed, missing_ends=no_end)

@@ -137,7 +137,7 @@ def joined(spark: SparkSession, seeds: list[int], **options: Any) -> dict[str, A
         "rows": [one.rows_in for one in bsjoin.progress(cycles)],
         "skew": [one.partition.skew for one in bsjoin.progress(cycles)],
         "placed": [
-            [p.action, p.reason, p.partitions, p.asked, p.landed, dict(p.workers)]
+            [p.action, p.reason, p.partitions, p.requested, p.landed, dict(p.workers)]
             for p in placed
             if p is not None
         ],
@@ -219,7 +219,7 @@ def streaming(spark: SparkSession, folder: Path) -> dict[str, Any]:
     placed = [one.placement for one in bsjoin.progress(steered)]
     return {
         "right": answer == fingerprint(every.join(table(spark), "k")),
-        "shares": [[p.asked, p.landed] for p in placed if p is not None],
+        "shares": [[p.requested, p.landed] for p in placed if p is not None],
     }
 
 

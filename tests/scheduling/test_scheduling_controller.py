@@ -124,7 +124,7 @@ def test_a_worker_that_is_gone_is_repaired_without_waiting() -> None:
     assert set(cluster.at.values()) == {"dear"}
 
 
-def test_what_did_not_land_is_seen_and_not_asked_for_again_for_a_while() -> None:
+def test_a_failed_placement_is_observed_and_not_requested_again_for_a_while() -> None:
     cluster = Cluster(DEAR, CHEAP)
     cluster.refuses = {"cheap"}
     loop = controller(cluster, cooldown_s=10, forget_s=100)
@@ -145,7 +145,7 @@ def test_what_did_not_land_is_seen_and_not_asked_for_again_for_a_while() -> None
     assert loop.step().reason == "1 instead of 2 $/s"
 
 
-def test_what_cannot_go_elsewhere_is_asked_for_again() -> None:
+def test_a_task_without_an_alternative_is_requested_again() -> None:
     cluster = Cluster(CHEAP)
     cluster.refuses = {"cheap"}
     loop = controller(cluster, cooldown_s=10)
@@ -204,7 +204,7 @@ def test_skew_is_evened_out_by_moves_that_have_room() -> None:
     assert cluster.at["join-2"] == "dear"
 
 
-def test_moves_that_the_actuator_cannot_make_are_not_asked_for() -> None:
+def test_moves_that_the_actuator_does_not_support_are_not_requested() -> None:
     cluster = skewed()
     cluster.can = frozenset({"place"})
     loop = controller(cluster, policy=RoundRobin(), rebalancer=StStream(), cooldown_s=0)
@@ -241,7 +241,7 @@ def test_what_is_seen_to_land_later_is_taken_note_of() -> None:
     assert loop.failed == frozenset()
     before = loop.plan
     loop.observe(Receipt({"join-0": "cheap"}, {"join-0": "cheap", "join-1": "dear"}))
-    assert loop.plan is before  # nothing is missed, and nobody has asked for join-1
+    assert loop.plan is before  # nothing is missed, and join-1 was not requested
     loop.observe(Receipt(dict.fromkeys(["join-1", "join-2"], "cheap"), {"join-1": "dear"}))
     assert loop.failed == {("join-1", "cheap"), ("join-2", "cheap")}
     assert loop.plan is not None

@@ -1,4 +1,4 @@
-"""Live on a standalone cluster of three workers with 1, 2 and 3 cores: what was asked for lands.
+"""Live on a standalone cluster of workers with 1, 2 and 3 cores: requested placements are met.
 
 Every scenario of ``live_scenarios.py`` runs once, in one driver of its own.
 """
@@ -73,13 +73,13 @@ def joined(found: dict[str, Any], *names: str) -> dict[str, Any]:
         ("one, AQE true", [12]),
     ],
 )
-def test_every_task_lands_where_it_was_asked_for(
+def test_every_task_runs_on_the_requested_executor(
     found: dict[str, Any], layout: str, counts: list[int]
 ) -> None:
     seen = joined(found, "layouts", layout)
-    for action, _, partitions, asked, landed, workers in seen["placed"]:
+    for action, _, partitions, requested, landed, workers in seen["placed"]:
         assert action in ("place", "none")
-        assert (partitions, asked, landed) == (12, 12, 12)
+        assert (partitions, requested, landed) == (12, 12, 12)
         assert sorted(workers.values(), reverse=True) == counts
     assert seen["rows"] == [20_000, 20_000]
 
@@ -91,7 +91,7 @@ def test_a_policy_leaves_the_dear_executor_once_it_knows_the_costs(found: dict[s
     assert len(first[5]) == 3  # nothing is known yet: in turns
     assert any("instead of" in reason for _, reason, *_ in later)
     assert not any(name.startswith("127.0.0.4/") for name in later[-1][5])
-    assert all(asked == landed == 3 for _, _, _, asked, landed, _ in seen["placed"])
+    assert all(requested == landed == 3 for _, _, _, requested, landed, _ in seen["placed"])
     assert seen["rows"] == [20_000] * 3
     assert all(skew is not None for skew in seen["skew"])
 
@@ -102,7 +102,7 @@ def test_a_scaler_changes_the_number_of_partitions(found: dict[str, Any]) -> Non
     assert resized
     assert all(2 <= partitions <= 5 for _, _, partitions, *_ in seen["placed"])
     alone = joined(found, "policies", "scaler alone")
-    assert all(asked == landed == 0 for _, _, _, asked, landed, _ in alone["placed"])
+    assert all(requested == landed == 0 for _, _, _, requested, landed, _ in alone["placed"])
 
 
 def test_rows_that_come_in_partitions_of_their_own_are_placed_as_they_are(
@@ -125,8 +125,8 @@ def test_a_stream_is_placed_in_every_micro_batch(found: dict[str, Any]) -> None:
 def test_an_executor_killed_in_mid_cycle_loses_and_doubles_no_row(found: dict[str, Any]) -> None:
     seen = joined(found, "killed")
     assert seen["new executors"] == 1
-    *_, asked, landed, workers = seen["placed"][1]
-    assert asked == sum(workers.values()) == 12
+    *_, requested, landed, workers = seen["placed"][1]
+    assert requested == sum(workers.values()) == 12
     assert landed < 12
 
 

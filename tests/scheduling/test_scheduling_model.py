@@ -35,7 +35,7 @@ def placed(*names: str, worker: str = "w", reason: str = "why") -> tuple[Assignm
     return tuple(Assignment(name, worker, reason) for name in names)
 
 
-def test_a_worker_runs_on_a_host_of_its_own_unless_told() -> None:
+def test_a_worker_has_its_own_host_by_default() -> None:
     assert WORKER.host == "w"
     assert dataclasses.replace(WORKER, host="h").host == "h"
     assert WORKER.usable == Resources(3.2, 3276.8)

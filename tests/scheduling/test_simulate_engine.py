@@ -233,7 +233,7 @@ def test_the_time_that_the_job_stands_still_is_recorded() -> None:
     run.change(in_turns(job, ["xl1", "m2"]), still_s=3.0)
     run.run(35)
     changed = sum(run.trace.still_s)
-    assert 10.0 <= changed < 13.0, "what was asked for, and the state that is carried over"
+    assert 10.0 <= changed < 13.0, "the requested time, plus the transfer of state"
     run.run(60)
     # Gone for 5 s, and the restart takes 10 s from the failure on.
     assert sum(run.trace.still_s) - changed == pytest.approx(10.0, abs=0.5)

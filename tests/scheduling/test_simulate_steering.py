@@ -24,16 +24,16 @@ def simulation() -> Simulation:
 
 
 def plan(placement: dict[str, str], **options: object) -> Plan:
-    assignments = tuple(Assignment(task, at, "asked") for task, at in placement.items())
+    assignments = tuple(Assignment(task, at, "requested") for task, at in placement.items())
     return Plan(assignments, **options)  # type: ignore[arg-type]
 
 
-def test_they_are_what_a_controller_asks_for(simulation: Simulation) -> None:
+def test_they_are_what_a_controller_requires(simulation: Simulation) -> None:
     assert isinstance(SimMonitor(simulation), Monitor)
     assert isinstance(SimActuator(simulation), Actuator)
 
 
-def test_a_snapshot_tells_what_was_done_since_the_last(simulation: Simulation) -> None:
+def test_a_snapshot_has_the_metrics_since_the_last(simulation: Simulation) -> None:
     monitor = SimMonitor(simulation)
     assert not monitor.snapshot().has_history
     simulation.run(10)
@@ -74,8 +74,8 @@ def test_a_plan_lands_and_its_number_of_tasks_is_the_parallelism(simulation: Sim
     simulation.run(5)
     actuator = SimActuator(simulation, still_s=2)
     graph = demands(wordcount().resized({"count": 5, "split": 9}), 20_000)
-    asked = policy("round-robin").plan(graph, SimMonitor(simulation).snapshot())
-    receipt = actuator.apply(asked)
+    requested = policy("round-robin").plan(graph, SimMonitor(simulation).snapshot())
+    receipt = actuator.apply(requested)
     assert receipt.landing_share == 1
     assert simulation.parallelism == {"read": 4, "split": 9, "count": 5, "write": 2}
     simulation.run(30)

@@ -1,4 +1,4 @@
-"""The levers, with a session that is none: what is asked of Spark, and what is said once."""
+"""The levers, with a fake session: what is requested from Spark, and what is warned about once."""
 
 from __future__ import annotations
 
@@ -68,15 +68,15 @@ class Rows:
 @pytest.fixture
 def pinned(monkeypatch: pytest.MonkeyPatch) -> list[list[Executor | None]]:
     """What was pinned; nothing is."""
-    asked: list[list[Executor | None]] = []
+    requested: list[list[Executor | None]] = []
 
     def pin(df: Any, executors: list[Executor | None]) -> Pinned:
-        asked.append(executors)
+        requested.append(executors)
         return Pinned(df, 1, tuple(executors), None)
 
     monkeypatch.setattr(pins, "partitions", lambda df: df.count)
     monkeypatch.setattr(pins, "pin", pin)
-    return asked
+    return requested
 
 
 def test_levers_are_actuators(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_partitions_are_pinned_where_the_plan_has_their_tasks(pinned: Any) -> No
     session: Any = Session()
     lever = Pins(session, "join", 7.0)
     assert lever.capabilities() == {"place", "move"}
-    assert lever.apply(plan("h/1", None, "h/2", "gone")).asked["join-2"] == "h/2"
+    assert lever.apply(plan("h/1", None, "h/2", "gone")).requested["join-2"] == "h/2"
     with lever.cycle():
         lever.prepare(Rows(5), snapshot(worker(1), worker(2), Worker("gone", Resources(1, 1), 1)))
         assert session.settings.known[WAIT] == "7000ms"
@@ -107,7 +107,7 @@ def test_partitions_are_pinned_where_the_plan_has_their_tasks(pinned: Any) -> No
         assert lever.pinned is None
 
 
-def test_nothing_waits_where_nothing_is_asked_for(pinned: Any) -> None:
+def test_nothing_waits_without_a_request(pinned: Any) -> None:
     session: Any = Session()
     lever = Pins(session, "join")
     with lever.cycle():
@@ -133,7 +133,7 @@ def test_the_wait_is_as_it_was_also_after_an_error(pinned: Any) -> None:
     assert session.settings.history == ["120000ms", "120000ms", "120000ms", "1s"]
 
 
-def test_a_local_master_is_told_once_and_nothing_is_asked_for(pinned: Any) -> None:
+def test_a_local_master_warns_once_and_requests_nothing(pinned: Any) -> None:
     session: Any = Session("local[2]")
     lever = Pins(session, "join")
     assert lever.capabilities() == frozenset()
@@ -148,7 +148,7 @@ def test_a_local_master_is_told_once_and_nothing_is_asked_for(pinned: Any) -> No
     assert pinned == [[None], [None, None], [None, None]]
 
 
-def test_connect_and_strange_versions_are_told_once(
+def test_connect_and_unknown_versions_warn_once(
     pinned: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect: Any = ConnectSession()
@@ -238,11 +238,11 @@ def test_a_dry_run_logs_and_does_nothing(caplog: pytest.LogCaptureFixture) -> No
     assert "place" in lever.capabilities()
 
 
-def test_levers_together_ask_for_what_each_of_them_asks_for() -> None:
+def test_the_receipts_of_several_levers_are_merged() -> None:
     session: Any = Session()
     levers = [Pins(session, "join"), Partitions("join"), Fleet(session, 1, 2)]
     receipt = together(levers, plan("h/1", "h/2"))
-    assert receipt.asked == receipt.landed == {"join-0": "h/1", "join-1": "h/2"}
+    assert receipt.requested == receipt.landed == {"join-0": "h/1", "join-1": "h/2"}
 
 
 # Fleet
@@ -289,7 +289,7 @@ def test_the_fewest_stay_and_so_does_what_spark_does_not_give_back() -> None:
     assert fleet.settle(snapshot(ONE, TWO, DEAR)) == (0, ())
 
 
-def test_one_more_is_asked_for_and_not_again_before_it_came() -> None:
+def test_one_more_is_requested_and_not_again_before_it_has_started() -> None:
     session: Any = Session()
     fleet = Fleet(session, 1, 3)
     fleet.apply(plan("h/1", None))
@@ -300,7 +300,7 @@ def test_one_more_is_asked_for_and_not_again_before_it_came() -> None:
     assert session.wanted == [2, 3]
 
 
-def test_the_fewest_are_asked_for_at_once() -> None:
+def test_the_minimum_is_requested_immediately() -> None:
     session: Any = Session()
     fleet = Fleet(session, 3, 5)
     fleet.apply(plan("h/1"))
@@ -308,7 +308,7 @@ def test_the_fewest_are_asked_for_at_once() -> None:
     assert session.wanted == [3]
 
 
-def test_after_some_were_given_back_more_can_be_asked_for_again() -> None:
+def test_after_a_release_more_can_be_requested_again() -> None:
     session: Any = Session()
     fleet = Fleet(session, 1, 4, idle_cycles=1)
     fleet.apply(plan("h/1", "h/2", None))
@@ -328,7 +328,7 @@ def test_after_some_were_given_back_more_can_be_asked_for_again() -> None:
         (Session(conf=Conf(spark_dynamicAllocation_enabled="True")), "dynamic allocation"),
     ],
 )
-def test_a_number_that_cannot_be_changed_is_told_once(session: Any, why: str) -> None:
+def test_a_number_that_cannot_be_changed_warns_once(session: Any, why: str) -> None:
     fleet = Fleet(session, 1, 2)
     assert fleet.capabilities() == frozenset()
     fleet.apply(plan("h/1", None))
@@ -363,11 +363,11 @@ def test_a_cycle_goes_to_the_tier_with_most_tasks(
     assert lever.capabilities() == {"tiers"}
     rows: Any = Rows(3)
     assert lever.prepare(rows) is rows
-    assert lever.apply(plan("l", "l")).asked == {"join-0": "l", "join-1": "l"}
+    assert lever.apply(plan("l", "l")).requested == {"join-0": "l", "join-1": "l"}
     assert lever.prepare(rows) == (rows, "the schema", "l")
     with pytest.warns(LeverWarning, match=r"several tiers \(m: 2, l: 1\).*all tasks go to m"):
         receipt = lever.apply(plan("l", "m", "m"))
-    assert receipt.asked == dict.fromkeys(["join-0", "join-1", "join-2"], "m")
+    assert receipt.requested == dict.fromkeys(["join-0", "join-1", "join-2"], "m")
     assert lever.prepare(rows) == (rows, "the schema", "m")
     lever.apply(plan("l"))
     lever.prepare(rows)
@@ -384,7 +384,7 @@ def test_a_cycle_goes_to_the_tier_with_most_tasks(
         (ConnectSession(), "dynamicAllocation.enabled is not set"),
     ],
 )
-def test_a_tier_that_cannot_be_chosen_is_told_once(session: Any, why: str) -> None:
+def test_a_tier_that_cannot_be_chosen_warns_once(session: Any, why: str) -> None:
     lever, rows = Tiers(session, KINDS), Rows(2)
     assert lever.capabilities() == frozenset()
     lever.apply(plan("m"))
@@ -393,7 +393,7 @@ def test_a_tier_that_cannot_be_chosen_is_told_once(session: Any, why: str) -> No
     assert lever.prepare(rows) is rows  # type: ignore[comparison-overlap]
 
 
-def test_a_profile_asks_for_what_only_the_tier_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_profile_requires_what_only_the_tier_has(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
 
     class Builder:

@@ -222,7 +222,7 @@ class SharedCache(RuleBasedStateMachine):
         cache.release(hashes[mine], [c.take(pa.array(mine)) for c in key_columns])
 
     @rule(keys=st.lists(KEYS, min_size=1, max_size=5, unique=True))
-    def die_while_asking(self, keys: list[int]) -> None:
+    def die_during_a_query(self, keys: list[int]) -> None:
         dying = self.open()
         self.claim_without_use(dying, keys)
         del dying

@@ -23,7 +23,7 @@ KEYS = 400
 OWN = "import sys, test_shared_places as t; t"
 
 
-def test_a_cache_lies_where_its_options_say(tmp_path: Path) -> None:
+def test_a_cache_is_stored_in_the_folder_of_its_options(tmp_path: Path) -> None:
     folder = cache_folder("x", str(tmp_path / "cache"))
     assert folder.path == tmp_path / "cache" / f"bsjoin-{os.geteuid()}" / "cache-x"
     assert cache_folder("x", str(tmp_path / "cache")).path == folder.path

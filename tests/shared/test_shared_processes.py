@@ -116,7 +116,7 @@ def finished(process: subprocess.Popen) -> list[int]:  # type: ignore[type-arg]
 
 
 @pytest.mark.parametrize("processes", [2, 4])
-def test_together_they_ask_for_each_key_once(tmp_path: Path, processes: int) -> None:
+def test_together_they_query_each_key_once(tmp_path: Path, processes: int) -> None:
     running = [start(tmp_path, seed, 60, None, 3_000) for seed in range(processes)]
     asked = [key for process in running for key in finished(process)]
     assert len(asked) == len(set(asked))

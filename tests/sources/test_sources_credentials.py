@@ -83,7 +83,7 @@ def test_a_source_shows_no_password(server: Server, kind: str) -> None:
         assert "***" in text
 
 
-def test_a_wrong_password_is_for_good_and_not_shown(
+def test_a_wrong_password_is_a_permanent_error_and_not_shown(
     server: Server, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     url = server.url.replace(quote(PASSWORD, safe=""), quote(WRONG, safe=""))

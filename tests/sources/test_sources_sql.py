@@ -137,7 +137,7 @@ def test_a_column_that_is_not_there_gets_a_hint(database: Database) -> None:
     source.close()
 
 
-def test_a_column_that_goes_is_for_good(database: Database) -> None:
+def test_a_removed_column_is_a_permanent_error(database: Database) -> None:
     database.run("CREATE TABLE t (i INTEGER, gone INTEGER, here INTEGER)")
     source = database.source(table="t")
     asked = by_type(source, i=[1])

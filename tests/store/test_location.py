@@ -135,13 +135,13 @@ def test_removing_a_file_removes_this_hosts_copy_of_it(
     assert copies_in(tmp_path) == []
 
 
-def test_making_a_home_leaves_nothing_in_it(location: StorageLocation) -> None:
+def test_making_a_location_leaves_nothing_in_it(location: StorageLocation) -> None:
     location.make()
     location.make()
     assert location.names("") == []
 
 
-def test_a_home_travels_and_compares_by_its_url(location: StorageLocation) -> None:
+def test_a_location_is_pickled_and_compared_by_its_url(location: StorageLocation) -> None:
     location.create("versions/1", b"")  # opens what it needs to
     again = pickle.loads(pickle.dumps(location))
     assert again == location
@@ -150,7 +150,7 @@ def test_a_home_travels_and_compares_by_its_url(location: StorageLocation) -> No
     assert again.names("versions") == ["1"]
 
 
-def test_a_home_does_not_carry_the_credentials_it_was_opened_with(
+def test_a_location_does_not_pickle_the_credentials_it_was_opened_with(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(fsspec.config.conf, "memory", {"token": "s3cr3t"})
@@ -266,7 +266,7 @@ def test_other_errors_stay_what_they_are(tmp_path: Path) -> None:
         raise InterruptedError(errno.EINTR, "interrupted")
 
 
-def test_an_array_fetched_from_a_remote_home_is_memory_mapped(
+def test_an_array_from_a_remote_location_is_memory_mapped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

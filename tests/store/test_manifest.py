@@ -174,8 +174,8 @@ def points(**changes: Any) -> dict[str, Any]:
         ("spark_schema", "{}", "spark_schema: "),
         ("segments", None, "segments is None, not a list"),
         ("segments", [{}], "it lacks 'name'"),
-        ("segments", ["x"], "'x' stands where a JSON object should be"),
-        ("segments", [[]], "a list stands where"),
+        ("segments", ["x"], "'x' is not a JSON object"),
+        ("segments", [[]], "a list is not a JSON object"),
         ("segments.1.rows", 0, "rows is 0, not a whole number from 1"),
         ("segments.1.rows", 1 << 31, "rows is"),
         ("segments.1.keys", 12, "keys is 12, not a whole number from 1 to 11"),
@@ -192,7 +192,7 @@ def points(**changes: Any) -> dict[str, Any]:
         ("segments.1.sizes.0", 1 << 63, "not a number of bytes"),
         ("segments.1.checksums.0", 5, "checksums has 5"),
         ("segments.1.checksums.0", "xyz", "not one of xxh3-128"),
-        ("ranged", 7, "7 stands where"),
+        ("ranged", 7, "7 is not a JSON object"),
         ("ranged", points(names=[]), "neither one column of points nor two"),
         ("ranged", points(names=["p", "q"]), "neither one column of points nor two"),
         ("ranged", points(closed="both"), "neither one column of points nor two"),
@@ -240,7 +240,7 @@ def test_a_field_that_is_not_what_it_should_be_is_named(place: str, value: Any, 
         None,
     ],
 )
-def test_a_segment_lies_below_the_data_of_its_table(name: Any) -> None:
+def test_a_segment_is_below_the_data_folder_of_its_table(name: Any) -> None:
     with pytest.raises(NotATableError, match="name"):
         Manifest.from_bytes(altered({"segments.1.name": name}), "it")
 

@@ -161,7 +161,7 @@ KEYED = st.tuples(
 
 @settings(deadline=None)
 @given(st.lists(KEYED, min_size=1, max_size=40), st.lists(KEYED, max_size=15), st.data())
-def test_keys_whose_hashes_collide_are_told_apart(
+def test_keys_whose_hashes_collide_are_distinguished(
     tmp_path_factory: pytest.TempPathFactory,
     stored: list[tuple[int, str, bytes]],
     others: list[tuple[int, str, bytes]],

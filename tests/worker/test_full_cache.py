@@ -110,7 +110,7 @@ def test_rows_are_a_list_of_structs_or_null(
 
 
 @pytest.mark.parametrize("cuts", [(), (1,), (1, 4)])
-def test_runs_say_where_the_rows_lie_and_gather_fetches_them(
+def test_runs_refer_to_rows_and_gather_fetches_them(
     location: StorageLocation, cuts: tuple[int, ...]
 ) -> None:
     stored(location, cuts)

@@ -84,7 +84,7 @@ def test_batches_are_looked_up_at_once_and_answered_one_by_one(
     assert all(array.get_total_buffer_size() < len(LARGE) for array in small)
 
 
-def test_one_note_tells_of_all_batches(tmp_path: Path, model: Model) -> None:
+def test_one_note_reports_all_batches(tmp_path: Path, model: Model) -> None:
     joined = plan(tmp_path, model, "row", reports=True)
     for misses in (7, 0):
         found = list(answers(joined, batches()))
@@ -100,7 +100,7 @@ def test_one_note_tells_of_all_batches(tmp_path: Path, model: Model) -> None:
     assert len(model.asked) == 1
 
 
-def test_batches_without_keys_ask_nothing(tmp_path: Path, model: Model) -> None:
+def test_batches_without_keys_query_nothing(tmp_path: Path, model: Model) -> None:
     joined = plan(tmp_path, model, "row", reports=True)
     nothing = (pa.array([], pa.int64()), pa.array([], pa.int64()))
     assert [len(array) for array in answers(joined, [nothing, nothing])] == [0, 0]

@@ -47,7 +47,7 @@ def plain(key: Any) -> Any:
 
 @SETTINGS
 @hypothesis.given(KEYS)
-def test_distinct_keys_are_told_apart(keys: list[Any]) -> None:
+def test_distinct_keys_are_distinguished(keys: list[Any]) -> None:
     which, inverse = distinct(columns(keys))
     named = [plain(key) for key in keys]
     assert sorted(map(str, (named[i] for i in which))) == sorted(map(str, set(named)))

@@ -119,7 +119,7 @@ def test_a_table_without_rows_answers_that_nothing_is_there(tmp_path: Path, comp
 
 
 @pytest.mark.parametrize("cut_hashes", [set(), {5}])
-def test_null_hashes_find_nothing_whatever_lies_beneath(
+def test_null_hashes_find_nothing_for_any_value_in_the_buffer(
     tmp_path: Path, cut_hashes: set[int]
 ) -> None:
     table = sample(StorageLocation.of(tmp_path), [(0, ""), (5, "")], 0, cut_hashes).table
@@ -131,7 +131,7 @@ def test_null_hashes_find_nothing_whatever_lies_beneath(
     assert table.find(pa.nulls(3, pa.int64()), []).tolist() == [-1, -1, -1]
 
 
-def test_more_than_256_segments_are_told_apart(tmp_path: Path) -> None:
+def test_more_than_256_segments_are_distinguished(tmp_path: Path) -> None:
     keys = [(hash_, "") for hash_ in range(-400, 400)]
     model = sample(StorageLocation.of(tmp_path), keys, 0, set(range(-400, 400, 2)))
     assert len(model.table.manifest.segments) == 400

@@ -72,7 +72,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return made
 
 
-def test_a_fault_that_passes_is_asked_over(tmp_path: Path, pauses: list[float]) -> None:
+def test_a_transient_error_is_retried(tmp_path: Path, pauses: list[float]) -> None:
     source = Troubled([OSError("gone"), TimeoutError("late")])
     figures = Figures()
     assert client(source, tmp_path).look_up(KEYS, ["k"], figures).equals(KEYS)
@@ -97,9 +97,7 @@ def test_a_fault_that_stays_is_an_error_with_its_cause(tmp_path: Path, pauses: l
     assert len(figures.ms) == 1
 
 
-def test_what_asking_again_cannot_help_is_not_asked_again(
-    tmp_path: Path, pauses: list[float]
-) -> None:
+def test_a_permanent_error_is_not_retried(tmp_path: Path, pauses: list[float]) -> None:
     source = Troubled([SourceError("no such column")])
     with pytest.raises(SourceError, match="no such column"):
         client(source, tmp_path).look_up(KEYS, ["k"], Figures())

@@ -95,8 +95,8 @@ def _times(at_60: Mapping[str, Outcomes], path: Path) -> Path:
     for axes, (job, outcomes) in zip(grid, at_60.items(), strict=True):
         for way, one in outcomes.items():
             axes.plot(millions, one.millions_s, LINES.get(way, "-"), color=COLORS[way], label=way)
-            told = published.EXECUTION_S[job][way]
-            axes.plot(millions, told, "o", color=COLORS[way], ms=4)
+            published_s = published.EXECUTION_S[job][way]
+            axes.plot(millions, published_s, "o", color=COLORS[way], ms=4)
         axes.set(title=f"{job}, 60,000 records/s", xlabel="million records", ylabel="seconds")
         axes.set_ylim(bottom=0)
         axes.legend(frameon=False, fontsize=9)
@@ -141,7 +141,7 @@ def _use(at_60: Mapping[str, Outcomes], path: Path) -> Path:
     )
     spots = iter(grid)
     for job, outcomes in at_60.items():
-        for label, values, told in (
+        for label, values, pattern in (
             ("CPU use, %", {way: 100 * one.cpu for way, one in outcomes.items()}, "{:.0f}"),
             ("memory use, %", {way: 100 * one.memory for way, one in outcomes.items()}, "{:.0f}"),
             (
@@ -156,6 +156,6 @@ def _use(at_60: Mapping[str, Outcomes], path: Path) -> Path:
             ),
         ):
             axes = next(spots)
-            bars(axes, values, told)
+            bars(axes, values, pattern)
             axes.set(ylabel=label, title=job)
     return save(figure, path)

@@ -53,15 +53,15 @@ def panels(rows: int, columns: int, title: str, height: float = 4.2) -> tuple[Fi
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Write a figure to a file, and forget it."""
+    """Write a figure to a file, and close it."""
     figure.savefig(path, dpi=110)
     plt.close(figure)
     return path
 
 
-def bars(axes: Axes, values: Mapping[str, float], told: str) -> None:
-    """A bar for each way, with its value above it in the format ``told``."""
+def bars(axes: Axes, values: Mapping[str, float], form: str) -> None:
+    """A bar for each way, with its value above it in the format ``form``."""
     drawn = axes.bar(list(values), list(values.values()), color=[COLORS[way] for way in values])
-    axes.bar_label(drawn, [told.format(value) for value in values.values()], padding=2, fontsize=9)
+    axes.bar_label(drawn, [form.format(value) for value in values.values()], padding=2, fontsize=9)
     axes.margins(y=0.15)
     axes.grid(axis="x", visible=False)

@@ -30,9 +30,9 @@ def draw_containers(found: Mapping[str, Containers], folder: Path) -> list[Path]
         ("between hosts, MB/s", [found[name].network_mb_s for name in names], "{:.1f}"),
         ("the slowest reader waits, s", [found[name].transfer_s for name in names], "{:.1f}"),
     )
-    for axes, (label, values, told) in zip(grid, measures, strict=True):
+    for axes, (label, values, pattern) in zip(grid, measures, strict=True):
         drawn = axes.bar(names, values, color="#2e6f95")
-        axes.bar_label(drawn, [told.format(value) for value in values], padding=2, fontsize=9)
+        axes.bar_label(drawn, [pattern.format(value) for value in values], padding=2, fontsize=9)
         axes.set_ylabel(label)
         axes.margins(y=0.15)
         axes.grid(axis="x", visible=False)

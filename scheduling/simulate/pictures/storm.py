@@ -122,7 +122,7 @@ def draw_elastic(found: Mapping[str, Elastic], folder: Path) -> list[Path]:
         "OERA's means. Paper, against static and the median: loss -90 % and -30 %, "
         "throughput +4 % and +3 %, use of threads +22 and +9 points",
     )
-    for axes, label, values, told in (
+    for axes, label, values, pattern in (
         (grid[0], "lost, % of the records", [100 * found[way].loss_rate for way in ways], "{:.1f}"),
         (grid[1], "done, thousand records", [found[way].done / 1e3 for way in ways], "{:,.0f}"),
         (
@@ -132,6 +132,6 @@ def draw_elastic(found: Mapping[str, Elastic], folder: Path) -> list[Path]:
             "{:.0f}",
         ),
     ):
-        bars(axes, dict(zip(ways, values, strict=True)), told)
+        bars(axes, dict(zip(ways, values, strict=True)), pattern)
         axes.set_ylabel(label)
     return [first, save(figure, folder / "oera_means.png")]
