@@ -1,0 +1,162 @@
+package bsjoin.jvm;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * From the hash of a key to the reference of its first row; {@link Version#MISSING} if there is none.
+ *
+ * <p>Arguments: the hash; the micro-batch's timestamp, which is ignored by a plan that is bound to a
+ * version; and, if equal hashes do not imply equal keys, the key: a text, a binary, or a struct of
+ * what is compared.
+ */
+public abstract class Find extends Function<Long> {
+  private final int bound; // the version that the plan is bound to; 0: by the timestamp
+  private final boolean deterministic;
+  private transient Choice choice;
+
+  /** The version of a timestamp, in one object: another thread sees both or neither. */
+  private static final class Choice {
+    final long timeUs;
+    final Version version;
+
+    Choice(long timeUs, Version version) {
+      this.timeUs = timeUs;
+      this.version = version;
+    }
+  }
+
+  Find(String spec, JsonNode node, DataType... key) {
+    super(spec, node, inputs(key), DataTypes.LongType, false);
+    bound = node.path("version").asInt();
+    deterministic = node.path("deterministic").asBoolean();
+  }
+
+  private static DataType[] inputs(DataType... key) {
+    DataType[] found = new DataType[2 + key.length];
+    found[0] = DataTypes.LongType;
+    found[1] = DataTypes.TimestampType;
+    System.arraycopy(key, 0, found, 2, key.length);
+    return found;
+  }
+
+  @Override
+  public String name() {
+    return "bsjoin_find";
+  }
+
+  @Override
+  public boolean isDeterministic() {
+    return deterministic;
+  }
+
+  final Version version(long timeUs) {
+    Choice last = choice;
+    if (last == null || last.timeUs != timeUs && bound == 0) {
+      Version found = bound == 0 ? table().at(timeUs) : table().numbered(bound);
+      choice = last = new Choice(timeUs, found);
+    }
+    return last.version;
+  }
+
+  /** Equal hashes imply equal keys. */
+  public static final class ByHash extends Find {
+    ByHash(String spec, JsonNode node) {
+      super(spec, node);
+    }
+
+    public long invoke(long hash, long timeUs) {
+      return version(timeUs).find(hash);
+    }
+  }
+
+  /** The key is one text. */
+  public static final class ByText extends Find {
+    ByText(String spec, JsonNode node) {
+      super(spec, node, DataTypes.StringType);
+    }
+
+    public long invoke(long hash, long timeUs, UTF8String key) {
+      Version version = version(timeUs);
+      long found = version.find(hash);
+      while (found >= 0
+          && !version.segment(found).column(0).equalsText(Version.row(found), key)) {
+        found = version.next(found, hash);
+      }
+      return found;
+    }
+  }
+
+  /** The key is one binary. */
+  public static final class ByBinary extends Find {
+    ByBinary(String spec, JsonNode node) {
+      super(spec, node, DataTypes.BinaryType);
+    }
+
+    public long invoke(long hash, long timeUs, byte[] key) {
+      Version version = version(timeUs);
+      long found = version.find(hash);
+      while (found >= 0
+          && !version.segment(found).column(0).equalsBinary(Version.row(found), key)) {
+        found = version.next(found, hash);
+      }
+      return found;
+    }
+  }
+
+  /** The key is a long decimal, or has several columns. */
+  public static final class ByRow extends Find {
+    private final DataType[] types;
+
+    ByRow(String spec, JsonNode node) {
+      super(spec, node, DataType.fromJson(node.path("keys").toString()));
+      StructField[] fields = ((StructType) inputTypes()[2]).fields();
+      types = new DataType[fields.length];
+      for (int i = 0; i < types.length; i++) {
+        types[i] = fields[i].dataType();
+      }
+    }
+
+    public long invoke(long hash, long timeUs, InternalRow key) {
+      Version version = version(timeUs);
+      long found = version.find(hash);
+      while (found >= 0 && !equal(version.segment(found), Version.row(found), key)) {
+        found = version.next(found, hash);
+      }
+      return found;
+    }
+
+    private boolean equal(Segment segment, int row, InternalRow key) {
+      for (int i = 0; i < types.length; i++) {
+        Column stored = segment.column(i);
+        DataType type = types[i];
+        boolean same;
+        if (type instanceof LongType) {
+          same = stored.getLong(row) == key.getLong(i);
+        } else if (type instanceof StringType) {
+          same = stored.equalsText(row, key.getUTF8String(i));
+        } else if (type instanceof BinaryType) {
+          same = stored.equalsBinary(row, key.getBinary(i));
+        } else {
+          DecimalType decimal = (DecimalType) type;
+          Decimal wanted = key.getDecimal(i, decimal.precision(), decimal.scale());
+          same = stored.getDecimal(row, decimal.precision(), decimal.scale()).equals(wanted);
+        }
+        if (!same) {
+          return false;
+        }
+      }
+      return true;
+    }
+  }
+}

@@ -1,0 +1,81 @@
+package bsjoin.jvm;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.Serializable;
+import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
+import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * What all functions have in common; a function is its own bound form.
+ *
+ * <p>Spark calls the method {@code invoke}, which every class declares itself: an inherited one is not
+ * found. Functions travel to the executors with the tasks; what they have open does not.
+ */
+public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>, Serializable {
+  private final String spec;
+  private final DataType[] inputs;
+  private final DataType result;
+  private final boolean nullable;
+  private final String path;
+  private final long epoch;
+  private transient Table table;
+
+  Function(String spec, JsonNode node, DataType[] inputs, DataType result, boolean nullable) {
+    this.spec = spec;
+    this.inputs = inputs;
+    this.result = result;
+    this.nullable = nullable;
+    path = node.path("path").asText();
+    epoch = node.path("epoch").asLong();
+  }
+
+  final Table table() {
+    Table found = table;
+    if (found == null) {
+      table = found = Table.of(path, epoch);
+    }
+    return found;
+  }
+
+  @Override
+  public BoundFunction bind(StructType given) {
+    if (given.length() != inputs.length) {
+      throw new UnsupportedOperationException(
+          name() + " takes " + inputs.length + " arguments, not " + given.length());
+    }
+    return this;
+  }
+
+  @Override
+  public DataType[] inputTypes() {
+    return inputs;
+  }
+
+  @Override
+  public DataType resultType() {
+    return result;
+  }
+
+  @Override
+  public boolean isResultNullable() {
+    return nullable;
+  }
+
+  @Override
+  public String description() {
+    return spec;
+  }
+
+  @Override
+  public String canonicalName() {
+    return "bsjoin " + spec;
+  }
+
+  @Override
+  public String toString() {
+    return name();
+  }
+}

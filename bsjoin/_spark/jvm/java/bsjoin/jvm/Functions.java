@@ -1,0 +1,97 @@
+package bsjoin.jvm;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import org.apache.spark.sql.connector.catalog.FunctionCatalog;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.ByteType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.ShortType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * The catalog of the functions that look rows up, called in Spark's generated code.
+ *
+ * <p>A function's name is a JSON object, for {@code bind} sees types and no literals: {@code what} it
+ * does ({@code find}, {@code count}, {@code get}, {@code has}), the {@code path} of the table, the
+ * {@code epoch} and {@code version} of {@code bsjoin._plan.StoredTable}, and what else it needs. The
+ * path has no credentials: a table behind a URL has a local copy, or is looked up in Python.
+ */
+public final class Functions implements FunctionCatalog {
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  private String name;
+
+  @Override
+  public void initialize(String name, CaseInsensitiveStringMap options) {
+    this.name = name;
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public Identifier[] listFunctions(String[] namespace) {
+    return new Identifier[0];
+  }
+
+  @Override
+  public UnboundFunction loadFunction(Identifier identifier) {
+    try {
+      JsonNode spec = JSON.readTree(identifier.name());
+      switch (spec.path("what").asText()) {
+        case "find":
+          return find(identifier.name(), spec);
+        case "count":
+          return new Count(identifier.name(), spec);
+        case "has":
+          return new Get.Has(identifier.name(), spec);
+        case "get":
+          return get(identifier.name(), spec);
+        default:
+          throw new IllegalArgumentException("bsjoin has no function " + identifier.name());
+      }
+    } catch (IOException e) {
+      throw new IllegalArgumentException("bsjoin has no function " + identifier.name(), e);
+    }
+  }
+
+  private static UnboundFunction find(String name, JsonNode spec) {
+    switch (spec.path("keys").asText()) {
+      case "hash":
+        return new Find.ByHash(name, spec);
+      case "text":
+        return new Find.ByText(name, spec);
+      case "binary":
+        return new Find.ByBinary(name, spec);
+      default:
+        return new Find.ByRow(name, spec);
+    }
+  }
+
+  private static UnboundFunction get(String name, JsonNode spec) {
+    DataType type = DataType.fromJson(spec.path("type").toString());
+    if (type instanceof BooleanType) return new Get.OfBoolean(name, spec, type);
+    if (type instanceof ByteType) return new Get.OfByte(name, spec, type);
+    if (type instanceof ShortType) return new Get.OfShort(name, spec, type);
+    if (type instanceof FloatType) return new Get.OfFloat(name, spec, type);
+    if (type instanceof DoubleType) return new Get.OfDouble(name, spec, type);
+    if (type instanceof DecimalType) return new Get.OfDecimal(name, spec, type);
+    if (type instanceof StringType) return new Get.OfText(name, spec, type);
+    if (type instanceof BinaryType) return new Get.OfBinary(name, spec, type);
+    ColumnType stored = ColumnType.of(type);
+    if (stored != null && stored.width == 4) return new Get.OfInt(name, spec, type);
+    if (stored != null && stored.width == 8) return new Get.OfLong(name, spec, type);
+    throw new IllegalArgumentException("the JVM does not read columns of " + type);
+  }
+}

@@ -1,0 +1,185 @@
+package bsjoin.jvm;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * From the reference of a row to the value of one column.
+ *
+ * <p>A function of a primitive type never returns null: the caller asks {@link Has} first where the
+ * column may be null, and does not ask for a missing row. The others return null for both.
+ */
+public abstract class Get<R> extends Function<R> {
+  private final String column;
+  private transient Version version;
+  private transient int place;
+
+  Get(String spec, JsonNode node, DataType result, boolean nullable) {
+    super(spec, node, new DataType[] {DataTypes.LongType}, result, nullable);
+    column = node.path("column").asText();
+  }
+
+  @Override
+  public String name() {
+    return "bsjoin_get";
+  }
+
+  /** The column in the segment of a reference. */
+  final Column column(long reference) {
+    Version last = version;
+    Version found = last != null && last.holds(reference) ? last : open(reference);
+    return found.segment(reference).column(place);
+  }
+
+  private Version open(long reference) {
+    Version found = table().of(reference);
+    place = found.manifest.place(column);
+    if (place < 0) {
+      throw new IllegalStateException(
+          "OtherKeysError: version " + found.manifest.version + " has no column '" + column
+              + "', which this query brings. Restart the query: it continues from its checkpoint");
+    }
+    version = found;
+    return found;
+  }
+
+  /** Whether a column of a row is not null; false for a missing row. */
+  public static final class Has extends Get<Boolean> {
+    Has(String spec, JsonNode node) {
+      super(spec, node, DataTypes.BooleanType, false);
+    }
+
+    @Override
+    public String name() {
+      return "bsjoin_has";
+    }
+
+    public boolean invoke(long reference) {
+      return reference >= 0 && !column(reference).isNull(Version.row(reference));
+    }
+  }
+
+  public static final class OfBoolean extends Get<Boolean> {
+    OfBoolean(String spec, JsonNode node, DataType type) {
+      super(spec, node, type, false);
+    }
+
+    public boolean invoke(long reference) {
+      return column(reference).getBoolean(Version.row(reference));
+    }
+  }
+
+  public static final class OfByte extends Get<Byte> {
+    OfByte(String spec, JsonNode node, DataType type) {
+      super(spec, node, type, false);
+    }
+
+    public byte invoke(long reference) {
+      return column(reference).getByte(Version.row(reference));
+    }
+  }
+
+  public static final class OfShort extends Get<Short> {
+    OfShort(String spec, JsonNode node, DataType type) {
+      super(spec, node, type, false);
+    }
+
+    public short invoke(long reference) {
+      return column(reference).getShort(Version.row(reference));
+    }
+  }
+
+  public static final class OfInt extends Get<Integer> {
+    OfInt(String spec, JsonNode node, DataType type) {
+      super(spec, node, type, false);
+    }
+
+    public int invoke(long reference) {
+      return column(reference).getInt(Version.row(reference));
+    }
+  }
+
+  public static final class OfLong extends Get<Long> {
+    OfLong(String spec, JsonNode node, DataType type) {
+      super(spec, node, type, false);
+    }
+
+    public long invoke(long reference) {
+      return column(reference).getLong(Version.row(reference));
+    }
+  }
+
+  public static final class OfFloat extends Get<Float> {
+    OfFloat(String spec, JsonNode node, DataType type) {
+      super(spec, node, type, false);
+    }
+
+    public float invoke(long reference) {
+      return column(reference).getFloat(Version.row(reference));
+    }
+  }
+
+  public static final class OfDouble extends Get<Double> {
+    OfDouble(String spec, JsonNode node, DataType type) {
+      super(spec, node, type, false);
+    }
+
+    public double invoke(long reference) {
+      return column(reference).getDouble(Version.row(reference));
+    }
+  }
+
+  public static final class OfText extends Get<UTF8String> {
+    OfText(String spec, JsonNode node, DataType type) {
+      super(spec, node, type, true);
+    }
+
+    public UTF8String invoke(long reference) {
+      if (reference < 0) {
+        return null;
+      }
+      Column column = column(reference);
+      int row = Version.row(reference);
+      return column.isNull(row) ? null : column.getText(row);
+    }
+  }
+
+  public static final class OfBinary extends Get<byte[]> {
+    OfBinary(String spec, JsonNode node, DataType type) {
+      super(spec, node, type, true);
+    }
+
+    public byte[] invoke(long reference) {
+      if (reference < 0) {
+        return null;
+      }
+      Column column = column(reference);
+      int row = Version.row(reference);
+      return column.isNull(row) ? null : column.getBinary(row);
+    }
+  }
+
+  public static final class OfDecimal extends Get<Decimal> {
+    private final int precision;
+    private final int scale;
+
+    OfDecimal(String spec, JsonNode node, DataType type) {
+      super(spec, node, type, true);
+      precision = ((DecimalType) type).precision();
+      scale = ((DecimalType) type).scale();
+    }
+
+    public Decimal invoke(long reference) {
+      if (reference < 0) {
+        return null;
+      }
+      Column column = column(reference);
+      int row = Version.row(reference);
+      return column.isNull(row) ? null : column.getDecimal(row, precision, scale);
+    }
+  }
+}

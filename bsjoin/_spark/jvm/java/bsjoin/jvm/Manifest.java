@@ -1,0 +1,145 @@
+package bsjoin.jvm;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.File;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * The metadata of one version of a table; see {@code bsjoin/store/manifest.py}, which writes it.
+ *
+ * <p>It is not trusted: a name leads nowhere but into the table's data folder, and sizes, counts and
+ * types are checked here or when a file is opened.
+ */
+final class Manifest {
+  private static final long LARGEST = 32L << 20;
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  final int version;
+  final long activatesAtUs;
+  final long createdAtUs;
+  final StructType columns;
+  final DataType[] compared; // of the keys that are stored for comparison
+  final SegmentInfo[] segments;
+
+  /** One segment: the beginning of its files' names, and their sizes. */
+  static final class SegmentInfo {
+    final String name;
+    final long rows;
+    final long firstHash;
+    final long[] sizes;
+
+    SegmentInfo(JsonNode node, int files, String where) {
+      name = node.path("name").asText();
+      rows = node.path("rows").asLong();
+      firstHash = node.path("first_hash").asLong();
+      sizes = new long[node.path("sizes").size()];
+      for (int i = 0; i < sizes.length; i++) {
+        sizes[i] = node.path("sizes").get(i).asLong();
+      }
+      boolean plain = name.matches("data/[A-Za-z0-9_-]{1,80}/[A-Za-z0-9_-]{1,80}");
+      if (!plain || rows < 1 || sizes.length != files) {
+        throw new DamagedTableException(where, "the segment '" + name + "' is not valid");
+      }
+    }
+
+    /** A file: 0 for the index, then the columns. */
+    String file(int number) {
+      return name + "." + (number == 0 ? "index" : String.valueOf(number - 1)) + ".arrow";
+    }
+  }
+
+  private Manifest(JsonNode node, String where) {
+    version = node.path("version").asInt();
+    activatesAtUs = node.path("activates_at_us").asLong();
+    createdAtUs = node.path("created_at_us").asLong();
+    columns = (StructType) DataType.fromJson(node.path("spark_schema").asText());
+    List<DataType> keys = new ArrayList<>();
+    for (JsonNode key : node.path("keys")) {
+      keys.add(DataType.fromJson("\"" + key.path(1).asText() + "\""));
+    }
+    int count = node.path("compared").asInt();
+    if (node.path("format").asInt() != 1 || (count != 0 && count != keys.size())) {
+      throw new DamagedTableException(where, "it is not a manifest of this version of bsjoin");
+    }
+    compared = new DataType[count];
+    for (int i = 0; i < count; i++) {
+      ColumnType type = ColumnType.of(keys.get(i));
+      boolean hashed = type != null && type.width != 0 && !isLongDecimal(keys.get(i));
+      compared[i] = hashed ? DataTypes.LongType : keys.get(i);
+    }
+    JsonNode listed = node.path("segments");
+    segments = new SegmentInfo[listed.size()];
+    for (int i = 0; i < segments.length; i++) {
+      segments[i] = new SegmentInfo(listed.get(i), 1 + count + columns.length(), where);
+      if (i > 0 && segments[i - 1].firstHash >= segments[i].firstHash) {
+        throw new DamagedTableException(where, "its segments are not in order");
+      }
+    }
+  }
+
+  /** The manifest of a version; null if it is not there (any more). */
+  static Manifest read(Path table, int version) throws IOException {
+    Path file = table.resolve("versions").resolve(name(version));
+    if (!Files.exists(file)) {
+      return null;
+    }
+    if (Files.size(file) > LARGEST) {
+      throw new DamagedTableException(file.toString(), "it is too large for a manifest");
+    }
+    String content = new String(Files.readAllBytes(file), StandardCharsets.UTF_8);
+    try {
+      Manifest found = new Manifest(JSON.readTree(content), file.toString());
+      if (found.version != version) {
+        throw new DamagedTableException(file.toString(), "it is that of version " + found.version);
+      }
+      return found;
+    } catch (RuntimeException e) {
+      if (e instanceof DamagedTableException) {
+        throw e;
+      }
+      throw new DamagedTableException(file.toString(), e.toString());
+    }
+  }
+
+  /** The numbers of the versions that are there, ascending. */
+  static int[] numbers(Path table) {
+    String[] names = table.resolve("versions").toFile().list();
+    List<Integer> found = new ArrayList<>();
+    for (String name : names == null ? new String[0] : names) {
+      if (name.matches("[0-9]{8,9}\\.json")) {
+        found.add(Integer.valueOf(name.substring(0, name.length() - 5)));
+      }
+    }
+    return found.stream().mapToInt(Integer::intValue).sorted().toArray();
+  }
+
+  /** The place of a column among the stored ones, after the compared keys; -1 for none. */
+  int place(String column) {
+    StructField[] fields = columns.fields();
+    for (int i = 0; i < fields.length; i++) {
+      if (fields[i].name().equals(column)) {
+        return compared.length + i;
+      }
+    }
+    return -1;
+  }
+
+  private static boolean isLongDecimal(DataType type) {
+    return type instanceof org.apache.spark.sql.types.DecimalType
+        && ((org.apache.spark.sql.types.DecimalType) type).precision() > 18;
+  }
+
+  private static String name(int version) {
+    return String.format("%08d.json", version);
+  }
+}

@@ -1,0 +1,96 @@
+package bsjoin.jvm;
+
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.lang.reflect.Field;
+import java.nio.Buffer;
+import java.nio.MappedByteBuffer;
+import java.nio.channels.FileChannel;
+import org.apache.spark.unsafe.Platform;
+
+/**
+ * A file mapped read-only into memory, whatever its size.
+ *
+ * <p>Java maps at most 2 GB at once. A file is mapped in pieces that begin every {@link #STEP} bytes
+ * and reach one step further than the next one begins, so that a value of up to one step lies in the
+ * piece that its first byte lies in. The pages are shared with the Python workers and with other
+ * processes. The mapping ends when the garbage collector finds this object unreachable.
+ */
+final class Mapping {
+  private static final int SHIFT = 29;
+  private static final long STEP = 1L << SHIFT;
+  private static final long ADDRESS = addressField();
+
+  private final MappedByteBuffer[] pieces; // keeps the memory mapped
+  private final long[] bases;
+  final long size;
+  final String path;
+
+  private Mapping(String path, long size, MappedByteBuffer[] pieces) {
+    this.path = path;
+    this.size = size;
+    this.pieces = pieces;
+    this.bases = new long[pieces.length];
+    for (int i = 0; i < pieces.length; i++) {
+      bases[i] = addressOf(pieces[i]) - i * STEP;
+    }
+  }
+
+  /**
+   * Map a file.
+   *
+   * @param path the file
+   * @param size its size in bytes, as the manifest has it
+   * @throws DamagedTableException if it is missing or has another size
+   */
+  static Mapping of(String path, long size) {
+    try (RandomAccessFile file = new RandomAccessFile(path, "r")) {
+      if (file.length() != size) {
+        throw new DamagedTableException(
+            path, "it has " + file.length() + " bytes instead of " + size);
+      }
+      int count = (int) Math.max(1, (size + STEP - 1) >>> SHIFT);
+      MappedByteBuffer[] pieces = new MappedByteBuffer[count];
+      for (int i = 0; i < count; i++) {
+        long begin = i * STEP;
+        long length = Math.min(2 * STEP, size - begin);
+        pieces[i] = file.getChannel().map(FileChannel.MapMode.READ_ONLY, begin, length);
+      }
+      return new Mapping(path, size, pieces);
+    } catch (IOException e) {
+      throw new DamagedTableException(path, e.toString());
+    }
+  }
+
+  /** The address of a byte; the caller has checked that the offset is inside the file. */
+  long address(long offset) {
+    return bases[(int) (offset >>> SHIFT)] + offset;
+  }
+
+  byte getByte(long offset) {
+    return Platform.getByte(null, address(offset));
+  }
+
+  int getInt(long offset) {
+    return Platform.getInt(null, address(offset));
+  }
+
+  long getLong(long offset) {
+    return Platform.getLong(null, address(offset));
+  }
+
+  private static long addressOf(MappedByteBuffer buffer) {
+    return Platform.getLong(buffer, ADDRESS);
+  }
+
+  private static long addressField() {
+    try {
+      Field field = sun.misc.Unsafe.class.getDeclaredField("theUnsafe");
+      field.setAccessible(true);
+      sun.misc.Unsafe unsafe = (sun.misc.Unsafe) field.get(null);
+      return unsafe.objectFieldOffset(Buffer.class.getDeclaredField("address"));
+    } catch (ReflectiveOperationException e) {
+      throw new ExceptionInInitializerError(e);
+    }
+  }
+}

@@ -1,0 +1,104 @@
+package bsjoin.jvm;
+
+/**
+ * An open segment: its hash index, and its columns, which are opened when they are first read.
+ *
+ * <p>The index is that of {@code bsjoin/index/hash.py}: the rows' hashes in order with a sentinel
+ * behind them, a directory of first rows by the leading bits of the hash, and the lengths of runs of
+ * equal keys. What is read from the directory and the runs is checked before it is used, so that a
+ * damaged file is an error.
+ */
+final class Segment {
+  private final Version version;
+  private final Manifest.SegmentInfo info;
+  private final Mapping file;
+  private final long hashes;
+  private final long directory;
+  private final long runs; // 0: every run has one row
+  private final long base;
+  private final int shift;
+  private final long buckets;
+  final int rows;
+  private final Column[] columns;
+
+  /** Open the index of a segment. */
+  Segment(Version version, Manifest.SegmentInfo info) {
+    this.version = version;
+    this.info = info;
+    file = version.map(info.file(0), info.sizes[0]);
+    ArrowFile arrow = new ArrowFile(file);
+    // Three lists (validity, offsets, validity of the values, values), then two numbers.
+    if (arrow.rows != 1 || arrow.buffers() < 16 || info.rows > Integer.MAX_VALUE - 1) {
+      throw new DamagedTableException(file.path, "it is not an index");
+    }
+    rows = (int) info.rows;
+    hashes = arrow.offset(3, 8L * (rows + 1));
+    buckets = arrow.length(7) / 4 - 1;
+    directory = arrow.offset(7, 8);
+    runs = arrow.has(11) ? arrow.offset(11, 4L * rows) : 0;
+    base = file.getLong(arrow.offset(13, 8));
+    shift = file.getInt(arrow.offset(15, 4));
+    if (shift < 0 || shift > 63
+        || file.getLong(hashes + 8L * rows) != Long.MAX_VALUE
+        || file.getLong(hashes) != info.firstHash
+        || base != (info.firstHash ^ Long.MIN_VALUE)) {
+      throw new DamagedTableException(file.path, "it does not agree with the manifest");
+    }
+    columns = new Column[info.sizes.length - 1];
+  }
+
+  /** The first row whose hash this is; -1 if there is none. */
+  int find(long hash) {
+    long bucket = ((hash ^ Long.MIN_VALUE) - base) >>> shift;
+    if (bucket < 0 || bucket >= buckets) {
+      return -1;
+    }
+    int row = checked(file.getInt(directory + 4 * bucket));
+    long there = file.getLong(hashes + 8L * row);
+    while (there < hash) { // the sentinel ends it
+      row = next(row);
+      there = file.getLong(hashes + 8L * row);
+    }
+    return there == hash && row < rows ? row : -1;
+  }
+
+  /** The first row of the next run with the same hash; -1 if there is none. */
+  int next(int row, long hash) {
+    int after = next(row);
+    return after < rows && file.getLong(hashes + 8L * after) == hash ? after : -1;
+  }
+
+  /** How many rows have the key of a run's first row. */
+  int count(int row) {
+    return next(row) - row;
+  }
+
+  private int next(int row) {
+    if (runs == 0) {
+      return row + 1;
+    }
+    int length = file.getInt(runs + 4L * row);
+    if (length < 1) {
+      throw new DamagedTableException(file.path, "the run at row " + row + " is empty");
+    }
+    return checked(row + length);
+  }
+
+  private int checked(int row) {
+    if (row < 0 || row > rows) {
+      throw new DamagedTableException(file.path, "row " + row + " is outside of it");
+    }
+    return row;
+  }
+
+  /** A column, by its number among the stored ones. */
+  Column column(int number) {
+    Column column = columns[number];
+    if (column == null) {
+      Mapping mapped = version.map(info.file(1 + number), info.sizes[1 + number]);
+      column = new Column(new ArrowFile(mapped), rows, version.type(number));
+      columns[number] = column; // twice opened by two threads is twice the same
+    }
+    return column;
+  }
+}
