@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         progress,
     )
     from bsjoin._spark.chain import explain
+    from bsjoin._spark.jvm.jar import jar
     from bsjoin.conditions import AsOf, Band, Overlaps, Within
     from bsjoin.hotspot import Hash, HotSpot
     from bsjoin.options import Full, Incremental
@@ -53,6 +54,7 @@ __all__ = [
     "cycles",
     "errors",
     "explain",
+    "jar",
     "join",
     "progress",
     "sources",
@@ -78,6 +80,7 @@ _HOMES = {
     "Within": "bsjoin.conditions",
     "cycles": "bsjoin._cycles",
     "explain": "bsjoin._spark.chain",
+    "jar": "bsjoin._spark.jvm.jar",
     "join": "bsjoin._api",
     "progress": "bsjoin._progress",
 }

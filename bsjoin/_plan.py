@@ -203,6 +203,19 @@ class Output:
         return [self.row_type.field(i).type for i in range(len(self.columns))]
 
 
+@dataclass(frozen=True)
+class Runtime:
+    """What runs a join.
+
+    Args:
+        name: "jvm": Spark's generated code; "python": its Python workers.
+        reason: why not the JVM; empty for it.
+    """
+
+    name: Literal["jvm", "python"]
+    reason: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class JoinPlan:
     """A join, as the workers carry it out.
@@ -213,6 +226,7 @@ class JoinPlan:
         table: where the table's rows are.
         search: the range condition that rows of the same key are searched by; None without one.
         output: what comes back.
+        runtime: what runs it.
         reports: whether the figures are read.
         partitioned: "none", "hash" or "hotspot": how the stream's rows were sent to partitions.
     """
@@ -222,6 +236,7 @@ class JoinPlan:
     table: StoredTable | SourceTable
     search: Search | None
     output: Output
+    runtime: Runtime
     reports: bool
     partitioned: str = "none"
 

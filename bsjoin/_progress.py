@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 _CHANCE = 3  # a key that occurs this often in the samples may be there by chance
-_NAME = re.compile(rf"{FIGURES}(\d+):(\[.*\]):(\w+)-(\w+):(\w+)")
+_NAME = re.compile(rf"{FIGURES}(\d+):(\[.*\]):(\w+)-(\w+):(\w+):(\[.*\])")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,12 +145,15 @@ class CycleProgress:
         hits: rows of the stream whose key is in the table; in a range join, rows that have a match.
         misses: rows whose key is not in the table or null; in a range join, rows without a match.
         matches: pairs of a stream's row and a table's row; for semi and anti joins, the hits.
-        lookup_ms: milliseconds of look-ups and gathering, summed over all workers.
+        lookup_ms: milliseconds of look-ups and gathering, summed over all workers; None where
+            Spark's generated code does them, which does not time them.
         mode: "full" or "incremental".
         table_version: the version of the table that the micro-batch used; None without rows,
             and for an incremental cache.
         cache: metrics of the incremental cache; None for a full cache.
         partition: how the rows were distributed over the join's partitions.
+        runtime: what ran the join: "jvm" (Spark's generated code) or "python" (its workers).
+        runtime_reason: why not the JVM; empty for it.
         placement: where its tasks ran; None (default) unless :func:`bsjoin.cycles` places them.
     """
 
@@ -163,11 +166,13 @@ class CycleProgress:
     hits: int
     misses: int
     matches: int
-    lookup_ms: float
+    lookup_ms: float | None
     mode: Literal["full", "incremental"]
     table_version: int | None
     cache: CacheProgress | None
     partition: PartitionProgress
+    runtime: Literal["jvm", "python"]
+    runtime_reason: str
     placement: PlacementProgress | None = None
 
     @property
@@ -213,8 +218,10 @@ def _figures(metrics: Any) -> dict[str, Any]:
 
 
 def _cycle(one: Any, name: re.Match[str], figures: dict[str, Any]) -> CycleProgress:
-    number, columns, mode, partitioned, how = name.groups()
-    notes = json.loads(f"[{figures['notes'] or ''}]")
+    number, columns, mode, partitioned, how, ran = name.groups()
+    runtime, reason = json.loads(ran)
+    notes = json.loads(f"[{figures.get('notes') or ''}]")
+    versions = [note["version"] for note in notes if "version" in note]
     if "rows_out" in figures:
         figures = _of_range_join(one, f"{number}:{columns}", how, figures, notes)
     rows_in, hits = figures["rows_in"] or 0, figures["hits"] or 0
@@ -231,11 +238,13 @@ def _cycle(one: Any, name: re.Match[str], figures: dict[str, Any]) -> CycleProgr
         hits=hits,
         misses=misses,
         matches=matches,
-        lookup_ms=sum(note["ns"] for note in notes) / 1e6,
+        lookup_ms=None if runtime == "jvm" else sum(note["ns"] for note in notes) / 1e6,
         mode="incremental" if mode == "incremental" else "full",
-        table_version=max((note["version"] for note in notes if "version" in note), default=None),
+        table_version=figures.get("version", max(versions, default=None)),
         cache=_cache(notes) if mode == "incremental" else None,
         partition=_partition(one, f"{number}:{columns}", mode, partitioned),
+        runtime=runtime,
+        runtime_reason=reason,
         placement=getattr(one, "placement", None),
     )
 

@@ -16,7 +16,7 @@ from range_kinds import HIGH, KINDS, LOW, Kind, When
 from stored_tables import put, store
 
 from bsjoin import AsOf, Band, Overlaps, Within
-from bsjoin._plan import JoinPlan, Output, Search, StoredTable
+from bsjoin._plan import JoinPlan, Output, Runtime, Search, StoredTable
 from bsjoin.store import RangeColumns, SegmentInfo, StorageLocation, merge_segments, write_segment
 from bsjoin.worker.range_join import _MAX_PAIRS, NOTE, joined
 
@@ -179,6 +179,7 @@ def plan_of(location: StorageLocation, case: Case, how: str, **changes: Any) -> 
         table=StoredTable(location=location, epoch=100, version=given["version"]),
         search=_search(case),
         output=Output(columns=given["columns"], shape="rows", row_type=given["row_type"]),
+        runtime=Runtime("python", ""),
         reports=given["version"] is None,
     )
 

@@ -22,7 +22,7 @@ from spark_samples import Feed
 
 import bsjoin
 from bsjoin import BatchTable, Full, HotSpot, Incremental, sources
-from bsjoin._plan import JoinPlan, Output, RoutePlan, StoredTable
+from bsjoin._plan import JoinPlan, Output, RoutePlan, Runtime, StoredTable
 from bsjoin.errors import (
     BSJoinError,
     DamagedTableError,
@@ -89,7 +89,7 @@ def test_options_sources_and_plans_show_no_secret(name: str) -> None:
             assert pickle.loads(pickle.dumps(location)) == location  # the workers need it
             row = pa.struct([])
             plan = JoinPlan(
-                label="1:k", how="semi", search=None, reports=False,
+                label="1:k", how="semi", search=None, runtime=Runtime("python", ""), reports=False,
                 table=StoredTable(location=location, epoch=1, version=1),
                 output=Output(columns=(), shape="exists", row_type=row),
             )  # fmt: skip

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import JoinPlan, Output
-from bsjoin._spark import python
+from bsjoin._spark import jvm, python
 from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.chain import JoinStep, remember
 from bsjoin._spark.observing import current_cycle, is_reported
@@ -19,6 +19,7 @@ from bsjoin._spark.partitioning import kind_of, send_to_partitions
 from bsjoin._spark.planned_join import Cache, PlannedJoin, answer_row
 from bsjoin._spark.range_columns import search_of
 from bsjoin._spark.resolve import ResolvedJoin
+from bsjoin._spark.runtime import choose_runtime
 
 __all__ = ["plan_join"]
 
@@ -39,7 +40,7 @@ def plan_join(stream: DataFrame, join: ResolvedJoin, cache: Cache) -> DataFrame:
 
     Raises:
         ColumnError: a column of the stream that cannot travel to a worker.
-        WorkerEnvironmentError: the workers cannot run it.
+        WorkerEnvironmentError: the workers, or the JVM where it must, cannot run it.
     """
     label = _next_label([*join.stream_keys, *join.probes])
     sent = send_to_partitions(stream, join, label)
@@ -48,6 +49,7 @@ def plan_join(stream: DataFrame, join: ResolvedJoin, cache: Cache) -> DataFrame:
     search = None
     if join.when is not None and join.ranged is not None:
         search = search_of(join.when, join.ranged, stream.schema)
+    chosen = choose_runtime(stream.sparkSession, table.table, search, table.fields)
     plan = JoinPlan(
         label=label,
         how=join.how,
@@ -56,6 +58,7 @@ def plan_join(stream: DataFrame, join: ResolvedJoin, cache: Cache) -> DataFrame:
         output=Output(
             columns=join.columns, shape=table.shape, row_type=pa.struct(arrow_fields(row))
         ),
+        runtime=chosen,
         reports=is_reported(sent),
         partitioned=kind_of(join.partition),
     )
@@ -70,7 +73,8 @@ def plan_join(stream: DataFrame, join: ResolvedJoin, cache: Cache) -> DataFrame:
             for name, field in zip(join.names, table.fields, strict=True)
         ),
     )
-    return remember(python.run(planned), JoinStep(stream, planned, python.description(planned)))
+    runtime = jvm if chosen.name == "jvm" else python
+    return remember(runtime.run(planned), JoinStep(stream, planned, runtime.description(planned)))
 
 
 def _next_label(columns: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from host_samples import environment, run, running
 from stored_tables import numbered, put
 
-from bsjoin._plan import JoinPlan, Output, StoredTable
+from bsjoin._plan import JoinPlan, Output, Runtime, StoredTable
 from bsjoin.errors import DamagedTableError, StoreAccessError
 from bsjoin.store import Manifest, StorageLocation, merge_segments, versions
 from bsjoin.store.checksums import checksum
@@ -168,6 +168,7 @@ def plan_of(location: StorageLocation, version: int | None, epoch: int) -> JoinP
         table=StoredTable(location=location, epoch=epoch, version=version),
         search=None,
         output=Output(columns=("v",), shape="row", row_type=row_type),
+        runtime=Runtime("python", ""),
         reports=False,
     )
 

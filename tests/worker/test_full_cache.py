@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from stored_tables import numbered, put, store
 
-from bsjoin._plan import JoinPlan, Output, Shape, StoredTable
+from bsjoin._plan import JoinPlan, Output, Runtime, Shape, StoredTable
 from bsjoin.errors import VersionGoneError
 from bsjoin.store import Manifest, StorageLocation, versions
 from bsjoin.worker import full_cache, notes, row_refs
@@ -47,6 +47,7 @@ def plan_of(location: StorageLocation, shape: Shape, **changes: Any) -> JoinPlan
         table=StoredTable(location=location, epoch=given["epoch"], version=given["version"]),
         search=None,
         output=Output(columns=given["columns"], shape=shape, row_type=given["row_type"]),
+        runtime=Runtime("python", ""),
         reports=given["version"] is None,
     )
 

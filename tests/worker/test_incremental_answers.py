@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from cache_samples import Model
 
-from bsjoin._plan import JoinPlan, Output, RetryPolicy, Shape, SourceTable
+from bsjoin._plan import JoinPlan, Output, RetryPolicy, Runtime, Shape, SourceTable
 from bsjoin.shared import CacheLimits
 from bsjoin.sources.invalidation import InvalidationLog
 from bsjoin.store import StorageLocation
@@ -51,6 +51,7 @@ def plan(tmp_path: Path, model: Model, shape: Shape, *, reports: bool) -> JoinPl
         table=table,
         search=None,
         output=Output(columns=tuple(names), shape=shape, row_type=row_type),
+        runtime=Runtime("python", ""),
         reports=reports,
     )
 

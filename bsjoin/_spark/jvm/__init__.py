@@ -1,25 +1,52 @@
-"""The runtime of Spark's generated code: look-ups in stored tables, without a row that leaves the JVM.
+"""The runtime of Spark's generated code: look-ups in stored tables, entirely in the JVM.
 
 A join becomes a few expressions (:mod:`bsjoin._spark.jvm.expressions`) that call the functions of
-the jar (:mod:`bsjoin._spark.jvm.attach`), which read the same files as the Python workers.
+the jar (:mod:`bsjoin._spark.jvm.jar`), which read the same files as the Python workers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
+from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin._spark.jvm.attach import attach, jar
-from bsjoin._spark.jvm.expressions import joined, unsupported
-from bsjoin._spark.planned import PlannedJoin
+from bsjoin._plan import Search, SourceTable, StoredTable
+from bsjoin._spark.jvm.attach import attached
+from bsjoin._spark.jvm.expressions import is_read, joined
+from bsjoin._spark.planned_join import PlannedJoin
 
-__all__ = ["jar", "reason_against", "run"]
+__all__ = ["attached", "description", "run", "unsupported"]
 
 
-def reason_against(planned: PlannedJoin) -> str | None:
-    """Why a join cannot run in the JVM of this session; None if it can."""
-    return unsupported(planned) or attach(planned.stream.sparkSession)
+def unsupported(
+    table: StoredTable | SourceTable, search: Search | None, fields: Sequence[T.StructField]
+) -> str | None:
+    """Why no expression can carry a join out; None if one can.
+
+    Args:
+        table: where the rows are.
+        search: the range condition; None without one.
+        fields: the columns to bring.
+    """
+    if search is not None:
+        return "a range condition is searched by Python workers"
+    if not isinstance(table, StoredTable):
+        return "an incremental cache is filled by Python workers"
+    if not table.location.is_local:
+        return "a table behind a URL is copied to each host by Python workers"
+    for field in fields:
+        if not is_read(field.dataType):
+            kind = field.dataType.simpleString()
+            return f"the column {field.name!r} of type {kind} is read by Python workers"
+    return None
 
 
 def run(planned: PlannedJoin) -> DataFrame:
     """Put a join that Spark's generated code carries out behind the stream."""
     return joined(planned)
+
+
+def description(planned: PlannedJoin) -> str:
+    """How a join runs, for :func:`bsjoin.explain`."""
+    return "Spark's generated code looks keys up"

@@ -1,13 +1,14 @@
 """A join as expressions over the functions of the jar: find a row, then get its columns.
 
-``find`` returns the reference of a key's first row, a long, or -1. A column of the table is one more
-function of the reference, so a column that is not used is never read, and nothing is boxed. All of
-it is one stage of generated code, however many joins follow each other.
+``find`` returns the reference of a key's first row, a long, or -1. A column of the table is one
+more function of the reference: a column that is not used is never read, and nothing is boxed. All
+of it is one stage of generated code, however many joins follow each other.
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -16,75 +17,94 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import StoredTable
 from bsjoin._spark.columns import unused
-from bsjoin._spark.metrics import observed
-from bsjoin._spark.planned import PlannedJoin
+from bsjoin._spark.jvm.attach import call
+from bsjoin._spark.keys import is_binary_collation
+from bsjoin._spark.metrics import observed_references
+from bsjoin._spark.planned_join import PIECE_ROWS, PlannedJoin
+from bsjoin.store.spark_schema import LONG_DIGITS
 
-__all__ = ["joined", "unsupported"]
+__all__ = ["is_read", "joined"]
 
 _READ = (
-    T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType,
-    T.DecimalType, T.StringType, T.BinaryType, T.DateType, T.TimestampType, T.TimestampNTZType,
+    T.BooleanType,
+    T.ByteType,
+    T.ShortType,
+    T.IntegerType,
+    T.LongType,
+    T.FloatType,
+    T.DoubleType,
+    T.DecimalType,
+    T.BinaryType,
+    T.DateType,
+    T.TimestampType,
+    T.TimestampNTZType,
     T.DayTimeIntervalType,
-)  # fmt: skip
-_NULLABLE = (T.StringType, T.BinaryType, T.DecimalType)
+)
+_OBJECTS = (T.StringType, T.BinaryType, T.DecimalType)
 """Types whose functions return null themselves; those of the others are primitive."""
 
-_CATALOG = "bsjoin"
-_PIECE_ROWS = 64
+
+def is_read(dtype: T.DataType) -> bool:
+    """Whether the functions read columns of a type."""
+    if isinstance(dtype, T.StringType):
+        return is_binary_collation(dtype)
+    return isinstance(dtype, _READ)
 
 
-def unsupported(planned: PlannedJoin) -> str | None:
-    """Why no expression can carry a join out; None if one can."""
-    table = planned.plan.table
-    if planned.plan.search is not None:
-        return "range conditions are searched by Python workers"
-    if not isinstance(table, StoredTable):
-        return "an incremental cache is queried by Python workers"
-    if not table.location.is_local:
-        return "a table behind a URL is copied to each host by Python workers"
-    for field in planned.fields:
-        if not isinstance(field.dataType, _READ):
-            return f"the column {field.name!r} is {field.dataType.simpleString()}"
-    return None
+@dataclass(frozen=True)
+class _Scratch:
+    """What the columns are called that a look-up adds and drops again.
+
+    Args:
+        clock: the micro-batch's timestamp in microseconds.
+        found: the reference of the first row of the key, or -1.
+        piece: the reference that a piece of a run begins with.
+        row: the reference of the row.
+    """
+
+    clock: str
+    found: str
+    piece: str
+    row: str
+
+    @classmethod
+    def beside(cls, columns: Iterable[str]) -> _Scratch:
+        """Names that no other column has."""
+        return cls(*unused(columns, *(f"bsjoin_{field.name}" for field in fields(cls))))
 
 
-class _Table:
+@dataclass(frozen=True)
+class _Functions:
     """The functions of one table, as columns.
 
     Args:
-        planned: the join.
+        table: what tells a function which table and which version.
     """
 
-    def __init__(self, planned: PlannedJoin):
-        table = planned.plan.table
-        assert isinstance(table, StoredTable)
-        self._spec = {
-            "path": table.location.path,
-            "epoch": table.epoch,
-            "version": table.version or 0,
-        }
-        timed = table.version is None
-        self.clock = F.current_timestamp() if timed else F.lit(0).cast("timestamp")
+    table: dict[str, Any]
+
+    @classmethod
+    def of(cls, table: StoredTable) -> _Functions:
+        return cls(
+            {"path": table.location.url, "epoch": table.epoch, "version": table.version or 0}
+        )
 
     def call(self, what: str, *arguments: Column, **more: Any) -> Column:
-        """One of the functions."""
-        name = json.dumps({"what": what, **self._spec, **more}, separators=(",", ":"))
-        quoted = name.replace("`", "``")
-        return F.call_function(f"{_CATALOG}.`{quoted}`", *arguments)
+        return call(what, *arguments, **self.table, **more)
 
-    def find(self, planned: PlannedJoin) -> Column:
-        """The reference of a key's first row; -1 if it is not there, null for a null key."""
+    def find(self, planned: PlannedJoin, clock: Column) -> Column:
+        """The reference of a key's first row; -1 if it is not there or null."""
         key, types = planned.key, planned.join.key_types
-        arguments, keys = [key.hash, self.clock], "hash"
-        if len(key.compared) == 1 and isinstance(types[0], T.StringType):
-            arguments, keys = [*arguments, *key.compared], "text"
-        elif len(key.compared) == 1 and isinstance(types[0], T.BinaryType):
-            arguments, keys = [*arguments, *key.compared], "binary"
-        elif key.compared:
-            fields = [T.StructField(f"k{i}", _compared(t)) for i, t in enumerate(types)]
-            arguments.append(F.struct(*(c.alias(f.name) for c, f in zip(key.compared, fields, strict=True))))
-            return self.call("find", *arguments, keys=T.StructType(fields).jsonValue(), deterministic=False)
-        return self.call("find", *arguments, keys=keys, deterministic=False)
+        arguments, keys = [key.hash, clock], "hash"
+        if key.compared:
+            kind, value = _compared(key.compared, types)
+            arguments, keys = [*arguments, value], kind
+        unique = planned.plan.output.shape == "row"
+        return F.coalesce(self.call("find", *arguments, keys=keys, unique=unique), F.lit(-1))
+
+    def count(self, reference: Column) -> Column:
+        """How many rows follow with the same key, this one included; 0 for -1."""
+        return self.call("count", reference)
 
     def get(self, reference: Column, column: str, field: T.StructField, *, there: bool) -> Column:
         """The value of a column.
@@ -95,46 +115,93 @@ class _Table:
             field: its type and nullability.
             there: whether every reference is that of a row.
         """
-        value = self.call("get", reference, column=column, type=field.dataType.jsonValue())
-        if isinstance(field.dataType, _NULLABLE):
-            return value
+        named = {"column": column, "type": field.dataType.jsonValue()}
+        nullable = field.nullable or not there
+        if isinstance(field.dataType, _OBJECTS):
+            return self.call("get", reference, nullable=nullable, **named)
+        value = self.call("get", reference, **named)
         if field.nullable:
-            return F.when(self.call("has", reference, column=column), value)
+            return F.when(self.call("has", reference, **named), value)
         return value if there else F.when(reference >= 0, value)
 
 
-def _compared(dtype: T.DataType) -> T.DataType:
-    """What is compared of a key column: its hash, if a hash is exact."""
-    long = isinstance(dtype, T.DecimalType) and dtype.precision > 18
-    return dtype if long or isinstance(dtype, T.StringType | T.BinaryType) else T.LongType()
+def _compared(values: tuple[Column, ...], types: tuple[T.DataType, ...]) -> tuple[Any, Column]:
+    """How keys are compared where equal hashes do not imply equal keys, and the key."""
+    if len(values) == 1 and isinstance(types[0], T.StringType):
+        return "text", values[0]
+    if len(values) == 1 and isinstance(types[0], T.BinaryType):
+        return "binary", values[0]
+    # Of a key column that fits into its hash, the hash is compared.
+    parts = [
+        T.StructField(f"k{i}", dtype if _is_long(dtype) else T.LongType(), nullable=False)
+        for i, dtype in enumerate(types)
+    ]
+    named = [value.alias(part.name) for value, part in zip(values, parts, strict=True)]
+    return T.StructType(parts).jsonValue(), F.struct(*named)
+
+
+def _is_long(dtype: T.DataType) -> bool:
+    if isinstance(dtype, T.DecimalType):
+        return dtype.precision > LONG_DIGITS
+    return isinstance(dtype, T.StringType | T.BinaryType)
 
 
 def joined(planned: PlannedJoin) -> DataFrame:
     """The stream's columns, then (inner, left) the table's.
 
     Args:
-        planned: an equality join with a stored table, see :func:`unsupported`.
+        planned: an equality join with a stored table whose columns can be read, see
+            :func:`is_read`.
     """
-    stream, plan, how, table = planned.stream, planned.plan, planned.plan.how, _Table(planned)
-    names = [*stream.columns, *planned.join.names]
-    found, row, last = unused(names, "bsjoin_found", "bsjoin_row", "bsjoin_last")
-    answers = stream.select("*", table.find(planned).alias(found))
-    reference = F.col(found)
+    plan, how, table = planned.plan, planned.plan.how, planned.plan.table
+    assert isinstance(table, StoredTable)
+    functions = _Functions.of(table)
+    ours = _Scratch.beside([*planned.stream.columns, *planned.join.names])
+    stream, clock = planned.stream, F.lit(0).cast("long")
+    if table.version is None:
+        # Below, in a projection of its own: Spark takes a timestamp for not deterministic.
+        now = F.unix_micros(F.current_timestamp())
+        stream, clock = stream.select("*", now.alias(ours.clock)), F.col(ours.clock)
+    answers = stream.select("*", functions.find(planned, clock).alias(ours.found))
+    found = F.col(ours.found)
     runs = plan.output.shape in ("rows", "runs")
-    if how in ("semi", "anti") or (how == "inner" and not runs):
-        hit = reference >= 0
-        kept = F.coalesce(~hit, F.lit(True)) if how == "anti" else hit
-        answers = answers.where(kept)
+    if plan.reports:
+        matches = functions.count(found) if runs else None
+        version = functions.call("version", clock)
+        answers = observed_references(answers, plan, found, matches, version)
+    if how in ("semi", "anti"):
+        return answers.where(found >= 0 if how == "semi" else found < 0).drop(*vars(ours).values())
     if runs:
-        count = table.call("count", reference)
-        ends = F.when(reference >= 0, reference + count - 1)
-        explode = F.explode_outer if how == "left" else F.explode
-        answers = answers.select("*", explode(F.sequence(reference, ends)).alias(row))
-        reference = F.coalesce(F.col(row), F.lit(-1)) if how == "left" else F.col(row)
+        answers, reference = _unrolled(answers, functions, planned, ours), F.col(ours.row)
+    else:
+        answers, reference = (answers if how == "left" else answers.where(found >= 0)), found
     columns = [
-        table.get(reference, column, field, there=how == "inner").alias(
+        functions.get(reference, column, field, there=how == "inner").alias(
             field.name, metadata=field.metadata
         )
         for column, field in zip(plan.output.columns, planned.fields, strict=True)
     ]
-    return answers.select("*", *columns).drop(found, row, last)
+    return answers.select("*", *columns).drop(*vars(ours).values())
+
+
+def _unrolled(
+    answers: DataFrame, functions: _Functions, planned: PlannedJoin, ours: _Scratch
+) -> DataFrame:
+    """One row for each row of a run, with its reference; -1 for what a left join keeps.
+
+    Long runs are cut into pieces first: an array of all references of a run is never made.
+    """
+    left, found = planned.plan.how == "left", F.col(ours.found)
+    explode = F.explode_outer if left else F.explode
+    last = found + functions.count(found) - 1
+    first = found
+    if planned.plan.output.shape == "runs":
+        starts = F.when(found >= 0, F.sequence(found, last, F.lit(PIECE_ROWS).cast("long")))
+        answers = answers.select("*", explode(starts).alias(ours.piece))
+        first = F.col(ours.piece)
+        last = F.least(first + (PIECE_ROWS - 1), last)
+    rows = F.when(found >= 0, F.sequence(first, last))
+    answers = answers.select("*", explode(rows).alias(ours.row))
+    if left:
+        answers = answers.withColumn(ours.row, F.coalesce(F.col(ours.row), F.lit(-1)))
+    return answers

@@ -97,7 +97,7 @@ final class ArrowFile {
 
   private void check(boolean holds, String otherwise) {
     if (!holds) {
-      throw new DamagedTableException(file.path, otherwise);
+      throw new DamagedTableException(file.name, otherwise);
     }
   }
 

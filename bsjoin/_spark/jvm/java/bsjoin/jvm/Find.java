@@ -16,36 +16,19 @@ import org.apache.spark.unsafe.types.UTF8String;
 /**
  * From the hash of a key to the reference of its first row; {@link Version#MISSING} if there is none.
  *
- * <p>Arguments: the hash; the micro-batch's timestamp, which is ignored by a plan that is bound to a
- * version; and, if equal hashes do not imply equal keys, the key: a text, a binary, or a struct of
- * what is compared.
+ * <p>Arguments: the hash; the micro-batch's timestamp in microseconds, which is ignored by a plan
+ * that is bound to a version; and, if equal hashes do not imply equal keys, the key: a text, a
+ * binary, or a struct of what is compared.
  */
-public abstract class Find extends Function<Long> {
-  private final int bound; // the version that the plan is bound to; 0: by the timestamp
-  private final boolean deterministic;
-  private transient Choice choice;
-
-  /** The version of a timestamp, in one object: another thread sees both or neither. */
-  private static final class Choice {
-    final long timeUs;
-    final Version version;
-
-    Choice(long timeUs, Version version) {
-      this.timeUs = timeUs;
-      this.version = version;
-    }
-  }
-
-  Find(String spec, JsonNode node, DataType... key) {
-    super(spec, node, inputs(key), DataTypes.LongType, false);
-    bound = node.path("version").asInt();
-    deterministic = node.path("deterministic").asBoolean();
+public abstract class Find extends ByTime<Long> {
+  Find(String spec, JsonNode node, DataType[] compared, DataType... key) {
+    super(spec, node, compared, inputs(key));
   }
 
   private static DataType[] inputs(DataType... key) {
     DataType[] found = new DataType[2 + key.length];
     found[0] = DataTypes.LongType;
-    found[1] = DataTypes.TimestampType;
+    found[1] = DataTypes.LongType;
     System.arraycopy(key, 0, found, 2, key.length);
     return found;
   }
@@ -55,24 +38,10 @@ public abstract class Find extends Function<Long> {
     return "bsjoin_find";
   }
 
-  @Override
-  public boolean isDeterministic() {
-    return deterministic;
-  }
-
-  final Version version(long timeUs) {
-    Choice last = choice;
-    if (last == null || last.timeUs != timeUs && bound == 0) {
-      Version found = bound == 0 ? table().at(timeUs) : table().numbered(bound);
-      choice = last = new Choice(timeUs, found);
-    }
-    return last.version;
-  }
-
   /** Equal hashes imply equal keys. */
   public static final class ByHash extends Find {
     ByHash(String spec, JsonNode node) {
-      super(spec, node);
+      super(spec, node, new DataType[0]);
     }
 
     public long invoke(long hash, long timeUs) {
@@ -83,7 +52,7 @@ public abstract class Find extends Function<Long> {
   /** The key is one text. */
   public static final class ByText extends Find {
     ByText(String spec, JsonNode node) {
-      super(spec, node, DataTypes.StringType);
+      super(spec, node, new DataType[] {DataTypes.StringType}, DataTypes.StringType);
     }
 
     public long invoke(long hash, long timeUs, UTF8String key) {
@@ -100,7 +69,7 @@ public abstract class Find extends Function<Long> {
   /** The key is one binary. */
   public static final class ByBinary extends Find {
     ByBinary(String spec, JsonNode node) {
-      super(spec, node, DataTypes.BinaryType);
+      super(spec, node, new DataType[] {DataTypes.BinaryType}, DataTypes.BinaryType);
     }
 
     public long invoke(long hash, long timeUs, byte[] key) {
@@ -119,12 +88,21 @@ public abstract class Find extends Function<Long> {
     private final DataType[] types;
 
     ByRow(String spec, JsonNode node) {
-      super(spec, node, DataType.fromJson(node.path("keys").toString()));
-      StructField[] fields = ((StructType) inputTypes()[2]).fields();
-      types = new DataType[fields.length];
-      for (int i = 0; i < types.length; i++) {
-        types[i] = fields[i].dataType();
+      this(spec, node, (StructType) DataType.fromJson(node.path("keys").toString()));
+    }
+
+    private ByRow(String spec, JsonNode node, StructType key) {
+      super(spec, node, typesOf(key), key);
+      types = typesOf(key);
+    }
+
+    private static DataType[] typesOf(StructType key) {
+      StructField[] fields = key.fields();
+      DataType[] found = new DataType[fields.length];
+      for (int i = 0; i < found.length; i++) {
+        found[i] = fields[i].dataType();
       }
+      return found;
     }
 
     public long invoke(long hash, long timeUs, InternalRow key) {

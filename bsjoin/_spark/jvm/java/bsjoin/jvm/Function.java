@@ -11,8 +11,8 @@ import org.apache.spark.sql.types.StructType;
 /**
  * What all functions have in common; a function is its own bound form.
  *
- * <p>Spark calls the method {@code invoke}, which every class declares itself: an inherited one is not
- * found. Functions travel to the executors with the tasks; what they have open does not.
+ * <p>Spark calls the method {@code invoke}, which every class declares itself: an inherited one is
+ * not found. Functions travel to the executors with the tasks; what they have open does not.
  */
 public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>, Serializable {
   private final String spec;
@@ -23,11 +23,19 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
   private final long epoch;
   private transient Table table;
 
-  Function(String spec, JsonNode node, DataType[] inputs, DataType result, boolean nullable) {
+  /**
+   * A function of a table.
+   *
+   * @param spec its name in the catalog, a JSON object
+   * @param node the same, parsed
+   * @param result the type of what it returns
+   * @param inputs the types of its arguments
+   */
+  Function(String spec, JsonNode node, DataType result, DataType... inputs) {
     this.spec = spec;
     this.inputs = inputs;
     this.result = result;
-    this.nullable = nullable;
+    nullable = node.path("nullable").asBoolean(false);
     path = node.path("path").asText();
     epoch = node.path("epoch").asLong();
   }
@@ -38,6 +46,14 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
       table = found = Table.of(path, epoch);
     }
     return found;
+  }
+
+  /** An error of a version that a plan was not made for. */
+  final TableException unfit(String error, Version version, String reason) {
+    return new TableException(
+        error,
+        "version " + version.manifest.version + " of the table in '" + path + "' " + reason
+            + ". Restart the query: it continues from its checkpoint");
   }
 
   @Override

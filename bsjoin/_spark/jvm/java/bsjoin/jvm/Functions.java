@@ -3,6 +3,8 @@ package bsjoin.jvm;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
@@ -21,12 +23,14 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * The catalog of the functions that look rows up, called in Spark's generated code.
  *
  * <p>A function's name is a JSON object, for {@code bind} sees types and no literals: {@code what} it
- * does ({@code find}, {@code count}, {@code get}, {@code has}), the {@code path} of the table, the
+ * does ({@code find}, {@code count}, {@code get}, {@code has}, {@code version}), the {@code path} of the table, the
  * {@code epoch} and {@code version} of {@code bsjoin._plan.StoredTable}, and what else it needs. The
  * path has no credentials: a table behind a URL has a local copy, or is looked up in Python.
  */
 public final class Functions implements FunctionCatalog {
   private static final ObjectMapper JSON = new ObjectMapper();
+
+  private static final String BUILD = build();
 
   private String name;
 
@@ -49,13 +53,24 @@ public final class Functions implements FunctionCatalog {
   public UnboundFunction loadFunction(Identifier identifier) {
     try {
       JsonNode spec = JSON.readTree(identifier.name());
+      String wanted = spec.path("build").asText();
+      if (!wanted.equals(BUILD)) {
+        throw new IllegalArgumentException(
+            "another build of bsjoin's jar is attached to this application: " + BUILD
+                + " instead of " + wanted + "; use the same version of bsjoin everywhere");
+      }
       switch (spec.path("what").asText()) {
+        case "build":
+          return new Build(identifier.name(), spec);
         case "find":
           return find(identifier.name(), spec);
         case "count":
           return new Count(identifier.name(), spec);
+        case "version":
+          return new VersionNumber(identifier.name(), spec);
         case "has":
-          return new Get.Has(identifier.name(), spec);
+          return new Get.Has(
+              identifier.name(), spec, DataType.fromJson(spec.path("type").toString()));
         case "get":
           return get(identifier.name(), spec);
         default:
@@ -63,6 +78,15 @@ public final class Functions implements FunctionCatalog {
       }
     } catch (IOException e) {
       throw new IllegalArgumentException("bsjoin has no function " + identifier.name(), e);
+    }
+  }
+
+  private static String build() {
+    try (InputStream in = Functions.class.getResourceAsStream("build")) {
+      byte[] found = new byte[16];
+      return in == null ? "" : new String(found, 0, in.read(found), StandardCharsets.US_ASCII);
+    } catch (IOException e) {
+      throw new IllegalStateException(e);
     }
   }
 

@@ -11,16 +11,22 @@ import org.apache.spark.unsafe.types.UTF8String;
  * From the reference of a row to the value of one column.
  *
  * <p>A function of a primitive type never returns null: the caller asks {@link Has} first where the
- * column may be null, and does not ask for a missing row. The others return null for both.
+ * column may be null, and for a missing row it returns zero. The others return null for both.
  */
 public abstract class Get<R> extends Function<R> {
   private final String column;
+  private final DataType type;
   private transient Version version;
   private transient int place;
 
-  Get(String spec, JsonNode node, DataType result, boolean nullable) {
-    super(spec, node, new DataType[] {DataTypes.LongType}, result, nullable);
+  Get(String spec, JsonNode node, DataType type) {
+    this(spec, node, type, type);
+  }
+
+  Get(String spec, JsonNode node, DataType type, DataType result) {
+    super(spec, node, result, DataTypes.LongType);
     column = node.path("column").asText();
+    this.type = type;
   }
 
   @Override
@@ -37,20 +43,28 @@ public abstract class Get<R> extends Function<R> {
 
   private Version open(long reference) {
     Version found = table().of(reference);
-    place = found.manifest.place(column);
-    if (place < 0) {
-      throw new IllegalStateException(
-          "OtherKeysError: version " + found.manifest.version + " has no column '" + column
-              + "', which this query brings. Restart the query: it continues from its checkpoint");
+    int there = found.manifest.place(column);
+    if (there < 0) {
+      throw unfit(
+          "OtherKeysError", found, "has no column '" + column + "', which this query selects");
     }
+    DataType stored = found.manifest.storedType(there);
+    if (!stored.equals(type)) {
+      throw unfit(
+          "OtherKeysError",
+          found,
+          "has the column '" + column + "' as " + stored.simpleString()
+              + ", and this query was planned for " + type.simpleString());
+    }
+    place = there;
     version = found;
     return found;
   }
 
   /** Whether a column of a row is not null; false for a missing row. */
   public static final class Has extends Get<Boolean> {
-    Has(String spec, JsonNode node) {
-      super(spec, node, DataTypes.BooleanType, false);
+    Has(String spec, JsonNode node, DataType type) {
+      super(spec, node, type, DataTypes.BooleanType);
     }
 
     @Override
@@ -65,77 +79,77 @@ public abstract class Get<R> extends Function<R> {
 
   public static final class OfBoolean extends Get<Boolean> {
     OfBoolean(String spec, JsonNode node, DataType type) {
-      super(spec, node, type, false);
+      super(spec, node, type);
     }
 
     public boolean invoke(long reference) {
-      return column(reference).getBoolean(Version.row(reference));
+      return reference < 0 ? false : column(reference).getBoolean(Version.row(reference));
     }
   }
 
   public static final class OfByte extends Get<Byte> {
     OfByte(String spec, JsonNode node, DataType type) {
-      super(spec, node, type, false);
+      super(spec, node, type);
     }
 
     public byte invoke(long reference) {
-      return column(reference).getByte(Version.row(reference));
+      return reference < 0 ? (byte) 0 : column(reference).getByte(Version.row(reference));
     }
   }
 
   public static final class OfShort extends Get<Short> {
     OfShort(String spec, JsonNode node, DataType type) {
-      super(spec, node, type, false);
+      super(spec, node, type);
     }
 
     public short invoke(long reference) {
-      return column(reference).getShort(Version.row(reference));
+      return reference < 0 ? (short) 0 : column(reference).getShort(Version.row(reference));
     }
   }
 
   public static final class OfInt extends Get<Integer> {
     OfInt(String spec, JsonNode node, DataType type) {
-      super(spec, node, type, false);
+      super(spec, node, type);
     }
 
     public int invoke(long reference) {
-      return column(reference).getInt(Version.row(reference));
+      return reference < 0 ? 0 : column(reference).getInt(Version.row(reference));
     }
   }
 
   public static final class OfLong extends Get<Long> {
     OfLong(String spec, JsonNode node, DataType type) {
-      super(spec, node, type, false);
+      super(spec, node, type);
     }
 
     public long invoke(long reference) {
-      return column(reference).getLong(Version.row(reference));
+      return reference < 0 ? 0 : column(reference).getLong(Version.row(reference));
     }
   }
 
   public static final class OfFloat extends Get<Float> {
     OfFloat(String spec, JsonNode node, DataType type) {
-      super(spec, node, type, false);
+      super(spec, node, type);
     }
 
     public float invoke(long reference) {
-      return column(reference).getFloat(Version.row(reference));
+      return reference < 0 ? 0 : column(reference).getFloat(Version.row(reference));
     }
   }
 
   public static final class OfDouble extends Get<Double> {
     OfDouble(String spec, JsonNode node, DataType type) {
-      super(spec, node, type, false);
+      super(spec, node, type);
     }
 
     public double invoke(long reference) {
-      return column(reference).getDouble(Version.row(reference));
+      return reference < 0 ? 0 : column(reference).getDouble(Version.row(reference));
     }
   }
 
   public static final class OfText extends Get<UTF8String> {
     OfText(String spec, JsonNode node, DataType type) {
-      super(spec, node, type, true);
+      super(spec, node, type);
     }
 
     public UTF8String invoke(long reference) {
@@ -150,7 +164,7 @@ public abstract class Get<R> extends Function<R> {
 
   public static final class OfBinary extends Get<byte[]> {
     OfBinary(String spec, JsonNode node, DataType type) {
-      super(spec, node, type, true);
+      super(spec, node, type);
     }
 
     public byte[] invoke(long reference) {
@@ -168,7 +182,7 @@ public abstract class Get<R> extends Function<R> {
     private final int scale;
 
     OfDecimal(String spec, JsonNode node, DataType type) {
-      super(spec, node, type, true);
+      super(spec, node, type);
       precision = ((DecimalType) type).precision();
       scale = ((DecimalType) type).scale();
     }

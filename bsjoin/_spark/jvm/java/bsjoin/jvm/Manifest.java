@@ -2,12 +2,12 @@ package bsjoin.jvm;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import java.io.File;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -22,11 +22,13 @@ import org.apache.spark.sql.types.StructType;
  */
 final class Manifest {
   private static final long LARGEST = 32L << 20;
+  private static final long MOST_ROWS = (1L << 31) - 2; // row numbers and their end are ints
   private static final ObjectMapper JSON = new ObjectMapper();
 
   final int version;
   final long activatesAtUs;
   final long createdAtUs;
+  final int longestRun;
   final StructType columns;
   final DataType[] compared; // of the keys that are stored for comparison
   final SegmentInfo[] segments;
@@ -46,8 +48,13 @@ final class Manifest {
       for (int i = 0; i < sizes.length; i++) {
         sizes[i] = node.path("sizes").get(i).asLong();
       }
-      boolean plain = name.matches("data/[A-Za-z0-9_-]{1,80}/[A-Za-z0-9_-]{1,80}");
-      if (!plain || rows < 1 || sizes.length != files) {
+      boolean plain =
+          name.matches("data/[A-Za-z0-9_-]{1,80}/[A-Za-z0-9_-]{1,80}");
+      boolean sized = sizes.length == files;
+      for (long size : sizes) {
+        sized &= size > 0;
+      }
+      if (!plain || !sized || rows < 1 || rows > MOST_ROWS) {
         throw new DamagedTableException(where, "the segment '" + name + "' is not valid");
       }
     }
@@ -79,35 +86,39 @@ final class Manifest {
     }
     JsonNode listed = node.path("segments");
     segments = new SegmentInfo[listed.size()];
+    int longest = 0;
     for (int i = 0; i < segments.length; i++) {
       segments[i] = new SegmentInfo(listed.get(i), 1 + count + columns.length(), where);
       if (i > 0 && segments[i - 1].firstHash >= segments[i].firstHash) {
         throw new DamagedTableException(where, "its segments are not in order");
       }
+      longest = Math.max(longest, listed.get(i).path("longest_run").asInt());
     }
+    longestRun = longest;
   }
 
   /** The manifest of a version; null if it is not there (any more). */
   static Manifest read(Path table, int version) throws IOException {
-    Path file = table.resolve("versions").resolve(name(version));
+    Path file = table.resolve(name(version));
+    String where = Mapping.nameOf(table, name(version));
     if (!Files.exists(file)) {
       return null;
     }
     if (Files.size(file) > LARGEST) {
-      throw new DamagedTableException(file.toString(), "it is too large for a manifest");
+      throw new DamagedTableException(where, "it is too large for a manifest");
     }
     String content = new String(Files.readAllBytes(file), StandardCharsets.UTF_8);
     try {
-      Manifest found = new Manifest(JSON.readTree(content), file.toString());
+      Manifest found = new Manifest(JSON.readTree(content), where);
       if (found.version != version) {
-        throw new DamagedTableException(file.toString(), "it is that of version " + found.version);
+        throw new DamagedTableException(where, "it is that of version " + found.version);
       }
       return found;
     } catch (RuntimeException e) {
       if (e instanceof DamagedTableException) {
         throw e;
       }
-      throw new DamagedTableException(file.toString(), e.toString());
+      throw new DamagedTableException(where, e.toString());
     }
   }
 
@@ -120,7 +131,12 @@ final class Manifest {
         found.add(Integer.valueOf(name.substring(0, name.length() - 5)));
       }
     }
-    return found.stream().mapToInt(Integer::intValue).sorted().toArray();
+    int[] numbers = new int[found.size()];
+    for (int i = 0; i < numbers.length; i++) {
+      numbers[i] = found.get(i);
+    }
+    Arrays.sort(numbers);
+    return numbers;
   }
 
   /** The place of a column among the stored ones, after the compared keys; -1 for none. */
@@ -134,12 +150,20 @@ final class Manifest {
     return -1;
   }
 
+  /** The type of a stored column: first the compared keys, then the columns. */
+  DataType storedType(int place) {
+    return place < compared.length
+        ? compared[place]
+        : columns.fields()[place - compared.length].dataType();
+  }
+
   private static boolean isLongDecimal(DataType type) {
     return type instanceof org.apache.spark.sql.types.DecimalType
         && ((org.apache.spark.sql.types.DecimalType) type).precision() > 18;
   }
 
-  private static String name(int version) {
-    return String.format("%08d.json", version);
+  /** The name of a version's file in the table's folder. */
+  static String name(int version) {
+    return String.format("versions/%08d.json", version);
   }
 }

@@ -6,6 +6,7 @@ import java.lang.reflect.Field;
 import java.nio.Buffer;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.file.Path;
 import org.apache.spark.unsafe.Platform;
 
 /**
@@ -24,10 +25,10 @@ final class Mapping {
   private final MappedByteBuffer[] pieces; // keeps the memory mapped
   private final long[] bases;
   final long size;
-  final String path;
+  final String name; // for errors
 
-  private Mapping(String path, long size, MappedByteBuffer[] pieces) {
-    this.path = path;
+  private Mapping(String name, long size, MappedByteBuffer[] pieces) {
+    this.name = name;
     this.size = size;
     this.pieces = pieces;
     this.bases = new long[pieces.length];
@@ -39,27 +40,34 @@ final class Mapping {
   /**
    * Map a file.
    *
-   * @param path the file
+   * @param table the table's folder
+   * @param file the file's name in it
    * @param size its size in bytes, as the manifest has it
    * @throws DamagedTableException if it is missing or has another size
    */
-  static Mapping of(String path, long size) {
-    try (RandomAccessFile file = new RandomAccessFile(path, "r")) {
-      if (file.length() != size) {
+  static Mapping of(Path table, String file, long size) {
+    String name = nameOf(table, file);
+    try (RandomAccessFile opened = new RandomAccessFile(table.resolve(file).toFile(), "r")) {
+      if (opened.length() != size) {
         throw new DamagedTableException(
-            path, "it has " + file.length() + " bytes instead of " + size);
+            name, "it has " + opened.length() + " bytes instead of " + size);
       }
       int count = (int) Math.max(1, (size + STEP - 1) >>> SHIFT);
       MappedByteBuffer[] pieces = new MappedByteBuffer[count];
       for (int i = 0; i < count; i++) {
         long begin = i * STEP;
         long length = Math.min(2 * STEP, size - begin);
-        pieces[i] = file.getChannel().map(FileChannel.MapMode.READ_ONLY, begin, length);
+        pieces[i] = opened.getChannel().map(FileChannel.MapMode.READ_ONLY, begin, length);
       }
-      return new Mapping(path, size, pieces);
+      return new Mapping(name, size, pieces);
     } catch (IOException e) {
-      throw new DamagedTableException(path, e.toString());
+      throw new DamagedTableException(name, e.getMessage());
     }
+  }
+
+  /** What an error calls a file of a table. */
+  static String nameOf(Path table, String file) {
+    return "the file '" + file + "' of the table in '" + table + "'";
   }
 
   /** The address of a byte; the caller has checked that the offset is inside the file. */

@@ -1,29 +1,31 @@
 package bsjoin.jvm;
 
 import java.io.IOException;
+import java.lang.ref.WeakReference;
 import java.nio.file.Path;
 import java.nio.file.Paths;
+import java.util.ArrayDeque;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
- * A table as this process knows it: the manifests it has read, and the versions it has open.
+ * A table as this process knows it: the manifests that it has read, and the versions that are open.
  *
  * <p>Which version a micro-batch uses is a function of its timestamp alone, as in {@code
- * bsjoin/store/versions.py}. A version stays open while a function that is in use refers to it (see
- * {@link Functions}), and here until a newer one has been in use for {@link #KEPT_NS}.
+ * bsjoin/store/versions.py}. The two versions used last stay open; another one stays open as long as
+ * the functions of a running task refer to it, and is unmapped by the garbage collector.
  */
 final class Table {
-  private static final ConcurrentHashMap<String, Table> OPEN = new ConcurrentHashMap<>();
-  private static final int SLOTS = 1 << Version.SLOT_BITS;
+  private static final ConcurrentHashMap<String, Table> TABLES = new ConcurrentHashMap<>();
   private static final int KEPT = 2;
-  private static final long KEPT_NS = 10_000_000_000L;
 
   private final Path path;
   private final TreeMap<Integer, Manifest> known = new TreeMap<>();
-  private final Version[] slots = new Version[SLOTS];
-  private int next;
+  private final ArrayDeque<Version> kept = new ArrayDeque<>(); // the one used last at the end
+  private final AtomicReferenceArray<WeakReference<Version>> open =
+      new AtomicReferenceArray<>(Version.SLOTS);
   private long readForUs = Long.MIN_VALUE;
 
   private Table(Path path) {
@@ -38,14 +40,24 @@ final class Table {
    *     earlier table at the same path
    */
   static Table of(String path, long epoch) {
-    return OPEN.computeIfAbsent(epoch + " " + path, key -> new Table(Paths.get(path)));
+    String key = epoch + " " + path;
+    Table found = TABLES.get(key);
+    if (found == null) {
+      Table created = new Table(Paths.get(path));
+      found = TABLES.putIfAbsent(key, created);
+      found = found == null ? created : found;
+    }
+    return found;
   }
 
-  /** The version for a micro-batch; the folder is read once per micro-batch. */
+  /**
+   * The version for a micro-batch; the folder is read once per micro-batch.
+   *
+   * @param timeUs the micro-batch's timestamp in microseconds since the epoch
+   */
   synchronized Version at(long timeUs) {
     if (timeUs > readForUs || known.isEmpty()) {
-      read();
-      readForUs = timeUs;
+      read(timeUs);
     }
     Manifest chosen = null;
     for (Manifest manifest : known.values()) {
@@ -54,14 +66,19 @@ final class Table {
       }
     }
     if (chosen == null) {
-      // The first version counts for all earlier times, too.
+      // The first version is active for all earlier times, too.
       Map.Entry<Integer, Manifest> oldest = known.firstEntry();
       if (oldest == null || oldest.getKey() != 1) {
-        throw gone("the version for a micro-batch of time " + timeUs + " µs");
+        throw new TableException(
+            "VersionGoneError",
+            "a micro-batch of time " + timeUs + " µs needs a version of the table in '" + path
+                + "' older than those that are left; it was vacuumed. Another version could give "
+                + "another answer, so none is taken: restart the query from a new checkpoint, and "
+                + "keep versions longer when you vacuum");
       }
       chosen = oldest.getValue();
     }
-    return open(chosen);
+    return opened(chosen);
   }
 
   /** A version by its number. */
@@ -71,56 +88,55 @@ final class Table {
       try {
         manifest = Manifest.read(path, number);
       } catch (IOException e) {
-        throw new DamagedTableException(path.toString(), e.toString());
+        throw new DamagedTableException(
+            Mapping.nameOf(path, Manifest.name(number)), e.toString());
       }
       if (manifest == null) {
-        throw gone("version " + number);
+        throw new TableException(
+            "VersionGoneError",
+            "version " + number + " of the table in '" + path + "' is not there (any more). A "
+                + "result is bound to the version it was planned with: plan it again, and keep "
+                + "versions longer when you vacuum");
       }
       known.put(number, manifest);
     }
-    return open(manifest);
+    return opened(manifest);
   }
 
-  /** The open version that a reference belongs to. */
+  /** The version that a reference belongs to: it was opened when the row was found. */
   Version of(long reference) {
-    Version version = slots[Version.slot(reference)];
-    if (version == null) {
-      throw gone("the version of a row that was found before");
+    int slot = Version.slot(reference);
+    WeakReference<Version> weak = open.get(slot);
+    Version version = weak == null ? null : weak.get();
+    return version == null ? again(slot) : version;
+  }
+
+  /** Open a version that another process has found a row in, or that this one has closed. */
+  private synchronized Version again(int slot) {
+    int number = slot;
+    for (int there : Manifest.numbers(path)) {
+      number = there % Version.SLOTS == slot ? there : number;
+    }
+    return numbered(number);
+  }
+
+  private Version opened(Manifest manifest) {
+    int slot = manifest.version % Version.SLOTS;
+    WeakReference<Version> weak = open.get(slot);
+    Version version = weak == null ? null : weak.get();
+    if (version == null || version.manifest.version != manifest.version) {
+      version = new Version(path, manifest);
+      open.set(slot, new WeakReference<>(version));
+    }
+    kept.remove(version);
+    kept.addLast(version);
+    if (kept.size() > KEPT) {
+      kept.removeFirst();
     }
     return version;
   }
 
-  private Version open(Manifest manifest) {
-    long now = System.nanoTime();
-    for (Version version : slots) {
-      if (version != null && version.manifest.version == manifest.version) {
-        version.lastUsedNs = now;
-        return version;
-      }
-    }
-    close(now);
-    while (slots[next] != null) {
-      next = (next + 1) % SLOTS;
-    }
-    Version opened = new Version(path, manifest, next);
-    slots[next] = opened;
-    next = (next + 1) % SLOTS;
-    return opened;
-  }
-
-  /** Forget versions that have not been used for a while, but for the last two. */
-  private void close(long now) {
-    int newest = known.isEmpty() ? 0 : known.lastKey();
-    for (int i = 0; i < SLOTS; i++) {
-      Version version = slots[i];
-      if (version != null && version.manifest.version <= newest - KEPT
-          && now - version.lastUsedNs > KEPT_NS) {
-        slots[i] = null;
-      }
-    }
-  }
-
-  private void read() {
+  private void read(long timeUs) {
     TreeMap<Integer, Manifest> found = new TreeMap<>();
     for (int number : Manifest.numbers(path)) {
       try {
@@ -130,16 +146,12 @@ final class Table {
           found.put(number, manifest);
         }
       } catch (IOException e) {
-        throw new DamagedTableException(path.toString(), e.toString());
+        throw new DamagedTableException(
+            Mapping.nameOf(path, Manifest.name(number)), e.toString());
       }
     }
     known.clear();
     known.putAll(found);
-  }
-
-  private IllegalStateException gone(String what) {
-    return new IllegalStateException(
-        "VersionGoneError: " + what + " of the table in '" + path + "' is not there (any more): "
-            + "restart the query from a new checkpoint, and keep versions longer when you vacuum");
+    readForUs = timeUs;
   }
 }

@@ -6,38 +6,34 @@ import org.apache.spark.sql.types.DataType;
 /**
  * An open version of a table.
  *
- * <p>A row has one number across versions and segments, a <em>reference</em>: the slot of the version
- * in {@link Table}, the segment and the row in it. It fits a long, so that it passes through
- * generated code without an object.
+ * <p>A row has one number across versions and segments, a <em>reference</em>: the version's number
+ * modulo {@link #SLOTS}, the segment, and the row in it. It is a long, so that it passes through
+ * generated code without an object, and means the same in every process.
  */
 final class Version {
-  static final int ROW_BITS = 31;
-  static final int SEGMENT_BITS = 20;
-  static final int SLOT_BITS = 11;
   static final long MISSING = -1;
+  static final int SLOTS = 1 << 11;
 
+  private static final int ROW_BITS = 31;
+  private static final int SEGMENT_BITS = 20;
+  private static final int SLOT_SHIFT = ROW_BITS + SEGMENT_BITS;
   private static final long ROW_MASK = (1L << ROW_BITS) - 1;
   private static final int SEGMENT_MASK = (1 << SEGMENT_BITS) - 1;
 
   final Manifest manifest;
   private final Path table;
-  private final long slot; // shifted to its place in a reference
+  private final long slot;
   private final Segment[] segments;
   private final long[] firstHashes;
-  private final DataType[] types;
-  volatile long lastUsedNs = System.nanoTime();
 
-  Version(Path table, Manifest manifest, int slot) {
+  /** Map the indexes of all segments. */
+  Version(Path table, Manifest manifest) {
     this.table = table;
     this.manifest = manifest;
-    this.slot = (long) slot << (ROW_BITS + SEGMENT_BITS);
+    slot = manifest.version % SLOTS;
     if (manifest.segments.length > SEGMENT_MASK) {
-      throw new DamagedTableException(table.toString(), "it has too many segments");
-    }
-    types = new DataType[manifest.compared.length + manifest.columns.length()];
-    System.arraycopy(manifest.compared, 0, types, 0, manifest.compared.length);
-    for (int i = manifest.compared.length; i < types.length; i++) {
-      types[i] = manifest.columns.fields()[i - manifest.compared.length].dataType();
+      throw new DamagedTableException(
+          Mapping.nameOf(table, Manifest.name(manifest.version)), "it has too many segments");
     }
     segments = new Segment[manifest.segments.length];
     firstHashes = new long[segments.length];
@@ -49,16 +45,17 @@ final class Version {
 
   /** Map one of the files. */
   Mapping map(String file, long size) {
-    return Mapping.of(table.resolve(file).toString(), size);
+    return Mapping.of(table, file, size);
   }
 
   /** How a stored column is stored. */
   ColumnType type(int number) {
-    ColumnType type = ColumnType.of(types[number]);
-    if (type == null) {
-      throw new IllegalStateException("the JVM does not read columns of " + types[number]);
+    DataType type = manifest.storedType(number);
+    ColumnType found = ColumnType.of(type);
+    if (found == null) {
+      throw new IllegalStateException("the JVM does not read columns of " + type);
     }
-    return type;
+    return found;
   }
 
   /** The reference of the first row with a hash; {@link #MISSING} if there is none. */
@@ -68,7 +65,7 @@ final class Version {
       return MISSING;
     }
     int row = segments[number].find(hash);
-    return row < 0 ? MISSING : slot | (long) number << ROW_BITS | row;
+    return row < 0 ? MISSING : slot << SLOT_SHIFT | (long) number << ROW_BITS | row;
   }
 
   /** The reference of the next run's first row with the same hash; {@link #MISSING} if none. */
@@ -79,19 +76,22 @@ final class Version {
 
   /** Whether a reference is to a row of this version. */
   boolean holds(long reference) {
-    return reference >>> (ROW_BITS + SEGMENT_BITS) == slot >>> (ROW_BITS + SEGMENT_BITS);
+    return reference >>> SLOT_SHIFT == slot;
   }
 
+  /** The segment of a reference to a row of this version. */
   Segment segment(long reference) {
     return segments[(int) (reference >>> ROW_BITS) & SEGMENT_MASK];
   }
 
+  /** The row of a reference in its segment. */
   static int row(long reference) {
     return (int) (reference & ROW_MASK);
   }
 
+  /** The number, modulo {@link #SLOTS}, of the version that a reference belongs to. */
   static int slot(long reference) {
-    return (int) (reference >>> (ROW_BITS + SEGMENT_BITS));
+    return (int) (reference >>> SLOT_SHIFT);
   }
 
   /** The last segment that begins at or before a hash; -1 if all begin after it. */

@@ -1,0 +1,20 @@
+package bsjoin.jvm;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import org.apache.spark.sql.types.DataTypes;
+
+/** The number of the version that answers at a time, for the figures of a join. */
+public final class VersionNumber extends ByTime<Long> {
+  VersionNumber(String spec, JsonNode node) {
+    super(spec, node, null, DataTypes.LongType);
+  }
+
+  @Override
+  public String name() {
+    return "bsjoin_version";
+  }
+
+  public long invoke(long timeUs) {
+    return version(timeUs).manifest.version;
+  }
+}

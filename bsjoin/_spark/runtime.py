@@ -1,0 +1,73 @@
+"""What runs a join: Spark's generated code (``jvm``), or its Python workers (``python``).
+
+``spark.bsjoin.runtime`` is a setting of the session, read by every call: ``auto`` (default) takes
+the JVM wherever it can, ``python`` never, and ``jvm`` fails where the session refuses the jar.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakSet
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin._plan import Runtime, Search, SourceTable, StoredTable
+from bsjoin._spark import jvm
+from bsjoin.errors import ArgumentError, WorkerEnvironmentError, suggest
+
+__all__ = ["SETTING", "choose_runtime"]
+
+SETTING = "spark.bsjoin.runtime"
+_CHOICES = ("auto", "jvm", "python")
+
+_log = logging.getLogger("bsjoin")
+_warned: WeakSet[Any] = WeakSet()
+
+
+def choose_runtime(
+    spark: SparkSession,
+    table: StoredTable | SourceTable,
+    search: Search | None,
+    fields: Sequence[T.StructField],
+) -> Runtime:
+    """Choose what runs a join.
+
+    Args:
+        spark: the session.
+        table: where the rows are.
+        search: the range condition; None without one.
+        fields: the columns to bring.
+
+    Raises:
+        ArgumentError: the setting has an unknown value.
+        WorkerEnvironmentError: the setting is ``jvm``, and the session refuses the jar.
+    """
+    wanted = str(spark.conf.get(SETTING, "auto")).strip().lower()
+    if wanted not in _CHOICES:
+        raise ArgumentError(f"{SETTING}={wanted!r} is not known. {suggest(wanted, _CHOICES)}")
+    if wanted == "python":
+        return Runtime("python", f"{SETTING} is python")
+    against = jvm.unsupported(table, search, fields)
+    if against is not None:
+        return Runtime("python", against)
+    against = jvm.attached(spark)
+    if against is None:
+        return Runtime("jvm", "")
+    if wanted == "jvm":
+        raise WorkerEnvironmentError(
+            f"{SETTING}=jvm: {against}. Start the application with spark.jars=bsjoin.jar(), or set "
+            f"{SETTING} to auto or python"
+        )
+    if spark not in _warned:
+        _warned.add(spark)
+        _log.warning(
+            "bsjoin: joins run in Python workers: %s. They are several times as fast in Spark's "
+            "generated code: start the application with spark.jars=bsjoin.jar(); %s=python hides "
+            "this warning",
+            against,
+            SETTING,
+        )
+    return Runtime("python", against)
