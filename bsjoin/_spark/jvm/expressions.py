@@ -89,6 +89,15 @@ class _Functions:
             {"path": table.location.url, "epoch": table.epoch, "version": table.version or 0}
         )
 
+    def clock(self) -> Column:
+        """The time, in microseconds since the epoch, that chooses the version for a row.
+
+        Of a micro-batch it is the timestamp in Spark's offset log, which a replay has again. In
+        real-time mode, whose batches run for minutes, it goes on.
+        """
+        of_batch = F.unix_micros(F.current_timestamp())
+        return F.when(call("real time"), self.call("now")).otherwise(of_batch)
+
     def call(self, what: str, *arguments: Column, **more: Any) -> Column:
         return call(what, *arguments, **self.table, **more)
 
@@ -159,9 +168,9 @@ def joined(planned: PlannedJoin) -> DataFrame:
     ours = _Scratch.beside([*planned.stream.columns, *planned.join.names])
     stream, clock = planned.stream, F.lit(0).cast("long")
     if table.version is None:
-        # Below, in a projection of its own: Spark takes a timestamp for not deterministic.
-        now = F.unix_micros(F.current_timestamp())
-        stream, clock = stream.select("*", now.alias(ours.clock)), F.col(ours.clock)
+        # Evaluated once for each row, in a projection of its own: all above it is deterministic.
+        stream = stream.select("*", functions.clock().alias(ours.clock))
+        clock = F.col(ours.clock)
     answers = stream.select("*", functions.find(planned, clock).alias(ours.found))
     found = F.col(ours.found)
     runs = plan.output.shape in ("rows", "runs")

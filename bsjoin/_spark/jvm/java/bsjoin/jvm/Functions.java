@@ -66,6 +66,10 @@ public final class Functions implements FunctionCatalog {
           return find(identifier.name(), spec);
         case "count":
           return new Count(identifier.name(), spec);
+        case "now":
+          return new Now(identifier.name(), spec);
+        case "real time":
+          return new RealTime(identifier.name(), spec);
         case "version":
           return new VersionNumber(identifier.name(), spec);
         case "has":

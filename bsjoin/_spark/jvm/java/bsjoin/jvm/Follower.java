@@ -1,0 +1,95 @@
+package bsjoin.jvm;
+
+import java.lang.ref.WeakReference;
+import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Looks for new versions of a table ten times a second, in a thread of its own, and opens them
+ * before any row needs them. It ends when no function of a running task has it any more.
+ */
+final class Follower {
+  private static final long PERIOD_MS = 100;
+  private static final int FAILURES = 3; // in a row: one may be a folder that is being written
+  private static final ScheduledThreadPoolExecutor THREAD = thread();
+
+  private final Table table;
+  private volatile long timeUs;
+  private volatile RuntimeException failure;
+  private int failures;
+
+  private Follower(Table table) {
+    this.table = table;
+  }
+
+  /** Follow a table. */
+  static Follower of(Table table) {
+    Follower created = new Follower(table);
+    created.look();
+    if (created.failure != null) {
+      throw created.failure;
+    }
+    Task task = new Task(created);
+    task.scheduled =
+        THREAD.scheduleWithFixedDelay(task, PERIOD_MS, PERIOD_MS, TimeUnit.MILLISECONDS);
+    return created;
+  }
+
+  /** The time of the last look: all versions that are active then are known. */
+  long timeUs() {
+    if (failure != null && failures >= FAILURES) {
+      throw failure;
+    }
+    return timeUs;
+  }
+
+  private void look() {
+    long now = System.currentTimeMillis() * 1000;
+    try {
+      table.at(now);
+      timeUs = now;
+      failures = 0;
+      failure = null;
+    } catch (RuntimeException e) {
+      failures++;
+      failure = e;
+    }
+  }
+
+  private static ScheduledThreadPoolExecutor thread() {
+    ScheduledThreadPoolExecutor executor =
+        new ScheduledThreadPoolExecutor(
+            1,
+            new ThreadFactory() {
+              @Override
+              public Thread newThread(Runnable work) {
+                Thread thread = new Thread(work, "bsjoin-versions");
+                thread.setDaemon(true);
+                return thread;
+              }
+            });
+    executor.setRemoveOnCancelPolicy(true);
+    return executor;
+  }
+
+  private static final class Task implements Runnable {
+    private final WeakReference<Follower> follower;
+    private volatile ScheduledFuture<?> scheduled;
+
+    Task(Follower follower) {
+      this.follower = new WeakReference<>(follower);
+    }
+
+    @Override
+    public void run() {
+      Follower found = follower.get();
+      if (found != null) {
+        found.look();
+      } else if (scheduled != null) {
+        scheduled.cancel(false);
+      }
+    }
+  }
+}

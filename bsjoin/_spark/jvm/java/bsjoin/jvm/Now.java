@@ -1,0 +1,37 @@
+package bsjoin.jvm;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import org.apache.spark.sql.types.DataTypes;
+
+/**
+ * In real-time mode: the time, in microseconds since the epoch, that chooses a row's version.
+ *
+ * <p>A batch of that mode runs for minutes, so its timestamp would hide every refresh from it. The
+ * function is evaluated once for each row, below all that depends on it, so that a row is answered
+ * from one version.
+ */
+public final class Now extends Function<Long> {
+  private transient Follower follower;
+
+  Now(String spec, JsonNode node) {
+    super(spec, node, DataTypes.LongType);
+  }
+
+  @Override
+  public String name() {
+    return "bsjoin_now";
+  }
+
+  @Override
+  public boolean isDeterministic() {
+    return false;
+  }
+
+  public long invoke() {
+    Follower found = follower;
+    if (found == null) {
+      follower = found = Follower.of(table());
+    }
+    return found.timeUs();
+  }
+}
