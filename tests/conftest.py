@@ -66,6 +66,14 @@ def _stop_streams(request: pytest.FixtureRequest) -> Iterator[None]:
             query.stop()
 
 
+@pytest.fixture(scope="module", params=["jvm", "python"])
+def runtime(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
+    """What runs the joins of a module's tests: each runs with both."""
+    spark.conf.set("spark.bsjoin.runtime", request.param)
+    yield request.param
+    spark.conf.unset("spark.bsjoin.runtime")
+
+
 @pytest.fixture
 def feed(spark: SparkSession, tmp_path: Path) -> Feed:
     return Feed(spark, tmp_path)

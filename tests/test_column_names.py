@@ -20,6 +20,8 @@ from bsjoin import AsOf, Band, BatchTable, HotSpot, Incremental, Overlaps, Withi
 from bsjoin._spark.columns import unused
 from bsjoin.errors import DuplicateKeyError
 
+pytestmark = pytest.mark.usefixtures("runtime")
+
 PUNCTUATED = [
     "", " ", "*", ".", "a.b", "a..b", "`", "a`b", "`a`", "``", "a,b", "a b", "a:b", "[]", '["a"]',
     "'", '"', "a\nb", "\\", "$a", "{x}", "%s", "#1", "a;b", "a=b", "a->b", "😀", "é", "(",

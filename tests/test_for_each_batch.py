@@ -21,6 +21,8 @@ import bsjoin._spark.storing
 from bsjoin import Full
 from bsjoin._spark.fingerprint import fingerprint, is_fixed
 
+pytestmark = pytest.mark.usefixtures("runtime")
+
 BATCHES = 7
 
 

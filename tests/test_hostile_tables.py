@@ -23,6 +23,8 @@ from bsjoin.errors import NotATableError, StoreError
 from bsjoin.store import StorageLocation
 from bsjoin.worker import full_cache
 
+pytestmark = pytest.mark.usefixtures("runtime")
+
 UDT = {
     "type": "udt",
     "pyClass": "bsjoin_hostile_module.Type",

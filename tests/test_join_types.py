@@ -14,6 +14,8 @@ from spark_samples import Feed, rows
 import bsjoin
 from bsjoin import BatchTable
 
+pytestmark = pytest.mark.usefixtures("runtime")
+
 SPELLINGS = (
     ("inner", "INNER", "in_ner"),
     ("left", "leftouter", "left_outer", "LEFT_OUTER", "Left_Outer"),

@@ -25,6 +25,8 @@ from pyspark.sql import functions as F  # noqa: N812
 import bsjoin
 from bsjoin import BatchTable
 
+pytestmark = pytest.mark.usefixtures("runtime")
+
 SIZES = [1, 2, 63, 64, 65, 1000, 5000]
 BATCH_ROWS = "spark__sql__execution__arrow__maxRecordsPerBatch"
 KEYS = st.sampled_from([0, 1, 2, 3, 4, 2**40, -1, None])

@@ -17,6 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
 
+pytestmark = pytest.mark.usefixtures("runtime")
+
 Typed = tuple[pa.DataType, st.SearchStrategy[Any]]
 
 _MICROS = st.integers(-60_000_000_000_000_000, 250_000_000_000_000_000)

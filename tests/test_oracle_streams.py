@@ -22,6 +22,8 @@ from spark_samples import write_stream_file
 import bsjoin
 from bsjoin import BatchTable
 
+pytestmark = pytest.mark.usefixtures("runtime")
+
 _names = itertools.count()
 _START = 1_700_000_000_000_000
 

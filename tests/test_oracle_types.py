@@ -30,6 +30,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin import BatchTable
 
+pytestmark = pytest.mark.usefixtures("runtime")
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -172,7 +174,7 @@ def answers(
 
 
 @pytest.fixture(scope="module")
-def matched(spark: SparkSession) -> Answers:
+def matched(spark: SparkSession, runtime: str) -> Answers:
     stream, batch = one_part(spark, probes()), one_part(spark, stored())
     tables = {
         kind: BatchTable.build(batch.select(F.col(f"`{kind}`"), "v"), on=kind)

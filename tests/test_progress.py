@@ -16,6 +16,8 @@ from spark_samples import Feed, cycles
 import bsjoin
 from bsjoin import BatchTable
 
+pytestmark = pytest.mark.usefixtures("runtime")
+
 HOWS = ["inner", "left", "semi", "anti"]
 MICRO_BATCHES: list[list[int | None]] = [
     [1, 1, 2, 3, None, 99],
@@ -61,7 +63,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_figures_are_exact_for_every_join_type(
-    spark: SparkSession, tmp_path: Path, shape: str
+    spark: SparkSession, runtime: str, tmp_path: Path, shape: str
 ) -> None:
     counts = SHAPES[shape]
     unique = shape == "one row a key"
@@ -106,7 +108,12 @@ def test_figures_are_exact_for_every_join_type(
             assert cycle.rows_out == made[how]
             assert cycle.hit_rate == hits / len(keys)
             assert cycle.table_version == 1
-            assert cycle.lookup_ms > 0
+            assert cycle.runtime == runtime
+            if runtime == "jvm":
+                assert (cycle.lookup_ms, cycle.runtime_reason) == (None, "")
+            else:
+                assert cycle.lookup_ms > 0
+                assert cycle.runtime_reason == "spark.bsjoin.runtime is python"
     assert listener.seen == figures
 
 

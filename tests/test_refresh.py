@@ -21,6 +21,8 @@ import bsjoin.table
 from bsjoin import BatchTable, BSJoinError, Full
 from bsjoin.errors import OtherKeysError
 
+pytestmark = pytest.mark.usefixtures("runtime")
+
 
 def versions_seen(feed: Feed) -> list[int]:
     """The one version that each micro-batch has used, by the rows that it made."""

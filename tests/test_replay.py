@@ -11,6 +11,8 @@ from spark_samples import Feed, cycles, table_of
 
 from bsjoin import BatchTable
 
+pytestmark = pytest.mark.usefixtures("runtime")
+
 
 def test_a_replayed_micro_batch_uses_its_old_version_and_the_next_one_the_new(
     spark: SparkSession, feed: Feed, table: BatchTable

@@ -85,7 +85,7 @@ def _attach_classic(spark: SparkSession) -> None:
         jvm.java.lang.Class.forName(_CLASS, False, loader)
         return  # by spark.jars, or attached before
     except Py4JError:
-        path = str(compiled(jvm))
+        path = str(compiled())
     if loader.getClass().getSimpleName() == "MutableURLClassLoader":
         # `ADD JAR` alone would not reach the code that other threads generate.
         loader.addURL(jvm.java.io.File(path).toURI().toURL())

@@ -56,14 +56,18 @@ class _Scratch:
     """What the columns are called that a look-up adds and drops again.
 
     Args:
-        clock: the micro-batch's timestamp in microseconds.
+        clock: the time that chooses the version, in microseconds.
+        version: the number of that version.
         found: the reference of the first row of the key, or -1.
+        count: how many rows the key has.
         piece: the reference that a piece of a run begins with.
         row: the reference of the row.
     """
 
     clock: str
+    version: str
     found: str
+    count: str
     piece: str
     row: str
 
@@ -171,17 +175,20 @@ def joined(planned: PlannedJoin) -> DataFrame:
         # Evaluated once for each row, in a projection of its own: all above it is deterministic.
         stream = stream.select("*", functions.clock().alias(ours.clock))
         clock = F.col(ours.clock)
-    answers = stream.select("*", functions.find(planned, clock).alias(ours.found))
-    found = F.col(ours.found)
-    runs = plan.output.shape in ("rows", "runs")
+    # Figures are added up over plain columns: what adds them up travels back to the driver, where
+    # the thread that receives it may not know the functions' classes.
+    version = [functions.call("version", clock).alias(ours.version)] if plan.reports else []
+    answers = stream.select("*", functions.find(planned, clock).alias(ours.found), *version)
+    found, runs = F.col(ours.found), plan.output.shape in ("rows", "runs")
+    if runs:
+        answers = answers.select("*", functions.count(found).alias(ours.count))
     if plan.reports:
-        matches = functions.count(found) if runs else None
-        version = functions.call("version", clock)
-        answers = observed_references(answers, plan, found, matches, version)
+        matches = F.col(ours.count) if runs else None
+        answers = observed_references(answers, plan, found, matches, F.col(ours.version))
     if how in ("semi", "anti"):
         return answers.where(found >= 0 if how == "semi" else found < 0).drop(*vars(ours).values())
     if runs:
-        answers, reference = _unrolled(answers, functions, planned, ours), F.col(ours.row)
+        answers, reference = _unrolled(answers, planned, ours), F.col(ours.row)
     else:
         answers, reference = (answers if how == "left" else answers.where(found >= 0)), found
     columns = [
@@ -193,16 +200,14 @@ def joined(planned: PlannedJoin) -> DataFrame:
     return answers.select("*", *columns).drop(*vars(ours).values())
 
 
-def _unrolled(
-    answers: DataFrame, functions: _Functions, planned: PlannedJoin, ours: _Scratch
-) -> DataFrame:
+def _unrolled(answers: DataFrame, planned: PlannedJoin, ours: _Scratch) -> DataFrame:
     """One row for each row of a run, with its reference; -1 for what a left join keeps.
 
     Long runs are cut into pieces first: an array of all references of a run is never made.
     """
     left, found = planned.plan.how == "left", F.col(ours.found)
     explode = F.explode_outer if left else F.explode
-    last = found + functions.count(found) - 1
+    last = found + F.col(ours.count) - 1
     first = found
     if planned.plan.output.shape == "runs":
         starts = F.when(found >= 0, F.sequence(found, last, F.lit(PIECE_ROWS).cast("long")))

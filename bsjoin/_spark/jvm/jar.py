@@ -15,7 +15,6 @@ import zipfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 __all__ = ["BUILD_ENTRY", "JarError", "build_of_sources", "compiled", "jar"]
 
@@ -40,8 +39,8 @@ def jar() -> str:
         The path of a file on this machine.
 
     Raises:
-        WorkerEnvironmentError: a checkout has no jar yet and nothing to compile it with: neither
-            ``javac`` on the PATH nor a running classic session.
+        WorkerEnvironmentError: a checkout has no jar yet and no ``javac`` on the PATH to compile
+            it.
 
     Example:
         >>> settings = {"spark.jars": bsjoin.jar()}
@@ -74,12 +73,8 @@ def _build_of(path: Path) -> str | None:
         return None
 
 
-def compiled(jvm: Any = None) -> Path:
+def compiled() -> Path:
     """The jar of these sources; compiled if it is not there.
-
-    Args:
-        jvm: a view of Spark's JVM, which can compile (Janino) where there is no JDK; None
-            (default) to use the running session's, if any.
 
     Raises:
         JarError: nothing can compile it.
@@ -89,12 +84,11 @@ def compiled(jvm: Any = None) -> Path:
     for place in places:
         if _build_of(place) == build_of_sources() and _is_ours(place):
             return place
-    classes = _by_javac() or _by_janino(jvm or _running())
+    classes = _by_javac()
     if classes is None:
         raise JarError(
-            f"{str(_PACKAGED)!r} is missing or older than its sources, and there is neither a "
-            "javac on the PATH nor a running classic session to compile them: install bsjoin from "
-            "a wheel, or a JDK"
+            f"{str(_PACKAGED)!r} is missing or older than its sources, and there is no javac on "
+            "the PATH to compile them: install bsjoin from a wheel, or a JDK"
         )
     for place in places:
         try:
@@ -162,32 +156,6 @@ def _spark_jars() -> Path | None:
     folders = [Path(home) / "jars"] if home else []
     folders += [Path(found.origin).parent / "jars"] if found and found.origin else []
     return next((folder for folder in folders if any(folder.glob("spark-catalyst_*.jar"))), None)
-
-
-def _running() -> Any:
-    from pyspark import SparkContext
-
-    context = getattr(SparkContext, "_active_spark_context", None)
-    return None if context is None else context._jvm
-
-
-def _by_janino(jvm: Any) -> dict[str, bytes] | None:
-    """The classes by the compiler that Spark compiles its generated code with; None without it."""
-    if jvm is None:
-        return None
-    commons = jvm.org.codehaus.commons.compiler.util
-    names = [str(path) for path in sorted(_SOURCES.rglob("*.java"))]
-    files = jvm.java.lang.reflect.Array.newInstance(
-        jvm.java.lang.Class.forName("java.io.File"), len(names)
-    )
-    for i, name in enumerate(names):
-        jvm.java.lang.reflect.Array.set(files, i, jvm.java.io.File(name))
-    classes = jvm.java.util.HashMap()
-    compiler = jvm.org.codehaus.janino.CompilerFactory().newCompiler()
-    compiler.setEncoding(jvm.java.nio.charset.StandardCharsets.UTF_8)
-    compiler.setClassFileCreator(commons.resource.MapResourceCreator(classes))
-    compiler.compile(files)
-    return {str(name): bytes(classes[name]) for name in classes}
 
 
 if __name__ == "__main__":

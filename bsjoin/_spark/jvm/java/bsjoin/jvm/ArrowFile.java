@@ -23,7 +23,7 @@ final class ArrowFile {
   /**
    * Read the messages.
    *
-   * @throws DamagedTableException if they are not what bsjoin writes
+   * @throws IllegalStateException if they are not what bsjoin writes
    */
   ArrowFile(Mapping file) {
     this.file = file;
@@ -65,7 +65,7 @@ final class ArrowFile {
    *
    * @param buffer its number
    * @param least how many bytes it must have
-   * @throws DamagedTableException if it is shorter
+   * @throws IllegalStateException if it is shorter
    */
   long offset(int buffer, long least) {
     check(lengths[buffer] >= least, "buffer " + buffer + " is shorter than " + least + " bytes");
@@ -79,7 +79,7 @@ final class ArrowFile {
 
   /** The types of the columns, as Arrow's {@code Type} union numbers them. */
   byte[] types() {
-    return types.clone();
+    return types;
   }
 
   private byte[] typesOf(Table schema) {
@@ -97,7 +97,7 @@ final class ArrowFile {
 
   private void check(boolean holds, String otherwise) {
     if (!holds) {
-      throw new DamagedTableException(file.name, otherwise);
+      throw TableError.damaged(file.name, otherwise);
     }
   }
 

@@ -31,11 +31,11 @@ final class Column {
     file = arrow.file;
     byte[] types = arrow.types();
     if (types.length != 1 || types[0] != type.arrow || arrow.rows != rows) {
-      throw new DamagedTableException(
+      throw TableError.damaged(
           file.name, "it does not hold one column of " + rows + " rows of " + type.name);
     }
     if (arrow.buffers() != (type.width == 0 ? 3 : 2)) {
-      throw new DamagedTableException(file.name, "its column has another number of buffers");
+      throw TableError.damaged(file.name, "its column has another number of buffers");
     }
     valid = arrow.has(0) ? arrow.offset(0, (rows + 7) / 8) : 0;
     if (type.width == 0) {
@@ -134,7 +134,7 @@ final class Column {
   private long end(long row, long begin) {
     long end = file.getInt(offsets + 4 * row + 4);
     if (begin < 0 || end < begin || end > dataLength) {
-      throw new DamagedTableException(file.name, "the offsets of row " + row + " are not in order");
+      throw TableError.damaged(file.name, "the offsets of row " + row + " are not in order");
     }
     return end;
   }

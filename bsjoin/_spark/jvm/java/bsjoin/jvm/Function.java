@@ -49,8 +49,8 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
   }
 
   /** An error of a version that a plan was not made for. */
-  final TableException unfit(String error, Version version, String reason) {
-    return new TableException(
+  final IllegalStateException unfit(String error, Version version, String reason) {
+    return TableError.of(
         error,
         "version " + version.manifest.version + " of the table in '" + path + "' " + reason
             + ". Restart the query: it continues from its checkpoint");

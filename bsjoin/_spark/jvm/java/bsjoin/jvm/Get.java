@@ -34,6 +34,11 @@ public abstract class Get<R> extends Function<R> {
     return "bsjoin_get";
   }
 
+  @Override
+  public String toString() {
+    return name() + "[" + column + "]";
+  }
+
   /** The column in the segment of a reference. */
   final Column column(long reference) {
     Version last = version;

@@ -55,7 +55,11 @@ final class Manifest {
         sized &= size > 0;
       }
       if (!plain || !sized || rows < 1 || rows > MOST_ROWS) {
-        throw new DamagedTableException(where, "the segment '" + name + "' is not valid");
+        throw TableError.damaged(
+            where,
+            plain
+                ? "the segment '" + name + "' has other sizes or rows than bsjoin writes"
+                : "the segment name '" + name + "' is not in a folder below 'data/'");
       }
     }
 
@@ -76,7 +80,7 @@ final class Manifest {
     }
     int count = node.path("compared").asInt();
     if (node.path("format").asInt() != 1 || (count != 0 && count != keys.size())) {
-      throw new DamagedTableException(where, "it is not a manifest of this version of bsjoin");
+      throw TableError.damaged(where, "it is not a manifest of this version of bsjoin");
     }
     compared = new DataType[count];
     for (int i = 0; i < count; i++) {
@@ -90,7 +94,7 @@ final class Manifest {
     for (int i = 0; i < segments.length; i++) {
       segments[i] = new SegmentInfo(listed.get(i), 1 + count + columns.length(), where);
       if (i > 0 && segments[i - 1].firstHash >= segments[i].firstHash) {
-        throw new DamagedTableException(where, "its segments are not in order");
+        throw TableError.damaged(where, "its segments are not in order");
       }
       longest = Math.max(longest, listed.get(i).path("longest_run").asInt());
     }
@@ -104,21 +108,21 @@ final class Manifest {
     if (!Files.exists(file)) {
       return null;
     }
-    if (Files.size(file) > LARGEST) {
-      throw new DamagedTableException(where, "it is too large for a manifest");
+    if (Files.size(Mapping.found(table, name(version))) > LARGEST) {
+      throw TableError.damaged(where, "it is too large for a manifest");
     }
     String content = new String(Files.readAllBytes(file), StandardCharsets.UTF_8);
     try {
       Manifest found = new Manifest(JSON.readTree(content), where);
       if (found.version != version) {
-        throw new DamagedTableException(where, "it is that of version " + found.version);
+        throw TableError.damaged(where, "it is that of version " + found.version);
       }
       return found;
     } catch (RuntimeException e) {
-      if (e instanceof DamagedTableException) {
+      if (TableError.is(e)) {
         throw e;
       }
-      throw new DamagedTableException(where, e.toString());
+      throw TableError.damaged(where, e.toString());
     }
   }
 

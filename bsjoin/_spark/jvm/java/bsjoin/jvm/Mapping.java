@@ -6,6 +6,8 @@ import java.lang.reflect.Field;
 import java.nio.Buffer;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import org.apache.spark.unsafe.Platform;
 
@@ -43,13 +45,13 @@ final class Mapping {
    * @param table the table's folder
    * @param file the file's name in it
    * @param size its size in bytes, as the manifest has it
-   * @throws DamagedTableException if it is missing or has another size
+   * @throws IllegalStateException if it is missing or has another size
    */
   static Mapping of(Path table, String file, long size) {
     String name = nameOf(table, file);
-    try (RandomAccessFile opened = new RandomAccessFile(table.resolve(file).toFile(), "r")) {
+    try (RandomAccessFile opened = new RandomAccessFile(found(table, file).toFile(), "r")) {
       if (opened.length() != size) {
-        throw new DamagedTableException(
+        throw TableError.damaged(
             name, "it has " + opened.length() + " bytes instead of " + size);
       }
       int count = (int) Math.max(1, (size + STEP - 1) >>> SHIFT);
@@ -61,13 +63,36 @@ final class Mapping {
       }
       return new Mapping(name, size, pieces);
     } catch (IOException e) {
-      throw new DamagedTableException(name, e.getMessage());
+      throw TableError.damaged(name, e.getMessage());
     }
   }
 
   /** What an error calls a file of a table. */
   static String nameOf(Path table, String file) {
     return "the file '" + file + "' of the table in '" + table + "'";
+  }
+
+  /**
+   * The path of a file of a table.
+   *
+   * @throws IllegalStateException if it is missing, leads out of the folder, or is not a file: to
+   *     open a pipe would wait for somebody to write to it
+   */
+  static Path found(Path table, String file) throws IOException {
+    Path real;
+    try {
+      real = table.resolve(file).toRealPath();
+    } catch (NoSuchFileException e) {
+      throw TableError.damaged(nameOf(table, file), "it is missing");
+    }
+    if (!real.startsWith(table.toRealPath())) {
+      throw TableError.damaged(
+          nameOf(table, file), "it is a link to '" + real + "', which is outside of the folder");
+    }
+    if (!Files.isRegularFile(real)) {
+      throw TableError.damaged(nameOf(table, file), "it is neither a file nor a folder");
+    }
+    return real;
   }
 
   /** The address of a byte; the caller has checked that the offset is inside the file. */

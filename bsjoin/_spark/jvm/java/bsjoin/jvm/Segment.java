@@ -29,7 +29,7 @@ final class Segment {
     ArrowFile arrow = new ArrowFile(file);
     // Three lists (validity, offsets, validity of the values, values), then two numbers.
     if (arrow.rows != 1 || arrow.buffers() < 16 || info.rows > Integer.MAX_VALUE - 1) {
-      throw new DamagedTableException(file.name, "it is not an index");
+      throw TableError.damaged(file.name, "it is not an index");
     }
     rows = (int) info.rows;
     hashes = arrow.offset(3, 8L * (rows + 1));
@@ -42,7 +42,7 @@ final class Segment {
         || file.getLong(hashes + 8L * rows) != Long.MAX_VALUE
         || file.getLong(hashes) != info.firstHash
         || base != (info.firstHash ^ Long.MIN_VALUE)) {
-      throw new DamagedTableException(file.name, "it does not agree with the manifest");
+      throw TableError.damaged(file.name, "it does not agree with the manifest");
     }
     columns = new Column[info.sizes.length - 1];
   }
@@ -79,14 +79,14 @@ final class Segment {
     }
     int length = file.getInt(runs + 4L * row);
     if (length < 1) {
-      throw new DamagedTableException(file.name, "the run at row " + row + " is empty");
+      throw TableError.damaged(file.name, "the run at row " + row + " is empty");
     }
     return checked(row + length);
   }
 
   private int checked(int row) {
     if (row < 0 || row > rows) {
-      throw new DamagedTableException(file.name, "row " + row + " is outside of it");
+      throw TableError.damaged(file.name, "row " + row + " is outside of it");
     }
     return row;
   }

@@ -69,7 +69,7 @@ final class Table {
       // The first version is active for all earlier times, too.
       Map.Entry<Integer, Manifest> oldest = known.firstEntry();
       if (oldest == null || oldest.getKey() != 1) {
-        throw new TableException(
+        throw TableError.of(
             "VersionGoneError",
             "a micro-batch of time " + timeUs + " µs needs a version of the table in '" + path
                 + "' older than those that are left; it was vacuumed. Another version could give "
@@ -88,11 +88,11 @@ final class Table {
       try {
         manifest = Manifest.read(path, number);
       } catch (IOException e) {
-        throw new DamagedTableException(
+        throw TableError.damaged(
             Mapping.nameOf(path, Manifest.name(number)), e.toString());
       }
       if (manifest == null) {
-        throw new TableException(
+        throw TableError.of(
             "VersionGoneError",
             "version " + number + " of the table in '" + path + "' is not there (any more). A "
                 + "result is bound to the version it was planned with: plan it again, and keep "
@@ -146,7 +146,7 @@ final class Table {
           found.put(number, manifest);
         }
       } catch (IOException e) {
-        throw new DamagedTableException(
+        throw TableError.damaged(
             Mapping.nameOf(path, Manifest.name(number)), e.toString());
       }
     }

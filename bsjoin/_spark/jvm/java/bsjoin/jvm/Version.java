@@ -32,7 +32,7 @@ final class Version {
     this.manifest = manifest;
     slot = manifest.version % SLOTS;
     if (manifest.segments.length > SEGMENT_MASK) {
-      throw new DamagedTableException(
+      throw TableError.damaged(
           Mapping.nameOf(table, Manifest.name(manifest.version)), "it has too many segments");
     }
     segments = new Segment[manifest.segments.length];

@@ -1,0 +1,216 @@
+"""Which runtime a join gets, what says so, and what is refused."""
+
+from __future__ import annotations
+
+import logging
+import re
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from cache_samples import Model
+from oracle import settings as spark_settings
+from pyspark.sql import DataFrame, SparkSession
+from spark_samples import Feed, cycles
+
+import bsjoin
+from bsjoin import AsOf, BatchTable, Incremental
+from bsjoin._spark.jvm import attach
+from bsjoin._spark.jvm import jar as jars
+from bsjoin.errors import ArgumentError, WorkerEnvironmentError
+
+GENERATED = {
+    "spark__sql__codegen__factoryMode": "CODEGEN_ONLY",
+    "spark__sql__codegen__fallback": "false",
+}
+
+
+def plan(df: DataFrame) -> str:
+    return df._jdf.queryExecution().executedPlan().toString()
+
+
+def is_in_jvm(df: DataFrame) -> bool:
+    return "bsjoin_find" in plan(df)
+
+
+@pytest.fixture
+def probes(spark: SparkSession) -> DataFrame:
+    return spark.range(-2, 12).withColumnRenamed("id", "k")
+
+
+def test_a_join_runs_in_the_jvm_unless_the_session_says_otherwise(
+    spark: SparkSession, probes: DataFrame, people: DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = set()
+    for setting, there in ((None, True), ("auto", True), ("jvm", True), (" Python", False)):
+        with spark_settings(spark, **({"spark__bsjoin__runtime": setting} if setting else {})):
+            joined = bsjoin.join(probes, people, "k")
+        assert is_in_jvm(joined) == there
+        answers.add(tuple(sorted(map(tuple, joined.collect()))))
+        bsjoin.explain(joined)
+        printed = capsys.readouterr().out
+        assert ("generated code" if there else "Python workers") in printed
+    assert len(answers) == 1
+
+
+def test_an_unknown_setting_is_refused(
+    spark: SparkSession, probes: DataFrame, people: DataFrame
+) -> None:
+    with (
+        spark_settings(spark, spark__bsjoin__runtime="jwm"),
+        pytest.raises(ArgumentError, match=r"spark.bsjoin.runtime='jwm' is not known.*'jvm'"),
+    ):
+        bsjoin.join(probes, people, "k")
+
+
+def test_a_join_is_generated_code_in_every_thread_and_session(
+    spark: SparkSession, probes: DataFrame, people: DataFrame
+) -> None:
+    """Spark compiles in the thread that runs a query: its class loader must have the functions."""
+
+    def count(session: SparkSession) -> int:
+        with spark_settings(session, **GENERATED):
+            rows = session.range(-2, 12).withColumnRenamed("id", "k")
+            table = session.range(10).selectExpr("id AS k", "concat('name ', id) AS name")
+            joined = bsjoin.join(rows, table, "k")
+            assert is_in_jvm(joined)
+            return joined.where("name >= 'name'").count()
+
+    sessions = [spark, spark.newSession(), spark.newSession()]
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(count, sessions)) == [10] * 3
+
+
+@pytest.mark.parametrize("column", ["array(id)", "named_struct('a', id)", "map(id, id)"])
+def test_types_that_the_jvm_does_not_read_go_to_python_and_the_progress_says_so(
+    spark: SparkSession, tmp_path: Path, column: str
+) -> None:
+    nested = spark.range(3).selectExpr("id AS k", f"{column} AS `a: b`", "id AS plain")
+    table = BatchTable.build(nested, on="k", path=tmp_path / "table")
+    feed = Feed(spark, tmp_path)
+    feed.add(1, 5)
+    query = feed.start(table.join(feed.stream).drop("a: b").select("k", "plain"))
+    query.processAllAvailable()
+    query.stop()
+    (cycle,) = cycles(query)
+    assert cycle.runtime == "python"
+    assert cycle.runtime_reason.startswith("the column 'a: b' of type ")
+    # A column that is not selected does not matter.
+    assert is_in_jvm(table.join(spark.range(2).withColumnRenamed("id", "k"), select=["plain"]))
+
+
+def test_what_only_python_does_is_done_there_whatever_the_setting(
+    spark: SparkSession, probes: DataFrame, people: DataFrame, model: Model
+) -> None:
+    points = people.selectExpr("k", "k AS p")
+    stream = probes.selectExpr("k", "k AS q")
+    with spark_settings(spark, spark__bsjoin__runtime="jvm"):
+        ranged = bsjoin.join(stream, points, "k", when=AsOf("q", "p"))
+        sourced = bsjoin.join(probes, model, "k", cache=Incremental(max_rows=9), how="left")
+    for joined, rows in ((ranged, 10), (sourced, 15)):
+        assert not is_in_jvm(joined)
+        assert joined.count() == rows
+
+
+class TestTheJar:
+    """The file that a session attaches."""
+
+    def test_it_has_the_functions_and_the_digest_of_their_sources(self) -> None:
+        with zipfile.ZipFile(bsjoin.jar()) as file:
+            assert "bsjoin/jvm/Functions.class" in file.namelist()
+            assert file.read(jars.BUILD_ENTRY).decode() == jars.build_of_sources()
+            head = file.read("bsjoin/jvm/Functions.class")[:8]
+        assert int.from_bytes(head[6:8]) == 52, "Java 8 byte code"
+
+    def test_the_same_sources_make_the_same_jar_wherever_it_can_be_written(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """An installed package may be read-only: then the folder for temporary files."""
+        before = Path(bsjoin.jar()).read_bytes()
+        (tmp_path / "file").write_text("")
+        monkeypatch.setattr(jars, "_PACKAGED", tmp_path / "file" / "bsjoin-jvm.jar")
+        monkeypatch.setattr(jars.tempfile, "tempdir", str(tmp_path))
+        made = Path(bsjoin.jar())
+        assert made.is_relative_to(tmp_path)
+        assert made.read_bytes() == before
+        # A folder that others can write to may hold anything.
+        made.parent.chmod(0o777)
+        with pytest.raises(WorkerEnvironmentError, match="no jar can be written to"):
+            bsjoin.jar()
+
+    def test_without_any_compiler_the_error_says_what_to_do(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setattr(jars, "_PACKAGED", tmp_path / "bsjoin-jvm.jar")
+        monkeypatch.setattr(jars.tempfile, "tempdir", str(tmp_path / "none"))
+        monkeypatch.setenv("PATH", "")
+        with pytest.raises(WorkerEnvironmentError, match=r"bsjoin-jvm\.jar.*wheel, or a JDK"):
+            bsjoin.jar()
+
+
+class TestASessionThatRefusesIt:
+    """Python then, with one warning; an error where the JVM is wanted."""
+
+    @pytest.fixture(autouse=True)
+    def _refuses(self, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:
+        def refuse() -> Path:
+            raise jars.JarError("no jar today")
+
+        monkeypatch.setattr(attach, "compiled", refuse)
+        monkeypatch.setattr(attach, "_CLASS", "bsjoin.jvm.NotThere")
+
+    def test_joins_run_in_python_with_one_warning(
+        self,
+        spark: SparkSession,
+        probes: DataFrame,
+        people: DataFrame,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        session = spark.newSession()
+        table = session.range(10).selectExpr("id AS k", "id AS v")
+        with caplog.at_level(logging.WARNING, "bsjoin"):
+            for _ in range(2):
+                joined = bsjoin.join(session.range(3).withColumnRenamed("id", "k"), table, "k")
+                assert not is_in_jvm(joined)
+                assert joined.count() == 3
+        assert [
+            ("no jar today" in r.message, "bsjoin.jar()" in r.message) for r in caplog.records
+        ] == [(True, True)]
+
+    def test_it_is_an_error_where_the_jvm_is_wanted(self, spark: SparkSession) -> None:
+        session = spark.newSession()
+        table = session.range(10).selectExpr("id AS k", "id AS v")
+        session.conf.set("spark.bsjoin.runtime", "jvm")
+        with pytest.raises(WorkerEnvironmentError, match=r"runtime=jvm: no jar today.*auto or py"):
+            bsjoin.join(session.range(3).withColumnRenamed("id", "k"), table, "k")
+
+
+def test_another_build_of_the_jar_is_refused(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, probes: DataFrame
+) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.bsjoin.runtime", "jvm")
+    monkeypatch.setattr(attach, "build_of_sources", lambda: "0123456789abcdef")
+    table = session.range(10).selectExpr("id AS k", "id AS v")
+    with pytest.raises(WorkerEnvironmentError, match="another build of bsjoin's jar is attached"):
+        bsjoin.join(session.range(3).withColumnRenamed("id", "k"), table, "k")
+
+
+def test_columns_that_nobody_uses_are_not_read(spark: SparkSession, people: DataFrame) -> None:
+    wide = people.selectExpr("k", "name", "k * 2 AS twice", "cast(k AS double) AS d")
+    probes = spark.range(5).withColumnRenamed("id", "k")
+    text = plan(bsjoin.join(probes, wide, "k", how="left").select("k", "twice"))
+    assert set(re.findall(r"bsjoin_get\[(\w+)\]", text)) == {"twice"}
+
+
+@pytest.mark.parametrize("how", ["left", "inner"])
+def test_a_filter_on_the_streams_columns_moves_below_the_look_up(
+    spark: SparkSession, people: DataFrame, tmp_path: Path, how: str
+) -> None:
+    spark.range(20).selectExpr("id AS k", "id % 3 AS m").write.parquet(str(tmp_path / "rows"))
+    rows = spark.read.parquet(str(tmp_path / "rows"))
+    joined = bsjoin.join(rows, people, "k", how=how).where("m = 1 AND name > 'name 3'")  # type: ignore[arg-type]
+    assert "EqualTo(m,1)" in plan(joined), "it is pushed into the scan"
+    expected = rows.join(people, "k", how).where("m = 1 AND name > 'name 3'")
+    assert sorted(joined.collect()) == sorted(expected.collect())
