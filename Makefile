@@ -7,7 +7,7 @@ MINUTES = 10
 IN_ENV = $(PYTHON) scripts/bootstrap.py
 PYTEST = $(IN_ENV) --java python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test fuzz minimum check bench docs clean
+.PHONY: help demo test fuzz minimum check bench wheel docs clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "make %-7s  %s\n", $$1, $$2 }'
@@ -38,6 +38,9 @@ ifeq ($(strip $(ARGS)),)
 else
 	$(IN_ENV) --java python -m benchmarks $(ARGS)
 endif
+
+wheel: ## Build the wheel, with the jar of the JVM runtime (javac must be on the PATH), into dist
+	$(IN_ENV) --java python -m hatchling build -t wheel $(ARGS)
 
 docs: ## Build the documentation site into build/site
 	NO_MKDOCS_2_WARNING=1 $(IN_ENV) python -m mkdocs build --strict $(ARGS)

@@ -45,8 +45,9 @@ def join(
     """Join a stream with a big table; the cost per micro-batch does not grow with the table.
 
     With a full cache the table is indexed once, by a Spark job that runs before this call returns,
-    and is then memory-mapped by the Python workers. With an incremental cache the table stays in
-    its source, which is queried only for the keys in the stream (Algorithm 1 of the BS-Join paper).
+    and is then memory-mapped by Spark's executors, or their Python workers. With an incremental
+    cache the table stays in its source, which is queried only for the keys in the stream
+    (Algorithm 1 of the BS-Join paper).
     The result is row for row that of Spark's own ``stream.join(batch, ...)``: null keys match
     nothing, NaN equals NaN, -0.0 equals 0.0, every pair of duplicate keys is a row.
 
@@ -80,8 +81,9 @@ def join(
         A DataFrame, streaming if ``stream`` is: the stream's columns, then the selected columns of
         the table. A key occurs once, under the stream's name. Table columns of a left join are
         nullable. The order of rows is undefined. A streaming result uses in every micro-batch the
-        version of the table that was active at the micro-batch's timestamp; a batch result is bound
-        to the newest version at the time of this call.
+        version of the table that was active at the micro-batch's timestamp (in real-time mode: at
+        the time of the row); a batch result is bound to the newest version at the time of this
+        call.
 
     Raises:
         ColumnError: a column is missing, occurs twice, or names clash.

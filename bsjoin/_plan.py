@@ -1,8 +1,8 @@
 """What travels from the driver to the workers: small, frozen, picklable.
 
 The plan of a join is composed: what is matched (an equality of keys and, with a ``search``, a range
-condition), where the table's rows are (``table``), and what comes back (``output``). How it runs,
-and how the stream's rows reach it, is not in here: that is the choice of a runtime.
+condition), where the table's rows are (``table``), what comes back (``output``), and what runs it
+(``runtime``). How the stream's rows reach it is not in here: that is the choice of a runtime.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bsjoin.hotspot.rule import Rule
 from bsjoin.shared.entry_state import CacheLimits
 from bsjoin.sources.invalidation import InvalidationLog
 from bsjoin.sources.protocol import Source
-from bsjoin.store import StorageLocation
+from bsjoin.store import KeyColumn, StorageLocation
 from bsjoin.store.range_index import is_ranked
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "RangeOrder",
     "RetryPolicy",
     "RoutePlan",
+    "Runtime",
     "Search",
     "Shape",
     "SourceTable",
@@ -53,11 +54,13 @@ class StoredTable:
         epoch: when the newest version was published as the plan was made; distinguishes a
             table from an earlier one at the same path.
         version: the version to use, or ``None`` to choose by the micro-batch's timestamp.
+        keys: the key columns; a version with others is refused.
     """
 
     location: StorageLocation
     epoch: int
     version: int | None
+    keys: tuple[KeyColumn, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -172,11 +172,11 @@ def start(result: DataFrame, name: str, out: Path) -> StreamingQuery:
 def joins(query: StreamingQuery) -> None:
     """Print what each join made of the reports."""
     cycles = pd.DataFrame([vars(cycle) for cycle in bsjoin.progress(query)])
-    sums = cycles.groupby(["join", "on"])[["rows_in", "hits", "rows_out", "lookup_ms"]].sum()
-    print(f"  {'join on':<26}{'rows in':>12}{'found':>12}{'rows out':>12}{'looked up in':>16}")
+    sums = cycles.groupby(["join", "on"])[["rows_in", "hits", "rows_out"]].sum()
+    print(f"  {'join on':<26}{'rows in':>12}{'found':>12}{'rows out':>12}")
     for (_, on), row in sums.iterrows():
         counts = "".join(f"{int(row[name]):>12,}" for name in ("rows_in", "hits", "rows_out"))
-        print(f"  {', '.join(on):<26}{counts}{row.lookup_ms / 1000:>14.2f} s")
+        print(f"  {', '.join(on):<26}{counts}")
 
 
 def show(congested: pd.DataFrame, turns: pd.DataFrame) -> None:

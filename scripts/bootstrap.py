@@ -48,8 +48,8 @@ JAVA_HOMES = (
 )
 # What to install with which package manager; the first package that can be had is enough.
 JAVA_PACKAGES = {
-    "apt-get": ["openjdk-17-jre-headless", "openjdk-21-jre-headless"],
-    "dnf": ["java-17-openjdk-headless", "java-21-openjdk-headless"],
+    "apt-get": ["openjdk-17-jdk-headless", "openjdk-21-jdk-headless"],
+    "dnf": ["java-17-openjdk-devel", "java-21-openjdk-devel"],
     "brew": ["openjdk@17", "openjdk@21"],
 }
 VENV_PACKAGES = {"apt-get": [f"python3.{sys.version_info.minor}-venv"]}
@@ -134,7 +134,7 @@ def ensure_java(may_install: bool = True) -> str:
         return ensure_java(may_install=False)
     sys.exit(
         f"bootstrap: Spark needs Java {needed} and this machine has {unsuitable or 'none'}: "
-        "install one (Debian: openjdk-17-jre-headless) or set JAVA_HOME to one."
+        "install one (Debian: openjdk-17-jdk-headless) or set JAVA_HOME to one."
     )
 
 

@@ -17,7 +17,14 @@ from stored_tables import put, store
 
 from bsjoin import AsOf, Band, Overlaps, Within
 from bsjoin._plan import JoinPlan, Output, Runtime, Search, StoredTable
-from bsjoin.store import RangeColumns, SegmentInfo, StorageLocation, merge_segments, write_segment
+from bsjoin.store import (
+    RangeColumns,
+    SegmentInfo,
+    StorageLocation,
+    merge_segments,
+    versions,
+    write_segment,
+)
 from bsjoin.worker.range_join import _MAX_PAIRS, NOTE, joined
 
 __all__ = [
@@ -176,7 +183,12 @@ def plan_of(location: StorageLocation, case: Case, how: str, **changes: Any) -> 
     return JoinPlan(
         label="1:k",
         how=how,
-        table=StoredTable(location=location, epoch=100, version=given["version"]),
+        table=StoredTable(
+            location=location,
+            epoch=100,
+            version=given["version"],
+            keys=versions.latest(location).keys,
+        ),
         search=_search(case),
         output=Output(columns=given["columns"], shape="rows", row_type=given["row_type"]),
         runtime=Runtime("python", ""),

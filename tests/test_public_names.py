@@ -31,6 +31,7 @@ PUBLIC = [
     "cycles",
     "errors",
     "explain",
+    "jar",
     "join",
     "progress",
     "sources",

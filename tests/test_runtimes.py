@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
+import subprocess
+import sys
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import pytest
 from cache_samples import Model
@@ -136,14 +139,23 @@ class TestTheJar:
         assert made.read_bytes() == before
         # A folder that others can write to may hold anything.
         made.parent.chmod(0o777)
-        with pytest.raises(WorkerEnvironmentError, match="no jar can be written to"):
+        with pytest.raises(WorkerEnvironmentError, match=r"cannot be written.*other users can"):
             bsjoin.jar()
+
+    def test_a_wheel_brings_it(self, tmp_path: Path) -> None:
+        root = Path(bsjoin.__file__).parents[1]
+        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+        subprocess.run(command, cwd=root, check=True, capture_output=True)
+        (wheel,) = tmp_path.glob("bsjoin-*.whl")
+        with zipfile.ZipFile(wheel) as file:
+            packed = file.read("bsjoin/_spark/jvm/bsjoin-jvm.jar")
+        assert packed == Path(bsjoin.jar()).read_bytes()
 
     def test_without_any_compiler_the_error_says_what_to_do(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.setattr(jars, "_PACKAGED", tmp_path / "bsjoin-jvm.jar")
-        monkeypatch.setattr(jars.tempfile, "tempdir", str(tmp_path / "none"))
+        monkeypatch.setattr(jars.tempfile, "tempdir", str(tmp_path))
         monkeypatch.setenv("PATH", "")
         with pytest.raises(WorkerEnvironmentError, match=r"bsjoin-jvm\.jar.*wheel, or a JDK"):
             bsjoin.jar()
@@ -158,6 +170,7 @@ class TestASessionThatRefusesIt:
             raise jars.JarError("no jar today")
 
         monkeypatch.setattr(attach, "compiled", refuse)
+        monkeypatch.setattr(attach, "_refused", WeakKeyDictionary())
         monkeypatch.setattr(attach, "_CLASS", "bsjoin.jvm.NotThere")
 
     def test_joins_run_in_python_with_one_warning(
@@ -192,6 +205,7 @@ def test_another_build_of_the_jar_is_refused(
     session = spark.newSession()
     session.conf.set("spark.bsjoin.runtime", "jvm")
     monkeypatch.setattr(attach, "build_of_sources", lambda: "0123456789abcdef")
+    monkeypatch.setattr(attach, "_refused", WeakKeyDictionary())
     table = session.range(10).selectExpr("id AS k", "id AS v")
     with pytest.raises(WorkerEnvironmentError, match="another build of bsjoin's jar is attached"):
         bsjoin.join(session.range(3).withColumnRenamed("id", "k"), table, "k")

@@ -90,7 +90,7 @@ def test_options_sources_and_plans_show_no_secret(name: str) -> None:
             row = pa.struct([])
             plan = JoinPlan(
                 label="1:k", how="semi", search=None, runtime=Runtime("python", ""), reports=False,
-                table=StoredTable(location=location, epoch=1, version=1),
+                table=StoredTable(location=location, epoch=1, version=1, keys=()),
                 output=Output(columns=(), shape="exists", row_type=row),
             )  # fmt: skip
             route = RoutePlan(label="1:k", location=location, rule=Rule.even(2), capacity=1, seed=0)

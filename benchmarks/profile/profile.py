@@ -41,7 +41,7 @@ from benchmarks.profile.samples import GROUPS, sampled
 _WARM_UP = 5  # micro-batches of a run that are not evaluated
 _SAMPLED = 20
 _SPARE = 4  # that may run before a query is stopped
-_DURATIONS = ("triggerExecution", "addBatch")
+_DURATIONS, _PYTHON = ("triggerExecution", "addBatch"), "--conf spark.bsjoin.runtime=python"
 _METRICS = {  # by head of a column: the metric, and whether it is divided by the rows
     "bytes a row to Python": ("data sent to Python workers", True),
     "bytes a row back": ("data returned from Python workers", True),
@@ -102,7 +102,7 @@ def profile(
         settings = {"enabled": "true", "compress": "false", "dir": Path(folder).as_uri()}
         words = [f"--conf spark.eventLog.{name}={value}" for name, value in settings.items()]
         before = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
-        with patch.dict(os.environ, PYSPARK_SUBMIT_ARGS=" ".join([*words, before])):
+        with patch.dict(os.environ, PYSPARK_SUBMIT_ARGS=" ".join([*words, _PYTHON, before])):
             spark = context.spark
         if spark.conf.get("spark.eventLog.dir", "") != settings["dir"]:
             raise RuntimeError(
@@ -136,7 +136,7 @@ def _run(context: Context, pipeline: Join, rows: int, folder: Path, batches: int
     for one in bsjoin.progress(query):
         if _WARM_UP <= one.batch_id < _WARM_UP + batches:
             batch = found[one.batch_id - _WARM_UP]
-            batch.lookup_ms += one.lookup_ms
+            batch.lookup_ms += one.lookup_ms or 0.0
             batch.asked = one.cache.keys_queried if one.cache else None
     return found
 

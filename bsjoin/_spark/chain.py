@@ -62,8 +62,8 @@ def _step_of(df: DataFrame) -> JoinStep | None:
 def explain(df: DataFrame) -> None:
     """Print how the joins of a DataFrame run, first to last.
 
-    For each join: its type and condition, how the table is cached, what Spark hands to the Python
-    workers, how the stream's rows are sent to partitions, and the columns that the join brings.
+    For each join: its type and condition, how the table is cached, what runs it and how, how the
+    stream's rows are sent to partitions, and the columns that the join brings.
 
     Args:
         df: what :func:`bsjoin.join`, or ``BatchTable.join``, returned; its stream may be the result
@@ -76,7 +76,7 @@ def explain(df: DataFrame) -> None:
     Example:
         >>> bsjoin.explain(bsjoin.join(orders, customers, "customer_id", how="left"))
         (1) left join on customer_id = customer_id: full cache, newest version of ...
-            Python workers receive keys, partitioned: none; brings name, city
+            Spark's generated code looks keys up, partitioned: none; brings name, city
     """
     steps = joins_of(df)
     if not steps:

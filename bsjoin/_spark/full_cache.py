@@ -59,6 +59,7 @@ class FullCache:
                 location=self.location,
                 epoch=manifest.created_at_us,
                 version=None if stream.isStreaming else manifest.version,
+                keys=manifest.keys,
             ),
         )
 

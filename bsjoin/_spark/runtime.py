@@ -16,6 +16,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import Runtime, Search, SourceTable, StoredTable
 from bsjoin._spark import jvm
+from bsjoin._spark.session import is_connect
 from bsjoin.errors import ArgumentError, WorkerEnvironmentError, suggest
 
 __all__ = ["SETTING", "choose_runtime"]
@@ -61,8 +62,9 @@ def choose_runtime(
             f"{SETTING}=jvm: {against}. Start the application with spark.jars=bsjoin.jar(), or set "
             f"{SETTING} to auto or python"
         )
-    if spark not in _warned:
-        _warned.add(spark)
+    application = spark if is_connect(spark) else spark.sparkContext
+    if application not in _warned:
+        _warned.add(application)
         _log.warning(
             "bsjoin: joins run in Python workers: %s. They are several times as fast in Spark's "
             "generated code: start the application with spark.jars=bsjoin.jar(); %s=python hides "

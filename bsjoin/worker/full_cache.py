@@ -7,8 +7,10 @@ table.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 
 from bsjoin._plan import JoinPlan, StoredTable
 from bsjoin.errors import DuplicateKeyError, OtherKeysError, StoreError
-from bsjoin.store import Manifest, StorageLocation, versions
+from bsjoin.store import KeyColumn, Manifest, StorageLocation, versions
 from bsjoin.worker import notes
 from bsjoin.worker.open_table import OpenTable
 from bsjoin.worker.row_refs import RUN_TYPE, RowRefs, answer_type, lists, structs
@@ -183,6 +185,12 @@ def _check(plan: JoinPlan, location: StorageLocation, manifest: Manifest) -> Non
             f"{where} has keys with up to {manifest.longest_run} rows, and this query was planned "
             f"when the table was declared unique. {advice}"
         )
+    assert isinstance(plan.table, StoredTable)
+    if manifest.keys != plan.table.keys:
+        there, wanted = (_shown(keys) for keys in (manifest.keys, plan.table.keys))
+        raise OtherKeysError(
+            f"{where} has the keys {there}, and this query was planned for {wanted}. {advice}"
+        )
     types = dict(zip(manifest.columns, manifest.schema.types[manifest.compared :], strict=True))
     for column, wanted in zip(plan.output.columns, plan.output.row_type, strict=False):
         if column not in types:
@@ -194,6 +202,10 @@ def _check(plan: JoinPlan, location: StorageLocation, manifest: Manifest) -> Non
                 f"in {where} the column {column!r} is {types[column]}, and this query was planned "
                 f"for {wanted.type}. {advice}"
             )
+
+
+def _shown(keys: Sequence[KeyColumn]) -> str:
+    return json.dumps([[key.name, key.type] for key in keys], separators=(",", ":"))
 
 
 def _version(location: StorageLocation, table: _Table, time_us: int) -> int:

@@ -165,7 +165,12 @@ def plan_of(location: StorageLocation, version: int | None, epoch: int) -> JoinP
     return JoinPlan(
         label="1:k",
         how="left",
-        table=StoredTable(location=location, epoch=epoch, version=version),
+        table=StoredTable(
+            location=location,
+            epoch=epoch,
+            version=version,
+            keys=versions.latest(location).keys,
+        ),
         search=None,
         output=Output(columns=("v",), shape="row", row_type=row_type),
         runtime=Runtime("python", ""),

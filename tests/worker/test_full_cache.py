@@ -44,7 +44,12 @@ def plan_of(location: StorageLocation, shape: Shape, **changes: Any) -> JoinPlan
     return JoinPlan(
         label=given.get("label", "1:k"),
         how="left",
-        table=StoredTable(location=location, epoch=given["epoch"], version=given["version"]),
+        table=StoredTable(
+            location=location,
+            epoch=given["epoch"],
+            version=given["version"],
+            keys=versions.latest(location).keys,
+        ),
         search=None,
         output=Output(columns=given["columns"], shape=shape, row_type=given["row_type"]),
         runtime=Runtime("python", ""),
@@ -256,6 +261,7 @@ def test_notes_of_two_joins_are_kept_apart(location: StorageLocation) -> None:
 
 
 def test_a_note_of_nothing_is_empty(location: StorageLocation) -> None:
+    stored(location)
     plan = plan_of(location, "row")
     assert len(notes.fetch(plan.label, 0)) == 0
     assert notes.fetch(plan.label, 0).type == pa.string()

@@ -25,6 +25,7 @@ __all__ = ["attached", "call"]
 _CATALOG = "bsjoin"
 _CLASS = "bsjoin.jvm.Functions"
 _SETTING = f"spark.sql.catalog.{_CATALOG}"
+_CHECKED = "spark.bsjoin.jvm.build"  # a session inherits it together with the catalog
 
 _refused: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
@@ -48,33 +49,33 @@ def attached(spark: SparkSession) -> str | None:
     Returns:
         Why that is impossible; None if it is done.
     """
-    if spark.conf.get(_SETTING, "") == _CLASS:
+    if spark.conf.get(_CHECKED, "") == build_of_sources():
         return None
-    if spark not in _refused:
+    application = spark if is_connect(spark) else spark.sparkContext
+    if application not in _refused:
         try:
             _attach(spark)
         except JarError as error:
-            _refused[spark] = str(error)
+            _refused[application] = str(error)
         except (PySparkException, Py4JError) as error:
-            _refused[spark] = f"the session refuses the jar: {_first_line(error)}"
+            _refused[application] = f"the session refuses the jar: {_first_line(error)}"
         else:
             return None
-    return _refused[spark]
+    return _refused[application]
 
 
 def _attach(spark: SparkSession) -> None:
+    before = spark.conf.get(_SETTING, _CLASS)
+    if before != _CLASS:
+        raise JarError(f"{_SETTING} is {before}, and bsjoin needs a catalog of that name")
     if is_connect(spark):
         spark.addArtifact(str(compiled()))
     else:
         _attach_classic(spark)
-    before = spark.conf.get(_SETTING, None)
     spark.conf.set(_SETTING, _CLASS)
-    try:
-        # Calls what the jar has: another build of it, attached before, refuses.
-        spark.range(0).select(call("build")).schema  # noqa: B018
-    except PySparkException:
-        spark.conf.unset(_SETTING) if before is None else spark.conf.set(_SETTING, before)
-        raise
+    # Calls what the jar has: another build of it, attached before, refuses.
+    spark.range(0).select(call("build")).schema  # noqa: B018
+    spark.conf.set(_CHECKED, build_of_sources())
 
 
 def _attach_classic(spark: SparkSession) -> None:
@@ -86,12 +87,13 @@ def _attach_classic(spark: SparkSession) -> None:
         return  # by spark.jars, or attached before
     except Py4JError:
         path = str(compiled())
-    if loader.getClass().getSimpleName() == "MutableURLClassLoader":
+    try:
         # `ADD JAR` alone would not reach the code that other threads generate.
         loader.addURL(jvm.java.io.File(path).toURI().toURL())
-        spark.sparkContext._jsc.addJar(path)
-    else:
+    except Py4JError:  # not one of Spark's loaders
         spark.sql(f"ADD JAR '{Path(path).as_uri()}'")
+    else:
+        spark.sparkContext._jsc.addJar(path)
 
 
 def _first_line(error: Exception) -> str:

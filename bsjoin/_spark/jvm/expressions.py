@@ -112,8 +112,13 @@ class _Functions:
         if key.compared:
             kind, value = _compared(key.compared, types)
             arguments, keys = [*arguments, value], kind
-        unique = planned.plan.output.shape == "row"
-        return F.coalesce(self.call("find", *arguments, keys=keys, unique=unique), F.lit(-1))
+        table = planned.plan.table
+        assert isinstance(table, StoredTable)
+        expected = {
+            "unique": planned.plan.output.shape == "row",
+            "on": [[column.name, column.type] for column in table.keys],
+        }
+        return F.coalesce(self.call("find", *arguments, keys=keys, **expected), F.lit(-1))
 
     def count(self, reference: Column) -> Column:
         """How many rows follow with the same key, this one included; 0 for -1."""

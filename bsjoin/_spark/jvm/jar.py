@@ -6,6 +6,7 @@ all versions of Spark. Its ``build`` is a digest of the sources; a session refus
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -14,7 +15,11 @@ import tempfile
 import zipfile
 from collections.abc import Mapping
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+
+from bsjoin.errors import StoreError, WorkerEnvironmentError
+from bsjoin.host import private_folder
 
 __all__ = ["BUILD_ENTRY", "JarError", "build_of_sources", "compiled", "jar"]
 
@@ -43,10 +48,8 @@ def jar() -> str:
             it.
 
     Example:
-        >>> settings = {"spark.jars": bsjoin.jar()}
+        >>> settings = {"spark.jars": jar()}
     """
-    from bsjoin.errors import WorkerEnvironmentError
-
     try:
         return str(compiled())
     except JarError as error:
@@ -77,42 +80,34 @@ def compiled() -> Path:
     """The jar of these sources; compiled if it is not there.
 
     Raises:
-        JarError: nothing can compile it.
+        JarError: nothing can compile it, or it can be written nowhere.
     """
-    own = Path(tempfile.gettempdir()) / f"bsjoin-jvm-{os.getuid()}"
-    places = [_PACKAGED, own / f"{build_of_sources()}.jar"]
+    places = [lambda: _PACKAGED, _temporary]  # a package may be read-only
     for place in places:
-        if _build_of(place) == build_of_sources() and _is_ours(place):
-            return place
+        with contextlib.suppress(StoreError):
+            if _build_of(place()) == build_of_sources():
+                return place()
     classes = _by_javac()
-    if classes is None:
-        raise JarError(
-            f"{str(_PACKAGED)!r} is missing or older than its sources, and there is no javac on "
-            "the PATH to compile them: install bsjoin from a wheel, or a JDK"
-        )
+    reason: Exception | None = None
     for place in places:
         try:
-            _write(place, classes)
-        except OSError:
-            continue
-        if _is_ours(place):
-            return place
-    raise JarError(f"no jar can be written to {' or '.join(map(repr, map(str, places)))}")
+            _write(place(), classes)
+        except (OSError, StoreError) as error:
+            reason = error
+        else:
+            return place()
+    raise JarError(f"the jar cannot be written: {reason}")
 
 
-def _is_ours(place: Path) -> bool:
-    """Whether nobody else can have put it there: the folder for temporary files is everybody's."""
-    if place == _PACKAGED:
-        return True
-    return all(
-        found.st_uid == os.getuid() and not found.st_mode & 0o022
-        for found in (place.parent.lstat(), place.lstat())
-    )
+def _temporary() -> Path:
+    """The jar in a folder that only this user can write to."""
+    user = f"-{os.getuid()}" if hasattr(os, "getuid") else ""
+    folder = private_folder(Path(tempfile.gettempdir()) / f"bsjoin-jvm{user}")
+    return folder / f"{build_of_sources()}.jar"
 
 
 def _write(place: Path, classes: Mapping[str, bytes]) -> None:
     """Write the jar in one step: another process may do the same, or read it."""
-    place.parent.mkdir(mode=0o700, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=place.parent, suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
@@ -128,11 +123,15 @@ def _write(place: Path, classes: Mapping[str, bytes]) -> None:
         raise
 
 
-def _by_javac() -> dict[str, bytes] | None:
-    """The classes by the JDK's compiler; None where there is none, or no Spark to compile with."""
+def _by_javac() -> dict[str, bytes]:
+    """The classes, by the JDK's compiler."""
     javac, spark = shutil.which("javac"), _spark_jars()
     if javac is None or spark is None:
-        return None
+        raise JarError(
+            f"{str(_PACKAGED)!r} is missing or older than its sources, and there is no "
+            f"{'javac on the PATH' if javac is None else 'pyspark'} to compile them with: install "
+            "bsjoin from a wheel, or a JDK"
+        )
     with tempfile.TemporaryDirectory() as out:
         command = [
             javac, "-source", "8", "-target", "8", "-XDignore.symbol.file", "-Xlint:-options",
@@ -149,8 +148,6 @@ def _by_javac() -> dict[str, bytes] | None:
 
 
 def _spark_jars() -> Path | None:
-    from importlib.util import find_spec
-
     home = os.environ.get("SPARK_HOME")
     found = find_spec("pyspark")
     folders = [Path(home) / "jars"] if home else []

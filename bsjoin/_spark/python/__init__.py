@@ -1,4 +1,4 @@
-"""The runtime of Spark's Python workers, which runs every join.
+"""The runtime of Spark's Python workers, which can run every join.
 
 Two hand-overs: an equality join sends the keys only, a range join whole rows.
 """

@@ -13,6 +13,7 @@ abstract class ByTime<R> extends Function<R> {
   private final int bound; // the version that the plan is bound to; 0: by the timestamp
   private final boolean unique;
   private final DataType[] compared; // of the key columns that the plan compares
+  private final String keys; // of the table that the plan was made for; empty if any will do
   private transient Choice choice;
 
   /** Both in one object: another thread sees both or neither. */
@@ -31,6 +32,7 @@ abstract class ByTime<R> extends Function<R> {
     bound = node.path("version").asInt();
     unique = node.path("unique").asBoolean(false);
     this.compared = compared;
+    keys = node.path("on").isMissingNode() ? "" : node.path("on").toString();
   }
 
   final Version version(long timeUs) {
@@ -58,8 +60,11 @@ abstract class ByTime<R> extends Function<R> {
     for (int i = 0; same && compared != null && i < compared.length; i++) {
       same = stored[i].equals(compared[i]);
     }
-    if (!same) {
-      throw unfit("OtherKeysError", version, "has other keys than this query was planned for");
+    if (!same || !keys.isEmpty() && !keys.equals(version.manifest.keys)) {
+      throw unfit(
+          "OtherKeysError",
+          version,
+          "has the keys " + version.manifest.keys + ", and this query was planned for " + keys);
     }
   }
 }

@@ -136,6 +136,12 @@ final class Column {
     if (begin < 0 || end < begin || end > dataLength) {
       throw TableError.damaged(file.name, "the offsets of row " + row + " are not in order");
     }
+    if (end - begin > Mapping.LARGEST_VALUE) {
+      throw new UnsupportedOperationException(
+          "row " + row + " of " + file.name + " has a value of " + (end - begin)
+              + " bytes, and the JVM reads at most " + Mapping.LARGEST_VALUE
+              + ": set spark.bsjoin.runtime to python");
+    }
     return end;
   }
 }

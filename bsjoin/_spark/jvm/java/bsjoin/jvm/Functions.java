@@ -22,10 +22,10 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /**
  * The catalog of the functions that look rows up, called in Spark's generated code.
  *
- * <p>A function's name is a JSON object, for {@code bind} sees types and no literals: {@code what} it
- * does ({@code find}, {@code count}, {@code get}, {@code has}, {@code version}), the {@code path} of the table, the
- * {@code epoch} and {@code version} of {@code bsjoin._plan.StoredTable}, and what else it needs. The
- * path has no credentials: a table behind a URL has a local copy, or is looked up in Python.
+ * <p>A function's name is a JSON object, for {@code bind} sees types and no literals: {@code what}
+ * it does (see {@link #loadFunction}), the {@code build} of the jar, the {@code path} of the table,
+ * the {@code epoch} and {@code version} of {@code bsjoin._plan.StoredTable}, and what else it needs.
+ * The path has no credentials: a table behind a URL is looked up in Python.
  */
 public final class Functions implements FunctionCatalog {
   private static final ObjectMapper JSON = new ObjectMapper();

@@ -1,6 +1,7 @@
 package bsjoin.jvm;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import org.apache.spark.TaskContext;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Decimal;
@@ -18,6 +19,7 @@ public abstract class Get<R> extends Function<R> {
   private final DataType type;
   private transient Version version;
   private transient int place;
+  private transient boolean copies;
 
   Get(String spec, JsonNode node, DataType type) {
     this(spec, node, type, type);
@@ -37,6 +39,14 @@ public abstract class Get<R> extends Function<R> {
   @Override
   public String toString() {
     return name() + "[" + column + "]";
+  }
+
+  /**
+   * Whether texts are to be copied out of the mapping: the driver evaluates constants while it
+   * plans, and they outlive the version.
+   */
+  final boolean copies() {
+    return copies;
   }
 
   /** The column in the segment of a reference. */
@@ -62,6 +72,7 @@ public abstract class Get<R> extends Function<R> {
               + ", and this query was planned for " + type.simpleString());
     }
     place = there;
+    copies = TaskContext.get() == null;
     version = found;
     return found;
   }
@@ -163,7 +174,8 @@ public abstract class Get<R> extends Function<R> {
       }
       Column column = column(reference);
       int row = Version.row(reference);
-      return column.isNull(row) ? null : column.getText(row);
+      UTF8String text = column.isNull(row) ? null : column.getText(row);
+      return text == null || !copies() ? text : text.copy();
     }
   }
 

@@ -30,6 +30,7 @@ final class Manifest {
   final long createdAtUs;
   final int longestRun;
   final StructType columns;
+  final String keys; // their names and types, as JSON
   final DataType[] compared; // of the keys that are stored for comparison
   final SegmentInfo[] segments;
 
@@ -74,19 +75,20 @@ final class Manifest {
     activatesAtUs = node.path("activates_at_us").asLong();
     createdAtUs = node.path("created_at_us").asLong();
     columns = (StructType) DataType.fromJson(node.path("spark_schema").asText());
-    List<DataType> keys = new ArrayList<>();
+    List<DataType> keyTypes = new ArrayList<>();
     for (JsonNode key : node.path("keys")) {
-      keys.add(DataType.fromJson("\"" + key.path(1).asText() + "\""));
+      keyTypes.add(DataType.fromJson("\"" + key.path(1).asText() + "\""));
     }
+    keys = node.path("keys").toString();
     int count = node.path("compared").asInt();
-    if (node.path("format").asInt() != 1 || (count != 0 && count != keys.size())) {
+    if (node.path("format").asInt() != 1 || (count != 0 && count != keyTypes.size())) {
       throw TableError.damaged(where, "it is not a manifest of this version of bsjoin");
     }
     compared = new DataType[count];
     for (int i = 0; i < count; i++) {
-      ColumnType type = ColumnType.of(keys.get(i));
-      boolean hashed = type != null && type.width != 0 && !isLongDecimal(keys.get(i));
-      compared[i] = hashed ? DataTypes.LongType : keys.get(i);
+      ColumnType type = ColumnType.of(keyTypes.get(i));
+      boolean hashed = type != null && type.width != 0 && !isLongDecimal(keyTypes.get(i));
+      compared[i] = hashed ? DataTypes.LongType : keyTypes.get(i);
     }
     JsonNode listed = node.path("segments");
     segments = new SegmentInfo[listed.size()];

@@ -22,6 +22,9 @@ import org.apache.spark.unsafe.Platform;
 final class Mapping {
   private static final int SHIFT = 29;
   private static final long STEP = 1L << SHIFT;
+  /** The most bytes of a value that can be read from an address. */
+  static final long LARGEST_VALUE = STEP;
+
   private static final long ADDRESS = addressField();
 
   private final MappedByteBuffer[] pieces; // keeps the memory mapped

@@ -30,7 +30,7 @@ public final class Now extends Function<Long> {
   public long invoke() {
     Follower found = follower;
     if (found == null) {
-      follower = found = Follower.of(table());
+      follower = found = table().follower();
     }
     return found.timeUs();
   }

@@ -2,12 +2,15 @@ package bsjoin.jvm;
 
 import java.io.IOException;
 import java.lang.ref.WeakReference;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
@@ -15,17 +18,26 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
  *
  * <p>Which version a micro-batch uses is a function of its timestamp alone, as in {@code
  * bsjoin/store/versions.py}. The two versions used last stay open; another one stays open as long as
- * the functions of a running task refer to it, and is unmapped by the garbage collector.
+ * the functions of a running task refer to it, and is unmapped by the garbage collector. The tables
+ * used last are kept, too, but for those whose folder was removed or has another table.
  */
 final class Table {
-  private static final ConcurrentHashMap<String, Table> TABLES = new ConcurrentHashMap<>();
+  private static final int MOST_TABLES = 64;
   private static final int KEPT = 2;
+  private static final LinkedHashMap<String, Table> TABLES =
+      new LinkedHashMap<String, Table>(16, 0.75f, true) { // in the order of their uses
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<String, Table> eldest) {
+          return size() > MOST_TABLES;
+        }
+      };
 
   private final Path path;
   private final TreeMap<Integer, Manifest> known = new TreeMap<>();
   private final ArrayDeque<Version> kept = new ArrayDeque<>(); // the one used last at the end
   private final AtomicReferenceArray<WeakReference<Version>> open =
       new AtomicReferenceArray<>(Version.SLOTS);
+  private WeakReference<Follower> follower = new WeakReference<>(null);
   private long readForUs = Long.MIN_VALUE;
 
   private Table(Path path) {
@@ -40,14 +52,37 @@ final class Table {
    *     earlier table at the same path
    */
   static Table of(String path, long epoch) {
-    String key = epoch + " " + path;
-    Table found = TABLES.get(key);
-    if (found == null) {
-      Table created = new Table(Paths.get(path));
-      found = TABLES.putIfAbsent(key, created);
-      found = found == null ? created : found;
+    synchronized (TABLES) {
+      String key = epoch + " " + path;
+      Table found = TABLES.get(key);
+      if (found == null) {
+        found = new Table(Paths.get(path));
+        TABLES.put(key, found);
+      }
+      return found;
     }
-    return found;
+  }
+
+  /** Let go of files that occupy disk space without need, as a version is opened. */
+  private static void closeUnneeded(Table opened) {
+    List<Table> others = new ArrayList<>();
+    synchronized (TABLES) {
+      others.addAll(TABLES.values());
+    }
+    others.remove(opened);
+    for (Table other : others) {
+      boolean gone = !Files.exists(other.path);
+      if (gone || other.path.equals(opened.path)) {
+        synchronized (other.kept) {
+          other.kept.clear();
+        }
+      }
+      if (gone) {
+        synchronized (TABLES) {
+          TABLES.values().remove(other);
+        }
+      }
+    }
   }
 
   /**
@@ -79,6 +114,16 @@ final class Table {
       chosen = oldest.getValue();
     }
     return opened(chosen);
+  }
+
+  /** What looks for new versions, shared by all functions of running tasks. */
+  synchronized Follower follower() {
+    Follower found = follower.get();
+    if (found == null) {
+      found = Follower.of(this);
+      follower = new WeakReference<>(found);
+    }
+    return found;
   }
 
   /** A version by its number. */
@@ -127,11 +172,14 @@ final class Table {
     if (version == null || version.manifest.version != manifest.version) {
       version = new Version(path, manifest);
       open.set(slot, new WeakReference<>(version));
+      closeUnneeded(this);
     }
-    kept.remove(version);
-    kept.addLast(version);
-    if (kept.size() > KEPT) {
-      kept.removeFirst();
+    synchronized (kept) {
+      kept.remove(version);
+      kept.addLast(version);
+      if (kept.size() > KEPT) {
+        kept.removeFirst();
+      }
     }
     return version;
   }

@@ -79,9 +79,13 @@ final class Version {
     return reference >>> SLOT_SHIFT == slot;
   }
 
-  /** The segment of a reference to a row of this version. */
+  /** The segment of a reference, which must be to a row of this version. */
   Segment segment(long reference) {
-    return segments[(int) (reference >>> ROW_BITS) & SEGMENT_MASK];
+    int number = (int) (reference >>> ROW_BITS) & SEGMENT_MASK;
+    if (number >= segments.length || row(reference) >= segments[number].rows) {
+      throw new IllegalStateException("the row " + reference + " is not of this version");
+    }
+    return segments[number];
   }
 
   /** The row of a reference in its segment. */
