@@ -124,7 +124,8 @@ class _Functions:
             field: its type and nullability.
             there: whether every reference is that of a row.
         """
-        named = {"column": column, "type": field.dataType.jsonValue()}
+        dtype = field.dataType.jsonValue()
+        named = {"column": column, "type": dtype, "nulls": field.nullable}
         nullable = field.nullable or not there
         if isinstance(field.dataType, _OBJECTS):
             return self.call("get", reference, nullable=nullable, **named)

@@ -6,7 +6,9 @@ import java.lang.reflect.Field;
 import java.nio.Buffer;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.spark.unsafe.Platform;
 
 /**
@@ -21,6 +23,11 @@ final class Mapping {
   private static final int SHIFT = 29;
   private static final long STEP = 1L << SHIFT;
   private static final long ADDRESS = addressField();
+  private static final int COLLECTED = 1 << 13;
+  private static final AtomicInteger OPENED = new AtomicInteger();
+
+  /** The longest value that can be read, in bytes. */
+  static final long LONGEST = STEP;
 
   private final MappedByteBuffer[] pieces; // keeps the memory mapped
   private final long[] bases;
@@ -31,9 +38,10 @@ final class Mapping {
     this.name = name;
     this.size = size;
     this.pieces = pieces;
-    this.bases = new long[pieces.length];
-    for (int i = 0; i < pieces.length; i++) {
-      bases[i] = addressOf(pieces[i]) - i * STEP;
+    this.bases = new long[(int) (size >>> SHIFT) + 1]; // one may begin at the end
+    for (int i = 0; i < bases.length; i++) {
+      int piece = Math.min(i, pieces.length - 1);
+      bases[i] = addressOf(pieces[piece]) - piece * STEP;
     }
   }
 
@@ -47,6 +55,14 @@ final class Mapping {
    */
   static Mapping of(Path table, String file, long size) {
     String name = nameOf(table, file);
+    if (OPENED.incrementAndGet() % COLLECTED == 0) {
+      System.gc(); // a process has 65,530 mappings by default, and the heap may not need it for long
+    }
+    try {
+      checkInside(table, table.resolve(file));
+    } catch (IOException e) {
+      throw new DamagedTableException(name, "it is missing or cannot be read: " + e);
+    }
     try (RandomAccessFile opened = new RandomAccessFile(table.resolve(file).toFile(), "r")) {
       if (opened.length() != size) {
         throw new DamagedTableException(
@@ -62,6 +78,26 @@ final class Mapping {
       return new Mapping(name, size, pieces);
     } catch (IOException e) {
       throw new DamagedTableException(name, e.getMessage());
+    }
+  }
+
+  /**
+   * Refuse a file that leads out of the table's folder, and one that is a pipe, say.
+   *
+   * @throws IOException it is not there
+   */
+  static void checkInside(Path table, Path file) throws IOException {
+    Path real = file.toRealPath();
+    if (!real.startsWith(table.toRealPath())) {
+      throw new TableException(
+          "StoreError",
+          "'" + file + "' is a link to '" + real + "', which is outside of '" + table + "'. The "
+              + "content of a table's folder is not trusted to refer to other files: remove the "
+              + "link, or move the whole folder and link that");
+    }
+    if (!Files.isRegularFile(real)) {
+      throw new TableException(
+          "StoreError", "'" + file + "' is neither a file nor a folder: remove it");
     }
   }
 

@@ -5,9 +5,9 @@ import java.lang.ref.WeakReference;
 import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.util.ArrayDeque;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
@@ -15,21 +15,25 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
  *
  * <p>Which version a micro-batch uses is a function of its timestamp alone, as in {@code
  * bsjoin/store/versions.py}. The two versions used last stay open; another one stays open as long as
- * the functions of a running task refer to it, and is unmapped by the garbage collector.
+ * the functions of a running task refer to it, and is unmapped by the garbage collector. Plans made
+ * at other times have tables of their own, of which the last few of each path are kept.
  */
 final class Table {
-  private static final ConcurrentHashMap<String, Table> TABLES = new ConcurrentHashMap<>();
-  private static final int KEPT = 2;
+  private static final int KEPT = 2; // versions of a table
+  private static final int KEPT_TABLES = 4; // of a path
+  private static final Map<String, ArrayDeque<Table>> TABLES = new HashMap<>();
 
   private final Path path;
+  private final long epoch;
   private final TreeMap<Integer, Manifest> known = new TreeMap<>();
   private final ArrayDeque<Version> kept = new ArrayDeque<>(); // the one used last at the end
   private final AtomicReferenceArray<WeakReference<Version>> open =
       new AtomicReferenceArray<>(Version.SLOTS);
   private long readForUs = Long.MIN_VALUE;
 
-  private Table(Path path) {
+  private Table(Path path, long epoch) {
     this.path = path;
+    this.epoch = epoch;
   }
 
   /**
@@ -40,14 +44,24 @@ final class Table {
    *     earlier table at the same path
    */
   static Table of(String path, long epoch) {
-    String key = epoch + " " + path;
-    Table found = TABLES.get(key);
-    if (found == null) {
-      Table created = new Table(Paths.get(path));
-      found = TABLES.putIfAbsent(key, created);
-      found = found == null ? created : found;
+    synchronized (TABLES) {
+      ArrayDeque<Table> kept = TABLES.get(path);
+      if (kept == null) {
+        kept = new ArrayDeque<>();
+        TABLES.put(path, kept);
+      }
+      Table found = null;
+      for (Table table : kept) {
+        found = table.epoch == epoch ? table : found;
+      }
+      found = found == null ? new Table(Paths.get(path), epoch) : found;
+      kept.remove(found);
+      kept.addLast(found); // the one used last at the end
+      if (kept.size() > KEPT_TABLES) {
+        kept.removeFirst();
+      }
+      return found;
     }
-    return found;
   }
 
   /**
