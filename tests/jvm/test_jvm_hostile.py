@@ -25,7 +25,7 @@ from spark_samples import Feed
 from bsjoin import BatchTable
 
 _TEXT = 10  # the number of the column ``text`` of the kind "long"
-CASES = 24  # for each kind of table; None takes the full sweep, which needs hours
+CASES = 16  # for each kind of table; None takes the full sweep, which needs hours
 NEVER = (
     "InternalError",
     "IndexOutOfBounds",

@@ -2,10 +2,12 @@ package bsjoin.jvm;
 
 import java.io.IOException;
 import java.lang.ref.WeakReference;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.util.ArrayDeque;
 import java.util.HashMap;
+import java.util.Iterator;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
@@ -47,6 +49,7 @@ final class Table {
     synchronized (TABLES) {
       ArrayDeque<Table> kept = TABLES.get(path);
       if (kept == null) {
+        forgetRemoved();
         kept = new ArrayDeque<>();
         TABLES.put(path, kept);
       }
@@ -61,6 +64,16 @@ final class Table {
         kept.removeFirst();
       }
       return found;
+    }
+  }
+
+  /** Let go of the tables whose folders are removed: their files occupy the disk until then. */
+  private static void forgetRemoved() {
+    Iterator<String> paths = TABLES.keySet().iterator();
+    while (paths.hasNext()) {
+      if (!Files.exists(Paths.get(paths.next()))) {
+        paths.remove();
+      }
     }
   }
 
