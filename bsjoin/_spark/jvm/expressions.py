@@ -56,7 +56,7 @@ class _Scratch:
     """What the columns are called that a look-up adds and drops again.
 
     Args:
-        clock: the time that chooses the version, in microseconds.
+        clock: the time that chooses the version.
         version: the number of that version.
         found: the reference of the first row of the key, or -1.
         count: how many rows the key has.
@@ -94,13 +94,16 @@ class _Functions:
         )
 
     def clock(self) -> Column:
-        """The time, in microseconds since the epoch, that chooses the version for a row.
+        """The time that chooses the version for a row: microseconds since the epoch, as a text.
 
         Of a micro-batch it is the timestamp in Spark's offset log, which a replay has again. In
-        real-time mode, whose batches run for minutes, it goes on.
+        real-time mode, whose batches run for minutes, it goes on. The optimizer knows which, and
+        leaves one of the three.
         """
-        of_batch = F.unix_micros(F.current_timestamp())
-        return F.when(call("real time"), self.call("now")).otherwise(of_batch)
+        batch = call("batch time")
+        spelled_out = F.unix_micros(F.current_timestamp()).cast("string")
+        other = F.when(batch == "unknown", spelled_out).otherwise(batch)
+        return F.when(batch == "now", self.call("now")).otherwise(other)
 
     def call(self, what: str, *arguments: Column, **more: Any) -> Column:
         return call(what, *arguments, **self.table, **more)
@@ -133,7 +136,8 @@ class _Functions:
             field: its type and nullability.
             there: whether every reference is that of a row.
         """
-        named = {"column": column, "type": field.dataType.jsonValue()}
+        dtype = field.dataType.jsonValue()
+        named = {"column": column, "type": dtype, "nulls": field.nullable}
         nullable = field.nullable or not there
         if isinstance(field.dataType, _OBJECTS):
             return self.call("get", reference, nullable=nullable, **named)
@@ -175,9 +179,9 @@ def joined(planned: PlannedJoin) -> DataFrame:
     assert isinstance(table, StoredTable)
     functions = _Functions.of(table)
     ours = _Scratch.beside([*planned.stream.columns, *planned.join.names])
-    stream, clock = planned.stream, F.lit(0).cast("long")
+    stream, clock = planned.stream, F.lit("")
     if table.version is None:
-        # Evaluated once for each row, in a projection of its own: all above it is deterministic.
+        # In a projection of its own, evaluated once for each row: all above it is deterministic.
         stream = stream.select("*", functions.clock().alias(ours.clock))
         clock = F.col(ours.clock)
     # Figures are added up over plain columns: what adds them up travels back to the driver, where

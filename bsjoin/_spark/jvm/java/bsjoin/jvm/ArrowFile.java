@@ -1,5 +1,7 @@
 package bsjoin.jvm;
 
+import org.apache.spark.unsafe.Platform;
+
 /**
  * The buffers of an Arrow IPC file that holds one record batch, read without an Arrow library.
  *
@@ -16,9 +18,9 @@ final class ArrowFile {
 
   final Mapping file;
   final long rows;
+  final int[] types; // of the columns, as ColumnType.arrow writes them
   private final long[] offsets; // of the buffers, from the beginning of the file
   private final long[] lengths;
-  private final byte[] types; // of the columns, as Schema.fbs numbers them
 
   /**
    * Read the messages.
@@ -77,20 +79,17 @@ final class ArrowFile {
     return lengths[buffer];
   }
 
-  /** The types of the columns, as Arrow's {@code Type} union numbers them. */
-  byte[] types() {
-    return types;
-  }
-
-  private byte[] typesOf(Table schema) {
+  private int[] typesOf(Table schema) {
     long begin = schema.vector(1);
     int count = schema.vectorLength(1, 4);
-    byte[] found = new byte[count];
+    int[] found = new int[count];
     for (int i = 0; i < count; i++) {
       Table field = table(begin + 4L * i);
-      long at = field.offset(2);
-      check(at != 0, "a column has no type");
-      found[i] = file.getByte(at);
+      int kind = file.getByte(field.required(2, 1));
+      Table type = table(field.required(3, 4));
+      int first = type.getShort(0, kind == ColumnType.DATE ? 1 : 0);
+      int second = kind == ColumnType.DECIMAL ? type.getShort(1, 0) : 0;
+      found[i] = ColumnType.arrow(kind, first, second);
     }
     return found;
   }
@@ -164,6 +163,14 @@ final class ArrowFile {
       long at = offset(field);
       check(at != 0, "a field of its metadata is missing");
       return inside(at, bytes);
+    }
+
+    int getShort(int field, int otherwise) {
+      long at = offset(field);
+      if (at == 0) {
+        return otherwise;
+      }
+      return Platform.getShort(null, file.address(inside(at, 2)));
     }
 
     long getLong(int field, long otherwise) {

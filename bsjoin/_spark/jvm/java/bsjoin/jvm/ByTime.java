@@ -3,11 +3,13 @@ package bsjoin.jvm;
 import com.fasterxml.jackson.databind.JsonNode;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * A function of a table in the version that a timestamp chooses, or that the plan is bound to.
+ * A function of a table in the version that a time chooses, or that the plan is bound to.
  *
- * <p>A version is opened, and held against the plan, once per task and timestamp.
+ * <p>A time is a text, see {@link BatchTime}: microseconds since the epoch. A version is opened, and
+ * held against the plan, once per task and time.
  */
 abstract class ByTime<R> extends Function<R> {
   private final int bound; // the version that the plan is bound to; 0: by the timestamp
@@ -18,11 +20,11 @@ abstract class ByTime<R> extends Function<R> {
 
   /** Both in one object: another thread sees both or neither. */
   private static final class Choice {
-    final long timeUs;
+    final UTF8String time;
     final Version version;
 
-    Choice(long timeUs, Version version) {
-      this.timeUs = timeUs;
+    Choice(UTF8String time, Version version) {
+      this.time = time;
       this.version = version;
     }
   }
@@ -35,16 +37,21 @@ abstract class ByTime<R> extends Function<R> {
     keys = node.path("on").isMissingNode() ? "" : node.path("on").toString();
   }
 
-  final Version version(long timeUs) {
+  final Version version(UTF8String time) {
     Choice last = choice;
-    if (last == null || last.timeUs != timeUs && bound == 0) {
-      Version found = bound == 0 ? table().at(timeUs) : table().numbered(bound);
-      if (last == null || last.version != found) {
-        check(found);
-      }
-      choice = last = new Choice(timeUs, found);
+    return last != null && last.time == time ? last.version : choose(last, time);
+  }
+
+  private Version choose(Choice last, UTF8String time) {
+    if (last != null && last.time.equals(time)) {
+      return last.version;
     }
-    return last.version;
+    Version found = bound == 0 ? table().at(Long.parseLong(time.toString())) : table().numbered(bound);
+    if (last == null || last.version != found) {
+      check(found);
+    }
+    choice = new Choice(time.clone(), found);
+    return found;
   }
 
   private void check(Version version) {

@@ -1,5 +1,6 @@
 package bsjoin.jvm;
 
+import java.math.BigDecimal;
 import java.math.BigInteger;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.Platform;
@@ -14,6 +15,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  * every read, which costs less than a pass over all of them.
  */
 final class Column {
+  private static final long[] POWERS = powers();
+
   private final Mapping file;
   private final long valid; // 0: there are no nulls
   private final long offsets;
@@ -26,16 +29,19 @@ final class Column {
    * @param arrow its file
    * @param rows how many rows it must have
    * @param type its type
+   * @param nullable whether it may have nulls
    */
-  Column(ArrowFile arrow, long rows, ColumnType type) {
+  Column(ArrowFile arrow, long rows, ColumnType type, boolean nullable) {
     file = arrow.file;
-    byte[] types = arrow.types();
-    if (types.length != 1 || types[0] != type.arrow || arrow.rows != rows) {
+    if (arrow.types.length != 1 || arrow.types[0] != type.arrow || arrow.rows != rows) {
       throw TableError.damaged(
           file.name, "it does not hold one column of " + rows + " rows of " + type.name);
     }
     if (arrow.buffers() != (type.width == 0 ? 3 : 2)) {
       throw TableError.damaged(file.name, "its column has another number of buffers");
+    }
+    if (arrow.has(0) && !nullable) {
+      throw TableError.damaged(file.name, "it has nulls, which the table's schema refuses");
     }
     valid = arrow.has(0) ? arrow.offset(0, (rows + 7) / 8) : 0;
     if (type.width == 0) {
@@ -85,22 +91,33 @@ final class Column {
   Decimal getDecimal(long row, int precision, int scale) {
     long at = file.address(data + 16 * row);
     long low = Platform.getLong(null, at);
+    long high = Platform.getLong(null, at + 8);
     if (precision <= Decimal.MAX_LONG_DIGITS()) {
+      if (high != low >> 63 || low >= POWERS[precision] || low <= -POWERS[precision]) {
+        throw tooManyDigits(row, precision);
+      }
       return Decimal.createUnsafe(low, precision, scale);
     }
-    long high = Platform.getLong(null, at + 8);
     BigInteger unscaled =
         BigInteger.valueOf(high).shiftLeft(64).add(new BigInteger(Long.toUnsignedString(low)));
+    BigDecimal value = new BigDecimal(unscaled, scale);
+    if (value.precision() > precision) {
+      throw tooManyDigits(row, precision);
+    }
     return Decimal.apply(
-        scala.math.BigDecimal.javaBigDecimal2bigDecimal(new java.math.BigDecimal(unscaled, scale)),
-        precision,
-        scale);
+        scala.math.BigDecimal.javaBigDecimal2bigDecimal(value), precision, scale);
+  }
+
+  private IllegalStateException tooManyDigits(long row, int precision) {
+    return TableError.damaged(
+        file.name, "the number in row " + row + " has more than " + precision + " digits");
   }
 
   /** A text, in place: valid for as long as the version is open. */
   UTF8String getText(long row) {
     long begin = begin(row);
-    return UTF8String.fromAddress(null, file.address(data + begin), (int) (end(row, begin) - begin));
+    int length = (int) (end(row, begin) - begin);
+    return UTF8String.fromAddress(null, file.address(data + begin), length);
   }
 
   byte[] getBinary(long row) {
@@ -127,6 +144,15 @@ final class Column {
             key, Platform.BYTE_ARRAY_OFFSET, null, file.address(data + begin), length);
   }
 
+  private static long[] powers() {
+    long[] found = new long[Decimal.MAX_LONG_DIGITS() + 1];
+    found[0] = 1;
+    for (int i = 1; i < found.length; i++) {
+      found[i] = 10 * found[i - 1];
+    }
+    return found;
+  }
+
   private long begin(long row) {
     return file.getInt(offsets + 4 * row);
   }
@@ -136,11 +162,9 @@ final class Column {
     if (begin < 0 || end < begin || end > dataLength) {
       throw TableError.damaged(file.name, "the offsets of row " + row + " are not in order");
     }
-    if (end - begin > Mapping.LARGEST_VALUE) {
-      throw new UnsupportedOperationException(
-          "row " + row + " of " + file.name + " has a value of " + (end - begin)
-              + " bytes, and the JVM reads at most " + Mapping.LARGEST_VALUE
-              + ": set spark.bsjoin.runtime to python");
+    if (end - begin > Mapping.LONGEST) {
+      throw TableError.damaged(
+          file.name, "the value in row " + row + " is longer than " + Mapping.LONGEST + " bytes");
     }
     return end;
   }

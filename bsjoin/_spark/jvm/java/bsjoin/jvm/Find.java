@@ -16,8 +16,8 @@ import org.apache.spark.unsafe.types.UTF8String;
 /**
  * From the hash of a key to the reference of its first row; {@link Version#MISSING} if there is none.
  *
- * <p>Arguments: the hash; the micro-batch's timestamp in microseconds, which is ignored by a plan
- * that is bound to a version; and, if equal hashes do not imply equal keys, the key: a text, a
+ * <p>Arguments: the hash; the time that chooses the version, which is ignored by a plan that is
+ * bound to one; and, if equal hashes do not imply equal keys, the key: a text, a
  * binary, or a struct of what is compared.
  */
 public abstract class Find extends ByTime<Long> {
@@ -28,7 +28,7 @@ public abstract class Find extends ByTime<Long> {
   private static DataType[] inputs(DataType... key) {
     DataType[] found = new DataType[2 + key.length];
     found[0] = DataTypes.LongType;
-    found[1] = DataTypes.LongType;
+    found[1] = DataTypes.StringType;
     System.arraycopy(key, 0, found, 2, key.length);
     return found;
   }
@@ -44,8 +44,8 @@ public abstract class Find extends ByTime<Long> {
       super(spec, node, new DataType[0]);
     }
 
-    public long invoke(long hash, long timeUs) {
-      return version(timeUs).find(hash);
+    public long invoke(long hash, UTF8String time) {
+      return version(time).find(hash);
     }
   }
 
@@ -55,8 +55,8 @@ public abstract class Find extends ByTime<Long> {
       super(spec, node, new DataType[] {DataTypes.StringType}, DataTypes.StringType);
     }
 
-    public long invoke(long hash, long timeUs, UTF8String key) {
-      Version version = version(timeUs);
+    public long invoke(long hash, UTF8String time, UTF8String key) {
+      Version version = version(time);
       long found = version.find(hash);
       while (found >= 0
           && !version.segment(found).column(0).equalsText(Version.row(found), key)) {
@@ -72,8 +72,8 @@ public abstract class Find extends ByTime<Long> {
       super(spec, node, new DataType[] {DataTypes.BinaryType}, DataTypes.BinaryType);
     }
 
-    public long invoke(long hash, long timeUs, byte[] key) {
-      Version version = version(timeUs);
+    public long invoke(long hash, UTF8String time, byte[] key) {
+      Version version = version(time);
       long found = version.find(hash);
       while (found >= 0
           && !version.segment(found).column(0).equalsBinary(Version.row(found), key)) {
@@ -105,8 +105,8 @@ public abstract class Find extends ByTime<Long> {
       return found;
     }
 
-    public long invoke(long hash, long timeUs, InternalRow key) {
-      Version version = version(timeUs);
+    public long invoke(long hash, UTF8String time, InternalRow key) {
+      Version version = version(time);
       long found = version.find(hash);
       while (found >= 0 && !equal(version.segment(found), Version.row(found), key)) {
         found = version.next(found, hash);

@@ -5,6 +5,7 @@ import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * Looks for new versions of a table ten times a second, in a thread of its own, and opens them
@@ -16,7 +17,7 @@ final class Follower {
   private static final ScheduledThreadPoolExecutor THREAD = thread();
 
   private final Table table;
-  private volatile long timeUs;
+  private volatile UTF8String time;
   private volatile RuntimeException failure;
   private int failures;
 
@@ -38,18 +39,18 @@ final class Follower {
   }
 
   /** The time of the last look: all versions that are active then are known. */
-  long timeUs() {
+  UTF8String time() {
     if (failure != null && failures >= FAILURES) {
       throw failure;
     }
-    return timeUs;
+    return time;
   }
 
   private void look() {
     long now = System.currentTimeMillis() * 1000;
     try {
       table.at(now);
-      timeUs = now;
+      time = UTF8String.fromString(String.valueOf(now));
       failures = 0;
       failure = null;
     } catch (RuntimeException e) {

@@ -68,8 +68,8 @@ public final class Functions implements FunctionCatalog {
           return new Count(identifier.name(), spec);
         case "now":
           return new Now(identifier.name(), spec);
-        case "real time":
-          return new RealTime(identifier.name(), spec);
+        case "batch time":
+          return new BatchTime(identifier.name(), spec);
         case "version":
           return new VersionNumber(identifier.name(), spec);
         case "has":

@@ -17,9 +17,10 @@ import org.apache.spark.unsafe.types.UTF8String;
 public abstract class Get<R> extends Function<R> {
   private final String column;
   private final DataType type;
+  private final boolean nulls; // whether the plan expects nulls in the table
   private transient Version version;
   private transient int place;
-  private transient boolean copies;
+  private transient boolean planning; // not in a task: the driver evaluates what is constant
 
   Get(String spec, JsonNode node, DataType type) {
     this(spec, node, type, type);
@@ -29,6 +30,7 @@ public abstract class Get<R> extends Function<R> {
     super(spec, node, result, DataTypes.LongType);
     column = node.path("column").asText();
     this.type = type;
+    nulls = node.path("nulls").asBoolean();
   }
 
   @Override
@@ -39,14 +41,6 @@ public abstract class Get<R> extends Function<R> {
   @Override
   public String toString() {
     return name() + "[" + column + "]";
-  }
-
-  /**
-   * Whether texts are to be copied out of the mapping: the driver evaluates constants while it
-   * plans, and they outlive the version.
-   */
-  final boolean copies() {
-    return copies;
   }
 
   /** The column in the segment of a reference. */
@@ -71,10 +65,21 @@ public abstract class Get<R> extends Function<R> {
           "has the column '" + column + "' as " + stored.simpleString()
               + ", and this query was planned for " + type.simpleString());
     }
+    if (!nulls && found.manifest.isNullable(there)) {
+      throw unfit(
+          "OtherKeysError",
+          found,
+          "may have nulls in the column '" + column + "', and this query was planned without");
+    }
     place = there;
-    copies = TaskContext.get() == null;
+    planning = TaskContext.get() == null;
     version = found;
     return found;
+  }
+
+  /** A text that may outlive the version, if it becomes a part of a plan. */
+  final UTF8String kept(UTF8String text) {
+    return planning ? text.copy() : text;
   }
 
   /** Whether a column of a row is not null; false for a missing row. */
@@ -174,8 +179,7 @@ public abstract class Get<R> extends Function<R> {
       }
       Column column = column(reference);
       int row = Version.row(reference);
-      UTF8String text = column.isNull(row) ? null : column.getText(row);
-      return text == null || !copies() ? text : text.copy();
+      return column.isNull(row) ? null : kept(column.getText(row));
     }
   }
 

@@ -39,12 +39,14 @@ final class Manifest {
     final String name;
     final long rows;
     final long firstHash;
+    final int longestRun;
     final long[] sizes;
 
     SegmentInfo(JsonNode node, int files, String where) {
       name = node.path("name").asText();
-      rows = node.path("rows").asLong();
-      firstHash = node.path("first_hash").asLong();
+      rows = whole(node, "rows");
+      firstHash = whole(node, "first_hash");
+      longestRun = (int) Math.min(whole(node, "longest_run"), Integer.MAX_VALUE);
       sizes = new long[node.path("sizes").size()];
       for (int i = 0; i < sizes.length; i++) {
         sizes[i] = node.path("sizes").get(i).asLong();
@@ -55,7 +57,8 @@ final class Manifest {
       for (long size : sizes) {
         sized &= size > 0;
       }
-      if (!plain || !sized || rows < 1 || rows > MOST_ROWS) {
+      sized &= rows >= 1 && rows <= MOST_ROWS && longestRun >= 1 && longestRun <= rows;
+      if (!plain || !sized) {
         throw TableError.damaged(
             where,
             plain
@@ -70,37 +73,53 @@ final class Manifest {
     }
   }
 
-  private Manifest(JsonNode node, String where) {
-    version = node.path("version").asInt();
-    activatesAtUs = node.path("activates_at_us").asLong();
-    createdAtUs = node.path("created_at_us").asLong();
-    columns = (StructType) DataType.fromJson(node.path("spark_schema").asText());
+  private Manifest(JsonNode node, String where) throws IOException {
+    version = (int) whole(node, "version");
+    activatesAtUs = whole(node, "activates_at_us");
+    createdAtUs = whole(node, "created_at_us");
+    JsonNode schema = JSON.readTree(node.path("spark_schema").asText());
+    if (!schema.path("type").asText().equals("struct") || isUserDefined(schema)) {
+      throw TableError.damaged(where, "its schema has other types than bsjoin writes");
+    }
+    // From the tree that was checked: another reader may read the text in another way.
+    columns = (StructType) DataType.fromJson(schema.toString());
     List<DataType> keyTypes = new ArrayList<>();
     for (JsonNode key : node.path("keys")) {
       keyTypes.add(DataType.fromJson("\"" + key.path(1).asText() + "\""));
     }
     keys = node.path("keys").toString();
-    int count = node.path("compared").asInt();
-    if (node.path("format").asInt() != 1 || (count != 0 && count != keyTypes.size())) {
+    long count = whole(node, "compared");
+    if (whole(node, "format") != 1 || (count != 0 && count != keyTypes.size())) {
       throw TableError.damaged(where, "it is not a manifest of this version of bsjoin");
     }
-    compared = new DataType[count];
-    for (int i = 0; i < count; i++) {
+    compared = new DataType[(int) count];
+    for (int i = 0; i < compared.length; i++) {
       ColumnType type = ColumnType.of(keyTypes.get(i));
       boolean hashed = type != null && type.width != 0 && !isLongDecimal(keyTypes.get(i));
       compared[i] = hashed ? DataTypes.LongType : keyTypes.get(i);
     }
     JsonNode listed = node.path("segments");
+    if (!listed.isArray()) {
+      throw TableError.damaged(where, "it has no list of segments");
+    }
     segments = new SegmentInfo[listed.size()];
     int longest = 0;
     for (int i = 0; i < segments.length; i++) {
-      segments[i] = new SegmentInfo(listed.get(i), 1 + count + columns.length(), where);
+      segments[i] = new SegmentInfo(listed.get(i), 1 + compared.length + columns.length(), where);
       if (i > 0 && segments[i - 1].firstHash >= segments[i].firstHash) {
         throw TableError.damaged(where, "its segments are not in order");
       }
-      longest = Math.max(longest, listed.get(i).path("longest_run").asInt());
+      longest = Math.max(longest, segments[i].longestRun);
     }
     longestRun = longest;
+  }
+
+  private static long whole(JsonNode node, String field) {
+    JsonNode value = node.path(field);
+    if (!value.isIntegralNumber() || !value.canConvertToLong()) {
+      throw new IllegalArgumentException("its field '" + field + "' is not a whole number");
+    }
+    return value.asLong();
   }
 
   /** The manifest of a version; null if it is not there (any more). */
@@ -110,7 +129,8 @@ final class Manifest {
     if (!Files.exists(file)) {
       return null;
     }
-    if (Files.size(Mapping.found(table, name(version))) > LARGEST) {
+    Mapping.checkInside(table, file);
+    if (Files.size(file) > LARGEST) {
       throw TableError.damaged(where, "it is too large for a manifest");
     }
     String content = new String(Files.readAllBytes(file), StandardCharsets.UTF_8);
@@ -120,11 +140,13 @@ final class Manifest {
         throw TableError.damaged(where, "it is that of version " + found.version);
       }
       return found;
-    } catch (RuntimeException e) {
+    } catch (Exception e) { // Spark's reader of types throws checked ones that it does not declare
       if (TableError.is(e)) {
-        throw e;
+        throw (RuntimeException) e;
       }
-      throw TableError.damaged(where, e.toString());
+      throw TableError.damaged(where, "it is not valid: " + e.getMessage());
+    } catch (StackOverflowError e) {
+      throw TableError.damaged(where, "it is nested too deep");
     }
   }
 
@@ -156,11 +178,29 @@ final class Manifest {
     return -1;
   }
 
+  /** Whether a stored column may have nulls. */
+  boolean isNullable(int place) {
+    return place >= compared.length && columns.fields()[place - compared.length].nullable();
+  }
+
   /** The type of a stored column: first the compared keys, then the columns. */
   DataType storedType(int place) {
     return place < compared.length
         ? compared[place]
         : columns.fields()[place - compared.length].dataType();
+  }
+
+  /** Whether a schema names a class somewhere: Spark would load it and run its constructor. */
+  private static boolean isUserDefined(JsonNode type) {
+    if (type.path("type").asText().equals("udt")) {
+      return true;
+    }
+    for (JsonNode part : type) {
+      if (isUserDefined(part)) {
+        return true;
+      }
+    }
+    return false;
   }
 
   private static boolean isLongDecimal(DataType type) {

@@ -7,8 +7,8 @@ import java.nio.Buffer;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.spark.unsafe.Platform;
 
 /**
@@ -22,10 +22,12 @@ import org.apache.spark.unsafe.Platform;
 final class Mapping {
   private static final int SHIFT = 29;
   private static final long STEP = 1L << SHIFT;
-  /** The most bytes of a value that can be read from an address. */
-  static final long LARGEST_VALUE = STEP;
-
   private static final long ADDRESS = addressField();
+  private static final int COLLECTED = 1 << 13;
+  private static final AtomicInteger OPENED = new AtomicInteger();
+
+  /** The longest value that can be read, in bytes. */
+  static final long LONGEST = STEP;
 
   private final MappedByteBuffer[] pieces; // keeps the memory mapped
   private final long[] bases;
@@ -36,9 +38,10 @@ final class Mapping {
     this.name = name;
     this.size = size;
     this.pieces = pieces;
-    this.bases = new long[pieces.length];
-    for (int i = 0; i < pieces.length; i++) {
-      bases[i] = addressOf(pieces[i]) - i * STEP;
+    this.bases = new long[(int) (size >>> SHIFT) + 1]; // one may begin at the end
+    for (int i = 0; i < bases.length; i++) {
+      int piece = Math.min(i, pieces.length - 1);
+      bases[i] = addressOf(pieces[piece]) - piece * STEP;
     }
   }
 
@@ -52,7 +55,15 @@ final class Mapping {
    */
   static Mapping of(Path table, String file, long size) {
     String name = nameOf(table, file);
-    try (RandomAccessFile opened = new RandomAccessFile(found(table, file).toFile(), "r")) {
+    if (OPENED.incrementAndGet() % COLLECTED == 0) {
+      System.gc(); // a process has 65,530 mappings by default, and the heap may not need it for long
+    }
+    try {
+      checkInside(table, table.resolve(file));
+    } catch (IOException e) {
+      throw TableError.damaged(name, "it is missing or cannot be read: " + e);
+    }
+    try (RandomAccessFile opened = new RandomAccessFile(table.resolve(file).toFile(), "r")) {
       if (opened.length() != size) {
         throw TableError.damaged(
             name, "it has " + opened.length() + " bytes instead of " + size);
@@ -70,32 +81,29 @@ final class Mapping {
     }
   }
 
+  /**
+   * Refuse a file that leads out of the table's folder, and one that is a pipe, say.
+   *
+   * @throws IOException it is not there
+   */
+  static void checkInside(Path table, Path file) throws IOException {
+    Path real = file.toRealPath();
+    if (!real.startsWith(table.toRealPath())) {
+      throw TableError.of(
+          "StoreError",
+          "'" + file + "' is a link to '" + real + "', which is outside of '" + table + "'. The "
+              + "content of a table's folder is not trusted to refer to other files: remove the "
+              + "link, or move the whole folder and link that");
+    }
+    if (!Files.isRegularFile(real)) {
+      throw TableError.of(
+          "StoreError", "'" + file + "' is neither a file nor a folder: remove it");
+    }
+  }
+
   /** What an error calls a file of a table. */
   static String nameOf(Path table, String file) {
     return "the file '" + file + "' of the table in '" + table + "'";
-  }
-
-  /**
-   * The path of a file of a table.
-   *
-   * @throws IllegalStateException if it is missing, leads out of the folder, or is not a file: to
-   *     open a pipe would wait for somebody to write to it
-   */
-  static Path found(Path table, String file) throws IOException {
-    Path real;
-    try {
-      real = table.resolve(file).toRealPath();
-    } catch (NoSuchFileException e) {
-      throw TableError.damaged(nameOf(table, file), "it is missing");
-    }
-    if (!real.startsWith(table.toRealPath())) {
-      throw TableError.damaged(
-          nameOf(table, file), "it is a link to '" + real + "', which is outside of the folder");
-    }
-    if (!Files.isRegularFile(real)) {
-      throw TableError.damaged(nameOf(table, file), "it is neither a file nor a folder");
-    }
-    return real;
   }
 
   /** The address of a byte; the caller has checked that the offset is inside the file. */

@@ -18,6 +18,7 @@ final class Segment {
   private final long base;
   private final int shift;
   private final long buckets;
+  private final int longestRun;
   final int rows;
   private final Column[] columns;
 
@@ -43,6 +44,10 @@ final class Segment {
         || file.getLong(hashes) != info.firstHash
         || base != (info.firstHash ^ Long.MIN_VALUE)) {
       throw TableError.damaged(file.name, "it does not agree with the manifest");
+    }
+    longestRun = info.longestRun;
+    if ((runs == 0) != (longestRun == 1)) {
+      throw TableError.damaged(file.name, "its runs do not agree with the manifest");
     }
     columns = new Column[info.sizes.length - 1];
   }
@@ -70,7 +75,12 @@ final class Segment {
 
   /** How many rows have the key of a run's first row. */
   int count(int row) {
-    return next(row) - row;
+    int found = next(row) - row;
+    if (found > longestRun) {
+      throw TableError.damaged(
+          file.name, "the run at row " + row + " is longer than the manifest says");
+    }
+    return found;
   }
 
   private int next(int row) {
@@ -96,7 +106,9 @@ final class Segment {
     Column column = columns[number];
     if (column == null) {
       Mapping mapped = version.map(info.file(1 + number), info.sizes[1 + number]);
-      column = new Column(new ArrowFile(mapped), rows, version.type(number));
+      column =
+          new Column(
+              new ArrowFile(mapped), rows, version.type(number), version.isNullable(number));
       columns[number] = column; // twice opened by two threads is twice the same
     }
     return column;

@@ -6,9 +6,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
-import java.util.List;
+import java.util.HashMap;
+import java.util.Iterator;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
@@ -18,21 +17,16 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
  *
  * <p>Which version a micro-batch uses is a function of its timestamp alone, as in {@code
  * bsjoin/store/versions.py}. The two versions used last stay open; another one stays open as long as
- * the functions of a running task refer to it, and is unmapped by the garbage collector. The tables
- * used last are kept, too, but for those whose folder was removed or has another table.
+ * the functions of a running task refer to it, and is unmapped by the garbage collector. Plans made
+ * at other times have tables of their own, of which the last few of each path are kept.
  */
 final class Table {
-  private static final int MOST_TABLES = 64;
-  private static final int KEPT = 2;
-  private static final LinkedHashMap<String, Table> TABLES =
-      new LinkedHashMap<String, Table>(16, 0.75f, true) { // in the order of their uses
-        @Override
-        protected boolean removeEldestEntry(Map.Entry<String, Table> eldest) {
-          return size() > MOST_TABLES;
-        }
-      };
+  private static final int KEPT = 2; // versions of a table
+  private static final int KEPT_TABLES = 4; // of a path
+  private static final Map<String, ArrayDeque<Table>> TABLES = new HashMap<>();
 
   private final Path path;
+  private final long epoch;
   private final TreeMap<Integer, Manifest> known = new TreeMap<>();
   private final ArrayDeque<Version> kept = new ArrayDeque<>(); // the one used last at the end
   private final AtomicReferenceArray<WeakReference<Version>> open =
@@ -40,8 +34,9 @@ final class Table {
   private WeakReference<Follower> follower = new WeakReference<>(null);
   private long readForUs = Long.MIN_VALUE;
 
-  private Table(Path path) {
+  private Table(Path path, long epoch) {
     this.path = path;
+    this.epoch = epoch;
   }
 
   /**
@@ -53,34 +48,32 @@ final class Table {
    */
   static Table of(String path, long epoch) {
     synchronized (TABLES) {
-      String key = epoch + " " + path;
-      Table found = TABLES.get(key);
-      if (found == null) {
-        found = new Table(Paths.get(path));
-        TABLES.put(key, found);
+      ArrayDeque<Table> kept = TABLES.get(path);
+      if (kept == null) {
+        forgetRemoved();
+        kept = new ArrayDeque<>();
+        TABLES.put(path, kept);
+      }
+      Table found = null;
+      for (Table table : kept) {
+        found = table.epoch == epoch ? table : found;
+      }
+      found = found == null ? new Table(Paths.get(path), epoch) : found;
+      kept.remove(found);
+      kept.addLast(found); // the one used last at the end
+      if (kept.size() > KEPT_TABLES) {
+        kept.removeFirst();
       }
       return found;
     }
   }
 
-  /** Let go of files that occupy disk space without need, as a version is opened. */
-  private static void closeUnneeded(Table opened) {
-    List<Table> others = new ArrayList<>();
-    synchronized (TABLES) {
-      others.addAll(TABLES.values());
-    }
-    others.remove(opened);
-    for (Table other : others) {
-      boolean gone = !Files.exists(other.path);
-      if (gone || other.path.equals(opened.path)) {
-        synchronized (other.kept) {
-          other.kept.clear();
-        }
-      }
-      if (gone) {
-        synchronized (TABLES) {
-          TABLES.values().remove(other);
-        }
+  /** Let go of the tables whose folders are removed: their files occupy the disk until then. */
+  private static void forgetRemoved() {
+    Iterator<String> paths = TABLES.keySet().iterator();
+    while (paths.hasNext()) {
+      if (!Files.exists(Paths.get(paths.next()))) {
+        paths.remove();
       }
     }
   }
@@ -172,14 +165,11 @@ final class Table {
     if (version == null || version.manifest.version != manifest.version) {
       version = new Version(path, manifest);
       open.set(slot, new WeakReference<>(version));
-      closeUnneeded(this);
     }
-    synchronized (kept) {
-      kept.remove(version);
-      kept.addLast(version);
-      if (kept.size() > KEPT) {
-        kept.removeFirst();
-      }
+    kept.remove(version);
+    kept.addLast(version);
+    if (kept.size() > KEPT) {
+      kept.removeFirst();
     }
     return version;
   }

@@ -26,7 +26,7 @@ final class TableError {
   }
 
   /** Whether an error is one of these. */
-  static boolean is(RuntimeException error) {
+  static boolean is(Exception error) {
     return String.valueOf(error.getMessage()).startsWith("bsjoin.errors.");
   }
 }

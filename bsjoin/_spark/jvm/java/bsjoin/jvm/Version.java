@@ -58,6 +58,11 @@ final class Version {
     return found;
   }
 
+  /** Whether a stored column may have nulls. */
+  boolean isNullable(int number) {
+    return manifest.isNullable(number);
+  }
+
   /** The reference of the first row with a hash; {@link #MISSING} if there is none. */
   long find(long hash) {
     int number = segments.length == 1 ? 0 : segmentOf(hash);
@@ -79,11 +84,18 @@ final class Version {
     return reference >>> SLOT_SHIFT == slot;
   }
 
-  /** The segment of a reference, which must be to a row of this version. */
+  /**
+   * The segment of a reference to a row of this version.
+   *
+   * @throws IllegalStateException if the row is not there: another process that has found it has
+   *     read other files
+   */
   Segment segment(long reference) {
     int number = (int) (reference >>> ROW_BITS) & SEGMENT_MASK;
     if (number >= segments.length || row(reference) >= segments[number].rows) {
-      throw new IllegalStateException("the row " + reference + " is not of this version");
+      throw TableError.damaged(
+          Mapping.nameOf(table, Manifest.name(manifest.version)),
+          "the row " + row(reference) + " of the segment " + number + " is not there");
     }
     return segments[number];
   }

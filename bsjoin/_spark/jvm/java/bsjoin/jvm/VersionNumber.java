@@ -2,11 +2,12 @@ package bsjoin.jvm;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /** The number of the version that answers at a time, for the figures of a join. */
 public final class VersionNumber extends ByTime<Long> {
   VersionNumber(String spec, JsonNode node) {
-    super(spec, node, null, DataTypes.LongType);
+    super(spec, node, null, DataTypes.StringType);
   }
 
   @Override
@@ -14,7 +15,7 @@ public final class VersionNumber extends ByTime<Long> {
     return "bsjoin_version";
   }
 
-  public long invoke(long timeUs) {
-    return version(timeUs).manifest.version;
+  public long invoke(UTF8String time) {
+    return version(time).manifest.version;
   }
 }

@@ -1,0 +1,175 @@
+"""Small stored tables with every type that the JVM reads, and ways to damage their files."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+from stored_tables import put, store
+
+from bsjoin import BatchTable
+from bsjoin._spark.keys import table_key
+from bsjoin.store import StorageLocation
+
+__all__ = [
+    "KINDS",
+    "Damage",
+    "body_of",
+    "build",
+    "change",
+    "copy",
+    "damages",
+    "file_of",
+    "joined",
+    "replace",
+]
+
+KINDS = ("long", "text", "pair")
+_PAYLOAD = (
+    "id % 3 = 0 AS flag",
+    "CAST(id AS tinyint) AS tiny",
+    "CAST(id AS smallint) AS small",
+    "IF(id % 4 = 1, NULL, CAST(id AS int)) AS whole",
+    "id * 1000 AS long",
+    "CAST(id AS float) AS single",
+    "id / 3 AS double",
+    "CAST(id AS decimal(10,2)) AS price",
+    "CAST(id * -100000000000000000 AS decimal(30,4)) AS exact",
+    "IF(id % 5 = 2, NULL, concat('text ', id)) AS text",
+    "CAST(concat('b', id) AS binary) AS bytes",
+    "date_add(DATE'2026-01-01', CAST(id AS int)) AS day",
+    "IF(id % 7 = 3, NULL, timestamp_seconds(id)) AS time",
+)
+_PROBES = {
+    "long": ["id - 1 AS k"],
+    "text": ["concat('key ', id) AS k"],
+    "pair": ["id AS k", "concat('k', id DIV 3 * 3) AS j"],
+}
+_VALUES = (0, -1, 8, (1 << 31) - 1, -(1 << 31), (1 << 63) - 1, -(1 << 63))
+
+
+def build(spark: SparkSession, folder: Path, kind: str) -> None:
+    """Store a table of some kind as version 1.
+
+    Args:
+        spark: the session.
+        folder: where to.
+        kind: "long": a bigint key, runs of three rows, every type, several segments; "text": a
+            text key, two keys to each hash; "pair": a composite key.
+    """
+    rows, types = spark.range(20).selectExpr("concat('key ', id) AS k", "id AS v"), [T.StringType()]
+    if kind == "long":
+        rows, types = spark.range(40).selectExpr("id DIV 3 AS k", *_PAYLOAD), [T.LongType()]
+    if kind == "pair":
+        rows = spark.range(20).selectExpr("id AS k", "concat('k', id) AS j", "id * 2 AS v")
+        BatchTable.build(rows, on=["k", "j"], path=folder)
+        return
+    hash_ = table_key([F.col("k")], types).hash
+    found = rows.select("*", hash_.alias("hash")).orderBy("hash").toArrow()
+    hashes, stored = found["hash"].to_pylist(), found.drop("hash")
+    schema = pa.schema(
+        field.with_nullable(rows.schema[field.name].nullable) for field in stored.schema
+    )
+    if kind == "text":
+        hashes = [value for value in hashes for _ in range(2)]
+        keys = [key for name in stored["k"].to_pylist() for key in (name, f"other {name}")]
+        stored = pa.table({"k": keys, "v": range(len(keys))})
+    location = StorageLocation.of(folder)
+    compared = 1 if kind == "text" else 0
+    draft = store(location, hashes, stored.cast(schema), compared=compared, cuts=[20])
+    put(location, draft, 1, 100)
+
+
+def copy(folder: Path, to: Path) -> Path:
+    """A copy that shares the files with the table; whoever changes one replaces it."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            target = to / path.relative_to(folder)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.link(path, target)
+    return to
+
+
+def change(folder: Path, edit: Callable[[dict[str, Any]], object], version: int = 1) -> None:
+    """Change the JSON of a manifest."""
+    path = folder / "versions" / f"{version:08d}.json"
+    data = json.loads(path.read_text())
+    edit(data)
+    replace(path, json.dumps(data).encode())
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Put another file into the place of one."""
+    path.unlink()
+    path.write_bytes(content)
+
+
+def file_of(folder: Path, number: int, segment: int = 0) -> Path:
+    """A file of a segment: -1 is the index, then the columns."""
+    data = json.loads((folder / "versions" / "00000001.json").read_text())
+    name = data["segments"][segment]["name"]
+    return folder / f"{name}.{'index' if number < 0 else number}.arrow"
+
+
+def joined(spark: SparkSession, table: BatchTable, kind: str, how: str) -> DataFrame:
+    """A join with every key, and with some that are not there; its rows as one text each."""
+    key = ["k", "j"] if kind == "pair" else "k"
+    if kind == "text":
+        key = {"k": "key 0"}
+    rows = table.join(spark.range(45).selectExpr(*_PROBES[kind]), key, how=how)
+    texts = [
+        F.hex(field.name) if isinstance(field.dataType, T.BinaryType) else F.col(field.name)
+        for field in rows.schema
+    ]
+    shown = [F.coalesce(text.cast("string"), F.lit("-")) for text in texts]
+    return rows.select(F.concat_ws("|", *shown))
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What is written into a file in place of some of its bytes.
+
+    Args:
+        where: what and where it is, for a failed test.
+        content: of the file.
+    """
+
+    where: str
+    content: bytes
+
+
+def damages(content: bytes) -> Iterator[Damage]:
+    """Every damage of a file that the sweep knows."""
+    begin = body_of(content)
+    for size in (*range(0, begin + 8, 8), (begin + len(content)) // 2, len(content) - 1):
+        if size:  # an empty file is refused with the manifest
+            yield Damage(f"cut to {size}", content[:size])
+    yield Damage("extended", content + bytes(4096))
+    for width, letter in ((2, "H"), (4, "i"), (8, "q")):
+        mask = (1 << 8 * width) - 1
+        for at in range(0, len(content) - width + 1, width):
+            (old,) = struct.unpack_from(f"<{letter}", content, at)
+            values = {v & mask for v in (*_VALUES, old - 1, old + 1, old ^ 1 << 8 * width - 2)}
+            for value in sorted(values - {old & mask}):
+                written = value.to_bytes(width, "little")
+                yield Damage(
+                    f"{'metadata' if at < begin else 'body'}: {width} bytes at {at}: {value:#x}",
+                    content[:at] + written + content[at + width :],
+                )
+
+
+def body_of(content: bytes) -> int:
+    """Where the body of the record batch begins."""
+    at = 8
+    for _ in range(2):
+        at += 8 + struct.unpack_from("<i", content, at + 4)[0]
+    return at
