@@ -57,7 +57,11 @@ final class Manifest {
         sized &= size > 0;
       }
       sized &= rows >= 1 && rows <= MOST_ROWS && longestRun >= 1 && longestRun <= rows;
-      if (!plain || !sized) {
+      if (!plain) {
+        throw new DamagedTableException(
+            where, "the segment name '" + name + "' is not in a folder below 'data/'");
+      }
+      if (!sized) {
         throw new DamagedTableException(where, "the segment '" + name + "' is not valid");
       }
     }
