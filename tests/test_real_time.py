@@ -1,0 +1,104 @@
+"""Real-time mode: a batch runs for long, and the look-up follows its table all the while."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from spark_samples import cycles, table_of
+
+import bsjoin
+from bsjoin import BatchTable
+
+
+class Source:
+    """The only source in Spark's own jars that real-time mode admits."""
+
+    def __init__(self, spark: SparkSession):
+        jvm: Any = spark._jvm
+        sources = jvm.org.apache.spark.sql.execution.streaming.sources
+        encoder = jvm.org.apache.spark.sql.Encoders.STRING()
+        self._stream = sources.LowLatencyMemoryStream.apply(spark._jsparkSession, 1, encoder)
+        self._sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
+        self.rows = DataFrame(self._stream.toDF(), spark).selectExpr("bigint(value) AS k")
+
+    def add(self, *keys: int) -> None:
+        self._stream.addData(self._sequence([str(key) for key in keys]))
+
+
+def wait_for(condition: Any, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert condition()
+
+
+@pytest.mark.slow
+def test_a_refresh_reaches_a_running_batch(
+    spark: SparkSession, tmp_path: Path, table: BatchTable
+) -> None:
+    source, out = Source(spark), tmp_path / "rows"
+
+    def write(row: Any) -> None:
+        with out.open("a") as file:
+            file.write(json.dumps([row["k"], row["v"], row["w"], str(row["batch"])]) + "\n")
+
+    # Twice in one query: both columns of a row are of one version.
+    joined = table.join(source.rows, how="left").withColumn("batch", F.current_timestamp())
+    joined = joined.where("k < 100 OR v > 0").withColumn("w", F.col("v") * 1)
+    query = (
+        joined.writeStream.foreach(write)
+        .outputMode("update")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(realTime="5 seconds")
+        .start()
+    )
+    try:
+        source.add(0)
+        wait_for(lambda: query.recentProgress)
+        ended = len(query.recentProgress)
+        source.add(1, 2, 50)
+        time.sleep(0.5)
+        table.refresh(table_of(spark, 2))
+        time.sleep(1)
+        source.add(3, 0, 50)
+        wait_for(lambda: len(query.recentProgress) > ended)
+    finally:
+        query.stop()
+    seen: dict[str, list[tuple[int, int | None]]] = defaultdict(list)
+    for line in out.read_text().splitlines():
+        k, v, w, batch = json.loads(line)
+        assert v == w
+        seen[batch].append((k, v))
+    assert list(seen.values())[:2] == [
+        [(0, 1)],
+        [(1, 1), (2, 1), (50, None), (3, 2), (0, 2), (50, None)],
+    ]
+    first, second = cycles(query)[:2]
+    assert (first.rows_in, first.hits, first.runtime) == (1, 1, "jvm")
+    assert (second.rows_in, second.hits, second.table_version) == (6, 4, 2)
+
+
+def test_the_python_runtime_is_refused_by_spark(
+    spark: SparkSession, tmp_path: Path, table: BatchTable
+) -> None:
+    spark.conf.set("spark.bsjoin.runtime", "python")
+    try:
+        joined = bsjoin.join(Source(spark).rows, table)
+    finally:
+        spark.conf.unset("spark.bsjoin.runtime")
+    query = (
+        joined.writeStream.foreach(lambda row: None)
+        .outputMode("update")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(realTime="5 seconds")
+        .start()
+    )
+    wait_for(lambda: query.exception())
+    assert "OPERATOR_OR_SINK_NOT_IN_ALLOWLIST" in str(query.exception())
