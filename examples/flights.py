@@ -58,6 +58,7 @@ def main() -> None:
         watch(query, len(flights))
         _support.speed(query)
         _support.hits(found(query))
+        runtimes(query)
 
         result = spark.read.parquet(str(out / "result"))
         _support.rows(result)
@@ -123,6 +124,16 @@ def found(query: StreamingQuery) -> dict[str, tuple[int, int]]:
         looked_up[column] += cycle.rows_in
         hits[column] += cycle.hits
     return {column: (looked_up[column], hits[column]) for column in looked_up}
+
+
+def runtimes(query: StreamingQuery) -> None:
+    """Say what ran each join: Spark's generated code where it can, else its Python workers."""
+    joins = {cycle.on[0]: cycle for cycle in bsjoin.progress(query)}
+    generated = [column for column, cycle in joins.items() if cycle.runtime == "jvm"]
+    print(f"Looked up in Spark's generated code: {', '.join(generated) or 'none'}.")
+    for column, cycle in joins.items():
+        if cycle.runtime == "python":
+            print(f"In Python workers: {column}, since {cycle.runtime_reason}.")
 
 
 def watch(query: StreamingQuery, flights: int) -> None:

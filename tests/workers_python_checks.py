@@ -166,6 +166,7 @@ def one_that_suffices_is_checked_once(spark: SparkSession, folder: Path) -> None
     (site_packages(python) / "bsjoin").symlink_to(ROOT / "bsjoin")
     spark.conf.set(SETTING, python)
     assert join(spark) == [(2, 20), (3, 30)]
+    spark.conf.set("spark.bsjoin.runtime", "python")
     jobs = spark.sparkContext.statusTracker().getJobIdsForGroup
     table = BatchTable.build(spark.range(4).toDF("k"), on="k")
     before = len(jobs())

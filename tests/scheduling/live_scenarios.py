@@ -276,7 +276,7 @@ def killed(spark: SparkSession) -> dict[str, Any]:
 
 def _slowly(batches):  # type: ignore[no-untyped-def]
     for batch in batches:
-        time.sleep(0.5)
+        time.sleep(1.0)
         yield batch
 
 

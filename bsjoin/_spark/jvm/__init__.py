@@ -30,15 +30,15 @@ def unsupported(
         fields: the columns to bring.
     """
     if search is not None:
-        return "a range condition is searched by Python workers"
+        return "the join has a range condition"
     if not isinstance(table, StoredTable):
-        return "an incremental cache is filled by Python workers"
+        return "the cache is incremental"
     if not table.location.is_local:
-        return "a table behind a URL is copied to each host by Python workers"
+        return "the table is behind a URL"
     for field in fields:
         if not is_read(field.dataType):
             kind = field.dataType.simpleString()
-            return f"the column {field.name!r} of type {kind} is read by Python workers"
+            return f"the column {field.name!r} of type {kind} is not read in the JVM"
     return None
 
 

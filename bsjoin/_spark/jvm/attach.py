@@ -81,19 +81,22 @@ def _attach(spark: SparkSession) -> None:
 def _attach_classic(spark: SparkSession) -> None:
     jvm = spark._jvm
     assert jvm is not None
+    context = spark.sparkContext._jsc
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     try:
         jvm.java.lang.Class.forName(_CLASS, False, loader)
-        return  # by spark.jars, or attached before
+        # By spark.jars, or attached by another context of this process, whose executors are gone.
+        if Path(compiled()).name not in context.sc().listJars().mkString(" "):
+            context.addJar(str(compiled()))
     except Py4JError:
-        path = str(compiled())
-    try:
-        # `ADD JAR` alone would not reach the code that other threads generate.
-        loader.addURL(jvm.java.io.File(path).toURI().toURL())
-    except Py4JError:  # not one of Spark's loaders
-        spark.sql(f"ADD JAR '{Path(path).as_uri()}'")
-    else:
-        spark.sparkContext._jsc.addJar(path)
+        path = compiled()
+        try:
+            # `ADD JAR` alone would not reach the code that other threads generate.
+            loader.addURL(jvm.java.io.File(str(path)).toURI().toURL())
+        except Py4JError:  # not one of Spark's loaders
+            spark.sql(f"ADD JAR '{path.as_uri()}'")
+        else:
+            context.addJar(str(path))
 
 
 def _first_line(error: Exception) -> str:

@@ -6,6 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.util.ArrayDeque;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
@@ -132,9 +133,10 @@ final class Table {
       if (manifest == null) {
         throw TableError.of(
             "VersionGoneError",
-            "version " + number + " of the table in '" + path + "' is not there (any more). A "
-                + "result is bound to the version it was planned with: plan it again, and keep "
-                + "versions longer when you vacuum");
+            "version " + number + " of the table in '" + path + "' is not there (any more); there "
+                + "are " + Arrays.toString(Manifest.numbers(path)) + ". A result is bound to the "
+                + "version it was planned with: plan it again, and keep versions longer when you "
+                + "vacuum");
       }
       known.put(number, manifest);
     }
