@@ -5,8 +5,9 @@ package bsjoin.jvm;
  *
  * <p>The index is that of {@code bsjoin/index/hash.py}: the rows' hashes in order with a sentinel
  * behind them, a directory of first rows by the leading bits of the hash, and the lengths of runs of
- * equal keys. What is read from the directory and the runs is checked before it is used, so that a
- * damaged file is an error.
+ * equal keys. It is checked in one pass when it is opened, so that a damaged file is an error and not
+ * a wrong answer; what is read from the directory and the runs is checked again before it is used, so
+ * that not even a file that is changed later leads outside of it.
  */
 final class Segment {
   private final Version version;
@@ -49,7 +50,53 @@ final class Segment {
     if ((runs == 0) != (longestRun == 1)) {
       throw TableError.damaged(file.name, "its runs do not agree with the manifest");
     }
+    validate();
     columns = new Column[info.sizes.length - 1];
+  }
+
+  /** Check all that a look-up relies on; O(rows), once per segment and process. */
+  private void validate() {
+    long first = file.getLong(hashes);
+    long slots = (lastHash() - first >>> shift) + 1;
+    check(buckets == slots, "the directory has another length for rows: ", rows);
+    long entry = 0;
+    long before = Long.MIN_VALUE;
+    int left = 1; // rows of the run, the one before included
+    int longest = 1;
+    for (int row = 0; row < rows; row++) {
+      long hash = file.getLong(hashes + 8L * row);
+      check(hash >= before, "the hashes fall at row ", row);
+      long slot = hash - first >>> shift;
+      check(slot >= 0 && slot < buckets, "the hashes fall behind row ", row);
+      for (; entry <= slot; entry++) {
+        check(file.getInt(directory + 4 * entry) == row, "the directory is wrong at row ", row);
+      }
+      if (runs != 0) {
+        int length = file.getInt(runs + 4L * row);
+        boolean goesOn = left > 1;
+        check(
+            length >= 1 && (!goesOn || length == left - 1 && hash == before),
+            "the run has a wrong length at row ",
+            row);
+        left = length;
+        longest = Math.max(longest, length);
+      }
+      before = hash;
+    }
+    check(left == 1, "the run has a wrong length at row ", rows - 1);
+    check(file.getInt(directory + 4 * entry) == rows, "the directory is wrong at row ", rows);
+    check(longest == longestRun, "its longest run is not that of the manifest, but ", longest);
+  }
+
+  private void check(boolean holds, String otherwise, int number) {
+    if (!holds) {
+      throw TableError.damaged(file.name, otherwise + number);
+    }
+  }
+
+  /** The hash of the last row. */
+  long lastHash() {
+    return file.getLong(hashes + 8L * (rows - 1));
   }
 
   /** The first row whose hash this is; -1 if there is none. */

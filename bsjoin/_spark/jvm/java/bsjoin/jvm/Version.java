@@ -40,6 +40,11 @@ final class Version {
     for (int i = 0; i < segments.length; i++) {
       firstHashes[i] = manifest.segments[i].firstHash;
       segments[i] = new Segment(this, manifest.segments[i]);
+      if (i > 0 && segments[i - 1].lastHash() >= firstHashes[i]) {
+        throw TableError.damaged(
+            Mapping.nameOf(table, Manifest.name(manifest.version)),
+            "it lists '" + manifest.segments[i].name + "' out of order");
+      }
     }
   }
 
