@@ -85,7 +85,8 @@ def build(spark: SparkSession, folder: Path, kind: str) -> None:
         stored = pa.table({"k": keys, "v": range(len(keys))})
     location = StorageLocation.of(folder)
     compared = 1 if kind == "text" else 0
-    draft = store(location, hashes, stored.cast(schema), compared=compared, cuts=[20])
+    cut = next(row for row in range(20, 40) if hashes[row] != hashes[row - 1])
+    draft = store(location, hashes, stored.cast(schema), compared=compared, cuts=[cut])
     put(location, draft, 1, 100)
 
 
