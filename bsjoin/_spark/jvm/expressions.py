@@ -121,7 +121,12 @@ class _Functions:
             "unique": planned.plan.output.shape == "row",
             "on": [[column.name, column.type] for column in table.keys],
         }
-        return F.coalesce(self.call("find", *arguments, keys=keys, **expected), F.lit(-1))
+        found = self.call("find", *arguments, keys=keys, **expected)
+        # For a null key. The pattern, which is never compared with anything, makes Spark count the
+        # whole expression as expensive: a filter on its result (inner joins) then stays above it
+        # instead of evaluating it twice, while filters on other columns move below (SPARK-47672).
+        missing = F.when(F.rlike(key.hash.cast("string"), F.lit("^$")), -2).otherwise(-1)
+        return F.coalesce(found, missing.cast("long"))
 
     def count(self, reference: Column) -> Column:
         """How many rows follow with the same key, this one included; 0 for -1."""
