@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Self
 
 from pyspark.sql import DataFrame
 
 from bsjoin._spark.session import is_case_sensitive
 from bsjoin.errors import ArgumentError, ColumnError, suggest
 
-__all__ = ["Names", "On", "join_keys", "names_of", "quoted", "result_names", "selected", "unused"]
+__all__ = [
+    "Names",
+    "On",
+    "ScratchColumns",
+    "join_keys",
+    "names_of",
+    "quoted",
+    "result_names",
+    "selected",
+    "unused",
+]
 
 On = str | Sequence[str] | Mapping[str, str] | None
 
@@ -35,6 +47,16 @@ def unused(columns: Iterable[str], *names: str) -> list[str]:
     """
     most = max((len(column) - len(column.rstrip("_")) for column in columns), default=0)
     return [name + "_" * (most + 1) for name in names]
+
+
+@dataclass(frozen=True)
+class ScratchColumns:
+    """What the columns are called that a look-up adds and drops again: the fields of a subclass."""
+
+    @classmethod
+    def beside(cls, columns: Iterable[str]) -> Self:
+        """Names that no other column has."""
+        return cls(*unused(columns, *(f"bsjoin_{field.name}" for field in fields(cls))))
 
 
 class Names:

@@ -16,7 +16,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import Runtime, Search, SourceTable, StoredTable
 from bsjoin._spark import jvm
-from bsjoin._spark.session import is_connect
+from bsjoin._spark.session import application_of
 from bsjoin.errors import ArgumentError, WorkerEnvironmentError, suggest
 
 __all__ = ["SETTING", "choose_runtime"]
@@ -62,7 +62,7 @@ def choose_runtime(
             f"{SETTING}=jvm: {against}. Start the application with spark.jars=bsjoin.jar(), or set "
             f"{SETTING} to auto or python"
         )
-    application = spark if is_connect(spark) else spark.sparkContext
+    application = application_of(spark)
     if application not in _warned:
         _warned.add(application)
         _log.warning(

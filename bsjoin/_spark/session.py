@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 __all__ = [
     "MicroBatch",
     "active_queries",
+    "application_of",
     "default_parallelism",
     "is_case_sensitive",
     "is_connect",
@@ -31,6 +33,14 @@ def is_dataframe(thing: object) -> bool:
 def is_connect(spark: SparkSession) -> bool:
     """Whether the session talks to a Spark Connect server."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def application_of(spark: SparkSession) -> Any:
+    """What is checked or warned about once: the application; on Connect, the session.
+
+    ``foreachBatch`` and ``newSession`` make sessions of the same application.
+    """
+    return spark if is_connect(spark) else spark.sparkContext
 
 
 def is_case_sensitive(spark: SparkSession) -> bool:

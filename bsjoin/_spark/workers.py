@@ -13,7 +13,7 @@ from weakref import WeakSet
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from bsjoin._spark.session import is_connect
+from bsjoin._spark.session import application_of, is_connect
 from bsjoin._version import __version__
 from bsjoin.errors import WorkerEnvironmentError
 
@@ -54,7 +54,7 @@ def check_workers(spark: SparkSession) -> None:
         WorkerEnvironmentError: the workers' Python does not start, or lacks bsjoin in this
             version or a package that it needs.
     """
-    application = spark if is_connect(spark) else spark.sparkContext
+    application = application_of(spark)
     if application in _checked:
         return
     for report in _reports(spark):

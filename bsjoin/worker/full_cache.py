@@ -144,7 +144,7 @@ def open_table(plan: JoinPlan, batch_time: pa.Array | None) -> OpenTable:
         opened = table.open[version] = OpenTable(location, manifest)
         _close_unneeded(location, opened)
     if (plan.label, version) not in table.checked:
-        _check(plan, location, opened.manifest)
+        _check(plan, stored, opened.manifest)
         table.checked.add((plan.label, version))
     return opened
 
@@ -176,18 +176,17 @@ def _published(table: OpenTable) -> tuple[int, int]:
     return table.manifest.created_at_us, table.manifest.version
 
 
-def _check(plan: JoinPlan, location: StorageLocation, manifest: Manifest) -> None:
+def _check(plan: JoinPlan, stored: StoredTable, manifest: Manifest) -> None:
     """Refuse a version that is incompatible with the plan."""
-    where = f"version {manifest.version} of the table in {str(location)!r}"
+    where = f"version {manifest.version} of the table in {str(stored.location)!r}"
     advice = "Restart the query: it continues from its checkpoint"
     if plan.output.shape == "row" and manifest.longest_run > 1:
         raise DuplicateKeyError(
             f"{where} has keys with up to {manifest.longest_run} rows, and this query was planned "
             f"when the table was declared unique. {advice}"
         )
-    assert isinstance(plan.table, StoredTable)
-    if manifest.keys != plan.table.keys:
-        there, wanted = (_shown(keys) for keys in (manifest.keys, plan.table.keys))
+    if manifest.keys != stored.keys:
+        there, wanted = (_shown(keys) for keys in (manifest.keys, stored.keys))
         raise OtherKeysError(
             f"{where} has the keys {there}, and this query was planned for {wanted}. {advice}"
         )

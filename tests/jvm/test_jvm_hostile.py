@@ -323,26 +323,28 @@ def test_values_at_the_ends_of_what_java_maps_at_once(
     assert refused(joined(spark, table, "long", "inner"), folder) is None
 
 
+@pytest.fixture(params=["index", "manifest"])
+def planned(
+    request: pytest.FixtureRequest, spark: SparkSession, tables: Path, tmp_path: Path
+) -> tuple[DataFrame, Path, Path]:
+    """A join that was planned, its table's folder, and a file of it that is read next."""
+    folder = copy(tables / "text", tmp_path / request.param)
+    df = joined(spark, BatchTable.open(folder, verify=False), "text", "inner")
+    index = request.param == "index"
+    return df, folder, file_of(folder, -1) if index else folder / "versions" / "00000001.json"
+
+
 def test_a_link_out_of_the_folder_is_not_followed(
-    spark: SparkSession, tables: Path, tmp_path: Path
+    planned: tuple[DataFrame, Path, Path], tmp_path: Path
 ) -> None:
-    for what in ("index", "manifest"):
-        folder = copy(tables / "text", tmp_path / what)
-        df = joined(spark, BatchTable.open(folder, verify=False), "text", "inner")
-        victim = file_of(folder, -1) if what == "index" else folder / "versions" / "00000001.json"
-        outside = tmp_path / f"outside {what}"
-        victim.rename(outside)
-        victim.symlink_to(outside)
-        assert "which is outside of" in (refused(df, folder) or "")
+    df, folder, victim = planned
+    victim.rename(tmp_path / "outside")
+    victim.symlink_to(tmp_path / "outside")
+    assert "which is outside of" in (refused(df, folder) or "")
 
 
-def test_a_pipe_does_not_hang_who_reads_it(
-    spark: SparkSession, tables: Path, tmp_path: Path
-) -> None:
-    for what in ("index", "manifest"):
-        folder = copy(tables / "text", tmp_path / what)
-        df = joined(spark, BatchTable.open(folder, verify=False), "text", "inner")
-        victim = file_of(folder, -1) if what == "index" else folder / "versions" / "00000001.json"
-        victim.unlink()
-        os.mkfifo(victim)
-        assert "neither a file nor a folder" in (refused(df, folder) or "")
+def test_a_pipe_does_not_hang_who_reads_it(planned: tuple[DataFrame, Path, Path]) -> None:
+    df, folder, victim = planned
+    victim.unlink()
+    os.mkfifo(victim)
+    assert "neither a file nor a folder" in (refused(df, folder) or "")

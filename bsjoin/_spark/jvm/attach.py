@@ -18,7 +18,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin._spark.jvm.jar import JarError, build_of_sources, compiled
-from bsjoin._spark.session import is_connect
+from bsjoin._spark.session import application_of, is_connect
 
 __all__ = ["attached", "call"]
 
@@ -51,7 +51,7 @@ def attached(spark: SparkSession) -> str | None:
     """
     if spark.conf.get(_CHECKED, "") == build_of_sources():
         return None
-    application = spark if is_connect(spark) else spark.sparkContext
+    application = application_of(spark)
     if application not in _refused:
         try:
             _attach(spark)
@@ -68,17 +68,18 @@ def _attach(spark: SparkSession) -> None:
     before = spark.conf.get(_SETTING, _CLASS)
     if before != _CLASS:
         raise JarError(f"{_SETTING} is {before}, and bsjoin needs a catalog of that name")
+    path = compiled()
     if is_connect(spark):
-        spark.addArtifact(str(compiled()))
+        spark.addArtifact(str(path))
     else:
-        _attach_classic(spark)
+        _attach_classic(spark, path)
     spark.conf.set(_SETTING, _CLASS)
     # Calls what the jar has: another build of it, attached before, refuses.
     spark.range(0).select(call("build")).schema  # noqa: B018
     spark.conf.set(_CHECKED, build_of_sources())
 
 
-def _attach_classic(spark: SparkSession) -> None:
+def _attach_classic(spark: SparkSession, path: Path) -> None:
     jvm = spark._jvm
     assert jvm is not None
     context = spark.sparkContext._jsc
@@ -86,10 +87,9 @@ def _attach_classic(spark: SparkSession) -> None:
     try:
         jvm.java.lang.Class.forName(_CLASS, False, loader)
         # By spark.jars, or attached by another context of this process, whose executors are gone.
-        if Path(compiled()).name not in context.sc().listJars().mkString(" "):
-            context.addJar(str(compiled()))
+        if path.name not in context.sc().listJars().mkString(" "):
+            context.addJar(str(path))
     except Py4JError:
-        path = compiled()
         try:
             # `ADD JAR` alone would not reach the code that other threads generate.
             loader.addURL(jvm.java.io.File(str(path)).toURI().toURL())

@@ -7,8 +7,7 @@ of it is one stage of generated code, however many joins follow each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -16,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import StoredTable
-from bsjoin._spark.columns import unused
+from bsjoin._spark.columns import ScratchColumns
 from bsjoin._spark.jvm.attach import call
 from bsjoin._spark.keys import is_binary_collation
 from bsjoin._spark.metrics import observed_references
@@ -52,7 +51,7 @@ def is_read(dtype: T.DataType) -> bool:
 
 
 @dataclass(frozen=True)
-class _Scratch:
+class _Scratch(ScratchColumns):
     """What the columns are called that a look-up adds and drops again.
 
     Args:
@@ -71,27 +70,16 @@ class _Scratch:
     piece: str
     row: str
 
-    @classmethod
-    def beside(cls, columns: Iterable[str]) -> _Scratch:
-        """Names that no other column has."""
-        return cls(*unused(columns, *(f"bsjoin_{field.name}" for field in fields(cls))))
-
 
 @dataclass(frozen=True)
 class _Functions:
     """The functions of one table, as columns.
 
     Args:
-        table: what tells a function which table and which version.
+        table: which table, and which version.
     """
 
-    table: dict[str, Any]
-
-    @classmethod
-    def of(cls, table: StoredTable) -> _Functions:
-        return cls(
-            {"path": table.location.url, "epoch": table.epoch, "version": table.version or 0}
-        )
+    table: StoredTable
 
     def clock(self) -> Column:
         """The time that chooses the version for a row: microseconds since the epoch, as a text.
@@ -106,7 +94,9 @@ class _Functions:
         return F.when(batch == "now", self.call("now")).otherwise(other)
 
     def call(self, what: str, *arguments: Column, **more: Any) -> Column:
-        return call(what, *arguments, **self.table, **more)
+        table = self.table
+        which = {"path": table.location.url, "epoch": table.epoch, "version": table.version or 0}
+        return call(what, *arguments, **which, **more)
 
     def find(self, planned: PlannedJoin, clock: Column) -> Column:
         """The reference of a key's first row; -1 if it is not there or null."""
@@ -115,11 +105,9 @@ class _Functions:
         if key.compared:
             kind, value = _compared(key.compared, types)
             arguments, keys = [*arguments, value], kind
-        table = planned.plan.table
-        assert isinstance(table, StoredTable)
         expected = {
             "unique": planned.plan.output.shape == "row",
-            "on": [[column.name, column.type] for column in table.keys],
+            "on": [[column.name, column.type] for column in self.table.keys],
         }
         found = self.call("find", *arguments, keys=keys, **expected)
         # For a null key. The pattern, which is never compared with anything, makes Spark count the
@@ -182,7 +170,7 @@ def joined(planned: PlannedJoin) -> DataFrame:
     """
     plan, how, table = planned.plan, planned.plan.how, planned.plan.table
     assert isinstance(table, StoredTable)
-    functions = _Functions.of(table)
+    functions = _Functions(table)
     ours = _Scratch.beside([*planned.stream.columns, *planned.join.names])
     stream, clock = planned.stream, F.lit("")
     if table.version is None:

@@ -10,8 +10,8 @@ below the look-up together with a second copy of it, and look everything up twic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
 from bsjoin._plan import JoinPlan, Shape, StoredTable
-from bsjoin._spark.columns import unused
+from bsjoin._spark.columns import ScratchColumns
 from bsjoin._spark.metrics import observed
 from bsjoin._spark.nullability import as_not_null
 from bsjoin._spark.planned_join import PIECE_ROWS, PlannedJoin, clock_of
@@ -33,7 +33,7 @@ _RUN = T.StructType([T.StructField("first", T.LongType()), T.StructField("count"
 
 
 @dataclass(frozen=True)
-class _Scratch:
+class _Scratch(ScratchColumns):
     """What the columns are called that a look-up adds and drops again.
 
     Args:
@@ -49,11 +49,6 @@ class _Scratch:
     both: str
     piece: str
     row: str
-
-    @classmethod
-    def beside(cls, columns: Iterable[str]) -> _Scratch:
-        """Names that no other column has."""
-        return cls(*unused(columns, *(f"bsjoin_{field.name}" for field in fields(cls))))
 
     def field(self, name: str) -> str:
         """The column of one field of a row."""

@@ -18,13 +18,15 @@ abstract class ByTime<R> extends Function<R> {
   private final String keys; // of the table that the plan was made for; empty if any will do
   private transient Choice choice;
 
-  /** Both in one object: another thread sees both or neither. */
+  /** All in one object: another thread sees all of it or nothing. */
   private static final class Choice {
-    final UTF8String time;
+    final UTF8String given; // the object, which is the same for all rows where it is a constant
+    final UTF8String time; // a copy: the object may be part of a row whose memory is used again
     final Version version;
 
-    Choice(UTF8String time, Version version) {
-      this.time = time;
+    Choice(UTF8String given, Version version) {
+      this.given = given;
+      this.time = given.clone();
       this.version = version;
     }
   }
@@ -39,18 +41,19 @@ abstract class ByTime<R> extends Function<R> {
 
   final Version version(UTF8String time) {
     Choice last = choice;
-    return last != null && last.time == time ? last.version : choose(last, time);
+    return last != null && last.given == time ? last.version : choose(last, time);
   }
 
   private Version choose(Choice last, UTF8String time) {
     if (last != null && last.time.equals(time)) {
       return last.version;
     }
-    Version found = bound == 0 ? table().at(Long.parseLong(time.toString())) : table().numbered(bound);
+    Version found =
+        bound == 0 ? table().at(Long.parseLong(time.toString())) : table().numbered(bound);
     if (last == null || last.version != found) {
       check(found);
     }
-    choice = new Choice(time.clone(), found);
+    choice = new Choice(time, found);
     return found;
   }
 

@@ -123,17 +123,22 @@ final class Manifest {
   }
 
   /** The manifest of a version; null if it is not there (any more). */
-  static Manifest read(Path table, int version) throws IOException {
-    Path file = table.resolve(name(version));
+  static Manifest read(Path table, int version) {
     String where = Mapping.nameOf(table, name(version));
-    if (!Files.exists(file)) {
-      return null;
+    String content;
+    try {
+      Path file = table.resolve(name(version));
+      if (!Files.exists(file)) {
+        return null;
+      }
+      Mapping.checkInside(table, file);
+      if (Files.size(file) > LARGEST) {
+        throw TableError.damaged(where, "it is too large for a manifest");
+      }
+      content = new String(Files.readAllBytes(file), StandardCharsets.UTF_8);
+    } catch (IOException e) {
+      throw TableError.damaged(where, e.toString());
     }
-    Mapping.checkInside(table, file);
-    if (Files.size(file) > LARGEST) {
-      throw TableError.damaged(where, "it is too large for a manifest");
-    }
-    String content = new String(Files.readAllBytes(file), StandardCharsets.UTF_8);
     try {
       Manifest found = new Manifest(JSON.readTree(content), where);
       if (found.version != version) {

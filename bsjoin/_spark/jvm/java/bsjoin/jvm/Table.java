@@ -1,6 +1,5 @@
 package bsjoin.jvm;
 
-import java.io.IOException;
 import java.lang.ref.WeakReference;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -124,12 +123,7 @@ final class Table {
   synchronized Version numbered(int number) {
     Manifest manifest = known.get(number);
     if (manifest == null) {
-      try {
-        manifest = Manifest.read(path, number);
-      } catch (IOException e) {
-        throw TableError.damaged(
-            Mapping.nameOf(path, Manifest.name(number)), e.toString());
-      }
+      manifest = Manifest.read(path, number);
       if (manifest == null) {
         throw TableError.of(
             "VersionGoneError",
@@ -179,15 +173,10 @@ final class Table {
   private void read(long timeUs) {
     TreeMap<Integer, Manifest> found = new TreeMap<>();
     for (int number : Manifest.numbers(path)) {
-      try {
-        Manifest manifest = known.get(number);
-        manifest = manifest == null ? Manifest.read(path, number) : manifest;
-        if (manifest != null) {
-          found.put(number, manifest);
-        }
-      } catch (IOException e) {
-        throw TableError.damaged(
-            Mapping.nameOf(path, Manifest.name(number)), e.toString());
+      Manifest manifest = known.get(number);
+      manifest = manifest == null ? Manifest.read(path, number) : manifest;
+      if (manifest != null) {
+        found.put(number, manifest);
       }
     }
     known.clear();
