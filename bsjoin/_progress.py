@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 _CHANCE = 3  # a key that occurs this often in the samples may be there by chance
-_NAME = re.compile(rf"{FIGURES}(\d+):(\[.*\]):(\w+)-(\w+):(\w+):(\[.*\])")
+_NAME = re.compile(rf"{FIGURES}(\[{{.*}}\])")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,13 +199,21 @@ def progress(query: Any) -> list[CycleProgress]:
     recent: Iterable[Any] = getattr(query, "recentProgress", None) or (
         [query] if hasattr(query, "observedMetrics") else []
     )
-    cycles = [
-        _cycle(one, name, _figures(metrics))
-        for one in recent
-        for metric, metrics in one.observedMetrics.items()
-        if (name := _NAME.fullmatch(metric))
-    ]
-    return sorted(cycles, key=lambda cycle: (cycle.batch_id, cycle.join))
+    cycles: dict[tuple[int, int], CycleProgress] = {}
+    for one in recent:
+        for metric, metrics in one.observedMetrics.items():
+            name = _NAME.fullmatch(metric)
+            for cycle in [] if name is None else _cycles(one, name[1], _figures(metrics)):
+                at = cycle.batch_id, cycle.join
+                cycles[at] = _added(cycles[at], cycle) if at in cycles else cycle
+    return [cycles[at] for at in sorted(cycles)]
+
+
+def _added(first: CycleProgress, second: CycleProgress) -> CycleProgress:
+    """The metrics of a join whose result two parts of a query use: each looks its rows up."""
+    counts = ("rows_in", "rows_out", "hits", "misses", "matches")
+    sums = {name: getattr(first, name) + getattr(second, name) for name in counts}
+    return replace(first, table_version=first.table_version or second.table_version, **sums)
 
 
 def _figures(metrics: Any) -> dict[str, Any]:
@@ -217,34 +225,69 @@ def _figures(metrics: Any) -> dict[str, Any]:
     return figures
 
 
-def _cycle(one: Any, name: re.Match[str], figures: dict[str, Any]) -> CycleProgress:
-    number, columns, mode, partitioned, how, ran = name.groups()
-    runtime, reason = json.loads(ran)
+def _cycles(one: Any, name: str, figures: dict[str, Any]) -> Iterator[CycleProgress]:
+    """The metrics of the joins whose figures were observed together, first to last."""
+    joins = json.loads(name)
+    if "versions" not in figures:
+        yield _cycle(one, joins[0], _of_workers(one, joins[0], figures))
+        return
+    rows, versions = figures["rows_in"] or 0, (figures["versions"] or "").split(",")
+    for i, join in enumerate(joins):
+        hits = figures[f"hits_{i}"] or 0
+        version = int(versions[i]) if len(versions) == len(joins) and versions[i] else None
+        cycle = _cycle(
+            one,
+            join,
+            {
+                "rows_in": rows,
+                "hits": hits,
+                "matches": figures.get(f"matches_{i}", hits) or 0,
+                "version": version,
+            },
+        )
+        yield cycle
+        rows = cycle.rows_out
+
+
+def _of_workers(one: Any, join: dict[str, str], figures: dict[str, Any]) -> dict[str, Any]:
+    """What Spark observed of a join in Python, with the notes of its workers."""
     notes = json.loads(f"[{figures.get('notes') or ''}]")
     versions = [note["version"] for note in notes if "version" in note]
     if "rows_out" in figures:
-        figures = _of_range_join(one, f"{number}:{columns}", how, figures, notes)
-    rows_in, hits = figures["rows_in"] or 0, figures["hits"] or 0
-    matches = figures.get("matches", hits) or 0
-    misses = rows_in - hits
-    rows_out = {"inner": matches, "left": matches + misses, "semi": hits, "anti": misses}[how]
+        figures = _of_range_join(one, join["label"], join["how"], figures, notes)
+    hits = figures["hits"] or 0
+    return {
+        "rows_in": figures["rows_in"] or 0,
+        "hits": hits,
+        "matches": figures.get("matches", hits) or 0,
+        "version": max(versions, default=None),
+        "notes": notes,
+    }
+
+
+def _cycle(one: Any, join: dict[str, str], figures: dict[str, Any]) -> CycleProgress:
+    number, _, columns = join["label"].partition(":")
+    rows_in, hits, matches = (figures[name] for name in ("rows_in", "hits", "matches"))
+    misses, notes = rows_in - hits, figures.get("notes", [])
+    made = {"inner": matches, "left": matches + misses, "semi": hits, "anti": misses}
+    incremental = join["mode"] == "incremental"
     return CycleProgress(
         join=int(number),
         on=tuple(json.loads(columns)),
         batch_id=one.batchId,
         timestamp=one.timestamp,
         rows_in=rows_in,
-        rows_out=rows_out,
+        rows_out=made[join["how"]],
         hits=hits,
         misses=misses,
         matches=matches,
-        lookup_ms=None if runtime == "jvm" else sum(note["ns"] for note in notes) / 1e6,
-        mode="incremental" if mode == "incremental" else "full",
-        table_version=figures.get("version", max(versions, default=None)),
-        cache=_cache(notes) if mode == "incremental" else None,
-        partition=_partition(one, f"{number}:{columns}", mode, partitioned),
-        runtime=runtime,
-        runtime_reason=reason,
+        lookup_ms=sum(note["ns"] for note in notes) / 1e6 if "notes" in figures else None,
+        mode="incremental" if incremental else "full",
+        table_version=figures["version"],
+        cache=_cache(notes) if incremental else None,
+        partition=_partition(one, join["label"], join["mode"], join["partitioned"]),
+        runtime="jvm" if join["runtime"] == "jvm" else "python",
+        runtime_reason=join["reason"],
         placement=getattr(one, "placement", None),
     )
 

@@ -7,6 +7,7 @@ a DataFrame, by a selection for instance, is a DataFrame of its own, which remem
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
@@ -14,7 +15,10 @@ from bsjoin._plan import SourceTable
 from bsjoin._spark.planned_join import PlannedJoin
 from bsjoin.errors import ArgumentError
 
-__all__ = ["JoinStep", "explain", "joins_of", "remember"]
+if TYPE_CHECKING:
+    from bsjoin._spark.jvm import Lookups
+
+__all__ = ["JoinStep", "explain", "joins_of", "lookups_of", "remember"]
 
 _ATTRIBUTE = "_bsjoin_step"
 
@@ -27,11 +31,13 @@ class JoinStep:
         stream: its probe side, as the call had it.
         planned: the join.
         runs: what runs it, and how.
+        lookups: the look-ups in the JVM that end with it; None in Python.
     """
 
     stream: DataFrame
     planned: PlannedJoin
     runs: str
+    lookups: Lookups | None
 
 
 def remember(result: DataFrame, step: JoinStep) -> DataFrame:
@@ -51,6 +57,12 @@ def joins_of(df: DataFrame) -> list[JoinStep]:
         steps.append(step)
         step = _step_of(step.stream)
     return steps[::-1]
+
+
+def lookups_of(df: DataFrame) -> Lookups | None:
+    """The look-ups in the JVM that a DataFrame is the direct result of; None for any other."""
+    step = _step_of(df)
+    return None if step is None else step.lookups
 
 
 def _step_of(df: DataFrame) -> JoinStep | None:

@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import StoredTable
-from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import stream_key
 from bsjoin._spark.planned_join import PlannedTable, shape_of
 from bsjoin._spark.resolve import ResolvedJoin
@@ -45,14 +44,12 @@ class FullCache:
         if changes:  # a version that comes later may bring nulls
             fields = [T.StructField(f.name, f.dataType, True, f.metadata) for f in fields]
         unique = manifest.unique or (manifest.longest_run <= 1 and not changes)
-        key = stream_key(
-            [stream[quoted(name)] for name in join.stream_keys],
-            [stream.schema[name].dataType for name in join.stream_keys],
-            join.key_types,
-        )
+        types = [stream.schema[name].dataType for name in join.stream_keys]
         shape = shape_of(join.how, join.columns, unique, manifest.longest_run)
         return PlannedTable(
-            key=key,
+            key=lambda column: stream_key(
+                [column(name) for name in join.stream_keys], types, join.key_types
+            ),
             fields=tuple(fields),
             shape=shape if join.when is None else "rows",
             table=StoredTable(

@@ -12,7 +12,6 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from bsjoin._plan import RangeOrder, RetryPolicy, Shape, SourceTable
 from bsjoin._spark.arrow import arrow_fields
-from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import hash_is_exact, source_key, type_of
 from bsjoin._spark.planned_join import PlannedTable, shape_of
 from bsjoin._spark.resolve import ResolvedJoin
@@ -63,15 +62,16 @@ class IncrementalCache:
         source, schema = self.source, schema_of_source(self.source)
         fields = tuple(schema[name] for name in join.columns)
         shape = shape_of(join.how, join.columns, source.is_unique(list(join.table_keys)), 1)
-        key = source_key(
-            [stream[quoted(name)] for name in join.stream_keys],
-            [stream.schema[name].dataType for name in join.stream_keys],
-            join.key_types,
-        )
+        types = [stream.schema[name].dataType for name in join.stream_keys]
         if join.when is not None:  # the rows of a key are one entry, which serves any width
             shape = "rows"
         return PlannedTable(
-            key=key, fields=fields, shape=shape, table=self._table(schema, join, shape)
+            key=lambda column: source_key(
+                [column(name) for name in join.stream_keys], types, join.key_types
+            ),
+            fields=fields,
+            shape=shape,
+            table=self._table(schema, join, shape),
         )
 
     def _table(self, schema: T.StructType, join: ResolvedJoin, shape: Shape) -> SourceTable:

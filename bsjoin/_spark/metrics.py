@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -11,9 +13,10 @@ from bsjoin._plan import FIGURES, INPUT_FIGURES, ROUTE_FIGURES, JoinPlan, Source
 from bsjoin._spark.observing import observe
 
 __all__ = [
+    "CountedJoin",
     "observed",
+    "observed_lookups",
     "observed_range",
-    "observed_references",
     "observed_route",
     "observed_rows",
 ]
@@ -37,26 +40,44 @@ def observed(answers: DataFrame, plan: JoinPlan, answer: Column, note: Column) -
     )
 
 
-def observed_references(
-    answers: DataFrame, plan: JoinPlan, found: Column, matches: Column | None, version: Column
-) -> DataFrame:
-    """The same for a look-up in the JVM.
+@dataclass(frozen=True)
+class CountedJoin:
+    """What tells the figures of one of several look-ups in the JVM.
 
     Args:
-        answers: the rows.
         plan: the join.
-        found: a reference, or -1.
-        matches: how many rows of the table match; None for at most one.
-        version: the number of the version that answers.
+        found: the reference of the key's first row, or a negative number.
+        count: how many rows the key has; None for at most one.
     """
-    return observe(
-        answers,
-        _name(plan),
-        F.count(F.lit(1)).alias("rows_in"),
-        F.count_if(found >= 0).alias("hits"),
-        *([] if matches is None else [F.sum(matches).alias("matches")]),
-        F.max(version).alias("version"),
-    )
+
+    plan: JoinPlan
+    found: Column
+    count: Column | None
+
+
+def observed_lookups(rows: DataFrame, joins: Sequence[CountedJoin], versions: Column) -> DataFrame:
+    """The same for several look-ups in the same rows, which no join has multiplied yet.
+
+    Aggregates have no functions of the jar: what adds figures up travels back to the driver, where
+    the thread that receives it may not know their classes.
+
+    Args:
+        rows: the rows.
+        joins: first to last; the rows that one drops are missing in those after it.
+        versions: the numbers of the versions that answer.
+    """
+    aggregates = [F.count(F.lit(1)).alias("rows_in"), F.max(versions).alias("versions")]
+    copies: Column | None = None  # of each row that the joins before have made
+    for i, join in enumerate(joins):
+        hit = join.found >= 0
+        hits = F.count_if(hit) if copies is None else F.sum(F.when(hit, copies))
+        aggregates.append(hits.alias(f"hits_{i}"))
+        if join.count is not None:
+            kept = F.greatest(join.count, F.lit(1)) if join.plan.how == "left" else join.count
+            kept = kept.cast("long")
+            copies = kept if copies is None else F.try_multiply(copies, kept)
+            aggregates.append(F.sum(F.when(hit, copies)).alias(f"matches_{i}"))
+    return observe(rows, _name(*(join.plan for join in joins)), *aggregates)
 
 
 def observed_route(rows: DataFrame, label: str, note: Column) -> DataFrame:
@@ -64,11 +85,20 @@ def observed_route(rows: DataFrame, label: str, note: Column) -> DataFrame:
     return observe(rows, f"{ROUTE_FIGURES}{label}", F.listagg(note, F.lit(",")).alias("notes"))
 
 
-def _name(plan: JoinPlan) -> str:
-    """What the figures of a join are called: :mod:`bsjoin._progress` reads it."""
-    kept = "incremental" if isinstance(plan.table, SourceTable) else "full"
-    runtime = json.dumps([plan.runtime.name, plan.runtime.reason])
-    return f"{FIGURES}{plan.label}:{kept}-{plan.partitioned}:{plan.how}:{runtime}"
+def _name(*plans: JoinPlan) -> str:
+    """What the figures of joins are called: :mod:`bsjoin._progress` reads it."""
+    joins = [
+        {
+            "label": plan.label,
+            "mode": "incremental" if isinstance(plan.table, SourceTable) else "full",
+            "partitioned": plan.partitioned,
+            "how": plan.how,
+            "runtime": plan.runtime.name,
+            "reason": plan.runtime.reason,
+        }
+        for plan in plans
+    ]
+    return f"{FIGURES}{json.dumps(joins)}"
 
 
 def observed_rows(rows: DataFrame, plan: JoinPlan) -> DataFrame:

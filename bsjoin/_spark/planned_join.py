@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,12 +11,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import JoinPlan, Shape, SourceTable, StoredTable
+from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import KeySide
 from bsjoin._spark.resolve import ResolvedJoin
 
 __all__ = [
     "PIECE_ROWS",
     "Cache",
+    "KeyOf",
     "PlannedJoin",
     "PlannedTable",
     "answer_row",
@@ -27,19 +29,22 @@ __all__ = [
 PIECE_ROWS = 64
 """The most rows of a key in one list."""
 
+KeyOf = Callable[[Callable[[str], Column]], KeySide]
+"""The stream's key, comparable with the table's, of the stream's columns, which it gets by name."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedTable:
     """A table as one join uses it.
 
     Args:
-        key: the stream's key, comparable with the table's.
+        key: makes the stream's key.
         fields: the columns to bring, as the table has them.
         shape: what the answer to one key is.
         table: where the workers find the rows.
     """
 
-    key: KeySide
+    key: KeyOf
     fields: tuple[T.StructField, ...]
     shape: Shape
     table: StoredTable | SourceTable
@@ -59,7 +64,7 @@ class PlannedJoin:
     Args:
         stream: the probe side, its rows already sent to their partitions.
         join: the call, resolved.
-        key: the stream's key.
+        key: makes the stream's key.
         plan: what the workers do.
         row: Spark type of one row of the table, as the answers have it.
         fields: the table's columns in the result: names, types, nullability before the join type
@@ -68,10 +73,15 @@ class PlannedJoin:
 
     stream: DataFrame
     join: ResolvedJoin
-    key: KeySide
+    key: KeyOf
     plan: JoinPlan
     row: T.StructType
     fields: tuple[T.StructField, ...]
+
+    @property
+    def stream_key(self) -> KeySide:
+        """The key, of the stream's own columns."""
+        return self.key(lambda name: self.stream[quoted(name)])
 
 
 def clock_of(plan: JoinPlan) -> list[Column]:

@@ -1,6 +1,6 @@
 """The runtime of Spark's generated code: look-ups in stored tables, entirely in the JVM.
 
-A join becomes a few expressions (:mod:`bsjoin._spark.jvm.expressions`) that call the functions of
+A join becomes a few expressions (:mod:`bsjoin._spark.jvm.lookups`) that call the functions of
 the jar (:mod:`bsjoin._spark.jvm.jar`), which read the same files as the Python workers.
 """
 
@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import Search, SourceTable, StoredTable
 from bsjoin._spark.jvm.attach import attached
-from bsjoin._spark.jvm.expressions import is_read, joined
-from bsjoin._spark.planned_join import PlannedJoin
+from bsjoin._spark.jvm.functions import is_read
+from bsjoin._spark.jvm.lookups import Lookups
 
-__all__ = ["attached", "description", "run", "unsupported"]
+__all__ = ["Lookups", "attached", "description", "unsupported"]
 
 
 def unsupported(
@@ -42,11 +41,7 @@ def unsupported(
     return None
 
 
-def run(planned: PlannedJoin) -> DataFrame:
-    """Put a join that Spark's generated code carries out behind the stream."""
-    return joined(planned)
-
-
-def description(planned: PlannedJoin) -> str:
-    """How a join runs, for :func:`bsjoin.explain`."""
-    return "Spark's generated code looks keys up"
+def description(lookups: Lookups) -> str:
+    """How the last of several joins runs, for :func:`bsjoin.explain`."""
+    alone = "Spark's generated code looks keys up"
+    return f"{alone}, in the pass of the join before" if len(lookups.lookups) > 1 else alone

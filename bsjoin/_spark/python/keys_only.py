@@ -118,7 +118,7 @@ def _unrolled(answers: DataFrame, planned: PlannedJoin, ours: _Scratch) -> DataF
 
 def _answered(planned: PlannedJoin, ours: _Scratch) -> DataFrame:
     """The stream with the answers beside it, and the notes if the plan reports."""
-    plan, key, stream = planned.plan, planned.key, planned.stream
+    plan, key, stream = planned.plan, planned.stream_key, planned.stream
     returned = _answer_type(plan.output.shape, planned.row)
     if isinstance(plan.table, StoredTable):
         answer = _function(_stored_lookup(plan, plan.table), returned)

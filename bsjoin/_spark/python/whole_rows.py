@@ -37,7 +37,7 @@ def joined(planned: PlannedJoin) -> DataFrame:
         ColumnError: a column of the stream that Spark cannot exchange with Python.
     """
     _check_exchangeable(planned.stream.schema)
-    stream, plan, key, join = planned.stream, planned.plan, planned.key, planned.join
+    stream, plan, key, join = planned.stream, planned.plan, planned.stream_key, planned.join
     assert join.ranged is not None
     schema, probes = stream.schema, join.probes
     probed = probe_type(type_of(join.ranged.types[0]), [schema[name].dataType for name in probes])

@@ -18,6 +18,7 @@ final class Column {
   private static final long[] POWERS = powers();
 
   private final Mapping file;
+  final int rows;
   private final long valid; // 0: there are no nulls
   private final long offsets;
   private final long data;
@@ -31,8 +32,9 @@ final class Column {
    * @param type its type
    * @param nullable whether it may have nulls
    */
-  Column(ArrowFile arrow, long rows, ColumnType type, boolean nullable) {
+  Column(ArrowFile arrow, int rows, ColumnType type, boolean nullable) {
     file = arrow.file;
+    this.rows = rows;
     if (arrow.types.length != 1 || arrow.types[0] != type.arrow || arrow.rows != rows) {
       throw TableError.damaged(
           file.name, "it does not hold one column of " + rows + " rows of " + type.name);
@@ -43,14 +45,14 @@ final class Column {
     if (arrow.has(0) && !nullable) {
       throw TableError.damaged(file.name, "it has nulls, which the table's schema refuses");
     }
-    valid = arrow.has(0) ? arrow.offset(0, (rows + 7) / 8) : 0;
+    valid = arrow.has(0) ? arrow.offset(0, (rows + 7L) / 8) : 0;
     if (type.width == 0) {
-      offsets = arrow.offset(1, 4 * (rows + 1));
+      offsets = arrow.offset(1, 4L * (rows + 1));
       data = arrow.offset(2, 0);
       dataLength = arrow.length(2);
     } else {
       offsets = 0;
-      dataLength = type.width < 0 ? (rows + 7) / 8 : type.width * rows;
+      dataLength = type.width < 0 ? (rows + 7L) / 8 : (long) type.width * rows;
       data = arrow.offset(1, dataLength);
     }
   }

@@ -20,7 +20,19 @@ public abstract class Get<R> extends Function<R> {
   private final boolean nulls; // whether the plan expects nulls in the table
   private transient Version version;
   private transient int place;
+  private transient Opened opened;
   private transient boolean planning; // not in a task: the driver evaluates what is constant
+
+  /** The column in the segment used last, which is that of most rows. */
+  private static final class Opened {
+    final long segment; // what references to its rows begin with
+    final Column column;
+
+    Opened(long segment, Column column) {
+      this.segment = segment;
+      this.column = column;
+    }
+  }
 
   Get(String spec, JsonNode node, DataType type) {
     this(spec, node, type, type);
@@ -45,9 +57,20 @@ public abstract class Get<R> extends Function<R> {
 
   /** The column in the segment of a reference. */
   final Column column(long reference) {
+    Opened last = opened;
+    return last != null
+            && last.segment == Version.segmentBits(reference)
+            && Version.row(reference) < last.column.rows
+        ? last.column
+        : another(reference);
+  }
+
+  private Column another(long reference) {
     Version last = version;
     Version found = last != null && last.holds(reference) ? last : open(reference);
-    return found.segment(reference).column(place);
+    Column column = found.segment(reference).column(place);
+    opened = new Opened(Version.segmentBits(reference), column);
+    return column;
   }
 
   private Version open(long reference) {

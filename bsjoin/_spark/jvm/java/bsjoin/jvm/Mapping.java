@@ -31,6 +31,8 @@ final class Mapping {
 
   private final MappedByteBuffer[] pieces; // keeps the memory mapped
   private final long[] bases;
+  private final boolean whole; // one piece
+  private final long base; // of the first piece
   final long size;
   final String name; // for errors
 
@@ -43,6 +45,8 @@ final class Mapping {
       int piece = Math.min(i, pieces.length - 1);
       bases[i] = addressOf(pieces[piece]) - piece * STEP;
     }
+    this.whole = pieces.length == 1;
+    this.base = bases[0];
   }
 
   /**
@@ -108,7 +112,7 @@ final class Mapping {
 
   /** The address of a byte; the caller has checked that the offset is inside the file. */
   long address(long offset) {
-    return bases[(int) (offset >>> SHIFT)] + offset;
+    return whole ? base + offset : bases[(int) (offset >>> SHIFT)] + offset;
   }
 
   byte getByte(long offset) {

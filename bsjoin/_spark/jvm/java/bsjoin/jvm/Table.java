@@ -84,6 +84,15 @@ final class Table {
    * @param timeUs the micro-batch's timestamp in microseconds since the epoch
    */
   synchronized Version at(long timeUs) {
+    return opened(chosen(timeUs));
+  }
+
+  /** The number of the version for a micro-batch, which need not be open; see {@link #at}. */
+  synchronized int numberAt(long timeUs) {
+    return chosen(timeUs).version;
+  }
+
+  private Manifest chosen(long timeUs) {
     if (timeUs > readForUs || known.isEmpty()) {
       read(timeUs);
     }
@@ -106,7 +115,7 @@ final class Table {
       }
       chosen = oldest.getValue();
     }
-    return opened(chosen);
+    return chosen;
   }
 
   /** What looks for new versions, shared by all functions of running tasks. */

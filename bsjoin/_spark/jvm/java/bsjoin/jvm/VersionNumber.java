@@ -4,10 +4,23 @@ import com.fasterxml.jackson.databind.JsonNode;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** The number of the version that answers at a time, for the figures of a join. */
-public final class VersionNumber extends ByTime<Long> {
+/** The number of the version that answers at a time, for the figures of a join; it opens none. */
+public final class VersionNumber extends Function<Integer> {
+  private transient Known known;
+
+  /** Both in one object: another thread sees both or neither. */
+  private static final class Known {
+    final UTF8String time;
+    final int number;
+
+    Known(UTF8String time, int number) {
+      this.time = time;
+      this.number = number;
+    }
+  }
+
   VersionNumber(String spec, JsonNode node) {
-    super(spec, node, null, DataTypes.StringType);
+    super(spec, node, DataTypes.IntegerType, DataTypes.StringType);
   }
 
   @Override
@@ -15,7 +28,12 @@ public final class VersionNumber extends ByTime<Long> {
     return "bsjoin_version";
   }
 
-  public long invoke(UTF8String time) {
-    return version(time).manifest.version;
+  public int invoke(UTF8String time) {
+    Known last = known;
+    if (last == null || !last.time.equals(time)) {
+      last = new Known(time.clone(), table().numberAt(Long.parseLong(time.toString())));
+      known = last;
+    }
+    return last.number;
   }
 }

@@ -1,8 +1,7 @@
-"""A join as expressions over the functions of the jar: find a row, then get its columns.
+"""The functions of the jar as columns: find a row, then get its columns.
 
 ``find`` returns the reference of a key's first row, a long, or -1. A column of the table is one
-more function of the reference: a column that is not used is never read, and nothing is boxed. All
-of it is one stage of generated code, however many joins follow each other.
+more function of the reference: a column that is not used is never read, and nothing is boxed.
 """
 
 from __future__ import annotations
@@ -10,19 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import StoredTable
-from bsjoin._spark.columns import ScratchColumns
 from bsjoin._spark.jvm.attach import call
-from bsjoin._spark.keys import is_binary_collation
-from bsjoin._spark.metrics import observed_references
-from bsjoin._spark.planned_join import PIECE_ROWS, PlannedJoin
+from bsjoin._spark.keys import KeySide, is_binary_collation
+from bsjoin._spark.planned_join import PlannedJoin
 from bsjoin.store.spark_schema import LONG_DIGITS
 
-__all__ = ["is_read", "joined"]
+__all__ = ["TableFunctions", "is_read"]
 
 _READ = (
     T.BooleanType,
@@ -51,28 +48,7 @@ def is_read(dtype: T.DataType) -> bool:
 
 
 @dataclass(frozen=True)
-class _Scratch(ScratchColumns):
-    """What the columns are called that a look-up adds and drops again.
-
-    Args:
-        clock: the time that chooses the version.
-        version: the number of that version.
-        found: the reference of the first row of the key, or -1.
-        count: how many rows the key has.
-        piece: the reference that a piece of a run begins with.
-        row: the reference of the row.
-    """
-
-    clock: str
-    version: str
-    found: str
-    count: str
-    piece: str
-    row: str
-
-
-@dataclass(frozen=True)
-class _Functions:
+class TableFunctions:
     """The functions of one table, as columns.
 
     Args:
@@ -98,9 +74,15 @@ class _Functions:
         which = {"path": table.location.url, "epoch": table.epoch, "version": table.version or 0}
         return call(what, *arguments, **which, **more)
 
-    def find(self, planned: PlannedJoin, clock: Column) -> Column:
-        """The reference of a key's first row; -1 if it is not there or null."""
-        key, types = planned.key, planned.join.key_types
+    def version(self, clock: Column) -> Column:
+        """The number of the version that the time chooses."""
+        if self.table.version is not None:
+            return F.lit(self.table.version)
+        return self.call("version", clock)
+
+    def find(self, planned: PlannedJoin, key: KeySide, clock: Column) -> Column:
+        """The reference of a key's first row; negative if it is not there or null."""
+        types = planned.join.key_types
         arguments, keys = [key.hash, clock], "hash"
         if key.compared:
             kind, value = _compared(key.compared, types)
@@ -159,65 +141,3 @@ def _is_long(dtype: T.DataType) -> bool:
     if isinstance(dtype, T.DecimalType):
         return dtype.precision > LONG_DIGITS
     return isinstance(dtype, T.StringType | T.BinaryType)
-
-
-def joined(planned: PlannedJoin) -> DataFrame:
-    """The stream's columns, then (inner, left) the table's.
-
-    Args:
-        planned: an equality join with a stored table whose columns can be read, see
-            :func:`is_read`.
-    """
-    plan, how, table = planned.plan, planned.plan.how, planned.plan.table
-    assert isinstance(table, StoredTable)
-    functions = _Functions(table)
-    ours = _Scratch.beside([*planned.stream.columns, *planned.join.names])
-    stream, clock = planned.stream, F.lit("")
-    if table.version is None:
-        # In a projection of its own, evaluated once for each row: all above it is deterministic.
-        stream = stream.select("*", functions.clock().alias(ours.clock))
-        clock = F.col(ours.clock)
-    # Figures are added up over plain columns: what adds them up travels back to the driver, where
-    # the thread that receives it may not know the functions' classes.
-    version = [functions.call("version", clock).alias(ours.version)] if plan.reports else []
-    answers = stream.select("*", functions.find(planned, clock).alias(ours.found), *version)
-    found, runs = F.col(ours.found), plan.output.shape in ("rows", "runs")
-    if runs:
-        answers = answers.select("*", functions.count(found).alias(ours.count))
-    if plan.reports:
-        matches = F.col(ours.count) if runs else None
-        answers = observed_references(answers, plan, found, matches, F.col(ours.version))
-    if how in ("semi", "anti"):
-        return answers.where(found >= 0 if how == "semi" else found < 0).drop(*vars(ours).values())
-    if runs:
-        answers, reference = _unrolled(answers, planned, ours), F.col(ours.row)
-    else:
-        answers, reference = (answers if how == "left" else answers.where(found >= 0)), found
-    columns = [
-        functions.get(reference, column, field, there=how == "inner").alias(
-            field.name, metadata=field.metadata
-        )
-        for column, field in zip(plan.output.columns, planned.fields, strict=True)
-    ]
-    return answers.select("*", *columns).drop(*vars(ours).values())
-
-
-def _unrolled(answers: DataFrame, planned: PlannedJoin, ours: _Scratch) -> DataFrame:
-    """One row for each row of a run, with its reference; -1 for what a left join keeps.
-
-    Long runs are cut into pieces first: an array of all references of a run is never made.
-    """
-    left, found = planned.plan.how == "left", F.col(ours.found)
-    explode = F.explode_outer if left else F.explode
-    last = found + F.col(ours.count) - 1
-    first = found
-    if planned.plan.output.shape == "runs":
-        starts = F.when(found >= 0, F.sequence(found, last, F.lit(PIECE_ROWS).cast("long")))
-        answers = answers.select("*", explode(starts).alias(ours.piece))
-        first = F.col(ours.piece)
-        last = F.least(first + (PIECE_ROWS - 1), last)
-    rows = F.when(found >= 0, F.sequence(first, last))
-    answers = answers.select("*", explode(rows).alias(ours.row))
-    if left:
-        answers = answers.withColumn(ours.row, F.coalesce(F.col(ours.row), F.lit(-1)))
-    return answers

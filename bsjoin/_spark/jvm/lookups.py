@@ -1,0 +1,232 @@
+"""Joins as expressions over the functions of the jar: several joins are one pass over the rows.
+
+A join that follows another one directly looks its keys up in the same rows: first all references
+are found, then the rows that a join drops are dropped, then the columns of all tables are read.
+Spark makes one stage of generated code of it. The figures of all joins are observed at one place:
+every such place ends a stage, and its aggregates travel back with every task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from bsjoin._plan import StoredTable
+from bsjoin._spark.columns import ScratchColumns, quoted, unused
+from bsjoin._spark.jvm.functions import TableFunctions
+from bsjoin._spark.metrics import CountedJoin, observed_lookups
+from bsjoin._spark.planned_join import PIECE_ROWS, PlannedJoin
+
+__all__ = ["Lookups"]
+
+_DROPPED = -3
+"""The reference in a row that an earlier join drops; one that is missing is -1 or -2."""
+
+
+@dataclass(frozen=True)
+class _Scratch(ScratchColumns):
+    """What the columns are called that a look-up adds and drops again.
+
+    Args:
+        clock: the time that chooses the version.
+        found: the reference of the first row of the key; negative if there is none.
+        count: how many rows the key has.
+        piece: the reference that a piece of a run begins with.
+        row: the reference of the row.
+    """
+
+    clock: str
+    found: str
+    count: str
+    piece: str
+    row: str
+
+
+@dataclass(frozen=True)
+class _Lookup:
+    """One join.
+
+    Args:
+        planned: the join.
+        functions: of its table.
+        ours: what its columns are called.
+        clock: the time that chooses the version of the table.
+    """
+
+    planned: PlannedJoin
+    functions: TableFunctions
+    ours: _Scratch
+    clock: Column
+
+    @property
+    def found(self) -> Column:
+        """The reference of the first row of the key."""
+        return F.col(self.ours.found)
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether a key may have several rows, and these are brought."""
+        return self.planned.plan.output.shape in ("rows", "runs")
+
+    @property
+    def count(self) -> Column:
+        """How many rows the key has."""
+        return F.col(self.ours.count)
+
+    @property
+    def drops(self) -> bool:
+        """Whether the join drops rows of the stream."""
+        return self.planned.plan.how != "left"
+
+    @property
+    def stays(self) -> Column:
+        """Whether the join, and those before it, keep a row of the stream."""
+        if self.planned.plan.how == "anti":
+            return self.found.between(_DROPPED + 1, -1)
+        return self.found > _DROPPED if self.planned.plan.how == "left" else self.found >= 0
+
+    def value(self, name: str) -> Column:
+        """A column that the join brings, of the first row of the key; null without one."""
+        return self._get(self.planned.join.names.index(name), self.found, there=False)
+
+    def values(self) -> list[Column]:
+        """The columns that the join brings."""
+        there = self.planned.plan.how == "inner"
+        reference = F.col(self.ours.row) if self.has_runs else self.found
+        return [
+            self._get(i, reference, there=there).alias(field.name, metadata=field.metadata)
+            for i, field in enumerate(self.planned.fields)
+        ]
+
+    def _get(self, number: int, reference: Column, *, there: bool) -> Column:
+        column = self.planned.plan.output.columns[number]
+        return self.functions.get(reference, column, self.planned.fields[number], there=there)
+
+    def unrolled(self, rows: DataFrame) -> DataFrame:
+        """One row for each row of a run, with its reference; -1 for what a left join keeps.
+
+        Long runs are cut into pieces first: an array of all references of a run is never made.
+        """
+        left, first = self.planned.plan.how == "left", self.found
+        explode = F.explode_outer if left else F.explode
+        last = first + self.count - 1
+        if self.planned.plan.output.shape == "runs":
+            starts = F.sequence(first, last, F.lit(PIECE_ROWS).cast("long"))
+            cut = explode(F.when(self.found >= 0, starts)).alias(self.ours.piece)
+            rows, first = rows.select("*", cut), F.col(self.ours.piece)
+            last = F.least(first + (PIECE_ROWS - 1), last)
+        references = explode(F.when(self.found >= 0, F.sequence(first, last)))
+        rows = rows.select("*", references.alias(self.ours.row))
+        if left:
+            rows = rows.withColumn(self.ours.row, F.coalesce(F.col(self.ours.row), F.lit(-1)))
+        return rows
+
+
+@dataclass(frozen=True)
+class Lookups:
+    """Joins that follow each other, each in the rows of the same stream.
+
+    Args:
+        frame: the stream's columns, and those that the look-ups need.
+        pending: columns to add to it, with those of the next join in the same projection.
+        columns: the names of the stream's columns and of ours.
+        lookups: the joins, first to last.
+    """
+
+    frame: DataFrame
+    pending: tuple[Column, ...]
+    columns: tuple[str, ...]
+    lookups: tuple[_Lookup, ...]
+
+    @classmethod
+    def of(cls, planned: PlannedJoin, before: Lookups | None) -> Lookups:
+        """A join, after those that its stream is the direct result of.
+
+        Args:
+            planned: an equality join with a stored table whose columns can be read, see
+                :func:`bsjoin._spark.jvm.functions.is_read`.
+            before: the joins that made the stream's rows; None if it is no result of joins.
+        """
+        if before is None or not before._reaches(planned):
+            before = cls(planned.stream, (), tuple(planned.stream.columns), ())
+        return before._then(planned)
+
+    def _reaches(self, planned: PlannedJoin) -> bool:
+        """Whether a join can be looked up before any join has multiplied the rows."""
+        multiplied = {
+            name for one in self.lookups if one.has_runs for name in one.planned.join.names
+        }
+        taken = {name.lower() for name in self.columns}
+        return (
+            planned.plan.reports == self.lookups[-1].planned.plan.reports
+            and multiplied.isdisjoint(planned.join.stream_keys)
+            and taken.isdisjoint(name.lower() for name in planned.join.names)
+        )
+
+    def _then(self, planned: PlannedJoin) -> Lookups:
+        table = planned.plan.table
+        assert isinstance(table, StoredTable)
+        functions = TableFunctions(table)
+        ours = _Scratch.beside([*self.columns, *self._brought(), *planned.join.names])
+        columns, clock = self.pending, F.lit("")
+        if table.version is None:
+            # In a projection of its own, evaluated once for each row: all above is deterministic.
+            columns = (*columns, functions.clock().alias(ours.clock))
+            clock = F.col(ours.clock)
+        frame = self.frame.select("*", *columns) if columns else self.frame
+        found = functions.find(planned, planned.key(self._column), clock)
+        if any(one.drops for one in self.lookups):
+            found = F.when(self.lookups[-1].stays, found).otherwise(_DROPPED)
+        lookup = _Lookup(planned, functions, ours, clock)
+        return Lookups(
+            frame=frame,
+            pending=(found.alias(ours.found), *self._counts()),
+            columns=(*self.columns, *vars(ours).values()),
+            lookups=(*self.lookups, lookup),
+        )
+
+    def _column(self, name: str) -> Column:
+        """A column of the stream, or one that a join brings."""
+        for one in self.lookups:
+            if name in one.planned.join.names:
+                return one.value(name)
+        return self.frame[quoted(name)]
+
+    def _counts(self) -> Iterable[Column]:
+        """The number of rows of the last join's key, if that may be several."""
+        for one in self.lookups[-1:]:
+            if one.has_runs:
+                yield one.functions.count(one.found).alias(one.ours.count)
+
+    def result(self) -> DataFrame:
+        """The stream's columns, then those that the joins bring."""
+        rows = self.frame.select("*", *self.pending)
+        counts = [*self._counts()]
+        ours = [name for one in self.lookups for name in vars(one.ours).values()]
+        if self.lookups[-1].planned.plan.reports:
+            (version,) = unused([*self.columns, *self._brought()], "bsjoin_version")
+            versions = [one.functions.version(one.clock) for one in self.lookups]
+            # Texts of one length: the greatest is the latest.
+            padded = [F.lpad(number.cast("string"), 10, "0") for number in versions]
+            rows = rows.select("*", *counts, F.concat_ws(",", *padded).alias(version))
+            rows = observed_lookups(rows, [*map(_counted, self.lookups)], F.col(version))
+            ours.append(version)
+        elif counts:
+            rows = rows.select("*", *counts)
+        if any(one.drops for one in self.lookups):
+            rows = rows.where(self.lookups[-1].stays)
+        for one in self.lookups:
+            if one.has_runs:
+                rows = one.unrolled(rows)
+        values = [value for one in self.lookups for value in one.values()]
+        return rows.select("*", *values).drop(*ours)
+
+    def _brought(self) -> list[str]:
+        return [name for one in self.lookups for name in one.planned.join.names]
+
+
+def _counted(lookup: _Lookup) -> CountedJoin:
+    return CountedJoin(lookup.planned.plan, lookup.found, lookup.count if lookup.has_runs else None)

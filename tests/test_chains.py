@@ -1,0 +1,200 @@
+"""Joins that follow each other: their rows are those of Spark's joins, their figures are apart."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import oracle
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from spark_samples import Feed, cycles
+
+import bsjoin
+from bsjoin import BatchTable
+
+_KEYS = 12
+_DIFFERS = ("join", "lookup_ms", "runtime", "runtime_reason", "timestamp")
+"""What the figures of two queries do not share."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How many rows the keys of a table have, and whether the table is declared unique."""
+
+    rows: tuple[int, ...]
+    unique: bool = False
+
+
+KINDS = {
+    "unique": Kind((1, 0), unique=True),
+    "one row a key": Kind((1, 1, 0)),
+    "a few rows": Kind((1, 3, 0, 2)),
+    "many rows": Kind((1, 0, 70)),
+}
+
+
+@pytest.fixture(scope="module")
+def tables(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, tuple[DataFrame, BatchTable]]:
+    """A table of each kind: the key ``id``; ``next``, a key of another table or null; a text."""
+    made = {}
+    for kind, has in KINDS.items():
+        ids = [key for key in range(_KEYS) for _ in range(has.rows[key % len(has.rows)])]
+        columns = {
+            "id": pa.array(ids, pa.int64()),
+            "next": pa.array([i % 13 if i % 5 else None for i in range(len(ids))], pa.int64()),
+            "text": pa.array([f"{kind} {i}" for i in range(len(ids))]),
+        }
+        df = spark.createDataFrame(pa.table(columns)).localCheckpoint()
+        folder = tmp_path_factory.mktemp("tables") / "table"
+        made[kind] = df, BatchTable.build(df, on="id", path=folder, unique=has.unique)
+    return made
+
+
+@dataclass(frozen=True)
+class Join:
+    kind: str
+    how: Any
+    on: str
+
+
+def chain(seed: int) -> list[Join]:
+    """Up to four joins; each key is the stream's or one that a join before has brought."""
+    draw = random.Random(seed)
+    columns, joins = ["k"], list[Join]()
+    for number in range(draw.randint(2, 4)):
+        how = draw.choice(["inner", "inner", "left", "left", "semi", "anti"])
+        kinds = [kind for kind in KINDS if kind != "many rows" or number != 1]
+        joins.append(Join(draw.choice(kinds), how, draw.choice(columns[-3:])))
+        if how in ("inner", "left"):
+            columns.append(f"next_{number}")
+    return joins
+
+
+def joined(
+    stream: DataFrame, joins: list[Join], tables: dict[str, tuple[DataFrame, BatchTable]]
+) -> DataFrame:
+    """The stream has the tables' columns, too: those of each join get its number."""
+    for number, join in enumerate(joins):
+        table = tables[join.kind][1]
+        select = None if join.how in ("semi", "anti") else ["next", "text"]
+        stream = table.join(
+            stream, {join.on: "id"}, how=join.how, select=select, suffix=f"_{number}"
+        )
+    return stream
+
+
+def by_spark(
+    stream: DataFrame, joins: list[Join], tables: dict[str, tuple[DataFrame, BatchTable]]
+) -> DataFrame:
+    for number, join in enumerate(joins):
+        table, on = tables[join.kind][0], {join.on: "id"}
+        stream = oracle.expected(stream, table, on, join.how, ["next", "text"], f"_{number}")
+    return stream
+
+
+def probes(spark: SparkSession) -> DataFrame:
+    key = "if(id % 9 = 0, null, id % 15) AS k"
+    return spark.range(40).selectExpr(key, "id % 4 AS next", "concat('stream ', id) AS text")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_rows_of_a_chain(
+    spark: SparkSession, tables: dict[str, tuple[DataFrame, BatchTable]], seed: int
+) -> None:
+    stream, joins = probes(spark), chain(seed)
+    result, wanted = joined(stream, joins, tables), by_spark(stream, joins, tables)
+    oracle.assert_same_schema(result, wanted)
+    oracle.assert_same_rows(result.toArrow(), wanted.toArrow())
+
+
+def figures(query: Any) -> list[dict[str, Any]]:
+    return [
+        {f.name: getattr(cycle, f.name) for f in fields(cycle) if f.name not in _DIFFERS}
+        for cycle in cycles(query)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(12, 18))
+def test_the_figures_of_a_chain_are_those_of_its_joins(
+    spark: SparkSession,
+    tables: dict[str, tuple[DataFrame, BatchTable]],
+    tmp_path: Path,
+    seed: int,
+) -> None:
+    joins, found = chain(seed), []
+    for runtime in ("jvm", "python"):
+        feed = Feed(spark, tmp_path / runtime)
+        feed.add(*range(15), *range(6), None)
+        feed.add(99, None)
+        feed.add(3, 4)
+        spark.conf.set("spark.bsjoin.runtime", runtime)
+        stream = feed.stream.selectExpr("k", "k % 4 AS next", "'' AS text")
+        query = feed.start(joined(stream, joins, tables))
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+            spark.conf.unset("spark.bsjoin.runtime")
+        found.append((feed.results, figures(query)))
+    assert found[0] == found[1]
+
+
+def test_two_parts_of_a_query_that_use_one_join(
+    spark: SparkSession, tables: dict[str, tuple[DataFrame, BatchTable]], feed: Feed
+) -> None:
+    (_, few), (_, unique) = tables["a few rows"], tables["unique"]
+    first = few.join(feed.stream, {"k": "id"})
+    parts = [first.select("k"), unique.join(first, {"k": "id"}, how="semi").select("k")]
+    feed.add(*range(6), None)
+    query = feed.start(parts[0].union(parts[1]))
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    found = [(c.rows_in, c.rows_out, c.hits, c.misses, c.table_version) for c in cycles(query)]
+    # Keys 0 to 5 have 1, 3, 0, 2, 1 and 3 rows; of these 0, 2 and 4 are in the other table.
+    assert found == [(14, 20, 10, 4, 1), (10, 2, 2, 8, 1)]
+
+
+def test_columns_called_like_those_of_a_look_up(spark: SparkSession, tmp_path: Path) -> None:
+    stream = spark.range(3).selectExpr("id AS k")
+    ours = ["bsjoin_found_", "bsjoin_clock__", "BSJOIN_ROW_"]
+    for number, name in enumerate(ours):
+        df = spark.range(2).selectExpr("id AS k", f"id + {number} AS `{name}`")
+        table = BatchTable.build(df, on="k", path=tmp_path / str(number))
+        stream = table.join(stream, "k", how="left")
+    assert sorted(map(tuple, stream.collect())) == [(0, 0, 1, 2), (1, 1, 2, 3), (2, *[None] * 3)]
+    assert stream.columns == ["k", *ours]
+
+
+def test_a_chain_is_one_pass_and_is_observed_once(
+    spark: SparkSession,
+    tables: dict[str, tuple[DataFrame, BatchTable]],
+    feed: Feed,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    unique, few = tables["unique"][1], tables["a few rows"][1]
+    both = few.join(unique.join(feed.stream, {"k": "id"}), {"next": "id"}, suffix="_2")
+    bsjoin.explain(both)
+    assert capsys.readouterr().out.count("in the pass of the join before") == 1
+    # A key that comes from a table with several rows a key is looked up in a pass of its own.
+    third = unique.join(both, {"next_2": "id"}, suffix="_3")
+    bsjoin.explain(third)
+    assert capsys.readouterr().out.count("in the pass of the join before") == 1
+    feed.add(1, 2)
+    query = feed.start(third)
+    try:
+        query.processAllAvailable()
+        progress = query.lastProgress
+    finally:
+        query.stop()
+    assert progress is not None
+    assert len(progress["observedMetrics"]) == 2
+    assert [cycle.join for cycle in cycles(query)] == sorted(c.join for c in cycles(query))
+    assert len(cycles(query)) == 3
