@@ -240,7 +240,10 @@ class StorageLocation:
         """
         if self.is_local:
             with self._errors(f"read {name!r}"):
-                return pa.memory_map(str(self._path(name)))
+                path = self._path(name)
+                if path.is_dir():  # Arrow's error has no number
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+                return pa.memory_map(str(path))
         self._check_plain(name)
 
         def download(path: str) -> None:

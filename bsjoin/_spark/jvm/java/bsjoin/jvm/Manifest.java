@@ -4,7 +4,10 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryIteratorException;
+import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -21,6 +24,7 @@ import org.apache.spark.sql.types.StructType;
  * types are checked here or when a file is opened.
  */
 final class Manifest {
+  private static final String FOLDER = "versions";
   private static final long LARGEST = 32L << 20;
   private static final long MOST_ROWS = (1L << 31) - 2; // row numbers and their end are ints
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -128,16 +132,15 @@ final class Manifest {
     String content;
     try {
       Path file = table.resolve(name(version));
-      if (!Files.exists(file)) {
-        return null;
-      }
       Mapping.checkInside(table, file);
       if (Files.size(file) > LARGEST) {
         throw TableError.damaged(where, "it is too large for a manifest");
       }
       content = new String(Files.readAllBytes(file), StandardCharsets.UTF_8);
+    } catch (NoSuchFileException e) {
+      return null;
     } catch (IOException e) {
-      throw TableError.damaged(where, e.toString());
+      throw TableError.inaccessible("read '" + name(version) + "'", table, e);
     }
     try {
       Manifest found = new Manifest(JSON.readTree(content), where);
@@ -157,12 +160,20 @@ final class Manifest {
 
   /** The numbers of the versions that are there, ascending. */
   static int[] numbers(Path table) {
-    String[] names = table.resolve("versions").toFile().list();
     List<Integer> found = new ArrayList<>();
-    for (String name : names == null ? new String[0] : names) {
-      if (name.matches("[0-9]{8,9}\\.json")) {
-        found.add(Integer.valueOf(name.substring(0, name.length() - 5)));
+    try (DirectoryStream<Path> entries = Files.newDirectoryStream(table.resolve(FOLDER))) {
+      for (Path entry : entries) {
+        String name = entry.getFileName().toString();
+        if (name.matches("[0-9]{8,9}\\.json")) {
+          found.add(Integer.valueOf(name.substring(0, name.length() - 5)));
+        }
       }
+    } catch (NoSuchFileException e) {
+      return new int[0];
+    } catch (IOException e) {
+      throw TableError.inaccessible("list '" + FOLDER + "'", table, e);
+    } catch (DirectoryIteratorException e) {
+      throw TableError.inaccessible("list '" + FOLDER + "'", table, e.getCause());
     }
     int[] numbers = new int[found.size()];
     for (int i = 0; i < numbers.length; i++) {
@@ -215,6 +226,6 @@ final class Manifest {
 
   /** The name of a version's file in the table's folder. */
   static String name(int version) {
-    return String.format("versions/%08d.json", version);
+    return String.format("%s/%08d.json", FOLDER, version);
   }
 }
