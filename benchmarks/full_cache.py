@@ -194,7 +194,7 @@ def latency(context: Context) -> Outcome:
 
 def _measure(context: Context, sizes: list[int]) -> Times:
     """All ways in each round, for every size of the table; then Spark's broadcast alone."""
-    spark, batches, warm_up = context.spark, *context.pick((8, 8), (15, 8))
+    spark, batches, warm_up = context.spark, *context.pick((8, 8), (15, 30))
     tables = {size: table(spark, size, context.data) for size in sizes}
     indexed = {size: bsjoin.BatchTable.build(df, on="k") for size, df in tables.items()}
     ways: dict[str, Callable[[int], Join]] = {
@@ -226,7 +226,8 @@ def _measure(context: Context, sizes: list[int]) -> Times:
                 if name in (NO_JOIN, IDENTITY) and size != sizes[-1]:
                     continue  # they never see the table
                 spark.conf.set(AQE, name != AQE_OFF)
-                timed(name, way(size), size, warm_up // 3 if number else warm_up)
+                warm = min(warm_up, 8) if name.startswith("Spark") else warm_up
+                timed(name, way(size), size, warm // 3 if number else warm)
                 spark.conf.set(AQE, True)
     # Alone, since it fills the memory that others need.
     for size in (one for one in sizes if one <= _BROADCAST_ROWS):
