@@ -188,7 +188,9 @@ def latency(context: Context) -> Outcome:
         for way, by in times.items()
     ]
     title = f"Micro-batches of {BATCH:,} rows: median addBatch by rows of the table"
-    shown = Table.of(title, rows).drawn("lines", "way", "ms, ", across=True, yscale="log")
+    shown = Table.of(title, rows).drawn(
+        "lines", "way", "ms, ", across=True, yscale="log", xlabel=""
+    )
     return Outcome(_figures(times), [shown], measured=times)
 
 

@@ -35,7 +35,8 @@ _MOST = LENGTHS[-1]
 _DURATIONS = {"addBatch": "addBatch", "trigger": "triggerExecution", "planning": "queryPlanning"}
 _HOW = (
     f"Medians of micro-batches of {BATCH:,} rows in {FILES} Parquet files, after {{warm}} of "
-    "warm-up. The ways take turns. Planning is Spark's queryPlanning, a part of the trigger."
+    "warm-up. The ways take turns. Planning is Spark's queryPlanning, a part of the trigger. After "
+    "few micro-batches the JVM has compiled little: only full sizes tell what a long stream has."
 )
 
 Times = dict[str, list[float]]
@@ -214,8 +215,11 @@ def _chain_tables(
         ]
         shown = Table.of(f"Chains of joins, tables of {shape}", rows, note)
         for what in ("addBatch, ms", "trigger, ms"):
-            head, labels = f"{what}: {shape}", {"xlabel": "joins", "yscale": "log"}
-            shown = shown.drawn("lines", "joins", what, by="way", title=head, **labels)
+            head, axis = f"{what}: tables of {shape}", {"xlabel": "joins", "yscale": "log"}
+            if len(by) > 1:
+                shown = shown.drawn("lines", "joins", what, by="way", title=head, **axis)
+            else:
+                shown = shown.drawn("ranked bars", "way", what, title=f"{head}, {_MOST} joins")
         found.append(shown)
     return found
 
