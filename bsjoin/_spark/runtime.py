@@ -51,7 +51,7 @@ def choose_runtime(
         raise ArgumentError(f"{SETTING}={wanted!r} is not known. {suggest(wanted, _CHOICES)}")
     if wanted == "python":
         return Runtime("python", f"{SETTING} is python")
-    against = jvm.unsupported(table, search, fields)
+    against = jvm.unsupported(spark, table, search, fields)
     if against is not None:
         return Runtime("python", against)
     against = jvm.attached(spark)
