@@ -47,10 +47,16 @@ def test_a_refresh_reaches_a_running_batch(
 
     def write(row: Any) -> None:
         with out.open("a") as file:
-            file.write(json.dumps([row["k"], row["v"], row["w"], str(row["batch"])]) + "\n")
+            values = [row["k"], row["v"], row["w"], row["u"], str(row["batch"])]
+            file.write(json.dumps(values) + "\n")
 
+    def second(version: int) -> DataFrame:
+        return table_of(spark, version).withColumnRenamed("v", "u")
+
+    other = BatchTable.build(second(1), on="k", path=tmp_path / "other")
+    joined = other.join(table.join(source.rows, how="left"), how="left")
+    joined = joined.withColumn("batch", F.current_timestamp())
     # Twice in one query: both columns of a row are of one version.
-    joined = table.join(source.rows, how="left").withColumn("batch", F.current_timestamp())
     joined = joined.where("k < 100 OR v > 0").withColumn("w", F.col("v") * 1)
     query = (
         joined.writeStream.foreach(write)
@@ -66,6 +72,7 @@ def test_a_refresh_reaches_a_running_batch(
         source.add(1, 2, 50)
         time.sleep(0.5)
         table.refresh(table_of(spark, 2))
+        other.refresh(second(2))
         time.sleep(1)
         source.add(3, 0, 50)
         wait_for(lambda: len(query.recentProgress) > ended)
@@ -73,16 +80,16 @@ def test_a_refresh_reaches_a_running_batch(
         query.stop()
     seen: dict[str, list[tuple[int, int | None]]] = defaultdict(list)
     for line in out.read_text().splitlines():
-        k, v, w, batch = json.loads(line)
-        assert v == w
+        k, v, w, u, batch = json.loads(line)
+        assert v == w == u
         seen[batch].append((k, v))
     assert list(seen.values())[:2] == [
         [(0, 1)],
         [(1, 1), (2, 1), (50, None), (3, 2), (0, 2), (50, None)],
     ]
-    first, second = cycles(query)[:2]
-    assert (first.rows_in, first.hits, first.runtime) == (1, 1, "jvm")
-    assert (second.rows_in, second.hits, second.table_version) == (6, 4, 2)
+    for first, last in (cycles(query)[0:4:2], cycles(query)[1:4:2]):
+        assert (first.rows_in, first.hits, first.runtime) == (1, 1, "jvm")
+        assert (last.rows_in, last.hits, last.table_version) == (6, 4, 2)
 
 
 def test_the_python_runtime_is_refused_by_spark(

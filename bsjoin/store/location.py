@@ -242,7 +242,10 @@ class StorageLocation:
         """
         if self.is_local:
             with self._errors(f"read {name!r}"):
-                return pa.memory_map(str(self._path(name)))
+                path = self._path(name)
+                if path.is_dir():  # Arrow's error has no number
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+                return pa.memory_map(str(path))
         with self._errors(f"fetch {name!r}"):
             copy = self._copies.map(name, size, expected, self._download_of(name))
         return self._undamaged(name, copy)
@@ -266,8 +269,8 @@ class StorageLocation:
 
     def _download_of(self, name: str) -> Callable[[str], object]:
         """What writes a remote file to a path."""
-        url = self._url_of(name)
-        return lambda path: self._remote[0].get_file(url, path)
+        self._check_plain(name)
+        return lambda path: self._remote[0].get_file(self._url_of(name), path)
 
     def _undamaged(self, name: str, copy: T | None) -> T:
         """The copy of a file, unless no download matched."""

@@ -77,8 +77,8 @@ final class CopyService {
     return answer;
   }
 
-  /** Map a copy, before the next request may remove it. */
-  synchronized Mapping map(JsonNode request, String name, long size) {
+  /** Map a copy, before the next request removes its link. */
+  synchronized Mapping map(JsonNode request, String name, long size) throws IOException {
     return Mapping.of(Paths.get(ask(request).path("path").asText()), name, size);
   }
 

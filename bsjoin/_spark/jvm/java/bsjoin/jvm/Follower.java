@@ -9,7 +9,8 @@ import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * Looks for new versions of a table ten times a second (of a remote one, once a second), in a thread
- * of its own, and opens them before any row needs them. It ends when no function of a running task has it any more.
+ * of its own, and opens them before any row needs them. It ends when no function of a running task
+ * has it any more.
  */
 final class Follower {
   private static final long PERIOD_MS = 100;

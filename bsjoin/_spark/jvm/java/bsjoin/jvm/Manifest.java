@@ -17,6 +17,9 @@ import org.apache.spark.sql.types.StructType;
  * types are checked here or when a file is opened.
  */
 final class Manifest {
+  /** The folder of the manifests in that of the table. */
+  static final String FOLDER = "versions";
+
   private static final long MOST_ROWS = (1L << 31) - 2; // row numbers and their end are ints
   private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -197,6 +200,6 @@ final class Manifest {
 
   /** The name of a version's file in the table's folder. */
   static String name(int version) {
-    return String.format("versions/%08d.json", version);
+    return String.format("%s/%08d.json", FOLDER, version);
   }
 }

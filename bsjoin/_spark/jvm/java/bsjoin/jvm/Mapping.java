@@ -1,12 +1,12 @@
 package bsjoin.jvm;
 
 import java.io.IOException;
-import java.io.RandomAccessFile;
 import java.lang.reflect.Field;
 import java.nio.Buffer;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.spark.unsafe.Platform;
 
@@ -54,27 +54,25 @@ final class Mapping {
    * @param path the file
    * @param name what an error calls it
    * @param size its size in bytes, as the manifest has it
-   * @throws IllegalStateException if it is missing or has another size
+   * @throws IOException it is missing, or cannot be read
+   * @throws IllegalStateException it has another size
    */
-  static Mapping of(Path path, String name, long size) {
+  static Mapping of(Path path, String name, long size) throws IOException {
     if (OPENED.incrementAndGet() % COLLECTED == 0) {
       System.gc(); // a process has 65,530 mappings by default, and the heap may not need it for long
     }
-    try (RandomAccessFile opened = new RandomAccessFile(path.toFile(), "r")) {
-      if (opened.length() != size) {
-        throw TableError.damaged(
-            name, "it has " + opened.length() + " bytes instead of " + size);
+    try (FileChannel opened = FileChannel.open(path, StandardOpenOption.READ)) {
+      if (opened.size() != size) {
+        throw TableError.damaged(name, "it has " + opened.size() + " bytes instead of " + size);
       }
       int count = (int) Math.max(1, (size + STEP - 1) >>> SHIFT);
       MappedByteBuffer[] pieces = new MappedByteBuffer[count];
       for (int i = 0; i < count; i++) {
         long begin = i * STEP;
         long length = Math.min(2 * STEP, size - begin);
-        pieces[i] = opened.getChannel().map(FileChannel.MapMode.READ_ONLY, begin, length);
+        pieces[i] = opened.map(FileChannel.MapMode.READ_ONLY, begin, length);
       }
       return new Mapping(name, size, pieces);
-    } catch (IOException e) {
-      throw TableError.damaged(name, e.getMessage());
     }
   }
 

@@ -4,12 +4,15 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.Paths;
-import java.util.Arrays;
 import java.util.List;
+import java.util.stream.Stream;
 
 /**
  * Where the files of a table are: a folder, or a remote location whose files are copied to this
@@ -74,49 +77,56 @@ abstract class Storage {
 
     @Override
     int[] numbers() {
-      String[] names = folder.resolve("versions").toFile().list();
-      return Arrays.stream(names == null ? new String[0] : names)
-          .filter(name -> name.matches("[0-9]{8,9}\\.json"))
-          .mapToInt(name -> Integer.parseInt(name.substring(0, name.length() - 5)))
-          .sorted()
-          .toArray();
+      try (Stream<Path> entries = Files.list(folder.resolve(Manifest.FOLDER))) {
+        return entries
+            .map(entry -> entry.getFileName().toString())
+            .filter(name -> name.matches("[0-9]{8,9}\\.json"))
+            .mapToInt(name -> Integer.parseInt(name.substring(0, name.length() - 5)))
+            .sorted()
+            .toArray();
+      } catch (NoSuchFileException e) {
+        return new int[0];
+      } catch (IOException e) {
+        throw TableError.inaccessible("list '" + Manifest.FOLDER + "'", name, e);
+      } catch (UncheckedIOException e) {
+        throw TableError.inaccessible("list '" + Manifest.FOLDER + "'", name, e.getCause());
+      }
     }
 
     @Override
     String manifest(int number) {
-      String where = nameOf(Manifest.name(number));
+      String file = Manifest.name(number);
       try {
-        Path file = folder.resolve(Manifest.name(number));
-        if (!Files.exists(file)) {
-          return null;
+        Path path = checkedInside(file);
+        if (Files.size(path) > LARGEST) {
+          throw TableError.damaged(nameOf(file), "it is too large for a manifest");
         }
-        checkInside(file);
-        if (Files.size(file) > LARGEST) {
-          throw TableError.damaged(where, "it is too large for a manifest");
-        }
-        return new String(Files.readAllBytes(file), StandardCharsets.UTF_8);
+        return new String(Files.readAllBytes(path), StandardCharsets.UTF_8);
+      } catch (NoSuchFileException e) {
+        return null;
       } catch (IOException e) {
-        throw TableError.damaged(where, e.toString());
+        throw TableError.inaccessible("read '" + file + "'", name, e);
       }
     }
 
     @Override
     Mapping map(String file, long size, String checksum) {
-      Path path = folder.resolve(file);
       try {
-        checkInside(path);
+        return Mapping.of(checkedInside(file), nameOf(file), size);
+      } catch (NoSuchFileException e) {
+        throw TableError.missing(nameOf(file));
       } catch (IOException e) {
-        throw TableError.damaged(nameOf(file), "it is missing or cannot be read: " + e);
+        throw TableError.inaccessible("read '" + file + "'", name, e);
       }
-      return Mapping.of(path, nameOf(file), size);
     }
 
     /**
      * Refuse a file that leads out of the table's folder, and one that is a pipe, say.
      *
-     * @throws IOException it is not there
+     * @throws IOException it is not there, or is a folder
      */
-    private void checkInside(Path file) throws IOException {
+    private Path checkedInside(String name) throws IOException {
+      Path file = folder.resolve(name);
       Path real = file.toRealPath();
       if (!real.startsWith(folder.toRealPath())) {
         throw TableError.of(
@@ -125,10 +135,14 @@ abstract class Storage {
                 + "content of a table's folder is not trusted to refer to other files: remove the "
                 + "link, or move the whole folder and link that");
       }
+      if (Files.isDirectory(real)) {
+        throw new FileSystemException(file.toString(), null, "Is a directory");
+      }
       if (!Files.isRegularFile(real)) {
         throw TableError.of(
             "StoreError", "'" + file + "' is neither a file nor a folder: remove it");
       }
+      return file;
     }
 
     @Override
@@ -172,7 +186,11 @@ abstract class Storage {
     Mapping map(String file, long size, String checksum) {
       ObjectNode request = request("file");
       request.put("name", file).put("size", size).put("checksum", checksum);
-      return service.map(request, nameOf(file), size);
+      try {
+        return service.map(request, nameOf(file), size);
+      } catch (IOException e) {
+        throw TableError.inaccessible("read the copy of '" + file + "'", name, e);
+      }
     }
 
     @Override
