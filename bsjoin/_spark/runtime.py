@@ -57,7 +57,7 @@ def choose_runtime(
         raise WorkerEnvironmentError(
             f"{SETTING}=jvm: {against} in this session (under Connect: on its server)"
         )
-    against = jvm.unsupported(table, search, fields)
+    against = jvm.unsupported(spark, table, search, fields)
     if against is not None:
         return Runtime("python", against)
     against = jvm.attached(spark)

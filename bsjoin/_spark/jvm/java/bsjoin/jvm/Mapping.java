@@ -5,9 +5,6 @@ import java.lang.reflect.Field;
 import java.nio.Buffer;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
-import java.nio.file.FileSystemException;
-import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -54,18 +51,17 @@ final class Mapping {
   /**
    * Map a file.
    *
-   * @param table the table's folder
-   * @param file the file's name in it
+   * @param path the file
+   * @param name what an error calls it
    * @param size its size in bytes, as the manifest has it
-   * @throws IllegalStateException if it is missing, cannot be read or has another size
+   * @throws IOException it is missing, or cannot be read
+   * @throws IllegalStateException it has another size
    */
-  static Mapping of(Path table, String file, long size) {
-    String name = nameOf(table, file);
+  static Mapping of(Path path, String name, long size) throws IOException {
     if (OPENED.incrementAndGet() % COLLECTED == 0) {
       System.gc(); // a process has 65,530 mappings by default, and the heap may not need it for long
     }
-    Path path = table.resolve(file);
-    try (FileChannel opened = openedInside(table, path)) {
+    try (FileChannel opened = FileChannel.open(path, StandardOpenOption.READ)) {
       if (opened.size() != size) {
         throw TableError.damaged(name, "it has " + opened.size() + " bytes instead of " + size);
       }
@@ -77,44 +73,7 @@ final class Mapping {
         pieces[i] = opened.map(FileChannel.MapMode.READ_ONLY, begin, length);
       }
       return new Mapping(name, size, pieces);
-    } catch (NoSuchFileException e) {
-      throw TableError.missing(name);
-    } catch (IOException e) {
-      throw TableError.inaccessible("read '" + file + "'", table, e);
     }
-  }
-
-  private static FileChannel openedInside(Path table, Path file) throws IOException {
-    checkInside(table, file);
-    return FileChannel.open(file, StandardOpenOption.READ);
-  }
-
-  /**
-   * Refuse a file that leads out of the table's folder, and one that is a pipe, say.
-   *
-   * @throws IOException it is not there, or is a folder
-   */
-  static void checkInside(Path table, Path file) throws IOException {
-    Path real = file.toRealPath();
-    if (!real.startsWith(table.toRealPath())) {
-      throw TableError.of(
-          "StoreError",
-          "'" + file + "' is a link to '" + real + "', which is outside of '" + table + "'. The "
-              + "content of a table's folder is not trusted to refer to other files: remove the "
-              + "link, or move the whole folder and link that");
-    }
-    if (Files.isDirectory(real)) {
-      throw new FileSystemException(file.toString(), null, "Is a directory");
-    }
-    if (!Files.isRegularFile(real)) {
-      throw TableError.of(
-          "StoreError", "'" + file + "' is neither a file nor a folder: remove it");
-    }
-  }
-
-  /** What an error calls a file of a table. */
-  static String nameOf(Path table, String file) {
-    return "the file '" + file + "' of the table in '" + table + "'";
   }
 
   /** The address of a byte; the caller has checked that the offset is inside the file. */

@@ -4,7 +4,6 @@ import java.io.IOException;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.FileSystemException;
 import java.nio.file.NotDirectoryException;
-import java.nio.file.Path;
 
 /**
  * Errors of a table that cannot answer a query.
@@ -24,7 +23,7 @@ final class TableError {
   /**
    * A file of a table is not what bsjoin has written.
    *
-   * @param file its name and its table, see {@link Mapping#nameOf}
+   * @param file its name and its table, see {@link Storage#nameOf}
    * @param reason what it should be and is not
    */
   static IllegalStateException damaged(String file, String reason) {
@@ -42,10 +41,10 @@ final class TableError {
    * A file or folder of a table is there, or may be, and cannot be used.
    *
    * @param doing what was tried
-   * @param table the table's folder
+   * @param table the table's folder or URL
    * @param error why it failed
    */
-  static IllegalStateException inaccessible(String doing, Path table, IOException error) {
+  static IllegalStateException inaccessible(String doing, String table, IOException error) {
     String reason = error.getMessage();
     if (error instanceof AccessDeniedException) {
       reason = "Permission denied";
