@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 __all__ = ["add_worker", "process_of", "start"]
 
 
@@ -62,16 +64,21 @@ def add_worker(gateway: Any, folder: Path, master: str, cores: int, resource: st
     return address
 
 
-def process_of(application: str, address: str) -> int:
-    """The process of an application's executor on a worker."""
+def process_of(spark: SparkSession, address: str) -> int:
+    """The process of an application's executor on a worker.
+
+    The driver's port tells applications apart: two masters may give the same identifier.
+    """
+    port = spark.sparkContext.getConf().get("spark.driver.port")
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 words = (entry / "cmdline").read_text().split("\0")
             except OSError:
                 continue
-            wanted = {"--hostname": address, "--app-id": application}
-            if wanted.items() <= dict(itertools.pairwise(words)).items():
+            given = dict(itertools.pairwise(words))
+            driver = given.get("--driver-url", "").rpartition(":")[2]
+            if (given.get("--hostname"), driver) == (address, port):
                 return int(entry.name)
     raise AssertionError(f"no executor on {address}")
 

@@ -179,7 +179,7 @@ def a_killed_executor_loses_and_doubles_nothing(spark: SparkSession, folder: Pat
     stream = Stream(spark, folder)
     stream.run()
     stream.set_pace(each=1)
-    victim = process_of(spark.sparkContext.applicationId, "127.0.0.3")
+    victim = process_of(spark, "127.0.0.3")
 
     def kill() -> None:
         wait_for(lambda: list(stream.tasks.glob("1-*-worker-1")), "a task of the victim")
@@ -194,7 +194,7 @@ def a_killed_executor_loses_and_doubles_nothing(spark: SparkSession, folder: Pat
     stream.table.refresh(rows_of(spark, 2))
     # The one that comes in its place has no jar of its own, nor a mapping.
     wait_for(lambda: "worker-1" in stream.run(), "an executor in the place of the killed one")
-    assert process_of(spark.sparkContext.applicationId, "127.0.0.3") != victim
+    assert process_of(spark, "127.0.0.3") != victim
     versions = stream.check()
     assert versions[0] == 1
     assert set(versions[2:]) == {2}

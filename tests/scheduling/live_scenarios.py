@@ -228,7 +228,7 @@ def killed(spark: SparkSession) -> dict[str, Any]:
     def sink(rows: DataFrame, number: int) -> None:
         if number == 1:
             slow = rows.mapInArrow(_slowly, rows.schema)
-            pid = process_of(spark.sparkContext.applicationId, "127.0.0.3")
+            pid = process_of(spark, "127.0.0.3")
             victim.append(pid)
 
             def kill() -> None:
