@@ -105,7 +105,8 @@ class TableFunctions:
     def find(self, planned: PlannedJoin, key: KeySide, clock: Column) -> Column:
         """The reference of a key's first row; negative if it is not there or null."""
         types = planned.join.key_types
-        arguments, keys = [key.hash, clock], "hash"
+        searched = key.hash if key.integer is None else key.integer
+        arguments, keys = [searched, clock], "hash" if key.integer is None else "integer"
         if key.compared:
             kind, value = _compared(key.compared, types)
             arguments, keys = [*arguments, value], kind
@@ -117,7 +118,7 @@ class TableFunctions:
         # For a null key. The pattern, which is never compared with anything, makes Spark count the
         # whole expression as expensive: a filter on its result (inner joins) then stays above it
         # instead of evaluating it twice, while filters on other columns move below (SPARK-47672).
-        missing = F.when(F.rlike(key.hash.cast("string"), F.lit("^$")), -2).otherwise(-1)
+        missing = F.when(F.rlike(searched.cast("string"), F.lit("^$")), -2).otherwise(-1)
         return F.coalesce(found, missing.cast("long"))
 
     def count(self, reference: Column) -> Column:
