@@ -27,8 +27,7 @@ from bsjoin.store.spark_schema import LONG_DIGITS, arrow_type, read_spark_schema
 
 __all__ = ["FORMAT", "LARGEST", "KeyColumn", "Manifest", "RangeColumns", "Stats", "compared_fields"]
 
-FORMAT = 2
-_READ = (1, FORMAT)  # without and with segments that are sorted by their keys
+FORMAT = 1
 LARGEST = 32 << 20
 """The maximum size of a manifest in bytes: enough for about 600,000 files."""
 
@@ -228,9 +227,9 @@ class Manifest:
         try:
             data = json.loads(content)
             found = fields.value(data, "format")
-            if type(found) is not int or found not in _READ:
+            if type(found) is not int or found != FORMAT:
                 raise NotATableError(
-                    f"{where} has format {str(found)[:40]}, this bsjoin reads formats 1 and 2: "
+                    f"{where} has format {str(found)[:40]}, this bsjoin reads format {FORMAT}: "
                     "build the table again, or use the version of bsjoin that wrote it"
                 )
             return _manifest(data, version)

@@ -96,8 +96,7 @@ final class Manifest {
     }
     keys = node.path("keys").toString();
     long count = whole(node, "compared");
-    long format = whole(node, "format");
-    if (format < 1 || format > 2 || (count != 0 && count != keyTypes.size())) {
+    if (whole(node, "format") != 1 || (count != 0 && count != keyTypes.size())) {
       throw TableError.damaged(where, "it is not a manifest of this version of bsjoin");
     }
     compared = new DataType[(int) count];
