@@ -108,8 +108,8 @@ def test_a_table_that_is_removed_is_not_kept(
 
 
 def found(key: Column, clock: Column, place: dict[str, Any]) -> Column:
-    """Look a hash up, for which the version of a time is opened."""
-    return call("find", key.cast("long"), clock, keys="hash", **place)
+    """Look a key up, for which the version of a time is opened."""
+    return call("find", key.cast("long"), clock, keys="integer", **place)
 
 
 def opened(spark: SparkSession, folder: Path, epoch: int) -> None:
@@ -117,7 +117,7 @@ def opened(spark: SparkSession, folder: Path, epoch: int) -> None:
     for later in range(5):
         place = {"path": str(folder), "epoch": epoch + 1 + later, "version": 0}
         clock = (F.col("id") + 1) * _SECOND
-        assert spark.range(5).select(found(F.lit(0), clock, place)).collect()
+        assert spark.range(5).select(found(F.lit(-1), clock, place)).collect()
 
 
 def test_collecting_garbage_breaks_no_running_task(
@@ -131,7 +131,7 @@ def test_collecting_garbage_breaks_no_running_task(
     rows = spark.range(1, 52, numPartitions=1).selectExpr("id AS s", "id % 20 AS k")
     first = BatchTable.open(folder, verify=False).join(rows, "k")
     clock, place = F.col("s") * _SECOND, {"path": str(folder), "epoch": epoch, "version": 0}
-    newer = F.when(found(F.lit(0), clock, place) < 0, call("version", clock, **place))
+    newer = F.when(found(F.lit(-1), clock, place) < 0, call("version", clock, **place))
     collect = F.expr("IF(s % 4 = 0, reflect('java.lang.System', 'gc'), '')")
     seen = first.select("s", "text", newer.alias("version"), collect.alias("collected"))
     got = [(row["s"], row["text"], row["version"]) for row in seen.collect()]
