@@ -16,7 +16,6 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin import BatchTable
 from bsjoin._spark.jvm.attach import attached, call
-from bsjoin._spark.keys import table_key
 
 _SECOND = 1_000_000
 _FEW = 20  # mappings: eight versions of two files, and those that a task has just used
@@ -72,10 +71,9 @@ def test_a_thousand_versions_leave_few_mappings(
     for number in range(2, 1001):
         publish(folder, number)
     rows = spark.range(1, 1001, numPartitions=1).selectExpr("id AS s", "id % 20 AS k")
-    clock, key = F.col("s") * _SECOND, table_key([F.col("k")], [rows.schema["k"].dataType])
-    place = {"path": str(folder), "epoch": 1, "version": 0}
-    found = call("find", key.hash, clock, keys="hash", unique=True, **place)
-    answers = rows.select("s", "k", call("version", clock, **place).alias("v"), found.alias("row"))
+    clock, place = F.col("s") * _SECOND, {"path": str(folder), "epoch": 1, "version": 0}
+    row = found(F.col("k"), clock, place).alias("row")
+    answers = rows.select("s", "k", call("version", clock, **place).alias("v"), row)
     text = {"column": "text", "type": "string", "nulls": True, "nullable": True}
     got = answers.select("s", "k", "v", call("get", F.col("row"), **text, **place)).collect()
     assert [tuple(row) for row in got] == [(s, s % 20, s, f"text {s % 20}") for s in range(1, 1001)]
