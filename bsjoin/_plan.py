@@ -166,6 +166,8 @@ class Search:
         exact: whether a row at the point itself counts.
         finer: how many digits the stream's decimals have behind those of the table's column;
             widths are in units of the stream's last digit.
+        ranked: whether points have no codes of 64 bits: strings, binary, and decimals of more than
+            18 digits on either side.
     """
 
     kind: Literal["band", "within", "overlaps", "asof"]
@@ -177,6 +179,7 @@ class Search:
     tolerance: Fraction | float | None = None
     exact: bool = True
     finer: int = 0
+    ranked: bool = False
 
     @property
     def points(self) -> int:

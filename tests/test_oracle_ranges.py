@@ -18,6 +18,8 @@ from range_oracle import matching
 
 from bsjoin import AsOf, Band, BatchTable, Overlaps, Within
 
+pytestmark = pytest.mark.usefixtures("runtime")
+
 NAN, INF = float("nan"), float("inf")
 DAY = datetime(2026, 3, 29, tzinfo=UTC)
 

@@ -14,6 +14,8 @@ from spark_samples import Feed, cycles
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable
 
+pytestmark = pytest.mark.usefixtures("runtime")
+
 HOWS: tuple[Any, ...] = ("inner", "left", "semi", "anti")
 BAND = Band("k", "q", 1, 1)
 

@@ -28,12 +28,16 @@ def unsupported(
         search: the range condition; None without one.
         fields: the columns to bring.
     """
-    if search is not None:
-        return "the join has a range condition"
     if not isinstance(table, StoredTable):
         return "the cache is incremental"
     if not table.location.is_local:
         return "the table is behind a URL"
+    if search is not None and search.kind != "band":
+        return "the condition is not a band"
+    if search is not None and search.ranked:
+        return "the range columns are strings, binary or decimals of more than 18 digits"
+    if search is not None and search.finer:
+        return "the stream's range column has more digits after the point than the table's"
     for field in fields:
         if not is_read(field.dataType):
             kind = field.dataType.simpleString()
@@ -44,4 +48,6 @@ def unsupported(
 def description(lookups: Lookups) -> str:
     """How the last of several joins runs, for :func:`bsjoin.explain`."""
     alone = "Spark's generated code looks keys up"
+    if lookups.lookups[-1].planned.plan.search is not None:
+        alone = "Spark's generated code searches ranges"
     return f"{alone}, in the pass of the join before" if len(lookups.lookups) > 1 else alone

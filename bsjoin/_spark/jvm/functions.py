@@ -81,22 +81,41 @@ class TableFunctions:
         return self.call("version", clock)
 
     def find(self, planned: PlannedJoin, key: KeySide, clock: Column) -> Column:
-        """The reference of a key's first row; negative if it is not there or null."""
-        types = planned.join.key_types
+        """The reference of a key's first row; negative if it is not there, null for a null key."""
+        types, ranged = planned.join.key_types, planned.join.ranged
         arguments, keys = [key.hash, clock], "hash"
         if key.compared:
             kind, value = _compared(key.compared, types)
             arguments, keys = [*arguments, value], kind
-        expected = {
+        expected: dict[str, Any] = {
             "unique": planned.plan.output.shape == "row",
             "on": [[column.name, column.type] for column in self.table.keys],
         }
-        found = self.call("find", *arguments, keys=keys, **expected)
-        # For a null key. The pattern, which is never compared with anything, makes Spark count the
-        # whole expression as expensive: a filter on its result (inner joins) then stays above it
-        # instead of evaluating it twice, while filters on other columns move below (SPARK-47672).
-        missing = F.when(F.rlike(key.hash.cast("string"), F.lit("^$")), -2).otherwise(-1)
+        if ranged is not None:
+            expected["ranged"] = [ranged.names, ranged.types, ranged.closed]
+        return self.call("find", *arguments, keys=keys, **expected)
+
+    def or_missing(self, found: Column, searched: Column) -> Column:
+        """A reference that is negative where it would be null.
+
+        The pattern, which is never compared with anything, makes Spark count the whole expression
+        as expensive: a filter on its result (inner joins) then stays above it instead of
+        evaluating it twice, while filters on other columns move below (SPARK-47672).
+
+        Args:
+            found: the reference.
+            searched: what it was found by: a column that is not constant.
+        """
+        missing = F.when(F.rlike(searched.cast("string"), F.lit("^$")), -2).otherwise(-1)
         return F.coalesce(found, missing.cast("long"))
+
+    def code(self, value: Column, dtype: T.DataType) -> Column:
+        """The code by which a value of a range column is searched; null for null."""
+        if isinstance(dtype, T.LongType):
+            return value
+        code = self.call("code", value, type=dtype.jsonValue())
+        # Spark calls no function with a null that is primitive.
+        return F.when(value.isNotNull(), code) if isinstance(dtype, _OBJECTS) else code
 
     def count(self, reference: Column) -> Column:
         """How many rows follow with the same key, this one included; 0 for -1."""

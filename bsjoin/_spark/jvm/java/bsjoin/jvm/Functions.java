@@ -12,6 +12,7 @@ import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.FloatType;
@@ -66,6 +67,12 @@ public final class Functions implements FunctionCatalog {
           return find(identifier.name(), spec);
         case "count":
           return new Count(identifier.name(), spec);
+        case "code":
+          return code(identifier.name(), spec);
+        case "band":
+          return new InBand.First(identifier.name(), spec);
+        case "band count":
+          return new InBand.Count(identifier.name(), spec);
         case "now":
           return new Now(identifier.name(), spec);
         case "batch time":
@@ -105,6 +112,14 @@ public final class Functions implements FunctionCatalog {
       default:
         return new Find.ByRow(name, spec);
     }
+  }
+
+  private static UnboundFunction code(String name, JsonNode spec) {
+    DataType type = DataType.fromJson(spec.path("type").toString());
+    if (type instanceof DoubleType) return new Code.OfDouble(name, spec, type);
+    if (type instanceof DecimalType) return new Code.OfDecimal(name, spec, type);
+    if (type instanceof DateType) return new Code.OfInt(name, spec, type);
+    return new Code.OfLong(name, spec, type);
   }
 
   private static UnboundFunction get(String name, JsonNode spec) {

@@ -1,5 +1,7 @@
 package bsjoin.jvm;
 
+import java.nio.charset.StandardCharsets;
+
 /**
  * An open segment: its hash index, and its columns, which are opened when they are first read.
  *
@@ -10,6 +12,8 @@ package bsjoin.jvm;
  * that not even a file that is changed later leads outside of it.
  */
 final class Segment {
+  private static final int HASH_BUFFERS = 16;
+
   private final Version version;
   private final Manifest.SegmentInfo info;
   private final Mapping file;
@@ -22,6 +26,7 @@ final class Segment {
   private final int longestRun;
   final int rows;
   private final Column[] columns;
+  private final Points points; // null for a table of equality joins only
 
   /** Open the index of a segment. */
   Segment(Version version, Manifest.SegmentInfo info) {
@@ -30,7 +35,7 @@ final class Segment {
     file = version.map(info.file(0), info.sizes[0]);
     ArrowFile arrow = new ArrowFile(file);
     // Three lists (validity, offsets, validity of the values, values), then two numbers.
-    if (arrow.rows != 1 || arrow.buffers() < 16 || info.rows > Integer.MAX_VALUE - 1) {
+    if (arrow.rows != 1 || arrow.buffers() < HASH_BUFFERS || info.rows > Integer.MAX_VALUE - 1) {
       throw TableError.damaged(file.name, "it is not an index");
     }
     rows = (int) info.rows;
@@ -51,7 +56,30 @@ final class Segment {
       throw TableError.damaged(file.name, "its runs do not agree with the manifest");
     }
     validate();
+    Manifest manifest = version.manifest;
+    if (manifest.rangeColumns > 0) {
+      checkRanges(arrow, manifest);
+    }
+    points = manifest.rangeColumns > 0 ? new Points(this, arrow) : null;
     columns = new Column[info.sizes.length - 1];
+  }
+
+  /** Check that the file has the arrays of the range index that the manifest says. */
+  private void checkRanges(ArrowFile arrow, Manifest manifest) {
+    int lists = 2 * manifest.rangeColumns;
+    int text = HASH_BUFFERS + 4 * lists; // the ends that belong to intervals
+    if (arrow.buffers() != text + 3) {
+      throw TableError.damaged(file.name, "it has another range index than the manifest says");
+    }
+    long begin = arrow.offset(text + 2, 0);
+    long length = file.getInt(arrow.offset(text + 1, 8) + 4);
+    byte[] closed = new byte[(int) Math.max(0, Math.min(length, arrow.length(text + 2)))];
+    for (int i = 0; i < closed.length; i++) {
+      closed[i] = file.getByte(begin + i);
+    }
+    if (!new String(closed, StandardCharsets.US_ASCII).equals(manifest.closed)) {
+      throw TableError.damaged(file.name, "closed is not that of the manifest");
+    }
   }
 
   /** Check all that a look-up relies on; O(rows), once per segment and process. */
@@ -108,7 +136,7 @@ final class Segment {
     int row = checked(file.getInt(directory + 4 * bucket));
     long there = file.getLong(hashes + 8L * row);
     while (there < hash) { // the sentinel ends it
-      row = next(row);
+      row = end(row);
       there = file.getLong(hashes + 8L * row);
     }
     return there == hash && row < rows ? row : -1;
@@ -116,13 +144,13 @@ final class Segment {
 
   /** The first row of the next run with the same hash; -1 if there is none. */
   int next(int row, long hash) {
-    int after = next(row);
+    int after = end(row);
     return after < rows && file.getLong(hashes + 8L * after) == hash ? after : -1;
   }
 
   /** How many rows have the key of a run's first row. */
   int count(int row) {
-    int found = next(row) - row;
+    int found = end(row) - row;
     if (found > longestRun) {
       throw TableError.damaged(
           file.name, "the run at row " + row + " is longer than the manifest says");
@@ -130,7 +158,16 @@ final class Segment {
     return found;
   }
 
-  private int next(int row) {
+  /** The points of the rows, which only a table for range joins has. */
+  Points points() {
+    if (points == null) {
+      throw TableError.damaged(file.name, "it has no range index");
+    }
+    return points;
+  }
+
+  /** One past the last row that has the key of a row. */
+  int end(int row) {
     if (runs == 0) {
       return row + 1;
     }

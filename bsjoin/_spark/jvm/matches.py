@@ -1,0 +1,160 @@
+"""The rows of a key that match, as expressions: one class for each way they are found.
+
+A join first finds the reference of the first matching row, or a negative number; then, if it brings
+several, how many they are; and unrolls them.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from bsjoin._plan import JoinPlan, Search
+from bsjoin._spark.columns import ScratchColumns
+from bsjoin._spark.jvm.functions import TableFunctions
+from bsjoin._spark.planned_join import PIECE_ROWS
+
+__all__ = ["Matches", "Scratch", "matches_of"]
+
+_FAR = 1 << 64
+
+
+@dataclass(frozen=True)
+class Scratch(ScratchColumns):
+    """What the columns are called that a look-up adds and drops again.
+
+    Args:
+        clock: the time that chooses the version.
+        found: the reference of the first matching row; negative if there is none.
+        count: how many rows match.
+        point: the code of the point that a range condition searches for.
+        piece: the reference that a piece of the matching rows begins with.
+        row: the reference of the row.
+    """
+
+    clock: str
+    found: str
+    count: str
+    point: str
+    piece: str
+    row: str
+
+
+@dataclass(frozen=True)
+class Matches:
+    """All rows of the key match: a join by equality.
+
+    Args:
+        plan: the join.
+        functions: of its table.
+        ours: what its columns are called.
+        probes: the stream's range columns, as codes.
+    """
+
+    plan: JoinPlan
+    functions: TableFunctions
+    ours: Scratch
+    probes: tuple[Column, ...]
+
+    @property
+    def are_several(self) -> bool:
+        """Whether a row of the stream may have several matches, and these are brought."""
+        return self.plan.output.shape in ("rows", "runs")
+
+    def first(self, key: Column) -> Column:
+        """The reference of the first match; null where a null matches nothing.
+
+        Args:
+            key: the reference of the first row of the key.
+        """
+        return key
+
+    @property
+    def carried(self) -> Mapping[str, Column]:
+        """What is evaluated together with the first match, and used by the other expressions."""
+        return {}
+
+    @property
+    def found(self) -> Column:
+        """The reference of the first match, once it is a column."""
+        return F.col(self.ours.found)
+
+    @property
+    def counted(self) -> Column | None:
+        """How many rows match, of the columns before; None if that is not used."""
+        return self.functions.count(self.found) if self.are_several else None
+
+    def unrolled(self, rows: DataFrame) -> DataFrame:
+        """One row for each match, with its reference; -1 for what a left join keeps.
+
+        Long runs are cut into pieces first: an array of all references is never made.
+        """
+        first, count = self.found, F.col(self.ours.count)
+        last = first + count - 1
+        if self.plan.output.shape == "runs":
+            starts = F.sequence(first, last, F.lit(PIECE_ROWS).cast("long"))
+            rows = self._exploded(rows, self.found, starts, self.ours.piece)
+            first = F.col(self.ours.piece)
+            last = F.least(first + (PIECE_ROWS - 1), last)
+        return self._filled(
+            self._exploded(rows, self.found, F.sequence(first, last), self.ours.row)
+        )
+
+    def _exploded(self, rows: DataFrame, found: Column, array: Column, name: str) -> DataFrame:
+        explode = F.explode_outer if self.plan.how == "left" else F.explode
+        return rows.select("*", explode(F.when(found >= 0, array)).alias(name))
+
+    def _references(self, rows: DataFrame, found: Column, array: Column) -> DataFrame:
+        rows = self._exploded(rows, found, array, self.ours.row)
+        if self.plan.how != "left":
+            return rows
+        return rows.withColumn(self.ours.row, F.coalesce(F.col(self.ours.row), F.lit(-1)))
+
+
+@dataclass(frozen=True)
+class _BandMatches(Matches):
+    """The rows of the key in a band around the point: neighbours."""
+
+    def first(self, key: Column) -> Column:
+        return self._call("band", key, self.probes[0])
+
+    @property
+    def carried(self) -> Mapping[str, Column]:
+        return {self.ours.point: self.probes[0]} if self.are_several else {}
+
+    @property
+    def counted(self) -> Column | None:
+        if not self.are_several:
+            return None
+        return self._call("band count", self.found, F.col(self.ours.point))
+
+    def _call(self, what: str, *arguments: Column) -> Column:
+        search = self.plan.search
+        assert search is not None
+        band = {"before": _width(-search.before, search), "after": _width(search.after, search)}
+        return self.functions.call(what, *arguments, **band, closed=search.closed)
+
+
+def _width(size: Fraction | float, search: Search) -> dict[str, Any]:
+    """By how much a point is moved, as ``Width.java`` reads it."""
+    if search.floating:
+        return {"bits": struct.unpack("<q", struct.pack("<d", size))[0]}
+    if isinstance(size, float):  # infinite: further than any two codes are apart
+        return {"step": _FAR if size > 0 else -_FAR}
+    step = math.floor(size)
+    return {"step": max(-_FAR, min(step, _FAR)), "further": step != size}
+
+
+_KINDS: dict[str, Callable[..., Matches]] = {"band": _BandMatches}
+
+
+def matches_of(plan: JoinPlan, *more: Any) -> Matches:
+    """The rows of a key that match in a join; the other arguments are those of :class:`Matches`."""
+    return Matches(plan, *more) if plan.search is None else _KINDS[plan.search.kind](plan, *more)
