@@ -9,6 +9,7 @@ import sys
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import pytest
@@ -18,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, cycles
 
 import bsjoin
-from bsjoin import AsOf, BatchTable, Incremental
+from bsjoin import AsOf, Band, BatchTable, Incremental, Overlaps, Within
 from bsjoin._spark.jvm import attach
 from bsjoin._spark.jvm import jar as jars
 from bsjoin.errors import ArgumentError, WorkerEnvironmentError
@@ -104,16 +105,62 @@ def test_types_that_the_jvm_does_not_read_go_to_python_and_the_progress_says_so(
 
 
 def test_what_only_python_does_is_done_there_whatever_the_setting(
-    spark: SparkSession, probes: DataFrame, people: DataFrame, model: Model
+    spark: SparkSession,
+    probes: DataFrame,
+    people: DataFrame,
+    model: Model,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    points = people.selectExpr("k", "k AS p")
-    stream = probes.selectExpr("k", "k AS q")
+    points = people.selectExpr("k", "name AS p")
+    stream = probes.selectExpr("k", "concat('name ', k) AS q")
     with spark_settings(spark, spark__bsjoin__runtime="jvm"):
         ranged = bsjoin.join(stream, points, "k", when=AsOf("q", "p"))
         sourced = bsjoin.join(probes, model, "k", cache=Incremental(max_rows=9), how="left")
     for joined, rows in ((ranged, 10), (sourced, 15)):
         assert not is_in_jvm(joined)
         assert joined.count() == rows
+    bsjoin.explain(ranged)
+    assert "Python workers receive whole rows" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("when", "function"),
+    [
+        (Band("q", "p", 1, 1), "bsjoin_band"),
+        (AsOf("q", "p"), "bsjoin_nearest"),
+        (Within("q", "p", "e"), "bsjoin_interval"),
+        (Overlaps(("q", "r"), ("p", "e")), "bsjoin_interval"),
+    ],
+)
+def test_a_range_join_is_generated_code(spark: SparkSession, when: Any, function: str) -> None:
+    stream = spark.range(10).selectExpr("id % 3 AS k", "id AS q", "id + 1 AS r")
+    table = spark.range(10).selectExpr("id % 3 AS k", "id AS p", "id + 1 AS e")
+    with spark_settings(spark, **GENERATED):
+        joined = bsjoin.join(stream, table, "k", when=when, how="left")
+        assert function in plan(joined)
+        assert joined.where("p = q").count() == 10
+
+
+def test_range_columns_that_the_jvm_does_not_search_go_to_python_and_the_progress_says_so(
+    feed: Feed,
+) -> None:
+    table = feed.stream.sparkSession.range(3).selectExpr(
+        "string(id) AS text", "cast(id AS decimal(20,0)) AS long", "cast(id AS decimal(4,1)) AS q"
+    )
+    stream = feed.stream.selectExpr("string(k) AS s", "cast(k AS decimal(4,2)) AS d")
+    joined = [
+        bsjoin.join(stream, table, [], when=when).select("s")
+        for when in (AsOf("s", "text"), AsOf("d", "long"), AsOf("d", "q"))
+    ]
+    feed.add(1)
+    query = feed.start(joined[0].union(joined[1]).union(joined[2]))
+    query.processAllAvailable()
+    query.stop()
+    found = cycles(query)
+    assert [(cycle.runtime, cycle.rows_out) for cycle in found] == [("python", 1)] * 3
+    reasons = [cycle.runtime_reason for cycle in found]
+    assert all("strings, binary or decimals of more than 18" in reason for reason in reasons[:2])
+    assert "more digits after the point" in reasons[2]
 
 
 class TestTheJar:

@@ -32,8 +32,6 @@ def unsupported(
         return "the cache is incremental"
     if not table.location.is_local:
         return "the table is behind a URL"
-    if search is not None and search.kind != "band":
-        return "the condition is not a band"
     if search is not None and search.ranked:
         return "the range columns are strings, binary or decimals of more than 18 digits"
     if search is not None and search.finer:

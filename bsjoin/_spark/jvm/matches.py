@@ -20,6 +20,7 @@ from bsjoin._plan import JoinPlan, Search
 from bsjoin._spark.columns import ScratchColumns
 from bsjoin._spark.jvm.functions import TableFunctions
 from bsjoin._spark.planned_join import PIECE_ROWS
+from bsjoin.index.encoding import GREATEST
 
 __all__ = ["Matches", "Scratch", "matches_of"]
 
@@ -34,7 +35,9 @@ class Scratch(ScratchColumns):
         clock: the time that chooses the version.
         found: the reference of the first matching row; negative if there is none.
         count: how many rows match.
-        point: the code of the point that a range condition searches for.
+        point: the code of the point that a band is around; or the greatest start of an interval
+            that matches.
+        least: the least last point of an interval that matches.
         piece: the reference that a piece of the matching rows begins with.
         row: the reference of the row.
     """
@@ -43,6 +46,7 @@ class Scratch(ScratchColumns):
     found: str
     count: str
     point: str
+    least: str
     piece: str
     row: str
 
@@ -103,9 +107,7 @@ class Matches:
             rows = self._exploded(rows, self.found, starts, self.ours.piece)
             first = F.col(self.ours.piece)
             last = F.least(first + (PIECE_ROWS - 1), last)
-        return self._filled(
-            self._exploded(rows, self.found, F.sequence(first, last), self.ours.row)
-        )
+        return self._references(rows, self.found, F.sequence(first, last))
 
     def _exploded(self, rows: DataFrame, found: Column, array: Column, name: str) -> DataFrame:
         explode = F.explode_outer if self.plan.how == "left" else F.explode
@@ -136,10 +138,91 @@ class _BandMatches(Matches):
         return self._call("band count", self.found, F.col(self.ours.point))
 
     def _call(self, what: str, *arguments: Column) -> Column:
-        search = self.plan.search
-        assert search is not None
+        search = _searched(self.plan)
         band = {"before": _width(-search.before, search), "after": _width(search.after, search)}
         return self.functions.call(what, *arguments, **band, closed=search.closed)
+
+
+@dataclass(frozen=True)
+class _NearestMatch(Matches):
+    """One row of the key: the nearest to the point."""
+
+    @property
+    def are_several(self) -> bool:
+        return False
+
+    def first(self, key: Column) -> Column:
+        search = _searched(self.plan)
+        reach: dict[str, Any] = {}
+        if search.tolerance is not None and (search.floating or search.tolerance < math.inf):
+            reach = {
+                "before": _width(-search.tolerance, search),
+                "after": _width(search.tolerance, search),
+            }
+        return self.functions.call(
+            "nearest",
+            key,
+            self.probes[0],
+            direction=search.direction,
+            exact=search.exact,
+            floating=search.floating,
+            **reach,
+        )
+
+
+@dataclass(frozen=True)
+class _IntervalMatches(Matches):
+    """The rows of the key whose interval has a point in common with the stream's."""
+
+    def first(self, key: Column) -> Column:
+        return self.functions.call("interval", key, *self._limits)
+
+    @property
+    def carried(self) -> Mapping[str, Column]:
+        names = (self.ours.point, self.ours.least)
+        return dict(zip(names, self._limits, strict=True)) if self.are_several else {}
+
+    @property
+    def counted(self) -> Column | None:
+        # What is brought is found without their number.
+        reported = self.are_several and self.plan.reports
+        return self._of("interval count", self.found) if reported else None
+
+    def unrolled(self, rows: DataFrame) -> DataFrame:
+        piece = F.col(self.ours.piece)
+        pieces = self._of("interval pieces", self.found)
+        rows = self._exploded(rows, self.found, pieces, self.ours.piece)
+        return self._references(rows, piece, self._of("interval rows", piece))
+
+    def _of(self, what: str, reference: Column) -> Column:
+        limits = F.col(self.ours.point), F.col(self.ours.least)
+        return self.functions.call(what, reference, *limits)
+
+    @property
+    def _limits(self) -> tuple[Column, Column]:
+        """The greatest start and the least last point of what matches; null where nothing does.
+
+        The index has the end of an interval as its last point, or the code before if the end does
+        not belong to it.
+        """
+        closed, start = _searched(self.plan).closed, self.probes[0]
+        if len(self.probes) == 1:
+            begins = closed in ("both", "left")
+            return (start if begins else F.try_subtract(start, F.lit(1))), start
+        end = self.probes[1]
+        touching = closed == "both"
+        empty = (start > end) if touching else (start >= end)
+        if closed in ("right", "neither"):
+            empty = F.coalesce(empty, F.lit(False)) | (start == GREATEST)
+        # Spark may evaluate a branch that it does not take: nothing in one may overflow.
+        last = end if touching else F.try_subtract(end, F.lit(1))
+        last = F.when(empty, None).when(end.isNull(), F.lit(GREATEST)).otherwise(last)
+        return last, F.try_add(start, F.lit(1)) if closed == "right" else start
+
+
+def _searched(plan: JoinPlan) -> Search:
+    assert plan.search is not None
+    return plan.search
 
 
 def _width(size: Fraction | float, search: Search) -> dict[str, Any]:
@@ -152,7 +235,12 @@ def _width(size: Fraction | float, search: Search) -> dict[str, Any]:
     return {"step": max(-_FAR, min(step, _FAR)), "further": step != size}
 
 
-_KINDS: dict[str, Callable[..., Matches]] = {"band": _BandMatches}
+_KINDS: dict[str, Callable[..., Matches]] = {
+    "band": _BandMatches,
+    "asof": _NearestMatch,
+    "within": _IntervalMatches,
+    "overlaps": _IntervalMatches,
+}
 
 
 def matches_of(plan: JoinPlan, *more: Any) -> Matches:

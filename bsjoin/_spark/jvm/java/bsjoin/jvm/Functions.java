@@ -73,6 +73,16 @@ public final class Functions implements FunctionCatalog {
           return new InBand.First(identifier.name(), spec);
         case "band count":
           return new InBand.Count(identifier.name(), spec);
+        case "nearest":
+          return new Nearest(identifier.name(), spec);
+        case "interval":
+          return new InIntervals.First(identifier.name(), spec);
+        case "interval count":
+          return new InIntervals.Count(identifier.name(), spec);
+        case "interval pieces":
+          return new InIntervals.Pieces(identifier.name(), spec);
+        case "interval rows":
+          return new InIntervals.Rows(identifier.name(), spec);
         case "now":
           return new Now(identifier.name(), spec);
         case "batch time":

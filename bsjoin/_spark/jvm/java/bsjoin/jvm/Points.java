@@ -120,6 +120,15 @@ final class Points {
     return descend(code + 1, passed, high);
   }
 
+  /** The first row of a key with the point of a row; -1 if that is before the key's first one. */
+  int firstOfEquals(int row, int low, int high) {
+    if (row < low) {
+      return -1;
+    }
+    long value = value(row);
+    return row == low || value(row - 1) != value ? row : notBelow(value, low, high);
+  }
+
   /** The first row from {@code first} on that is not below a code; {@code stop} if all are. */
   private int descend(long code, int first, int stop) {
     int passed = 0;

@@ -26,7 +26,8 @@ final class Segment {
   private final int longestRun;
   final int rows;
   private final Column[] columns;
-  private final Points points; // null for a table of equality joins only
+  private final Points points; // null for a table of equality joins
+  private final Intervals intervals; // null for a table of points
 
   /** Open the index of a segment. */
   Segment(Version version, Manifest.SegmentInfo info) {
@@ -61,6 +62,8 @@ final class Segment {
       checkRanges(arrow, manifest);
     }
     points = manifest.rangeColumns > 0 ? new Points(this, arrow) : null;
+    intervals =
+        manifest.rangeColumns > 1 ? new Intervals(points, rows, arrow, manifest.closed) : null;
     columns = new Column[info.sizes.length - 1];
   }
 
@@ -164,6 +167,14 @@ final class Segment {
       throw TableError.damaged(file.name, "it has no range index");
     }
     return points;
+  }
+
+  /** The intervals of the rows, which only a table for them has. */
+  Intervals intervals() {
+    if (intervals == null) {
+      throw TableError.damaged(file.name, "it has no intervals");
+    }
+    return intervals;
   }
 
   /** One past the last row that has the key of a row. */

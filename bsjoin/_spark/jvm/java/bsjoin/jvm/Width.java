@@ -28,7 +28,7 @@ final class Width implements Serializable {
   Width(JsonNode node) {
     floating = node.has("bits");
     delta = Double.longBitsToDouble(node.path("bits").asLong());
-    BigInteger step = floating ? BigInteger.ZERO : node.path("step").bigIntegerValue();
+    BigInteger step = node.path("step").bigIntegerValue();
     negative = step.signum() < 0;
     endless = step.abs().bitLength() > Long.SIZE;
     size = step.abs().longValue();
@@ -38,12 +38,17 @@ final class Width implements Serializable {
   /** The code at, or beside, the sum. */
   long code(long point) {
     if (floating) {
-      return Code.of(Code.toDouble(point) + delta);
+      return Code.of(moved(Code.toDouble(point)));
     }
     if (isBeyond(point)) {
       return negative ? Long.MIN_VALUE : Long.MAX_VALUE;
     }
     return negative ? point - size : point + size;
+  }
+
+  /** The sum, of doubles. */
+  double moved(double point) {
+    return point + delta;
   }
 
   /** On which side of its code the sum is. */
