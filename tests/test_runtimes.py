@@ -144,23 +144,21 @@ def test_a_range_join_is_generated_code(spark: SparkSession, when: Any, function
 def test_range_columns_that_the_jvm_does_not_search_go_to_python_and_the_progress_says_so(
     feed: Feed,
 ) -> None:
-    table = feed.stream.sparkSession.range(3).selectExpr(
-        "string(id) AS text", "cast(id AS decimal(20,0)) AS long", "cast(id AS decimal(4,1)) AS q"
-    )
-    stream = feed.stream.selectExpr("string(k) AS s", "cast(k AS decimal(4,2)) AS d")
+    spark = feed.stream.sparkSession
+    table = spark.range(3).selectExpr("string(id) AS text", "cast(id AS decimal(20,0)) AS long")
+    stream = feed.stream.selectExpr("string(k) AS s", "k")
     joined = [
         bsjoin.join(stream, table, [], when=when).select("s")
-        for when in (AsOf("s", "text"), AsOf("d", "long"), AsOf("d", "q"))
+        for when in (AsOf("s", "text"), AsOf("k", "long"))
     ]
     feed.add(1)
-    query = feed.start(joined[0].union(joined[1]).union(joined[2]))
+    query = feed.start(joined[0].union(joined[1]))
     query.processAllAvailable()
     query.stop()
     found = cycles(query)
-    assert [(cycle.runtime, cycle.rows_out) for cycle in found] == [("python", 1)] * 3
-    reasons = [cycle.runtime_reason for cycle in found]
-    assert all("strings, binary or decimals of more than 18" in reason for reason in reasons[:2])
-    assert "more digits after the point" in reasons[2]
+    assert [(cycle.runtime, cycle.rows_out) for cycle in found] == [("python", 1)] * 2
+    for cycle in found:
+        assert "strings, binary or decimals of more than 18" in cycle.runtime_reason
 
 
 class TestTheJar:

@@ -34,8 +34,6 @@ def unsupported(
         return "the table is behind a URL"
     if search is not None and search.ranked:
         return "the range columns are strings, binary or decimals of more than 18 digits"
-    if search is not None and search.finer:
-        return "the stream's range column has more digits after the point than the table's"
     for field in fields:
         if not is_read(field.dataType):
             kind = field.dataType.simpleString()

@@ -109,11 +109,18 @@ class TableFunctions:
         missing = F.when(F.rlike(searched.cast("string"), F.lit("^$")), -2).otherwise(-1)
         return F.coalesce(found, missing.cast("long"))
 
-    def code(self, value: Column, dtype: T.DataType) -> Column:
-        """The code by which a value of a range column is searched; null for null."""
+    def code(self, value: Column, dtype: T.DataType, *, unit: int = 1, up: bool = False) -> Column:
+        """The code by which a value of a range column is searched; null for null.
+
+        Args:
+            value: the value.
+            dtype: its type.
+            unit: how many units of a decimal's last digit a code is.
+            up: whether a value between two codes gets that above.
+        """
         if isinstance(dtype, T.LongType):
             return value
-        code = self.call("code", value, type=dtype.jsonValue())
+        code = self.call("code", value, type=dtype.jsonValue(), unit=unit, up=up)
         # Spark calls no function with a null that is primitive.
         return F.when(value.isNotNull(), code) if isinstance(dtype, _OBJECTS) else code
 

@@ -136,10 +136,9 @@ class Lookups:
             clock = F.col(ours.clock)
         frame = self.frame.select("*", *columns) if columns else self.frame
         key = planned.key(self._column)
-        probes = tuple(functions.code(*probe) for probe in planned.probes(self._column))
+        probes = tuple(planned.probes(self._column))
         matches = matches_of(planned.plan, functions, ours, probes)
-        first = matches.first(functions.find(planned, key, clock))
-        found = functions.or_missing(first, *(probes[:1] or [key.hash]))
+        found = matches.first(functions.find(planned, key, clock), key.hash)
         if any(one.drops for one in self.lookups):
             found = F.when(self.lookups[-1].stays, found).otherwise(_DROPPED)
         carried = (column.alias(name) for name, column in matches.carried.items())

@@ -15,6 +15,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import JoinPlan, Search
 from bsjoin._spark.columns import ScratchColumns
@@ -59,26 +60,27 @@ class Matches:
         plan: the join.
         functions: of its table.
         ours: what its columns are called.
-        probes: the stream's range columns, as codes.
+        probes: the stream's range columns as they are searched, and their type.
     """
 
     plan: JoinPlan
     functions: TableFunctions
     ours: Scratch
-    probes: tuple[Column, ...]
+    probes: tuple[tuple[Column, T.DataType], ...]
 
     @property
     def are_several(self) -> bool:
         """Whether a row of the stream may have several matches, and these are brought."""
         return self.plan.output.shape in ("rows", "runs")
 
-    def first(self, key: Column) -> Column:
-        """The reference of the first match; null where a null matches nothing.
+    def first(self, key: Column, hash_: Column) -> Column:
+        """The reference of the first match; negative if there is none.
 
         Args:
-            key: the reference of the first row of the key.
+            key: the reference of the first row of the key; null for a null key.
+            hash_: what it was found by.
         """
-        return key
+        return self.functions.or_missing(key, hash_)
 
     @property
     def carried(self) -> Mapping[str, Column]:
@@ -121,15 +123,30 @@ class Matches:
 
 
 @dataclass(frozen=True)
-class _BandMatches(Matches):
+class _RangeMatches(Matches):
+    """Those of the rows of the key match that meet a range condition."""
+
+    @property
+    def _search(self) -> Search:
+        assert self.plan.search is not None
+        return self.plan.search
+
+    @property
+    def _point(self) -> Column:
+        """The point, in its own units."""
+        return self.functions.code(*self.probes[0])
+
+
+@dataclass(frozen=True)
+class _BandMatches(_RangeMatches):
     """The rows of the key in a band around the point: neighbours."""
 
-    def first(self, key: Column) -> Column:
-        return self._call("band", key, self.probes[0])
+    def first(self, key: Column, hash_: Column) -> Column:
+        return self.functions.or_missing(self._call("band", key, self._point), self._point)
 
     @property
     def carried(self) -> Mapping[str, Column]:
-        return {self.ours.point: self.probes[0]} if self.are_several else {}
+        return {self.ours.point: self._point} if self.are_several else {}
 
     @property
     def counted(self) -> Column | None:
@@ -138,44 +155,49 @@ class _BandMatches(Matches):
         return self._call("band count", self.found, F.col(self.ours.point))
 
     def _call(self, what: str, *arguments: Column) -> Column:
-        search = _searched(self.plan)
+        search = self._search
         band = {"before": _width(-search.before, search), "after": _width(search.after, search)}
-        return self.functions.call(what, *arguments, **band, closed=search.closed)
+        return self.functions.call(
+            what, *arguments, **band, closed=search.closed, unit=_unit(search)
+        )
 
 
 @dataclass(frozen=True)
-class _NearestMatch(Matches):
+class _NearestMatch(_RangeMatches):
     """One row of the key: the nearest to the point."""
 
     @property
     def are_several(self) -> bool:
         return False
 
-    def first(self, key: Column) -> Column:
-        search = _searched(self.plan)
+    def first(self, key: Column, hash_: Column) -> Column:
+        search = self._search
         reach: dict[str, Any] = {}
         if search.tolerance is not None and (search.floating or search.tolerance < math.inf):
             reach = {
                 "before": _width(-search.tolerance, search),
                 "after": _width(search.tolerance, search),
             }
-        return self.functions.call(
+        nearest = self.functions.call(
             "nearest",
             key,
-            self.probes[0],
+            self._point,
             direction=search.direction,
             exact=search.exact,
             floating=search.floating,
+            unit=_unit(search),
             **reach,
         )
+        return self.functions.or_missing(nearest, self._point)
 
 
 @dataclass(frozen=True)
-class _IntervalMatches(Matches):
+class _IntervalMatches(_RangeMatches):
     """The rows of the key whose interval has a point in common with the stream's."""
 
-    def first(self, key: Column) -> Column:
-        return self.functions.call("interval", key, *self._limits)
+    def first(self, key: Column, hash_: Column) -> Column:
+        found = self.functions.call("interval", key, *self._limits)
+        return self.functions.or_missing(found, self._point)
 
     @property
     def carried(self) -> Mapping[str, Column]:
@@ -205,24 +227,33 @@ class _IntervalMatches(Matches):
         The index has the end of an interval as its last point, or the code before if the end does
         not belong to it.
         """
-        closed, start = _searched(self.plan).closed, self.probes[0]
-        if len(self.probes) == 1:
-            begins = closed in ("both", "left")
-            return (start if begins else F.try_subtract(start, F.lit(1))), start
-        end = self.probes[1]
-        touching = closed == "both"
+        closed, (start, _), (end, _) = self._search.closed, self.probes[0], self.probes[-1]
+        touching, is_point = closed == "both", len(self.probes) == 1
+        # Spark may evaluate a branch that it does not take: nothing in one may overflow.
+        if touching or (is_point and closed == "left"):
+            last = self._code(-1)
+        else:
+            last = F.try_subtract(self._code(-1, up=True), F.lit(1))
+        if closed == "right" and not is_point:
+            least = F.try_add(self._code(0), F.lit(1))
+        else:
+            least = self._code(0, up=closed in ("both", "right"))
+        if is_point:
+            return last, least
         empty = (start > end) if touching else (start >= end)
         if closed in ("right", "neither"):
-            empty = F.coalesce(empty, F.lit(False)) | (start == GREATEST)
-        # Spark may evaluate a branch that it does not take: nothing in one may overflow.
-        last = end if touching else F.try_subtract(end, F.lit(1))
+            empty = F.coalesce(empty, F.lit(False)) | (self._code(0) == GREATEST)
         last = F.when(empty, None).when(end.isNull(), F.lit(GREATEST)).otherwise(last)
-        return last, F.try_add(start, F.lit(1)) if closed == "right" else start
+        return last, least
+
+    def _code(self, number: int, *, up: bool = False) -> Column:
+        """The code at or below one of the points; or at or above it."""
+        return self.functions.code(*self.probes[number], unit=_unit(self._search), up=up)
 
 
-def _searched(plan: JoinPlan) -> Search:
-    assert plan.search is not None
-    return plan.search
+def _unit(search: Search) -> int:
+    """How many units of the stream's last digit a code is."""
+    return int(10**search.finer)
 
 
 def _width(size: Fraction | float, search: Search) -> dict[str, Any]:
@@ -231,8 +262,9 @@ def _width(size: Fraction | float, search: Search) -> dict[str, Any]:
         return {"bits": struct.unpack("<q", struct.pack("<d", size))[0]}
     if isinstance(size, float):  # infinite: further than any two codes are apart
         return {"step": _FAR if size > 0 else -_FAR}
-    step = math.floor(size)
-    return {"step": max(-_FAR, min(step, _FAR)), "further": step != size}
+    units = math.floor(size)
+    step, rest = divmod(units, _unit(search))
+    return {"step": max(-_FAR, min(step, _FAR)), "rest": rest, "further": units != size}
 
 
 _KINDS: dict[str, Callable[..., Matches]] = {

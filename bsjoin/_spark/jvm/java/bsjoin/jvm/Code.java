@@ -66,14 +66,23 @@ public abstract class Code extends Function<Long> {
     }
   }
 
-  /** Of decimals of up to 18 digits: their number in units of the last digit. */
+  /** Of decimals of up to 18 digits: their number in units of the last digit, or in larger ones. */
   public static final class OfDecimal extends Code {
+    private final long unit;
+    private final boolean up; // to the next code, not down
+
     OfDecimal(String spec, JsonNode node, DataType type) {
       super(spec, node, type);
+      unit = node.path("unit").asLong(1);
+      up = node.path("up").asBoolean();
     }
 
     public long invoke(Decimal value) {
-      return value.toUnscaledLong();
+      long number = value.toUnscaledLong();
+      if (unit == 1) {
+        return number;
+      }
+      return up ? -Math.floorDiv(-number, unit) : Math.floorDiv(number, unit);
     }
   }
 }

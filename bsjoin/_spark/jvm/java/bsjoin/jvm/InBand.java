@@ -18,8 +18,9 @@ public abstract class InBand<R> extends OfReference<R> {
 
   InBand(String spec, JsonNode node, DataType result) {
     super(spec, node, result, DataTypes.LongType, DataTypes.LongType);
-    before = new Width(node.path("before"));
-    after = new Width(node.path("after"));
+    long unit = node.path("unit").asLong(1);
+    before = new Width(node.path("before"), unit);
+    after = new Width(node.path("after"), unit);
     String closed = node.path("closed").asText();
     closedLeft = closed.equals("both") || closed.equals("left");
     closedRight = closed.equals("both") || closed.equals("right");

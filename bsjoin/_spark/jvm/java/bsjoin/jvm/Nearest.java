@@ -18,6 +18,7 @@ public final class Nearest extends OfReference<Long> {
   private final boolean within; // a tolerance
   private final Width before;
   private final Width after;
+  private final long unit; // how many units of the point a code is
 
   Nearest(String spec, JsonNode node) {
     super(spec, node, DataTypes.LongType, DataTypes.LongType, DataTypes.LongType);
@@ -27,8 +28,9 @@ public final class Nearest extends OfReference<Long> {
     exact = node.path("exact").asBoolean();
     floating = node.path("floating").asBoolean();
     within = node.has("before");
-    before = new Width(node.path("before"));
-    after = new Width(node.path("after"));
+    unit = node.path("unit").asLong(1);
+    before = new Width(node.path("before"), unit);
+    after = new Width(node.path("after"), unit);
   }
 
   @Override
@@ -44,8 +46,10 @@ public final class Nearest extends OfReference<Long> {
     Points points = segment.points();
     int low = Version.row(reference);
     int high = segment.end(low);
-    int at = points.notBelow(point, low, high);
-    boolean met = at < high && points.value(at) == point;
+    long code = unit == 1 ? point : Math.floorDiv(point, unit);
+    boolean between = unit > 1 && code * unit != point;
+    int at = between ? points.above(code, low, high) : points.notBelow(code, low, high);
+    boolean met = !between && at < high && points.value(at) == code;
     int earlier = -1;
     if (backward) {
       earlier = met && exact ? at : points.firstOfEquals(at - 1, low, high);
@@ -53,7 +57,7 @@ public final class Nearest extends OfReference<Long> {
     }
     int later = -1;
     if (forward) {
-      later = met && !exact ? points.aboveFrom(point, at, high) : at;
+      later = met && !exact ? points.aboveFrom(code, at, high) : at;
       later = later < high && isNear(points, later, point) ? later : -1;
     }
     int found = earlier;
@@ -97,7 +101,14 @@ public final class Nearest extends OfReference<Long> {
   /** Whether a later row is nearer than an earlier one. */
   private boolean isNearer(long later, long earlier, long point) {
     if (!floating) {
-      return Long.compareUnsigned(later - point, point - earlier) < 0;
+      long code = unit == 1 ? point : Math.floorDiv(point, unit);
+      long rest = unit == 1 ? 0 : point - code * unit;
+      long more = later - code; // than the rest of a code
+      long less = code - earlier;
+      if (more == less + 1) {
+        return unit - rest < rest;
+      }
+      return rest > 0 && more == less || Long.compareUnsigned(more, less) < 0;
     }
     double at = Code.toDouble(point);
     double back = at - Code.toDouble(earlier);

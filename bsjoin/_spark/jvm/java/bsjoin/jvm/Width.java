@@ -9,7 +9,8 @@ import java.math.BigInteger;
  * bsjoin/worker/probes.py}.
  *
  * <p>Where the sum is, is a code and a shift: -1 or 1 just below or above that code, which is between
- * two codes or beyond the limits of 64 bits, else 0. Doubles are added as Spark adds them.
+ * two codes or beyond the limits of 64 bits, else 0. Doubles are added as Spark adds them. A point
+ * may be in units that are finer than those of the codes.
  */
 final class Width implements Serializable {
   private final boolean floating;
@@ -17,22 +18,27 @@ final class Width implements Serializable {
   private final boolean negative;
   private final boolean endless; // every sum is beyond the limits
   private final long size; // of the step, unsigned
-  private final int further; // 1: and by a fraction of a unit
+  private final boolean further; // and by a fraction of a unit of the point
+  private final long rest; // and before that by so many units of the point
+  private final long unit; // how many units of the point a code is
 
   /**
    * A width as the plan has it.
    *
-   * @param node the bits of a double; or an integer, the step, and whether it goes further by a
-   *     fraction
+   * @param node the bits of a double; or an integer, the step in units of the codes, the rest in
+   *     units of the point, and whether it goes further by a fraction of one
+   * @param unit how many units of the point a code is
    */
-  Width(JsonNode node) {
+  Width(JsonNode node, long unit) {
     floating = node.has("bits");
     delta = Double.longBitsToDouble(node.path("bits").asLong());
     BigInteger step = node.path("step").bigIntegerValue();
     negative = step.signum() < 0;
     endless = step.abs().bitLength() > Long.SIZE;
     size = step.abs().longValue();
-    further = node.path("further").asBoolean() ? 1 : 0;
+    rest = node.path("rest").asLong();
+    further = node.path("further").asBoolean();
+    this.unit = unit;
   }
 
   /** The code at, or beside, the sum. */
@@ -40,10 +46,11 @@ final class Width implements Serializable {
     if (floating) {
       return Code.of(moved(Code.toDouble(point)));
     }
-    if (isBeyond(point)) {
+    long code = whole(point);
+    if (isBeyond(code)) {
       return negative ? Long.MIN_VALUE : Long.MAX_VALUE;
     }
-    return negative ? point - size : point + size;
+    return negative ? code - size : code + size;
   }
 
   /** The sum, of doubles. */
@@ -56,11 +63,20 @@ final class Width implements Serializable {
     if (floating) {
       return 0;
     }
-    return isBeyond(point) ? negative ? -1 : 1 : further;
+    long code = whole(point);
+    if (isBeyond(code)) {
+      return negative ? -1 : 1;
+    }
+    return further || unit > 1 && point + rest != code * unit ? 1 : 0;
   }
 
-  private boolean isBeyond(long point) {
-    long room = negative ? point - Long.MIN_VALUE : Long.MAX_VALUE - point;
+  /** The code at or below a point that is moved by the rest. */
+  private long whole(long point) {
+    return unit == 1 ? point : Math.floorDiv(point + rest, unit);
+  }
+
+  private boolean isBeyond(long code) {
+    long room = negative ? code - Long.MIN_VALUE : Long.MAX_VALUE - code;
     return endless || Long.compareUnsigned(size, room) > 0;
   }
 }
