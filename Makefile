@@ -22,7 +22,7 @@ fuzz: ## Repeat the property tests with new cases (MINUTES=10)
 	@end=$$(($$(date +%s) + 60 * $(MINUTES))); while [ $$(date +%s) -lt $$end ]; do \
 		$(PYTEST) -m property -x $(ARGS) || exit 1; done
 
-minimum: ## Try the oldest dependencies that are allowed
+minimum: ## Try the oldest dependencies that are allowed, and the versions of Spark in between
 	$(IN_ENV) --java python scripts/minimum.py
 
 check: ## Check style and types

@@ -18,6 +18,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
+from matplotlib.ticker import LogFormatter
 
 from benchmarks.harness.outcome import Table
 
@@ -104,6 +105,9 @@ def draw(tables: Sequence[Table], file: Path) -> list[Path]:
             labels = {"xlabel": ", ".join(chart["x"]) if upright else chart["y"][0], "ylabel": ""}
             labels |= {k: v for k, v in chart.items() if k.startswith(("xl", "yl", "xs", "ys"))}
             finish(axes, chart.get("title", table.title), **labels)
+            if chart.get("yscale") == "log":  # 200 instead of a power of ten
+                axes.yaxis.set_major_formatter("{x:,.6g}")
+                axes.yaxis.set_minor_formatter(LogFormatter())
         for axes in grid[len(drawn) :]:
             axes.set_visible(False)
     return [file]
@@ -141,7 +145,10 @@ def series(table: Table, chart: Mapping[str, Any]) -> pd.DataFrame:
         entries = entries.assign(name=entries["place"].astype(str), place=entries["name"])
     entries = entries.drop_duplicates(["name", "place"])
     frame = entries.pivot(index="place", columns="name", values="value")
-    return frame.reindex(index=entries["place"].unique(), columns=entries["name"].unique())
+    places = entries["place"].unique()
+    if chart.get("across"):  # in the order of the heads, whichever the first row has
+        places = [head for head in shown if head in set(places)]
+    return frame.reindex(index=places, columns=entries["name"].unique())
 
 
 def _numbers(cells: pd.Series[Any]) -> pd.Series[float]:

@@ -197,11 +197,13 @@ class Output:
             struct; its ``rows`` as a list of structs; or where the ``runs`` of its rows are,
             as first row and count, to be gathered in pieces.
         row_type: Arrow type of the struct that holds one row of the table.
+        longest_run: the largest number of rows of one key, as the table was when the plan was made.
     """
 
     columns: tuple[str, ...]
     shape: Shape
     row_type: pa.StructType
+    longest_run: int = 1
 
     @property
     def types(self) -> list[pa.DataType]:

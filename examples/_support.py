@@ -104,12 +104,22 @@ def run(stream: DataFrame, out: Path) -> StreamingQuery:
     )
 
 
+def discard(stream: DataFrame) -> StreamingQuery:
+    """Run a query over a stream of files to its end, and write nothing."""
+    query = stream.writeStream.format("noop").trigger(availableNow=True).start()
+    query.awaitTermination()
+    return query
+
+
+def trigger_ms(query: StreamingQuery) -> list[float]:
+    """Milliseconds of each micro-batch with rows, all of it."""
+    return [p.durationMs["triggerExecution"] for p in query.recentProgress if p.numInputRows]
+
+
 def speed(query: StreamingQuery, what: str = "flights") -> None:
     """Print throughput and latency of the micro-batches, from Spark's own progress."""
-    batches = [p for p in query.recentProgress if p.numInputRows]
-    rows = sum(p.numInputRows for p in batches)
-    ms = [p.durationMs["triggerExecution"] for p in batches]
-    print(f"\n{rows:,} {what} in {len(batches)} micro-batches, {sum(ms) / 1000:.1f} s")
+    rows, ms = sum(p.numInputRows for p in query.recentProgress), trigger_ms(query)
+    print(f"\n{rows:,} {what} in {len(ms)} micro-batches, {sum(ms) / 1000:.1f} s")
     print(f"  throughput           {rows / sum(ms) * 1000:>9,.0f} {what}/s")
     print(f"  latency, median      {statistics.median(ms):>9,.0f} ms per micro-batch")
     print(f"  latency, 95 %        {np.percentile(ms, 95):>9,.0f} ms")

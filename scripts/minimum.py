@@ -1,14 +1,18 @@
-"""Install the oldest versions that pyproject.toml admits, and try bsjoin with them.
+"""Try bsjoin with other versions than the installed ones, all at the same time.
 
-    python scripts/minimum.py [PROGRAM]
+    python scripts/minimum.py
 
-The program (``tests/smoke.py``) runs in a virtual environment of its own, which is kept in the
-user's cache folder: where the versions are the same again, nothing is installed.
+The oldest versions that pyproject.toml admits run ``tests/smoke.py`` in a virtual environment of
+their own. The versions of Spark between the oldest and the installed one stand in front of the
+installed packages and run ``tests/smoke_jvm.py``, since the JVM runtime is compiled once for all
+of them. What is installed is kept in the user's cache folder: where the versions are the same
+again, nothing is installed.
 """
 
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -20,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bsjoin-minimum"
 # What users install; the other extras are for working on bsjoin itself.
 EXTRAS = ("duckdb", "exact", "mysql", "postgresql", "redis", "scheduling")
+SPARK_BETWEEN = ("pyspark==4.2.*",)
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?P<extras>\[[\w,-]+\])?>=(?P<version>[\d.]+)[^;]*")
 
 
@@ -37,33 +42,57 @@ def oldest(project: dict[str, Any]) -> list[str]:
     return found
 
 
-def environment(requirements: list[str]) -> Path:
-    """The Python of an environment with these versions, made where it is not there yet."""
+def installed(requirements: list[str], *, apart: bool) -> Path:
+    """A folder with packages of these versions, made where it is not there yet.
+
+    Args:
+        requirements: what to install.
+        apart: whether in a virtual environment; otherwise just the packages.
+    """
     wanted = "\n".join(
         [sys.implementation.cache_tag, os.path.realpath(sys.base_prefix), *requirements]
     )
     folder = CACHE / hashlib.sha256(wanted.encode()).hexdigest()[:16]
-    python, stamp = folder / "bin" / "python", folder / "installed"
+    stamp = folder / "installed"
     if not stamp.exists():
         print(f"minimum: installing into {folder}: {' '.join(requirements)}", flush=True)
-        venv.EnvBuilder(symlinks=True, clear=True, with_pip=True).create(folder)
-        command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        if subprocess.call([*command, *requirements]):
+        shutil.rmtree(folder, ignore_errors=True)
+        python, where = sys.executable, ["--target", str(folder)]
+        if apart:
+            venv.EnvBuilder(symlinks=True, with_pip=True).create(folder)
+            python, where = str(folder / "bin" / "python"), []
+        command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        if subprocess.call([*command, *where, *requirements]):
             sys.exit(
-                "minimum: the lowest versions in pyproject.toml cannot be installed together "
-                "(see pip's message above): raise those that are named."
+                f"minimum: {' '.join(requirements)} cannot be installed together (see pip's "
+                "message above): raise those that are named in pyproject.toml."
             )
         stamp.write_text(wanted)
-    return python
+    return folder
+
+
+def start(python: str, program: str, *path: Path) -> subprocess.Popen[str]:
+    """Begin to run one of the tests' programs, with these folders in front of other packages."""
+    before = os.pathsep.join(map(str, (*path, ROOT)))
+    return subprocess.Popen(
+        [python, str(ROOT / "tests" / program)],
+        env={**os.environ, "PYTHONPATH": before, "PYSPARK_PYTHON": python},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 def main() -> int:
-    """Run the program and return its exit status."""
+    """Run the programs; 1 if one of them failed."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    python = environment(oldest(project))
-    program = sys.argv[1] if len(sys.argv) > 1 else str(ROOT / "tests" / "smoke.py")
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": str(python)}
-    return subprocess.call([str(python), program], env=variables)
+    own = installed(oldest(project), apart=True) / "bin" / "python"
+    between = [installed([version], apart=False) for version in SPARK_BETWEEN]
+    running = [start(str(own), "smoke.py")]
+    running += [start(sys.executable, "smoke_jvm.py", folder) for folder in between]
+    for process in running:
+        print(process.communicate()[0], end="", flush=True)
+    return int(any(process.returncode for process in running))
 
 
 if __name__ == "__main__":

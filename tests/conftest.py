@@ -41,7 +41,12 @@ _SHRINKING_S = 600  # Hypothesis itself gives up after 300
 
 # These wait for processes of their own, and so begin first; the short ones, without Spark, come
 # last: both processes of a run end together.
-_FIRST = ("test_scheduling_live", "test_incremental_workers", "test_connect")
+_FIRST = (
+    "test_scheduling_live",
+    "test_jvm_cluster",
+    "test_incremental_workers",
+    "test_connect",
+)
 # Files of these folders run in one process, which starts the servers that they share.
 _TOGETHER = ("sources",)
 

@@ -6,6 +6,7 @@ A process is classic or Connect, never both.
 from __future__ import annotations
 
 import sqlite3
+import sys
 import threading
 import time
 from collections import Counter
@@ -289,6 +290,22 @@ def workers_of_another_python_are_refused(spark: SparkSession, folder: Path) -> 
     assert spark in workers._checked
 
 
+def a_remote_table_is_copied_by_the_python_that_the_session_names(
+    spark: SparkSession, folder: Path
+) -> None:
+    table = BatchTable.build(table_of(spark, 1), on="k", path=f"local://{folder}/table")
+    stream = spark.range(3, 5).withColumnRenamed("id", "k")
+    setting = "spark.sql.execution.pyspark.python"
+    assert "bsjoin_find" not in table.join(stream)._explain_string()  # type: ignore[operator]
+    spark.conf.set(setting, sys.executable)
+    try:
+        joined = table.join(stream, how="left")
+        assert "bsjoin_find" in joined._explain_string()  # type: ignore[operator]
+        assert rows(joined) == [(3, 1), (4, None)]
+    finally:
+        spark.conf.unset(setting)
+
+
 CHECKS = named(
     is_connect,
     joins_equal_sparks_own,
@@ -303,6 +320,7 @@ CHECKS = named(
     a_source_that_fails_says_so,
     errors_come_at_the_call,
     workers_of_another_python_are_refused,
+    a_remote_table_is_copied_by_the_python_that_the_session_names,
 )
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
+import smoke_jvm
 from pyspark.sql import DataFrame, SparkSession
+from sessions import session
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, Incremental, sources
@@ -74,22 +76,16 @@ def main() -> None:
     for name in DRIVERS:
         importlib.import_module(name)
     placement()
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    }
-    spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
+    spark = session("local[2]")
     with tempfile.TemporaryDirectory() as folder:
         spark.createDataFrame([(1,), (3,)], "id long").coalesce(1).write.parquet(f"{folder}/stream")
         full(spark)
         ranges(spark)
         for scheme in ("sqlite", "duckdb"):
             incremental(spark, Path(folder), scheme)
+        smoke_jvm.checks(spark, Path(folder) / "jvm")
     spark.stop()
-    print("smoke test: all joins and the placement are right")
+    print("smoke test: all joins and the placement are right in both runtimes")
 
 
 if __name__ == "__main__":

@@ -7,16 +7,18 @@ import json
 import re
 import shutil
 import signal
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from damaged_tables import index_cells, poke
 from oracle import settings as spark_settings
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from spark_samples import files
+from spark_samples import Feed, files
 
 import bsjoin
 from bsjoin import BatchTable, Full, Stats
@@ -240,6 +242,86 @@ def test_a_file_that_is_damaged_and_signed_is_an_error_in_the_worker_and_when_it
         joined.collect()
     for part in ("DamagedTableError", repr(name), repr(str(a_copy)), says, "build the table again"):
         assert part in str(failed.value)
+
+
+def index_of(folder: Path) -> Path:
+    (path,) = folder.glob("data/*/*.index.arrow")
+    return path
+
+
+def column_of(folder: Path) -> Path:
+    (path,) = folder.glob("data/*/*.1.arrow")
+    return path
+
+
+def manifest_of(folder: Path) -> Path:
+    return folder / "versions" / "00000001.json"
+
+
+def become_a_file(path: Path) -> None:
+    shutil.rmtree(path)
+    path.write_text("mine")
+
+
+def become_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def become_a_loop(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path)
+
+
+MISSING = ("DamagedTableError: the file 'data/", "is missing;", "Build the table again")
+GONE = ("VersionGoneError: version 1 of", "not there (any more); there are []", "plan it again")
+NO_FOLDER = ("StoreAccessError: cannot read '", "Not a directory", "permission to read")
+NO_FILE = ("StoreAccessError: cannot read '", "Is a directory", "permission to read")
+
+
+@pytest.mark.parametrize(
+    ("break_", "says"),
+    [
+        (lambda table: index_of(table).unlink(), MISSING),
+        (lambda table: column_of(table).unlink(), MISSING),
+        (lambda table: manifest_of(table).unlink(), GONE),
+        (lambda table: shutil.rmtree(table), GONE),
+        (lambda table: become_a_file(table / "data"), NO_FOLDER),
+        (lambda table: become_a_folder(index_of(table)), NO_FILE),
+        (lambda table: become_a_folder(manifest_of(table)), NO_FILE),
+        (lambda table: become_a_loop(index_of(table)), (NO_FILE[0], "Too many levels", NO_FILE[2])),
+    ],
+    ids=[
+        *("no index", "no column", "no manifest", "no table"),
+        *("data is a file", "index is a folder", "manifest is a folder"),
+        "index is a loop",
+    ],
+)
+def test_what_is_missing_or_cannot_be_read_is_the_same_error_in_both_runtimes(
+    runtime: str,
+    stream: DataFrame,
+    a_copy: Path,
+    break_: Callable[[Path], None],
+    says: Sequence[str],
+) -> None:
+    joined = BatchTable.open(a_copy).join(stream)
+    break_(a_copy)
+    with pytest.raises((PySparkException, StoreError, Py4JJavaError)) as failed:
+        joined.collect()
+    for part in (*says, repr(str(a_copy))):
+        assert part in str(failed.value)
+
+
+def test_a_folder_of_versions_that_cannot_be_listed_fails_a_stream_of_either_runtime(
+    runtime: str, feed: Feed, a_copy: Path
+) -> None:
+    feed.add(1)
+    query = feed.start(BatchTable.open(a_copy).join(feed.stream))
+    query.processAllAvailable()
+    become_a_file(a_copy / "versions")
+    feed.add(2)
+    with pytest.raises(PySparkException, match=r"StoreAccessError: cannot list.*Not a directory"):
+        query.processAllAvailable()
 
 
 @pytest.mark.parametrize(

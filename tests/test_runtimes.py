@@ -68,6 +68,31 @@ def test_an_unknown_setting_is_refused(
         bsjoin.join(probes, people, "k")
 
 
+@pytest.mark.parametrize("version", ["4.0.2", "3.5.7-amzn-1"])
+def test_a_spark_that_is_too_old_is_refused_where_the_jvm_is_wanted(
+    spark: SparkSession,
+    probes: DataFrame,
+    people: DataFrame,
+    monkeypatch: pytest.MonkeyPatch,
+    version: str,
+) -> None:
+    monkeypatch.setattr(spark, "version", version)  # as a Connect server says it
+    with (
+        spark_settings(spark, spark__bsjoin__runtime="jvm"),
+        pytest.raises(
+            WorkerEnvironmentError, match=rf"needs Spark 4\.1 or.*upgrade Spark {version}"
+        ),
+    ):
+        bsjoin.join(probes, people, "k")
+    assert bsjoin.join(probes, people, "k").count() == 10
+
+
+def test_an_installed_pyspark_that_is_too_old_is_refused_at_the_first_call() -> None:
+    program = "import pyspark; pyspark.__version__ = '4.0.2'; import bsjoin; bsjoin.join"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "ImportError: bsjoin needs Spark 4.1 or newer: upgrade Spark 4.0.2" in done.stderr
+
+
 def test_a_join_is_generated_code_in_every_thread_and_session(
     spark: SparkSession, probes: DataFrame, people: DataFrame
 ) -> None:
@@ -105,22 +130,31 @@ def test_types_that_the_jvm_does_not_read_go_to_python_and_the_progress_says_so(
 
 
 def test_what_only_python_does_is_done_there_whatever_the_setting(
-    spark: SparkSession,
-    probes: DataFrame,
-    people: DataFrame,
-    model: Model,
-    capsys: pytest.CaptureFixture[str],
+    spark: SparkSession, people: DataFrame, model: Model, feed: Feed
 ) -> None:
-    points = people.selectExpr("k", "name AS p")
-    stream = probes.selectExpr("k", "concat('name ', k) AS q")
+    texts = people.selectExpr("k", "string(k) AS p")
+    wide = people.selectExpr("k", "cast(k AS decimal(20,0)) AS w")
+    nested = people.selectExpr("k", "array(k) AS list")
     with spark_settings(spark, spark__bsjoin__runtime="jvm"):
-        ranged = bsjoin.join(stream, points, "k", when=AsOf("q", "p"))
-        sourced = bsjoin.join(probes, model, "k", cache=Incremental(max_rows=9), how="left")
-    for joined, rows in ((ranged, 10), (sourced, 15)):
-        assert not is_in_jvm(joined)
-        assert joined.count() == rows
-    bsjoin.explain(ranged)
-    assert "Python workers receive whole rows" in capsys.readouterr().out
+        sourced = bsjoin.join(feed.stream, model, "k", cache=Incremental(max_rows=9), how="left")
+        listed = bsjoin.join(sourced, nested, "k")
+        stream = listed.selectExpr("k", "string(k) AS q", "k AS v")
+        ranked = bsjoin.join(stream, texts, "k", when=AsOf("q", "p"))
+        widened = bsjoin.join(ranked, wide, "k", when=AsOf("v", "w"))
+        joined = bsjoin.join(widened, people, "k", how="semi")
+    feed.add(1, 2, 7, 99)
+    query = feed.start(joined.select("k", "w"))
+    query.processAllAvailable()
+    query.stop()
+    assert feed.results[0] == [(1, 1), (2, 2), (2, 2), (7, 7)]
+    reason = "the range columns are strings, binary or decimals of more than 18 digits"
+    assert [(cycle.runtime, cycle.runtime_reason) for cycle in cycles(query)] == [
+        ("python", "the cache is incremental"),
+        ("python", "the column 'list' of type array<bigint> is not read in the JVM"),
+        ("python", reason),
+        ("python", reason),
+        ("jvm", ""),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -139,26 +173,6 @@ def test_a_range_join_is_generated_code(spark: SparkSession, when: Any, function
         joined = bsjoin.join(stream, table, "k", when=when, how="left")
         assert function in plan(joined)
         assert joined.where("p = q").count() == 10
-
-
-def test_range_columns_that_the_jvm_does_not_search_go_to_python_and_the_progress_says_so(
-    feed: Feed,
-) -> None:
-    spark = feed.stream.sparkSession
-    table = spark.range(3).selectExpr("string(id) AS text", "cast(id AS decimal(20,0)) AS long")
-    stream = feed.stream.selectExpr("string(k) AS s", "k")
-    joined = [
-        bsjoin.join(stream, table, [], when=when).select("s")
-        for when in (AsOf("s", "text"), AsOf("k", "long"))
-    ]
-    feed.add(1)
-    query = feed.start(joined[0].union(joined[1]))
-    query.processAllAvailable()
-    query.stop()
-    found = cycles(query)
-    assert [(cycle.runtime, cycle.rows_out) for cycle in found] == [("python", 1)] * 2
-    for cycle in found:
-        assert "strings, binary or decimals of more than 18" in cycle.runtime_reason
 
 
 class TestTheJar:
@@ -242,6 +256,23 @@ class TestASessionThatRefusesIt:
         session.conf.set("spark.bsjoin.runtime", "jvm")
         with pytest.raises(WorkerEnvironmentError, match=r"runtime=jvm: no jar today.*auto or py"):
             bsjoin.join(session.range(3).withColumnRenamed("id", "k"), table, "k")
+
+
+def test_a_catalog_of_the_same_name_stands_in_the_way_of_its_session_only(
+    spark: SparkSession,
+) -> None:
+    def joined(session: SparkSession) -> DataFrame:
+        table = session.range(10).selectExpr("id AS k", "id AS v")
+        return bsjoin.join(session.range(3).withColumnRenamed("id", "k"), table, "k")
+
+    taken = spark.newSession()
+    taken.conf.set("spark.sql.catalog.bsjoin", "org.example.Catalog")
+    taken.conf.set("spark.bsjoin.runtime", "jvm")
+    with pytest.raises(WorkerEnvironmentError, match=r"catalog.bsjoin is org.example.Catalog, and"):
+        joined(taken)
+    taken.conf.set("spark.bsjoin.runtime", "auto")
+    assert not is_in_jvm(joined(taken))
+    assert is_in_jvm(joined(spark.newSession()))
 
 
 def test_another_build_of_the_jar_is_refused(

@@ -19,6 +19,7 @@ from benchmarks.harness.machine import ROOT
 
 JDBC_DRIVER = Path("/usr/share/java/postgresql.jar")  # Debian's libpostgresql-jdbc-java
 AQE = "spark.sql.adaptive.enabled"
+RUNTIME = "spark.bsjoin.runtime"
 _TIMEOUT_S = 1_800.0
 
 Join = Callable[[DataFrame], DataFrame]
@@ -44,6 +45,20 @@ def spark_session(memory: str = "6g", *, master: str = "local[*]") -> SparkSessi
     )
     spark.sparkContext.setLogLevel("OFF")
     return spark
+
+
+def in_runtime(name: str, join: Join) -> Join:
+    """The same joins, planned with a setting of ``spark.bsjoin.runtime``."""
+
+    def planned(stream: DataFrame) -> DataFrame:
+        conf = stream.sparkSession.conf
+        conf.set(RUNTIME, name)
+        try:
+            return join(stream)
+        finally:
+            conf.unset(RUNTIME)
+
+    return planned
 
 
 def consume(df: DataFrame) -> None:

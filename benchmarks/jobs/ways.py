@@ -17,17 +17,18 @@ from pyspark.sql import DataFrame, SparkSession
 import bsjoin
 from benchmarks.harness import spark as harness
 from benchmarks.harness.outcome import Context
-from benchmarks.harness.spark import AQE, Join
+from benchmarks.harness.spark import AQE, Join, in_runtime
 from benchmarks.harness.timing import seconds_of
 from benchmarks.jobs.database import loaded, per_batch, per_record
 from benchmarks.jobs.job import FILES, Batches, Job, Step, arrow_schema
 
-FULL, FULL_HOT = "bsjoin, full", "bsjoin, full, HotSpot"
+FULL, FULL_PYTHON = "bsjoin, full, JVM", "bsjoin, full, Python"
+FULL_HOT = "bsjoin, full, HotSpot"
 INCREMENTAL, INCREMENTAL_HOT = "bsjoin, incremental", "bsjoin, incremental, HotSpot"
 AQE_ON, AQE_OFF = "Spark, AQE on", "Spark, AQE off"
 BROADCAST, MERGE = "Spark, persisted broadcast", "Spark, sort-merge"
 RECORD, BATCH = "one query per record", "one query per micro-batch"
-OURS = (FULL, FULL_HOT, INCREMENTAL, INCREMENTAL_HOT)
+OURS = (FULL, FULL_PYTHON, FULL_HOT, INCREMENTAL, INCREMENTAL_HOT)
 
 RECORD_ROUNDS = 3
 """How often one query per record is timed."""
@@ -82,9 +83,9 @@ class Ready:
 
         Returns:
             ``ms`` (Spark's ``addBatch`` of the small micro-batches), ``rate`` (stream rows a second
-            of the large ones, if any) with ``rates`` of each, and of an incremental cache
-            ``hit_rate``, ``asked`` and ``lookups``; of one query per record ``rate``, the median of
-            ``rates``, and ``record_ms`` of a record and core.
+            of the large ones, if any) with ``rates`` of each, ``runtimes`` of bsjoin's joins, and
+            of an incremental cache ``hit_rate``, ``asked`` and ``lookups``; of one query per record
+            ``rate``, the median of ``rates``, and ``record_ms`` of a record and core.
         """
         if name == RECORD:
             found = self._records(files, records)
@@ -114,6 +115,7 @@ class Ready:
             raise AssertionError(f"{len(ms)} micro-batches are reported, not {len(batches.sizes)}")
         first_large = batches.warm + batches.smalls
         found = {"ms": ms[batches.warm : first_large], "all_ms": ms, **harness.cache_totals(query)}
+        found["runtimes"] = sorted({cycle.runtime for cycle in bsjoin.progress(query)})
         if counted := ms[first_large + 1 :]:
             found["rate"] = batches.large * len(counted) / sum(counted) * 1e3
             found["rates"] = [batches.large / one * 1e3 for one in counted]
@@ -205,7 +207,8 @@ def _spark(ready: Ready, stream: DataFrame, step: Step, by: Any, hint: str = "")
 
 
 WAYS: dict[str, Callable[[Ready], Join]] = {
-    FULL: partial(_in_sequence, _full),
+    FULL: lambda ready: in_runtime("jvm", _in_sequence(_full, ready)),
+    FULL_PYTHON: lambda ready: in_runtime("python", _in_sequence(_full, ready)),
     FULL_HOT: partial(_in_sequence, _full, hot=True),
     INCREMENTAL: partial(_in_sequence, _incremental),
     INCREMENTAL_HOT: partial(_in_sequence, _incremental, hot=True),

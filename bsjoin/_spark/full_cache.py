@@ -59,6 +59,7 @@ class FullCache:
                 version=None if stream.isStreaming else manifest.version,
                 keys=manifest.keys,
             ),
+            longest_run=manifest.longest_run,
         )
 
 

@@ -43,12 +43,14 @@ class PlannedTable:
         fields: the columns to bring, as the table has them.
         shape: what the answer to one key is.
         table: where the workers find the rows.
+        longest_run: the largest number of rows of one key, as the table is now, if that is known.
     """
 
     key: KeyOf
     fields: tuple[T.StructField, ...]
     shape: Shape
     table: StoredTable | SourceTable
+    longest_run: int = 1
 
 
 class Cache(Protocol):

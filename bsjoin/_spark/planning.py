@@ -56,7 +56,10 @@ def plan_join(stream: DataFrame, join: ResolvedJoin, cache: Cache) -> DataFrame:
         table=table.table,
         search=search,
         output=Output(
-            columns=join.columns, shape=table.shape, row_type=pa.struct(arrow_fields(row))
+            columns=join.columns,
+            shape=table.shape,
+            row_type=pa.struct(arrow_fields(row)),
+            longest_run=table.longest_run,
         ),
         runtime=chosen,
         reports=is_reported(sent),

@@ -1,7 +1,8 @@
 """What runs a join: Spark's generated code (``jvm``), or its Python workers (``python``).
 
 ``spark.bsjoin.runtime`` is a setting of the session, read by every call: ``auto`` (default) takes
-the JVM wherever it can, ``python`` never, and ``jvm`` fails where the session refuses the jar.
+the JVM wherever it can, ``python`` never, and ``jvm`` fails where the session refuses the jar. What
+the JVM does not do at all (:func:`bsjoin._spark.jvm.unsupported`) is done in Python even then.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import Runtime, Search, SourceTable, StoredTable
 from bsjoin._spark import jvm
-from bsjoin._spark.session import application_of
+from bsjoin._spark.session import application_of, too_old
 from bsjoin.errors import ArgumentError, WorkerEnvironmentError, suggest
 
 __all__ = ["SETTING", "choose_runtime"]
@@ -44,14 +45,19 @@ def choose_runtime(
 
     Raises:
         ArgumentError: the setting has an unknown value.
-        WorkerEnvironmentError: the setting is ``jvm``, and the session refuses the jar.
+        WorkerEnvironmentError: the setting is ``jvm``, and the session refuses the jar, or its
+            Spark is too old for it.
     """
     wanted = str(spark.conf.get(SETTING, "auto")).strip().lower()
     if wanted not in _CHOICES:
         raise ArgumentError(f"{SETTING}={wanted!r} is not known. {suggest(wanted, _CHOICES)}")
     if wanted == "python":
         return Runtime("python", f"{SETTING} is python")
-    against = jvm.unsupported(table, search, fields)
+    if wanted == "jvm" and (against := too_old(spark.version)):
+        raise WorkerEnvironmentError(
+            f"{SETTING}=jvm: {against} in this session (under Connect: on its server)"
+        )
+    against = jvm.unsupported(spark, table, search, fields)
     if against is not None:
         return Runtime("python", against)
     against = jvm.attached(spark)

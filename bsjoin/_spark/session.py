@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -22,7 +23,25 @@ __all__ = [
     "needed_since_us",
     "plan_text",
     "refresh_files",
+    "too_old",
 ]
+
+_OLDEST = "4.1"
+
+
+def too_old(version: str) -> str | None:
+    """Why a version of Spark cannot be used; None if it can.
+
+    >>> too_old("4.0.2"), too_old("4.10.0-SNAPSHOT")
+    ('bsjoin needs Spark 4.1 or newer: upgrade Spark 4.0.2', None)
+    """
+    if _numbers(version) >= _numbers(_OLDEST):
+        return None
+    return f"bsjoin needs Spark {_OLDEST} or newer: upgrade Spark {version}"
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)[:2]]
 
 
 def is_dataframe(thing: object) -> bool:

@@ -17,7 +17,7 @@ from bsjoin._spark.session import application_of, is_connect
 from bsjoin._version import __version__
 from bsjoin.errors import WorkerEnvironmentError
 
-__all__ = ["check_workers"]
+__all__ = ["check_workers", "workers_python"]
 
 _NEEDED = {
     "pyarrow": "18",
@@ -65,6 +65,14 @@ def check_workers(spark: SparkSession) -> None:
     _checked.add(application)
 
 
+def workers_python(spark: SparkSession) -> str | None:
+    """The command that starts the workers' Python; None if only the Connect server knows it."""
+    python = spark.conf.get(_SETTING, None)
+    if not python and not is_connect(spark):
+        python = spark.sparkContext.pythonExec
+    return python or None
+
+
 def _reports(spark: SparkSession) -> list[dict[str, Any]]:
     """What the tasks report; no package but Python's own is needed there."""
     report = F.udf(_reporter(("bsjoin", *_NEEDED)), "string", useArrow=False)
@@ -78,9 +86,7 @@ def _reports(spark: SparkSession) -> list[dict[str, Any]]:
     else:
         return [json.loads(text) for text in sorted(found)]
     # Outside the handler: Spark's own message is a page long, and its point is in the reason.
-    python = spark.conf.get(_SETTING, None)
-    if not python and not is_connect(spark):
-        python = spark.sparkContext.pythonExec
+    python = workers_python(spark)
     raise _error(spark, f"{python or 'the Python of the server'} cannot be used: {reason}", python)
 
 

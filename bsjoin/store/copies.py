@@ -1,4 +1,4 @@
-"""This host's local copies of a remote table's files, mapped by all processes of the host.
+"""This host's local copies of a remote table's files, shared by all processes of the host.
 
 The checksum of a copy is verified before the copy gets its final name, and not again when another
 process uses it. This is sufficient because only this user can write to it: the folder has mode
@@ -21,6 +21,7 @@ import zlib
 from collections.abc import Callable, Collection
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -29,6 +30,8 @@ from bsjoin.host import HostFolder, HostRoot, private_folder, temporary_folder
 from bsjoin.store.checksums import checksum
 
 __all__ = ["HostCopies"]
+
+T = TypeVar("T")
 
 _COPY = "copy-"
 _TRIES = 2
@@ -75,11 +78,44 @@ class HostCopies:
         Returns:
             The mapped copy; None if the downloaded file does not match its size and checksum.
         """
+        return self._use(name, size, expected, download, lambda copy: pa.memory_map(str(copy)))
+
+    def link(
+        self, name: str, size: int, expected: str, download: Callable[[str], object], link: Path
+    ) -> Path | None:
+        """Make a hard link to the copy of a file, for a process that maps it itself.
+
+        Args:
+            name: as for :meth:`map`.
+            size: as for :meth:`map`.
+            expected: as for :meth:`map`.
+            download: as for :meth:`map`.
+            link: the path of the link, in the temporary folder of this host.
+
+        Returns:
+            The link; None if the downloaded file does not match its size and checksum.
+        """
+
+        def linked(copy: Path) -> Path:
+            os.link(copy, link)
+            return link
+
+        return self._use(name, size, expected, download, linked)
+
+    def _use(
+        self,
+        name: str,
+        size: int,
+        expected: str,
+        download: Callable[[str], object],
+        use: Callable[[Path], T],
+    ) -> T | None:
+        """Open the copy of a file in some way, downloaded first if need be."""
         copy = self.folder / _copy_of(name)
         changed_s = zlib.crc32(expected.encode()) >> 4
         if _is_kept(copy, size, changed_s):
             with contextlib.suppress(FileNotFoundError):  # removed at this moment
-                return pa.memory_map(str(copy))
+                return use(copy)
         for _ in range(_TRIES):
             with temporary_folder("download") as folder:
                 fetched = folder / "file"
@@ -88,9 +124,9 @@ class HostCopies:
                     if fetched.stat().st_size != size or checksum(file) != expected:
                         continue
                 os.utime(fetched, (time.time(), changed_s))
-                mapped = pa.memory_map(str(fetched))
+                used = use(fetched)
                 fetched.replace(copy)
-                return mapped
+                return used
         return None
 
     def remove(self, name: str) -> None:

@@ -14,11 +14,11 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -31,6 +31,8 @@ from bsjoin.store.names import check_inside, is_plain
 from bsjoin.store.remote import RemoteFiles
 
 __all__ = ["StorageLocation"]
+
+T = TypeVar("T")
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _DENIED = {
@@ -240,15 +242,38 @@ class StorageLocation:
         """
         if self.is_local:
             with self._errors(f"read {name!r}"):
-                return pa.memory_map(str(self._path(name)))
-        self._check_plain(name)
-
-        def download(path: str) -> None:
-            fs, _ = self._remote
-            fs.get_file(self._url_of(name), path)
-
+                path = self._path(name)
+                if path.is_dir():  # Arrow's error has no number
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+                return pa.memory_map(str(path))
         with self._errors(f"fetch {name!r}"):
-            copy = self._copies.map(name, size, expected, download)
+            copy = self._copies.map(name, size, expected, self._download_of(name))
+        return self._undamaged(name, copy)
+
+    def link(self, name: str, size: int, expected: str, link: Path) -> None:
+        """Make a hard link to this host's copy of a remote file.
+
+        Args:
+            name: as for :meth:`map`.
+            size: as for :meth:`map`.
+            expected: as for :meth:`map`.
+            link: the path of the link, in the temporary folder of this host.
+
+        Raises:
+            FileNotFoundError: as for :meth:`map`.
+            DamagedTableError: as for :meth:`map`.
+        """
+        with self._errors(f"fetch {name!r}"):
+            linked = self._copies.link(name, size, expected, self._download_of(name), link)
+        self._undamaged(name, linked)
+
+    def _download_of(self, name: str) -> Callable[[str], object]:
+        """What writes a remote file to a path."""
+        self._check_plain(name)
+        return lambda path: self._remote[0].get_file(self._url_of(name), path)
+
+    def _undamaged(self, name: str, copy: T | None) -> T:
+        """The copy of a file, unless no download matched."""
         if copy is None:
             raise DamagedTableError(
                 f"the file {name!r} of the table in {str(self)!r} was downloaded twice, and its "

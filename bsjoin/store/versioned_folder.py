@@ -142,13 +142,42 @@ class VersionedFolder:
             published = Publication(number, now, now if first else max(now + delay, earliest))
             if not self.location.create(self.name(number), content(published)):
                 continue  # another process has taken this number
-            if first or clock() < published.activates_at_us:
+            if first:
                 return published
-            # A micro-batch may have begun without seeing it.
+            in_order = after is None or self._is_in_order(published, last, after)
+            if in_order and clock() < published.activates_at_us:
+                return published
+            # A micro-batch may have begun without seeing it, or another entry hides it.
             self.sweep([number])
             least = number + 1
             delay *= 4
         return None
+
+    def _is_in_order(
+        self, published: Publication, last: int, activation_of: Callable[[int], int]
+    ) -> bool:
+        """Whether the entries that others created since a listing activate in order.
+
+        A number that was withdrawn is free again: an entry may get a number below one that was
+        published before it. Both publishers look after they have created theirs, so at least one
+        of them sees the other's.
+
+        Args:
+            published: the new entry.
+            last: the last entry of the listing.
+            activation_of: the activation time of an entry.
+        """
+        for number in self.numbers():
+            if number <= last or number == published.number:
+                continue
+            try:
+                other = activation_of(number)
+            except FileNotFoundError:
+                continue  # withdrawn
+            ours = published.activates_at_us
+            if other == ours or (other < ours) != (number < published.number):
+                return False
+        return True
 
     def sweep(self, numbers: Iterable[int]) -> None:
         """Remove some entries."""

@@ -7,8 +7,8 @@ timestamp. The first version is active for all earlier timestamps.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
+import logging
 import time
 from collections.abc import Callable, Iterable
 from itertools import pairwise
@@ -28,11 +28,14 @@ __all__ = [
     "mark",
     "numbers",
     "publish",
+    "read",
     "remove_copies",
     "vacuum",
     "verify",
     "version_at",
 ]
+
+_log = logging.getLogger("bsjoin")
 
 _FOLDER = "versions"
 _MARKS = "marks"
@@ -65,13 +68,25 @@ def load(location: StorageLocation, version: int) -> Manifest:
 
 
 def _read(location: StorageLocation, version: int) -> Manifest:
-    folder = _versions(location)
-    where = f"{folder.name(version)!r} in {str(location)!r}"
+    return Manifest.from_bytes(read(location, version), _where(location, version), version)
+
+
+def read(location: StorageLocation, version: int) -> bytes:
+    """The content of the file of one version, unchecked.
+
+    Raises:
+        FileNotFoundError: it is not there, or not any more.
+        NotATableError: it is larger than any manifest.
+    """
     try:
-        content = folder.read(version)
+        return _versions(location).read(version)
     except ValueError as error:
+        where = _where(location, version)
         raise NotATableError(f"{where} is not a manifest of a table: {error}") from None
-    return Manifest.from_bytes(content, where, version)
+
+
+def _where(location: StorageLocation, version: int) -> str:
+    return f"{_versions(location).name(version)!r} in {str(location)!r}"
 
 
 def latest(location: StorageLocation) -> Manifest:
@@ -215,19 +230,25 @@ def vacuum(location: StorageLocation, keep_from_us: int, keep: int) -> list[int]
     return [manifest.version for manifest in gone]
 
 
-def remove_copies(location: StorageLocation, in_use: Iterable[Manifest]) -> None:
+def remove_copies(location: StorageLocation, in_use: Iterable[str]) -> None:
     """Remove this host's copies of a remote table, but for versions that may be opened again.
+
+    A failure is a warning: they only occupy disk space.
 
     Args:
         location: the table's location.
-        in_use: versions whose copies stay; those of the two newest do in any case.
+        in_use: files whose copies stay; those of the two newest versions do in any case.
     """
     if location.is_local:
         return
-    kept = [*in_use]
-    with contextlib.suppress(VersionGoneError):  # vacuumed at this moment
-        kept += [load(location, number) for number in numbers(location)[-2:]]
-        location.keep_copies({name for manifest in kept for name, _, _ in manifest.files})
+    try:
+        newest = [load(location, number) for number in numbers(location)[-2:]]
+        files = {name for manifest in newest for name, _, _ in manifest.files}
+        location.keep_copies(files.union(in_use))
+    except VersionGoneError:
+        pass  # vacuumed at this moment
+    except (OSError, StoreError) as error:
+        _log.warning("bsjoin: old copies of the table in %r stay: %s", str(location), error)
 
 
 def _folder(file: str) -> str:

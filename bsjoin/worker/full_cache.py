@@ -8,7 +8,6 @@ table.
 from __future__ import annotations
 
 import json
-import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from bsjoin._plan import JoinPlan, StoredTable
-from bsjoin.errors import DuplicateKeyError, OtherKeysError, StoreError
+from bsjoin.errors import DuplicateKeyError, OtherKeysError
 from bsjoin.store import KeyColumn, Manifest, StorageLocation, versions
 from bsjoin.worker import notes
 from bsjoin.worker.open_table import OpenTable
@@ -28,8 +27,6 @@ from bsjoin.worker.row_refs import RUN_TYPE, RowRefs, answer_type, lists, struct
 __all__ = ["answer", "gather", "open_table"]
 
 Int64s = NDArray[np.int64]
-
-_log = logging.getLogger("bsjoin")
 
 
 @dataclass
@@ -165,11 +162,8 @@ def _close_unneeded(location: StorageLocation, opened: OpenTable) -> None:
         elif table.open and other.is_local:
             there = versions.numbers(other)
             table.open = {n: one for n, one in table.open.items() if n in there}
-    left = [one.manifest for table in here for one in table.open.values()]
-    try:
-        versions.remove_copies(location, left)
-    except (OSError, StoreError) as error:
-        _log.warning("bsjoin: old copies of the table in %r stay: %s", str(location), error)
+    left = [one.manifest.files for table in here for one in table.open.values()]
+    versions.remove_copies(location, (name for files in left for name, _, _ in files))
 
 
 def _published(table: OpenTable) -> tuple[int, int]:

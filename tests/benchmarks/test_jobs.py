@@ -81,7 +81,13 @@ def test_bsjoin_spark_duckdb_and_polars_give_the_same_rows(
         ours = ready.way(rivals.FULL)(stream).localCheckpoint()
         answers: dict[str, Any] = {
             name: lambda name=name: ready.way(name)(stream)
-            for name in (rivals.FULL, rivals.AQE_ON, rivals.MERGE, rivals.BROADCAST)
+            for name in (
+                rivals.FULL,
+                rivals.FULL_PYTHON,
+                rivals.AQE_ON,
+                rivals.MERGE,
+                rivals.BROADCAST,
+            )
         }
     assert list(engines(SMALL, SMALL.tables(tmp_path, 1))) == ["DuckDB", "Polars"]
     for name, engine in engines(SMALL, SMALL.tables(tmp_path, 1)).items():
@@ -133,6 +139,8 @@ def test_a_stream_runs_through_all_its_micro_batches(spark: SparkSession, tmp_pa
     with rivals.prepared(context(tmp_path), SMALL, 1, url="") as ready:
         files = ready.files("zipf", batches.sizes)
         found = ready.run(rivals.AQE_OFF, files, batches)
+        ran = [ready.run(name, files, batches) for name in (rivals.FULL, rivals.FULL_PYTHON)]
+    assert [one["runtimes"] for one in (found, *ran)] == [[], ["jvm"], ["python"]]
     assert len(found["ms"]) == 1
     assert len(found["all_ms"]) == 4
     assert found["rate"] == pytest.approx(60 / found["all_ms"][-1] * 1e3)
@@ -191,10 +199,11 @@ def test_workers_are_predicted_from_one_and_two_and_the_paper_stands_beside(
     def at(ms: float, rate: float, records: float) -> dict[str, Any]:
         ways = {
             rivals.FULL: _run(ms, rate),
+            rivals.FULL_PYTHON: _run(3 * ms, rate / 3),
             rivals.AQE_ON: _run(2 * ms, rate / 2),
             rivals.RECORD: _records(records),
         }
-        larger = {rivals.FULL: _run(ms, rate), rivals.AQE_ON: _run(4 * ms, rate / 4)}
+        larger = ways | {rivals.AQE_ON: _run(4 * ms, rate / 4)}
         return {"sizes": {"0.1": ways, "1": larger}, "fan_out": 10.0}
 
     measured = {
@@ -224,9 +233,12 @@ def test_workers_are_predicted_from_one_and_two_and_the_paper_stands_beside(
         (picture,) = charts.draw(found.tables, tmp_path / "workers.svg")
         assert picture.stat().st_size > 10_000
         json.dumps(found.measured)
+    promised = outcome(named, measured, over_spark=1.5).figures
+    bounds = [f.bound for f in promised if f.name.startswith(f"results/s, {rivals.FULL} / Spark")]
+    assert bounds == [1.5, 1.5, None]
     single = outcome(named, measured | {"sizes": ["0.1"]})
     growth = [[f for f in one.figures if "ms per micro-batch" in f.name] for one in (found, single)]
-    assert list(map(len, growth)) == [2, 0]
+    assert list(map(len, growth)) == [3, 0]
 
 
 def test_the_spread_of_a_ratio_is_that_of_its_micro_batches() -> None:
@@ -242,8 +254,8 @@ def test_a_way_that_is_left_out_has_no_figure() -> None:
         {"ways": {"zipf": ways}, "engines": {}, "batches": [10_000, 100_000]}, ""
     )
     assert [figure.name for figure in found] == [
-        "addBatch of 10,000 rows, Spark, AQE on / bsjoin, full",
-        "rows/s, bsjoin, full / Spark, AQE on",
+        "addBatch of 10,000 rows, Spark, AQE on / bsjoin, full, JVM",
+        "rows/s, bsjoin, full, JVM / Spark, AQE on",
     ]
 
 
@@ -266,8 +278,8 @@ def test_where_bsjoin_is_slower_is_reported(tmp_path: Path) -> None:
     assert next(f for f in found if rivals.RECORD in f.name).value == 250
     slower = report.slower(measured)
     assert [row[0] for row in slower.rows] == [
-        "addBatch of 10,000 rows, Spark, AQE on / bsjoin, full",
-        "seconds of 100,000 rows, DuckDB alone / bsjoin, full",
+        "addBatch of 10,000 rows, Spark, AQE on / bsjoin, full, JVM",
+        "seconds of 100,000 rows, DuckDB alone / bsjoin, full, JVM",
     ]
     assert [row[2] for row in slower.rows] == [1.25, 2.0]
     shown = report.tables(measured, "All ways", "Scale factor")[0]

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import os
 import signal
@@ -20,7 +19,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from sessions import JVM, SETTINGS, session
-from standalone import start
+from standalone import process_of, start
 
 import bsjoin
 from bsjoin import BatchTable
@@ -224,25 +223,12 @@ def killed(spark: SparkSession) -> dict[str, Any]:
     """An executor dies in the middle of a cycle: nothing is lost, nothing doubled."""
     victim: list[int] = []
 
-    def process_of(host: str) -> int:
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    words = (entry / "cmdline").read_text().split("\0")
-                except OSError:
-                    continue
-                wanted = {"--hostname": host, "--app-id": spark.sparkContext.applicationId}
-                given = dict(itertools.pairwise(words))
-                if wanted.items() <= given.items():
-                    return int(entry.name)
-        raise AssertionError(f"no executor on {host}")
-
     found: list[list[int]] = []
 
     def sink(rows: DataFrame, number: int) -> None:
         if number == 1:
             slow = rows.mapInArrow(_slowly, rows.schema)
-            pid = process_of("127.0.0.3")
+            pid = process_of(spark, "127.0.0.3")
             victim.append(pid)
 
             def kill() -> None:

@@ -288,6 +288,26 @@ def test_processes_that_publish_at_once_keep_the_order_of_activation(
     assert times == sorted(set(times))
 
 
+def test_an_entry_that_gets_a_withdrawn_number_below_a_newer_entry_is_published_again(
+    tmp_path: Path,
+) -> None:
+    folder, soon = folder_at(tmp_path), Activation(10**9, 10**9, tries=3)
+    folder.publish(lambda slot: b"%d" % slot.activates_at_us, soon)
+
+    def activation_of(number: int) -> int:
+        return int(folder.read(number))
+
+    def content(slot: Publication) -> bytes:
+        if slot.number == 2:  # another process withdraws number 2 and publishes 3, before us
+            assert folder.location.create(folder.name(3), b"%d" % (slot.activates_at_us - 1))
+        return b"%d" % slot.activates_at_us
+
+    slot = folder.publish(content, soon, after=activation_of)
+    assert slot is not None
+    assert (folder.numbers(), slot.number) == ([1, 3, 4], 4)
+    assert activation_of(3) < activation_of(4) == slot.activates_at_us
+
+
 # Choosing
 
 

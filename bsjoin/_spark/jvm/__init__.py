@@ -8,22 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import Search, SourceTable, StoredTable
 from bsjoin._spark.jvm.attach import attached
 from bsjoin._spark.jvm.functions import is_read
 from bsjoin._spark.jvm.lookups import Lookups
+from bsjoin._spark.workers import workers_python
 
 __all__ = ["Lookups", "attached", "description", "unsupported"]
 
 
 def unsupported(
-    table: StoredTable | SourceTable, search: Search | None, fields: Sequence[T.StructField]
+    spark: SparkSession,
+    table: StoredTable | SourceTable,
+    search: Search | None,
+    fields: Sequence[T.StructField],
 ) -> str | None:
     """Why no expression can carry a join out; None if one can.
 
     Args:
+        spark: the session.
         table: where the rows are.
         search: the range condition; None without one.
         fields: the columns to bring.
@@ -31,7 +37,13 @@ def unsupported(
     if not isinstance(table, StoredTable):
         return "the cache is incremental"
     if not table.location.is_local:
-        return "the table is behind a URL"
+        if str(table.location) != table.location.url:
+            return "the URL of the table has a secret, which a plan would show"
+        if workers_python(spark) is None:
+            return (
+                "the table is behind a URL, and only the server knows the Python that copies its "
+                "files: set spark.sql.execution.pyspark.python"
+            )
     if search is not None and search.ranked:
         return "the range columns are strings, binary or decimals of more than 18 digits"
     for field in fields:

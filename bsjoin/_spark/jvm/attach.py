@@ -51,6 +51,9 @@ def attached(spark: SparkSession) -> str | None:
     """
     if spark.conf.get(_CHECKED, "") == build_of_sources():
         return None
+    catalog = spark.conf.get(_SETTING, _CLASS)
+    if catalog != _CLASS:  # of this session alone
+        return f"{_SETTING} is {catalog}, and bsjoin needs a catalog of that name"
     application = application_of(spark)
     if application not in _refused:
         try:
@@ -65,9 +68,6 @@ def attached(spark: SparkSession) -> str | None:
 
 
 def _attach(spark: SparkSession) -> None:
-    before = spark.conf.get(_SETTING, _CLASS)
-    if before != _CLASS:
-        raise JarError(f"{_SETTING} is {before}, and bsjoin needs a catalog of that name")
     path = compiled()
     if is_connect(spark):
         spark.addArtifact(str(path))

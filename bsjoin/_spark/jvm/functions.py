@@ -6,10 +6,11 @@ more function of the reference: a column that is not used is never read, and not
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
@@ -17,6 +18,8 @@ from bsjoin._plan import StoredTable
 from bsjoin._spark.jvm.attach import call
 from bsjoin._spark.keys import KeySide, is_binary_collation
 from bsjoin._spark.planned_join import PlannedJoin
+from bsjoin._spark.session import is_connect
+from bsjoin._spark.workers import check_workers, workers_python
 from bsjoin.store.spark_schema import LONG_DIGITS
 
 __all__ = ["TableFunctions", "is_read"]
@@ -53,9 +56,26 @@ class TableFunctions:
 
     Args:
         table: which table, and which version.
+        python: the commands of Python to try, to copy the files of a table behind a URL.
     """
 
     table: StoredTable
+    python: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, spark: SparkSession, table: StoredTable) -> TableFunctions:
+        """The functions of a table.
+
+        Raises:
+            WorkerEnvironmentError: the table is behind a URL, and the workers' Python cannot run
+                bsjoin.
+        """
+        if table.location.is_local:
+            return cls(table)
+        check_workers(spark)
+        # The driver of a cluster may not have the Python that its executors have.
+        pythons = [workers_python(spark), None if is_connect(spark) else sys.executable]
+        return cls(table, tuple(dict.fromkeys(filter(None, pythons))))
 
     def clock(self) -> Column:
         """The time that chooses the version for a row: microseconds since the epoch, as a text.
@@ -72,6 +92,8 @@ class TableFunctions:
     def call(self, what: str, *arguments: Column, **more: Any) -> Column:
         table = self.table
         which = {"path": table.location.url, "epoch": table.epoch, "version": table.version or 0}
+        if self.python:
+            more["python"] = self.python
         return call(what, *arguments, **which, **more)
 
     def version(self, clock: Column) -> Column:

@@ -127,7 +127,7 @@ class Lookups:
     def _then(self, planned: PlannedJoin) -> Lookups:
         table = planned.plan.table
         assert isinstance(table, StoredTable)
-        functions = TableFunctions(table)
+        functions = TableFunctions.of(self.frame.sparkSession, table)
         ours = Scratch.beside([*self.columns, *self._brought(), *planned.join.names])
         columns, clock = self.pending, F.lit("")
         if table.version is None:

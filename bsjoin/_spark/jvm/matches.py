@@ -20,12 +20,15 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin._plan import JoinPlan, Search
 from bsjoin._spark.columns import ScratchColumns
 from bsjoin._spark.jvm.functions import TableFunctions
-from bsjoin._spark.planned_join import PIECE_ROWS
 from bsjoin.index.encoding import GREATEST
 
 __all__ = ["Matches", "Scratch", "matches_of"]
 
 _FAR = 1 << 64
+_WHOLE_ROWS = 1 << 16
+"""The most rows of a key that generated code unrolls at once."""
+_PIECE_ROWS = 1 << 12
+"""The rows in a piece: ``PIECE`` of ``Run.java``."""
 
 
 @dataclass(frozen=True)
@@ -98,28 +101,25 @@ class Matches:
         return self.functions.count(self.found) if self.are_several else None
 
     def unrolled(self, rows: DataFrame) -> DataFrame:
-        """One row for each match, with its reference; -1 for what a left join keeps.
+        """One row for each match, with its reference; a negative one for what a left join keeps.
 
-        Long runs are cut into pieces first: an array of all references is never made.
+        Generated code holds all rows that it makes of one row, so where these may be very many it
+        gets them in pieces.
         """
         first, count = self.found, F.col(self.ours.count)
-        last = first + count - 1
-        if self.plan.output.shape == "runs":
-            starts = F.sequence(first, last, F.lit(PIECE_ROWS).cast("long"))
-            rows = self._exploded(rows, self.found, starts, self.ours.piece)
-            first = F.col(self.ours.piece)
-            last = F.least(first + (PIECE_ROWS - 1), last)
-        return self._references(rows, self.found, F.sequence(first, last))
+        if self.plan.how == "left":
+            count = F.greatest(count, F.lit(1))
+        if self._in_pieces:
+            pieces, piece = self.functions.call("run pieces", first, count), F.col(self.ours.piece)
+            rows = rows.select("*", F.explode(pieces).alias(self.ours.piece))
+            rest = (first + count - piece).cast("int")
+            first, count = piece, F.least(rest, F.lit(_PIECE_ROWS))
+        run = self.functions.call("run", first, count)
+        return rows.select("*", F.explode(run).alias(self.ours.row))
 
-    def _exploded(self, rows: DataFrame, found: Column, array: Column, name: str) -> DataFrame:
-        explode = F.explode_outer if self.plan.how == "left" else F.explode
-        return rows.select("*", explode(F.when(found >= 0, array)).alias(name))
-
-    def _references(self, rows: DataFrame, found: Column, array: Column) -> DataFrame:
-        rows = self._exploded(rows, found, array, self.ours.row)
-        if self.plan.how != "left":
-            return rows
-        return rows.withColumn(self.ours.row, F.coalesce(F.col(self.ours.row), F.lit(-1)))
+    @property
+    def _in_pieces(self) -> bool:
+        return self.plan.output.longest_run > _WHOLE_ROWS
 
 
 @dataclass(frozen=True)
@@ -201,8 +201,11 @@ class _IntervalMatches(_RangeMatches):
 
     @property
     def carried(self) -> Mapping[str, Column]:
-        names = (self.ours.point, self.ours.least)
-        return dict(zip(names, self._limits, strict=True)) if self.are_several else {}
+        if not self.are_several:
+            return {}
+        # Without a limit nothing is found, and the other expressions do not use it.
+        limits = (F.coalesce(limit, F.lit(0)) for limit in self._limits)
+        return dict(zip((self.ours.point, self.ours.least), limits, strict=True))
 
     @property
     def counted(self) -> Column | None:
@@ -211,14 +214,16 @@ class _IntervalMatches(_RangeMatches):
         return self._of("interval count", self.found) if reported else None
 
     def unrolled(self, rows: DataFrame) -> DataFrame:
-        piece = F.col(self.ours.piece)
-        pieces = self._of("interval pieces", self.found)
-        rows = self._exploded(rows, self.found, pieces, self.ours.piece)
-        return self._references(rows, piece, self._of("interval rows", piece))
+        first = self.found
+        if self._in_pieces:
+            pieces, first = self._of("interval pieces", first), F.col(self.ours.piece)
+            rows = rows.select("*", F.explode(pieces).alias(self.ours.piece))
+        found = self._of("interval rows", first, pieces=self._in_pieces)
+        return rows.select("*", F.explode(found).alias(self.ours.row))
 
-    def _of(self, what: str, reference: Column) -> Column:
+    def _of(self, what: str, reference: Column, **more: Any) -> Column:
         limits = F.col(self.ours.point), F.col(self.ours.least)
-        return self.functions.call(what, reference, *limits)
+        return self.functions.call(what, reference, *limits, **more)
 
     @property
     def _limits(self) -> tuple[Column, Column]:

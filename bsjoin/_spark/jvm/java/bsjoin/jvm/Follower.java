@@ -8,17 +8,22 @@ import java.util.concurrent.TimeUnit;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Looks for new versions of a table ten times a second, in a thread of its own, and opens them
- * before any row needs them. It ends when no function of a running task has it any more.
+ * Looks for new versions of a table ten times a second (of a remote one, once a second), in a thread
+ * of its own, and opens them before any row needs them. It ends when no function of a running task
+ * has it any more.
  */
 final class Follower {
   private static final long PERIOD_MS = 100;
+  private static final long REMOTE_PERIOD_MS = 1000;
   private static final int FAILURES = 3; // in a row: one may be a folder that is being written
-  private static final ScheduledThreadPoolExecutor THREAD = thread();
+  // A download keeps no table in a folder of this host waiting.
+  private static final ScheduledThreadPoolExecutor LOCAL = thread();
+  private static final ScheduledThreadPoolExecutor REMOTE = thread();
 
   private final Table table;
   private volatile UTF8String time;
   private volatile RuntimeException failure;
+  private Version current;
   private int failures;
 
   private Follower(Table table) {
@@ -33,8 +38,9 @@ final class Follower {
       throw created.failure;
     }
     Task task = new Task(created);
-    task.scheduled =
-        THREAD.scheduleWithFixedDelay(task, PERIOD_MS, PERIOD_MS, TimeUnit.MILLISECONDS);
+    ScheduledThreadPoolExecutor thread = table.isRemote() ? REMOTE : LOCAL;
+    long period = table.isRemote() ? REMOTE_PERIOD_MS : PERIOD_MS;
+    task.scheduled = thread.scheduleWithFixedDelay(task, period, period, TimeUnit.MILLISECONDS);
     return created;
   }
 
@@ -49,7 +55,11 @@ final class Follower {
   private void look() {
     long now = System.currentTimeMillis() * 1000;
     try {
-      table.at(now);
+      Version found = table.at(now);
+      if (current != null && found != current) {
+        found.openColumnsOf(current);
+      }
+      current = found;
       time = UTF8String.fromString(String.valueOf(now));
       failures = 0;
       failure = null;

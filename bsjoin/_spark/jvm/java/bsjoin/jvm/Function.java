@@ -2,6 +2,7 @@ package bsjoin.jvm;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
+import java.util.ArrayList;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
@@ -21,6 +22,7 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
   private final boolean nullable;
   private final String path;
   private final long epoch;
+  private final ArrayList<String> python = new ArrayList<>(); // for a table behind a URL
   private transient Table table;
 
   /**
@@ -38,12 +40,13 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
     nullable = node.path("nullable").asBoolean(false);
     path = node.path("path").asText();
     epoch = node.path("epoch").asLong();
+    node.path("python").forEach(command -> python.add(command.asText()));
   }
 
   final Table table() {
     Table found = table;
     if (found == null) {
-      table = found = Table.of(path, epoch);
+      table = found = Table.of(path, epoch, python);
     }
     return found;
   }

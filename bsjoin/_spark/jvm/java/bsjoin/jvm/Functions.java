@@ -26,7 +26,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * <p>A function's name is a JSON object, for {@code bind} sees types and no literals: {@code what}
  * it does (see {@link #loadFunction}), the {@code build} of the jar, the {@code path} of the table,
  * the {@code epoch} and {@code version} of {@code bsjoin._plan.StoredTable}, and what else it needs.
- * The path has no credentials: a table behind a URL is looked up in Python.
+ * The path has no credentials: a table whose URL has one is looked up in Python.
  */
 public final class Functions implements FunctionCatalog {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -65,6 +65,10 @@ public final class Functions implements FunctionCatalog {
           return new Build(identifier.name(), spec);
         case "find":
           return find(identifier.name(), spec);
+        case "run":
+          return new Run.Whole(identifier.name(), spec);
+        case "run pieces":
+          return new Run.Pieces(identifier.name(), spec);
         case "count":
           return new Count(identifier.name(), spec);
         case "code":

@@ -2,7 +2,7 @@ package bsjoin.jvm;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.Arrays;
-import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -15,14 +15,8 @@ import org.apache.spark.sql.types.DataTypes;
  * rows have any, {@link Rows} those of one piece, and no array has all of them.
  */
 public abstract class InIntervals<R> extends OfReference<R> {
-  private static final int PIECE = 1 << 12; // rows
-
   InIntervals(String spec, JsonNode node, DataType result) {
     super(spec, node, result, DataTypes.LongType, DataTypes.LongType, DataTypes.LongType);
-  }
-
-  private static DataType references() {
-    return DataTypes.createArrayType(DataTypes.LongType, false);
   }
 
   /** One past the last row of a match's key that begins early enough. */
@@ -32,29 +26,34 @@ public abstract class InIntervals<R> extends OfReference<R> {
 
   /** The first row of the next piece. */
   static int afterPiece(int row) {
-    return Math.min(row | PIECE - 1, Integer.MAX_VALUE - 1) + 1;
+    return Math.min(row | Run.PIECE - 1, Integer.MAX_VALUE - 1) + 1;
   }
 
-  /** References, added one by one. */
-  static final class References {
+  /** The references of rows of a segment, added one by one. */
+  static final class Found {
     private final long segment; // what they have before the row
-    private long[] found = new long[16];
+    private long[] rows = new long[16];
     private int size;
 
-    References(long reference) {
+    Found(long reference) {
       segment = reference - Version.row(reference);
     }
 
     void add(int row) {
-      if (size == found.length) {
-        found = Arrays.copyOf(found, 2 * size);
+      if (size == rows.length) {
+        rows = Arrays.copyOf(rows, 2 * size);
       }
-      found[size++] = segment + row;
+      rows[size++] = segment + row;
     }
 
-    ArrayData all() {
-      return UnsafeArrayData.fromPrimitiveArray(Arrays.copyOf(found, size));
+    ArrayData references() {
+      return References.of(rows, size);
     }
+  }
+
+  /** A missing row, which a left join keeps. */
+  static ArrayData missing(long reference) {
+    return References.inSteps(reference, 1, 1);
   }
 
   /** From the reference of a key's first row to that of the first match. */
@@ -106,10 +105,13 @@ public abstract class InIntervals<R> extends OfReference<R> {
     }
   }
 
-  /** The first matches of all pieces that have one, from the first match on. */
+  /**
+   * The first matches of all pieces that have one, from the first match on. Not for generated code,
+   * for the reason of {@link Run.Pieces}.
+   */
   public static final class Pieces extends InIntervals<ArrayData> {
     Pieces(String spec, JsonNode node) {
-      super(spec, node, references());
+      super(spec, node, References.TYPE);
     }
 
     @Override
@@ -117,23 +119,32 @@ public abstract class InIntervals<R> extends OfReference<R> {
       return "bsjoin_interval_pieces";
     }
 
-    public ArrayData invoke(long reference, long greatest, long least) {
-      References found = new References(reference);
+    @Override
+    public ArrayData produceResult(InternalRow arguments) {
+      long reference = arguments.getLong(0);
+      if (reference < 0) {
+        return missing(reference);
+      }
+      long least = arguments.getLong(2);
+      Found found = new Found(reference);
       Segment segment = segment(reference);
       Intervals intervals = segment.intervals();
       int row = Version.row(reference);
-      int stop = stop(segment, row, greatest);
+      int stop = stop(segment, row, arguments.getLong(1));
       for (; row >= 0; row = intervals.next(afterPiece(row), stop, least)) {
         found.add(row);
       }
-      return found.all();
+      return found.references();
     }
   }
 
-  /** All matches of a piece, from its first match on. */
+  /** All matches from the first one on; or those of its piece. */
   public static final class Rows extends InIntervals<ArrayData> {
+    private final boolean inPieces;
+
     Rows(String spec, JsonNode node) {
-      super(spec, node, references());
+      super(spec, node, References.TYPE);
+      inPieces = node.path("pieces").asBoolean();
     }
 
     @Override
@@ -142,15 +153,22 @@ public abstract class InIntervals<R> extends OfReference<R> {
     }
 
     public ArrayData invoke(long reference, long greatest, long least) {
-      References found = new References(reference);
+      if (reference < 0) {
+        return missing(reference);
+      }
+      Found found = new Found(reference);
       Segment segment = segment(reference);
       Intervals intervals = segment.intervals();
       int row = Version.row(reference);
-      int stop = Math.min(afterPiece(row), stop(segment, row, greatest));
-      for (; row >= 0; row = intervals.next(row + 1, stop, least)) {
-        found.add(row);
+      int stop = stop(segment, row, greatest);
+      if (inPieces) {
+        stop = Math.min(afterPiece(row), stop);
       }
-      return found.all();
+      while (row >= 0) {
+        found.add(row++);
+        row = intervals.next(row, stop, least);
+      }
+      return found.references();
     }
   }
 }

@@ -3,11 +3,7 @@ package bsjoin.jvm;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -21,7 +17,9 @@ import org.apache.spark.sql.types.StructType;
  * types are checked here or when a file is opened.
  */
 final class Manifest {
-  private static final long LARGEST = 32L << 20;
+  /** The folder of the manifests in that of the table. */
+  static final String FOLDER = "versions";
+
   private static final long MOST_ROWS = (1L << 31) - 2; // row numbers and their end are ints
   private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -37,13 +35,14 @@ final class Manifest {
   final String closed; // the last of these; empty for points
   final SegmentInfo[] segments;
 
-  /** One segment: the beginning of its files' names, and their sizes. */
+  /** One segment: the beginning of its files' names, their sizes and checksums. */
   static final class SegmentInfo {
     final String name;
     final long rows;
     final long firstHash;
     final int longestRun;
     final long[] sizes;
+    final String[] checksums;
 
     SegmentInfo(JsonNode node, int files, String where) {
       name = node.path("name").asText();
@@ -51,8 +50,10 @@ final class Manifest {
       firstHash = whole(node, "first_hash");
       longestRun = (int) Math.min(whole(node, "longest_run"), Integer.MAX_VALUE);
       sizes = new long[node.path("sizes").size()];
+      checksums = new String[sizes.length];
       for (int i = 0; i < sizes.length; i++) {
         sizes[i] = node.path("sizes").get(i).asLong();
+        checksums[i] = node.path("checksums").path(i).asText();
       }
       boolean plain =
           name.matches("data/[A-Za-z0-9_-]{1,80}/[A-Za-z0-9_-]{1,80}");
@@ -137,21 +138,11 @@ final class Manifest {
   }
 
   /** The manifest of a version; null if it is not there (any more). */
-  static Manifest read(Path table, int version) {
-    String where = Mapping.nameOf(table, name(version));
-    String content;
-    try {
-      Path file = table.resolve(name(version));
-      if (!Files.exists(file)) {
-        return null;
-      }
-      Mapping.checkInside(table, file);
-      if (Files.size(file) > LARGEST) {
-        throw TableError.damaged(where, "it is too large for a manifest");
-      }
-      content = new String(Files.readAllBytes(file), StandardCharsets.UTF_8);
-    } catch (IOException e) {
-      throw TableError.damaged(where, e.toString());
+  static Manifest read(Storage storage, int version) {
+    String where = storage.nameOf(name(version));
+    String content = storage.manifest(version);
+    if (content == null) {
+      return null;
     }
     try {
       Manifest found = new Manifest(JSON.readTree(content), where);
@@ -169,21 +160,15 @@ final class Manifest {
     }
   }
 
-  /** The numbers of the versions that are there, ascending. */
-  static int[] numbers(Path table) {
-    String[] names = table.resolve("versions").toFile().list();
-    List<Integer> found = new ArrayList<>();
-    for (String name : names == null ? new String[0] : names) {
-      if (name.matches("[0-9]{8,9}\\.json")) {
-        found.add(Integer.valueOf(name.substring(0, name.length() - 5)));
+  /** The names of all files. */
+  List<String> files() {
+    List<String> names = new ArrayList<>();
+    for (SegmentInfo segment : segments) {
+      for (int i = 0; i < segment.sizes.length; i++) {
+        names.add(segment.file(i));
       }
     }
-    int[] numbers = new int[found.size()];
-    for (int i = 0; i < numbers.length; i++) {
-      numbers[i] = found.get(i);
-    }
-    Arrays.sort(numbers);
-    return numbers;
+    return names;
   }
 
   /** The place of a column among the stored ones, after the compared keys; -1 for none. */
@@ -229,6 +214,6 @@ final class Manifest {
 
   /** The name of a version's file in the table's folder. */
   static String name(int version) {
-    return String.format("versions/%08d.json", version);
+    return String.format("%s/%08d.json", FOLDER, version);
   }
 }

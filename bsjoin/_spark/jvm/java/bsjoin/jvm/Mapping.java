@@ -1,13 +1,12 @@
 package bsjoin.jvm;
 
 import java.io.IOException;
-import java.io.RandomAccessFile;
 import java.lang.reflect.Field;
 import java.nio.Buffer;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
-import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.spark.unsafe.Platform;
 
@@ -52,62 +51,29 @@ final class Mapping {
   /**
    * Map a file.
    *
-   * @param table the table's folder
-   * @param file the file's name in it
+   * @param path the file
+   * @param name what an error calls it
    * @param size its size in bytes, as the manifest has it
-   * @throws IllegalStateException if it is missing or has another size
+   * @throws IOException it is missing, or cannot be read
+   * @throws IllegalStateException it has another size
    */
-  static Mapping of(Path table, String file, long size) {
-    String name = nameOf(table, file);
+  static Mapping of(Path path, String name, long size) throws IOException {
     if (OPENED.incrementAndGet() % COLLECTED == 0) {
       System.gc(); // a process has 65,530 mappings by default, and the heap may not need it for long
     }
-    try {
-      checkInside(table, table.resolve(file));
-    } catch (IOException e) {
-      throw TableError.damaged(name, "it is missing or cannot be read: " + e);
-    }
-    try (RandomAccessFile opened = new RandomAccessFile(table.resolve(file).toFile(), "r")) {
-      if (opened.length() != size) {
-        throw TableError.damaged(
-            name, "it has " + opened.length() + " bytes instead of " + size);
+    try (FileChannel opened = FileChannel.open(path, StandardOpenOption.READ)) {
+      if (opened.size() != size) {
+        throw TableError.damaged(name, "it has " + opened.size() + " bytes instead of " + size);
       }
       int count = (int) Math.max(1, (size + STEP - 1) >>> SHIFT);
       MappedByteBuffer[] pieces = new MappedByteBuffer[count];
       for (int i = 0; i < count; i++) {
         long begin = i * STEP;
         long length = Math.min(2 * STEP, size - begin);
-        pieces[i] = opened.getChannel().map(FileChannel.MapMode.READ_ONLY, begin, length);
+        pieces[i] = opened.map(FileChannel.MapMode.READ_ONLY, begin, length);
       }
       return new Mapping(name, size, pieces);
-    } catch (IOException e) {
-      throw TableError.damaged(name, e.getMessage());
     }
-  }
-
-  /**
-   * Refuse a file that leads out of the table's folder, and one that is a pipe, say.
-   *
-   * @throws IOException it is not there
-   */
-  static void checkInside(Path table, Path file) throws IOException {
-    Path real = file.toRealPath();
-    if (!real.startsWith(table.toRealPath())) {
-      throw TableError.of(
-          "StoreError",
-          "'" + file + "' is a link to '" + real + "', which is outside of '" + table + "'. The "
-              + "content of a table's folder is not trusted to refer to other files: remove the "
-              + "link, or move the whole folder and link that");
-    }
-    if (!Files.isRegularFile(real)) {
-      throw TableError.of(
-          "StoreError", "'" + file + "' is neither a file nor a folder: remove it");
-    }
-  }
-
-  /** What an error calls a file of a table. */
-  static String nameOf(Path table, String file) {
-    return "the file '" + file + "' of the table in '" + table + "'";
   }
 
   /** The address of a byte; the caller has checked that the offset is inside the file. */

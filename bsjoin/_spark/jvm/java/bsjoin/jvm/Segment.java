@@ -33,7 +33,7 @@ final class Segment {
   Segment(Version version, Manifest.SegmentInfo info) {
     this.version = version;
     this.info = info;
-    file = version.map(info.file(0), info.sizes[0]);
+    file = version.map(info, 0);
     ArrowFile arrow = new ArrowFile(file);
     // Three lists (validity, offsets, validity of the values, values), then two numbers.
     if (arrow.rows != 1 || arrow.buffers() < HASH_BUFFERS || info.rows > Integer.MAX_VALUE - 1) {
@@ -196,11 +196,20 @@ final class Segment {
     return row;
   }
 
+  /** Open the columns that a segment with the same columns has open. */
+  void openColumnsOf(Segment other) {
+    for (int i = 0; i < columns.length; i++) {
+      if (other.columns[i] != null) {
+        column(i);
+      }
+    }
+  }
+
   /** A column, by its number among the stored ones. */
   Column column(int number) {
     Column column = columns[number];
     if (column == null) {
-      Mapping mapped = version.map(info.file(1 + number), info.sizes[1 + number]);
+      Mapping mapped = version.map(info, 1 + number);
       column =
           new Column(
               new ArrowFile(mapped), rows, version.type(number), version.isNullable(number));

@@ -1,13 +1,10 @@
 package bsjoin.jvm;
 
 import java.lang.ref.WeakReference;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.nio.file.Paths;
 import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.HashMap;
-import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
@@ -25,7 +22,7 @@ final class Table {
   private static final int KEPT_TABLES = 4; // of a path
   private static final Map<String, ArrayDeque<Table>> TABLES = new HashMap<>();
 
-  private final Path path;
+  private final Storage storage;
   private final long epoch;
   private final TreeMap<Integer, Manifest> known = new TreeMap<>();
   private final ArrayDeque<Version> kept = new ArrayDeque<>(); // the one used last at the end
@@ -34,19 +31,20 @@ final class Table {
   private WeakReference<Follower> follower = new WeakReference<>(null);
   private long readForUs = Long.MIN_VALUE;
 
-  private Table(Path path, long epoch) {
-    this.path = path;
+  private Table(Storage storage, long epoch) {
+    this.storage = storage;
     this.epoch = epoch;
   }
 
   /**
    * The table at a path.
    *
-   * @param path the folder
+   * @param path the folder or URL
    * @param epoch when its newest version was published as the query was planned: tells it from an
    *     earlier table at the same path
+   * @param python the commands of Python to try, for a URL
    */
-  static Table of(String path, long epoch) {
+  static Table of(String path, long epoch, List<String> python) {
     synchronized (TABLES) {
       ArrayDeque<Table> kept = TABLES.get(path);
       if (kept == null) {
@@ -58,7 +56,7 @@ final class Table {
       for (Table table : kept) {
         found = table.epoch == epoch ? table : found;
       }
-      found = found == null ? new Table(Paths.get(path), epoch) : found;
+      found = found == null ? new Table(Storage.of(path, python), epoch) : found;
       kept.remove(found);
       kept.addLast(found); // the one used last at the end
       if (kept.size() > KEPT_TABLES) {
@@ -70,12 +68,7 @@ final class Table {
 
   /** Let go of the tables whose folders are removed: their files occupy the disk until then. */
   private static void forgetRemoved() {
-    Iterator<String> paths = TABLES.keySet().iterator();
-    while (paths.hasNext()) {
-      if (!Files.exists(Paths.get(paths.next()))) {
-        paths.remove();
-      }
-    }
+    TABLES.values().removeIf(tables -> tables.getLast().storage.isRemoved());
   }
 
   /**
@@ -108,14 +101,19 @@ final class Table {
       if (oldest == null || oldest.getKey() != 1) {
         throw TableError.of(
             "VersionGoneError",
-            "a micro-batch of time " + timeUs + " µs needs a version of the table in '" + path
-                + "' older than those that are left; it was vacuumed. Another version could give "
-                + "another answer, so none is taken: restart the query from a new checkpoint, and "
-                + "keep versions longer when you vacuum");
+            "a micro-batch of time " + timeUs + " µs needs a version of the table in '"
+                + storage.name + "' older than those that are left; it was vacuumed. Another "
+                + "version could give another answer, so none is taken: restart the query from a "
+                + "new checkpoint, and keep versions longer when you vacuum");
       }
       chosen = oldest.getValue();
     }
     return chosen;
+  }
+
+  /** Whether the files are copied to this host. */
+  boolean isRemote() {
+    return storage.isRemote();
   }
 
   /** What looks for new versions, shared by all functions of running tasks. */
@@ -132,14 +130,14 @@ final class Table {
   synchronized Version numbered(int number) {
     Manifest manifest = known.get(number);
     if (manifest == null) {
-      manifest = Manifest.read(path, number);
+      manifest = Manifest.read(storage, number);
       if (manifest == null) {
         throw TableError.of(
             "VersionGoneError",
-            "version " + number + " of the table in '" + path + "' is not there (any more); there "
-                + "are " + Arrays.toString(Manifest.numbers(path)) + ". A result is bound to the "
-                + "version it was planned with: plan it again, and keep versions longer when you "
-                + "vacuum");
+            "version " + number + " of the table in '" + storage.name + "' is not there (any "
+                + "more); there are " + Arrays.toString(storage.numbers()) + ". A result is bound "
+                + "to the version it was planned with: plan it again, and keep versions longer "
+                + "when you vacuum");
       }
       known.put(number, manifest);
     }
@@ -157,7 +155,7 @@ final class Table {
   /** Open a version that another process has found a row in, or that this one has closed. */
   private synchronized Version again(int slot) {
     int number = slot;
-    for (int there : Manifest.numbers(path)) {
+    for (int there : storage.numbers()) {
       number = there % Version.SLOTS == slot ? there : number;
     }
     return numbered(number);
@@ -168,22 +166,28 @@ final class Table {
     WeakReference<Version> weak = open.get(slot);
     Version version = weak == null ? null : weak.get();
     if (version == null || version.manifest.version != manifest.version) {
-      version = new Version(path, manifest);
+      version = new Version(storage, manifest);
       open.set(slot, new WeakReference<>(version));
+      keep(version);
+      storage.keep(() -> kept.stream().flatMap(one -> one.manifest.files().stream()).iterator());
     }
+    keep(version);
+    return version;
+  }
+
+  private void keep(Version version) {
     kept.remove(version);
     kept.addLast(version);
     if (kept.size() > KEPT) {
       kept.removeFirst();
     }
-    return version;
   }
 
   private void read(long timeUs) {
     TreeMap<Integer, Manifest> found = new TreeMap<>();
-    for (int number : Manifest.numbers(path)) {
+    for (int number : storage.numbers()) {
       Manifest manifest = known.get(number);
-      manifest = manifest == null ? Manifest.read(path, number) : manifest;
+      manifest = manifest == null ? Manifest.read(storage, number) : manifest;
       if (manifest != null) {
         found.put(number, manifest);
       }

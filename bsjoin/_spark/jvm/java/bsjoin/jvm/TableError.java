@@ -1,5 +1,10 @@
 package bsjoin.jvm;
 
+import java.io.IOException;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.FileSystemException;
+import java.nio.file.NotDirectoryException;
+
 /**
  * Errors of a table that cannot answer a query.
  *
@@ -16,13 +21,43 @@ final class TableError {
   }
 
   /**
-   * A file of a table is missing, or is not what bsjoin has written.
+   * A file of a table is not what bsjoin has written.
    *
-   * @param file its name and its table, see {@link Mapping#nameOf}
+   * @param file its name and its table, see {@link Storage#nameOf}
    * @param reason what it should be and is not
    */
   static IllegalStateException damaged(String file, String reason) {
     return of("DamagedTableError", file + " is damaged (" + reason + "); build the table again");
+  }
+
+  /** A file of a table is not there. */
+  static IllegalStateException missing(String file) {
+    return of(
+        "DamagedTableError",
+        file + " is missing; was the version vacuumed while it was in use? Build the table again");
+  }
+
+  /**
+   * A file or folder of a table is there, or may be, and cannot be used.
+   *
+   * @param doing what was tried
+   * @param table the table's folder or URL
+   * @param error why it failed
+   */
+  static IllegalStateException inaccessible(String doing, String table, IOException error) {
+    String reason = error.getMessage();
+    if (error instanceof AccessDeniedException) {
+      reason = "Permission denied";
+    } else if (error instanceof NotDirectoryException) {
+      reason = "Not a directory";
+    } else if (error instanceof FileSystemException) {
+      reason = ((FileSystemException) error).getReason();
+    }
+    return of(
+        "StoreAccessError",
+        "cannot " + doing + " in '" + table + "': " + (reason == null ? error : reason)
+            + ". It must be a folder (or not exist yet), and the process needs permission to read "
+            + "and write in it");
   }
 
   /** Whether an error is one of these. */

@@ -1,6 +1,5 @@
 package bsjoin.jvm;
 
-import java.nio.file.Path;
 import org.apache.spark.sql.types.DataType;
 
 /**
@@ -21,19 +20,19 @@ final class Version {
   private static final int SEGMENT_MASK = (1 << SEGMENT_BITS) - 1;
 
   final Manifest manifest;
-  private final Path table;
+  private final Storage storage;
   private final long slot;
   private final Segment[] segments;
   private final long[] firstHashes;
 
   /** Map the indexes of all segments. */
-  Version(Path table, Manifest manifest) {
-    this.table = table;
+  Version(Storage storage, Manifest manifest) {
+    this.storage = storage;
     this.manifest = manifest;
     slot = manifest.version % SLOTS;
     if (manifest.segments.length > SEGMENT_MASK) {
       throw TableError.damaged(
-          Mapping.nameOf(table, Manifest.name(manifest.version)), "it has too many segments");
+          storage.nameOf(Manifest.name(manifest.version)), "it has too many segments");
     }
     segments = new Segment[manifest.segments.length];
     firstHashes = new long[segments.length];
@@ -42,15 +41,25 @@ final class Version {
       segments[i] = new Segment(this, manifest.segments[i]);
       if (i > 0 && segments[i - 1].lastHash() >= firstHashes[i]) {
         throw TableError.damaged(
-            Mapping.nameOf(table, Manifest.name(manifest.version)),
+            storage.nameOf(Manifest.name(manifest.version)),
             "it lists '" + manifest.segments[i].name + "' out of order");
       }
     }
   }
 
-  /** Map one of the files. */
-  Mapping map(String file, long size) {
-    return Mapping.of(table, file, size);
+  /** Map one of a segment's files: 0 for the index, then the columns. */
+  Mapping map(Manifest.SegmentInfo segment, int file) {
+    return storage.map(segment.file(file), segment.sizes[file], segment.checksums[file]);
+  }
+
+  /** Open the columns that another version has open, so that no row waits for them. */
+  void openColumnsOf(Version other) {
+    boolean same = manifest.columns.equals(other.manifest.columns);
+    if (other.segments.length > 0 && same && manifest.keys.equals(other.manifest.keys)) {
+      for (Segment segment : segments) {
+        segment.openColumnsOf(other.segments[0]);
+      }
+    }
   }
 
   /** How a stored column is stored. */
@@ -99,7 +108,7 @@ final class Version {
     int number = (int) (reference >>> ROW_BITS) & SEGMENT_MASK;
     if (number >= segments.length || row(reference) >= segments[number].rows) {
       throw TableError.damaged(
-          Mapping.nameOf(table, Manifest.name(manifest.version)),
+          storage.nameOf(Manifest.name(manifest.version)),
           "the row " + row(reference) + " of the segment " + number + " is not there");
     }
     return segments[number];

@@ -1,0 +1,190 @@
+"""Real-time mode: how long a row takes from its birth to the sink, without joins and with six.
+
+The source is the memory stream of Spark's own tests, which keeps a row until a task asks for it.
+The sink is a Java class, compiled here (``javac``): Python's sinks get rows at the end of a batch.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyspark
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from benchmarks.full_cache import NO_JOIN
+from benchmarks.harness.outcome import Context, Figure, Outcome, Table
+from benchmarks.harness.spark import in_runtime
+from benchmarks.harness.timing import check_joins
+from benchmarks.runtimes import CHOSEN, JVM, Chain
+
+_ROWS, _MOST = 100_000, 6
+_ONE, _SIX = f"{JVM}, one join", f"{JVM}, six joins"
+_REFRESHED = f"{_SIX}, a refresh"
+_PAUSE_S, _TIMEOUT_S = 0.02, 60.0
+_QUANTILES = (0.5, 0.95, 0.99)
+
+Turns = dict[str, list[list[float]]]
+"""Milliseconds of rows, by way and turn."""
+
+
+class _Rows:
+    """A source of rows ``key`` and ``born`` and a sink for them, in one JVM."""
+
+    def __init__(self, spark: SparkSession):
+        jvm: Any = spark._jvm
+        sources = jvm.org.apache.spark.sql.execution.streaming.sources
+        encoder = jvm.org.apache.spark.sql.Encoders.STRING()
+        self._stream = sources.LowLatencyMemoryStream.apply(spark._jsparkSession, 1, encoder)
+        self._sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
+        self._clock, self.sink = jvm.java.lang.System.nanoTime, jvm.bsjoin.benchmarks.Latency
+        parts = [
+            f"bigint(split_part(value, ',', {i + 1})) AS {x}" for i, x in enumerate(("key", "born"))
+        ]
+        self.df = DataFrame(self._stream.toDF(), spark).selectExpr(*parts)
+
+    def add(self, key: int) -> None:
+        self._stream.addData(self._sequence([f"{key},{self._clock()}"]))
+
+    def taken(self) -> list[float]:
+        """Milliseconds of the rows that have arrived since the last call."""
+        return [int(nanos) / 1e6 for nanos in self.sink.taken().split()]
+
+
+def run(context: Context) -> Outcome:
+    """Latency of single rows; quick: one turn of a few seconds."""
+    turns, warm_s, counted_s = context.pick((1, 2.0, 3.0), (3, 15.0, 15.0))
+    spark, chain = context.spark, Chain.of(context, _ROWS)
+    sample = with_keys(spark.range(5_000).selectExpr("id AS key", "id AS born"))
+    answers = chain.ways(_MOST, dependent=False)
+    columns = ["key", *(f"{x}{i}" for x in "at" for i in range(_MOST))]
+    check_joins({name: partial(answers[name], sample) for name in (JVM, CHOSEN)}, columns)
+    _load_sink(spark, context.data / "classes")
+    joins = {NO_JOIN: 0, _ONE: 1, _SIX: _MOST, _REFRESHED: _MOST}
+    found: Turns = {name: [] for name in joins}
+    for _ in range(turns):
+        for name, count in joins.items():
+            way = in_runtime("jvm", lambda df, count=count: chain.ours(count, False, df))  # type: ignore[misc]
+            refresh = partial(chain.indexed[0].refresh, chain.frames[0])
+            meanwhile = refresh if name == _REFRESHED else lambda: None
+            ms = _latencies(
+                _Rows(spark), lambda df, way=way: way(with_keys(df)), warm_s, counted_s, meanwhile
+            )  # type: ignore[misc]
+            found[name].append(ms)
+            p50, p99 = np.quantile(ms, (0.5, 0.99))
+            context.say(f"  {name:<34} p50 {p50:6.2f} ms, p99 {p99:6.2f} ms")
+    return Outcome(_figures(context, found), [_table(found)], [], found)
+
+
+def with_keys(df: DataFrame) -> DataFrame:
+    """The rows with a key for each table."""
+    keys = [F.pmod(F.col("key") * (7_919 + i), F.lit(_ROWS)).alias(f"k{i}") for i in range(_MOST)]
+    return df.select("*", *keys)
+
+
+def _latencies(
+    rows: _Rows, way: Callable[[DataFrame], DataFrame], warm_s: float, counted_s: float,
+    meanwhile: Callable[[], Any],
+) -> list[float]:  # fmt: skip
+    """Milliseconds of every row that a query passed on, in one batch of real-time mode.
+
+    Args:
+        rows: its source and sink.
+        way: from its source to what it writes.
+        warm_s: seconds of warm-up.
+        counted_s: seconds afterwards.
+        meanwhile: runs beside the query, from the end of the warm-up on.
+    """
+    with tempfile.TemporaryDirectory() as checkpoint:
+        writer = way(rows.df).writeStream.outputMode("update").trigger(realTime="1 hour")
+        writer = writer.option("checkpointLocation", checkpoint)
+        query = writer._jwrite.foreach(rows.sink()).start()
+        beside = threading.Thread(target=meanwhile)
+        try:
+            _send(rows, warm_s)
+            until = time.monotonic() + _TIMEOUT_S
+            while not rows.taken():  # a query begins slowly
+                if query.exception().isDefined() or time.monotonic() > until:
+                    raise RuntimeError(f"no row arrives: {query.exception()}")
+                _send(rows, 0.5)
+            _send(rows, warm_s)
+            rows.taken()
+            beside.start()
+            sent, found = _send(rows, counted_s), []  # type: int, list[float]
+            beside.join()
+            while len(found) < sent:
+                if time.monotonic() > until + warm_s + counted_s:
+                    raise RuntimeError(f"{len(found)} of {sent} rows arrive: {query.exception()}")
+                time.sleep(0.1)
+                found += rows.taken()
+        finally:
+            query.stop()
+    return found
+
+
+def _send(rows: _Rows, seconds: float) -> int:
+    """Send a row every 20 ms; returns how many."""
+    until, sent = time.monotonic() + seconds, 0
+    while time.monotonic() < until:
+        rows.add(sent * 104_729)
+        sent += 1
+        time.sleep(_PAUSE_S)
+    return sent
+
+
+def _load_sink(spark: SparkSession, folder: Path) -> None:
+    """Compile the sink, and let this session's JVM find it."""
+    jvm: Any = spark._jvm
+    folder.mkdir(exist_ok=True)
+    jars = Path(pyspark.__file__).parent / "jars"
+    source = Path(__file__).with_name("Latency.java")
+    subprocess.run(
+        ["javac", "-nowarn", "-proc:none", "-cp", f"{jars}/*", "-d", folder, source], check=True
+    )
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    loader.addURL(jvm.java.io.File(str(folder.resolve())).toURI().toURL())
+
+
+def _figures(context: Context, found: Turns) -> list[Figure]:
+    """Quantiles of all turns, with the spread of the turns' ratios."""
+    figures = []
+    for quantile, above, below, bound in (
+        (0.5, _SIX, NO_JOIN, 1.1),
+        (0.99, _SIX, NO_JOIN, None),
+        (0.5, _ONE, NO_JOIN, None),
+        (0.5, _REFRESHED, _SIX, None),
+        (0.99, _REFRESHED, _SIX, None),
+    ):
+        turns = zip(found[above], found[below], strict=True)
+        ratios = [float(np.quantile(a, quantile) / np.quantile(b, quantile)) for a, b in turns]
+        value = _quantile(found[above], quantile) / _quantile(found[below], quantile)
+        spread = (min(ratios), max(ratios)) if len(ratios) > 1 else None
+        name = f"latency p{100 * quantile:g}, {above} / {below}"
+        figures.append(Figure(name, value, context.pick(None, bound), True, spread))
+    return figures
+
+
+def _quantile(turns: list[list[float]], quantile: float) -> float:
+    return float(np.quantile(np.concatenate(turns), quantile))
+
+
+def _table(found: Turns) -> Table:
+    rows = [
+        {"way": name, "rows": sum(map(len, turns))}
+        | {f"p{100 * q:g}, ms": _quantile(turns, q) for q in _QUANTILES}
+        for name, turns in found.items()
+    ]
+    note = (
+        f"One row every {1_000 * _PAUSE_S:g} ms, tables of {_ROWS:,} rows, one batch of real-time "
+        "mode. From the call that adds a row to the source until a ForeachWriter has it."
+    )
+    shown = Table.of("Real-time mode: latency of a row", rows, note)
+    return shown.drawn("bars", "way", "p50, ms", "p99, ms", ylabel="ms")

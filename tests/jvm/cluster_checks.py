@@ -1,0 +1,256 @@
+"""What :mod:`test_jvm_cluster` runs: streams on a standalone cluster whose executors come and go.
+
+One driver for all. ``python cluster_checks.py FOLDER`` is the other application, which refreshes
+the table in a folder while the first one reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from checks_apart import TESTS, environment, named, run
+from pyspark import SparkConf, SparkContext, TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from sessions import JVM, SETTINGS, session
+from spark_samples import Feed, cycles
+from standalone import add_worker, process_of, start
+
+from bsjoin import BatchTable
+
+SEED = 16
+PARTITIONS = 4
+TABLE = 200  # keys, the first half of them twice
+OPTIONS = {
+    **SETTINGS,
+    "spark.bsjoin.runtime": "jvm",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": JVM,
+    "spark.executor.extraJavaOptions": JVM,
+    "spark.executor.memory": "512m",
+    "spark.executorEnv.PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)]),
+    "spark.locality.wait": "0",
+    # Code that cannot be compiled, as where the jar is not there, is an error.
+    "spark.sql.codegen.factoryMode": "CODEGEN_ONLY",
+    "spark.sql.codegen.fallback": "false",
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.minTaskRuntime": "500ms",
+    "spark.speculation.quantile": "0.5",
+}
+
+
+def rows_of(spark: SparkSession, version: int) -> DataFrame:
+    return spark.range(TABLE + TABLE // 2).selectExpr(f"id % {TABLE} AS k", f"{version} AS v")
+
+
+def right(keys: Iterable[int], version: int) -> Counter[tuple[Any, ...]]:
+    """What a left join answers."""
+    found: Counter[tuple[Any, ...]] = Counter()
+    for key in keys:
+        found[key, version if key < TABLE else None] += 1 + (key < TABLE // 2)
+    return found
+
+
+class Stream:
+    """A query on the cluster whose tasks can be slow; it tells where each row was.
+
+    Args:
+        spark: the session.
+        folder: of its own.
+    """
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.table = BatchTable.build(rows_of(spark, 1), on="k", path=folder / "table")
+        self.feed = Feed(spark, folder)
+        self.tasks = folder / "tasks"
+        self.tasks.mkdir()
+        self.batches: list[list[int]] = []
+        self._random = random.Random(SEED)
+        self.pace = folder / "pace"
+        self.set_pace()
+        joined = self.table.join(self.feed.stream.repartition(PARTITIONS), how="left")
+        paced = joined.mapInArrow(paced_by(self.pace, self.tasks), "k long, v int, at string")
+        self.query = self.feed.start(paced)
+
+    def set_pace(self, each: float = 0, first: float = 0) -> None:
+        """How many seconds each task takes, and how many more the first partition's first one."""
+        self.pace.write_text(json.dumps([each, first]))
+
+    def add(self) -> None:
+        """Add the rows of one micro-batch: some keys are in the table twice, others not at all."""
+        self.batches.append([self._random.randrange(TABLE * 5 // 4) for _ in range(200)])
+        self.feed.add(*self.batches[-1])
+
+    def run(self) -> set[str]:
+        """Run one more micro-batch; the workers that its rows were on."""
+        self.add()
+        self.query.processAllAvailable()
+        return {at for *_, at in self.feed.results[len(self.batches) - 1]}
+
+    def attempts(self) -> Counter[tuple[int, int]]:
+        """How many tasks have begun for each micro-batch and partition."""
+        return Counter(tuple(map(int, f.name.split("-")[:2])) for f in self.tasks.iterdir())
+
+    def check(self) -> list[int]:
+        """Hold rows and figures against what they must be; the versions that have answered."""
+        self.query.stop()
+        figures = cycles(self.query)
+        assert [figure.batch_id for figure in figures] == [*range(len(self.batches))]
+        for number, (keys, figure) in enumerate(zip(self.batches, figures, strict=True)):
+            version = figure.table_version
+            assert version is not None
+            wanted = right(keys, version)
+            found = Counter((k, v) for k, v, _ in self.feed.results[number])
+            assert found == wanted, (number, found - wanted, wanted - found)
+            hits = sum(key < TABLE for key in keys)
+            got = (figure.runtime, figure.rows_in, figure.hits, figure.misses, figure.rows_out)
+            rows = wanted.total()
+            assert got == ("jvm", len(keys), hits, len(keys) - hits, rows), (number, got, rows)
+        return [figure.table_version or 0 for figure in figures]
+
+
+def paced_by(pace: Path, tasks: Path) -> Callable[[Iterator[pa.RecordBatch]], Any]:
+    """A function for ``mapInArrow`` that is slow behind the join, and adds the worker's name."""
+
+    def paced(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = TaskContext.get()
+        assert task is not None
+        at = next(part for part in Path.cwd().parts if part.startswith("worker-"))
+        number = task.getLocalProperty("streaming.sql.batchId")
+        for batch in batches:
+            (tasks / f"{number}-{task.partitionId()}-{task.taskAttemptId()}-{at}").touch()
+            each, first = json.loads(pace.read_text())
+            straggles = task.partitionId() == 0 and task.attemptNumber() == 0
+            time.sleep(each + first * straggles)
+            yield batch.append_column("at", pa.array([at] * batch.num_rows))
+
+    return paced
+
+
+def wait_for(condition: Callable[[], Any], what: str) -> None:
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until, f"{what}: not within a minute"
+        time.sleep(0.05)
+
+
+def executors(spark: SparkSession) -> int:
+    context: Any = spark.sparkContext._jsc.sc()
+    return int(context.getExecutorMemoryStatus().size()) - 1
+
+
+def an_executor_that_joins_gets_the_jar_and_answers(spark: SparkSession, folder: Path) -> None:
+    stream = Stream(spark, folder)
+    assert stream.run() == {"worker-0"}
+    add_worker(SparkContext._gateway, Path.cwd(), str(spark.sparkContext.master), 1)
+    wait_for(lambda: executors(spark) == 2, "the executor of the new worker")
+    stream.set_pace(each=0.1)
+    wait_for(lambda: "worker-1" in stream.run(), "a task on the new worker")
+    assert list(Path.cwd().glob("worker-1/app-*/*/bsjoin-jvm.jar"))
+    stream.check()
+
+
+def a_speculative_task_adds_nothing(spark: SparkSession, folder: Path) -> None:
+    stream = Stream(spark, folder)
+    stream.run()
+    stream.set_pace(first=20)
+    stream.run()
+    stream.set_pace()
+    stream.run()
+    assert stream.attempts()[1, 0] > 1, stream.attempts()
+    stream.check()
+
+
+def a_killed_executor_loses_and_doubles_nothing(spark: SparkSession, folder: Path) -> None:
+    stream = Stream(spark, folder)
+    stream.run()
+    stream.set_pace(each=1)
+    victim = process_of(spark, "127.0.0.3")
+
+    def kill() -> None:
+        wait_for(lambda: list(stream.tasks.glob("1-*-worker-1")), "a task of the victim")
+        os.kill(victim, signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    stream.run()
+    thread.join()
+    assert max(count for (batch, _), count in stream.attempts().items() if batch == 1) > 1
+    stream.set_pace()
+    stream.table.refresh(rows_of(spark, 2))
+    # The one that comes in its place has no jar of its own, nor a mapping.
+    wait_for(lambda: "worker-1" in stream.run(), "an executor in the place of the killed one")
+    assert process_of(spark, "127.0.0.3") != victim
+    versions = stream.check()
+    assert versions[0] == 1
+    assert set(versions[2:]) == {2}
+
+
+def another_application_refreshes_the_table(spark: SparkSession, folder: Path) -> None:
+    stream = Stream(spark, folder)
+    stream.run()
+    stream.set_pace(each=0.5)  # leaves the processor to the other one
+    command = [sys.executable, __file__, str(folder)]
+    other = subprocess.Popen(
+        command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        while other.poll() is None:
+            stream.run()
+    finally:
+        other.kill()
+        said = other.communicate()[0]
+    assert other.returncode == 0, said
+    stream.run()
+    versions = stream.check()
+    assert versions == sorted(versions)
+    assert versions[-1] == 3
+
+
+def refresh(folder: Path) -> None:
+    """The other application: it refreshes the table twice, and joins with it."""
+    options = {**SETTINGS, "spark.bsjoin.runtime": "jvm", "spark.driver.memory": "512m"}
+    spark = session("local[1]", {**options, "spark.driver.extraJavaOptions": JVM})
+    table = BatchTable.open(folder / "table")
+    keys = [*range(0, TABLE * 5 // 4, 7)]
+    stream = spark.range(0, TABLE * 5 // 4, 7, 1).withColumnRenamed("id", "k")
+    for version in (2, 3):
+        assert table.refresh(rows_of(spark, version)) == version
+        found = Counter(map(tuple, table.join(stream, how="left").collect()))
+        assert found == right(keys, version)
+    spark.stop()
+
+
+CHECKS = named(
+    an_executor_that_joins_gets_the_jar_and_answers,  # the second one, which the others need
+    a_speculative_task_adds_nothing,
+    a_killed_executor_loses_and_doubles_nothing,
+    another_application_refreshes_the_table,
+)
+
+
+def main() -> None:
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    SparkContext._ensure_initialized(conf=SparkConf().setAll(list(OPTIONS.items())))
+    master = start(SparkContext._gateway, Path.cwd(), (1,), ("",))
+    spark = session(master, OPTIONS)
+    wait_for(lambda: executors(spark) == 1, "the executor of the first worker")
+    run(CHECKS, spark)
+
+
+if __name__ == "__main__":
+    refresh(Path(sys.argv[1])) if len(sys.argv) > 1 else main()

@@ -1,0 +1,22 @@
+"""Executors die, join and straggle, and applications share a table: the JVM's answers stay right.
+
+Everything runs once, in one driver of a standalone cluster: ``cluster_checks.py``.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from checks_apart import passes
+from cluster_checks import CHECKS
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is no address elsewhere"),
+]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_on_a_cluster(check: str) -> None:
+    passes("jvm/cluster_checks.py", check)

@@ -1,0 +1,101 @@
+"""The process that copies files for a JVM, without one: what it answers, and when it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stored_tables import numbered, put
+
+import bsjoin
+from bsjoin.store import StorageLocation, versions
+
+Service = subprocess.Popen[str]
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    (tmp_path / "tmp").mkdir()
+    # A library may print, and so does this module, which Python imports as it starts.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import fsspec.implementations.local as local\n"
+        "found = local.LocalFileSystem.ls\n"
+        "local.LocalFileSystem.ls = lambda *a, **b: print('{}') or found(*a, **b)\n"
+    )
+    path = os.pathsep.join([str(tmp_path), str(Path(bsjoin.__file__).parents[1])])
+    with subprocess.Popen(
+        [sys.executable, "-m", "bsjoin.worker.copy_service"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp_path / "tmp")},
+    ) as running:
+        yield running
+        running.kill()
+
+
+def ask(service: Service, **request: Any) -> None:
+    assert service.stdin is not None
+    service.stdin.write(json.dumps(request) + "\n")
+    service.stdin.flush()
+
+
+def answer(service: Service, **request: Any) -> Any:
+    ask(service, **request)
+    assert service.stdout is not None
+    return json.loads(service.stdout.readline())
+
+
+def test_it_lists_versions_and_copies_files(service: Service, tmp_path: Path) -> None:
+    url = f"local://{tmp_path}/table"
+    location = StorageLocation.of(url)
+    manifest = put(location, numbered(location, 7), 1, 1)
+    assert answer(service, what="numbers", url=url) == {"numbers": [1]}
+    content = versions.read(location, 1).decode()
+    assert answer(service, what="manifest", url=url, number=1) == {"content": content}
+    assert answer(service, what="manifest", url=url, number=2) == {"content": None}
+    paths = []
+    for name, size, checksum in manifest.files:
+        file = {"name": name, "size": size, "checksum": checksum}
+        path = Path(answer(service, what="file", url=url, **file)["path"])
+        assert path.read_bytes() == (tmp_path / "table" / name).read_bytes()
+        paths.append(path)
+    assert answer(service, what="keep", url=url, names=[]) == {}
+    assert not any(path.exists() for path in paths)
+    assert len([*tmp_path.glob("tmp/bsjoin-*/copies-*/copy-*")]) == len(manifest.files)
+
+
+def test_what_fails_is_an_answer_that_names_the_error(service: Service, tmp_path: Path) -> None:
+    url = f"local://{tmp_path}/table"
+    file = {"name": "data/b/0.arrow", "size": 1, "checksum": "0"}
+    found = answer(service, what="file", url=url, **file)
+    assert (found["error"], "is missing" in found["message"]) == ("DamagedTableError", True)
+    outside = answer(service, what="file", url=url, **{**file, "name": "../secret"})
+    assert (outside["error"], "stay in the folder" in outside["message"]) == ("StoreError", True)
+    (tmp_path / "table").mkdir()
+    (tmp_path / "table" / "versions").symlink_to("versions")
+    manifest = answer(service, what="manifest", url=url, number=1)
+    assert (manifest["error"], url in manifest["message"]) == ("StoreAccessError", True)
+    scheme = answer(service, what="numbers", url="nosuchscheme://bucket/table")
+    assert (scheme["error"], "nosuchscheme" in scheme["message"]) == ("StoreError", True)
+
+
+def test_it_ends_with_its_input_even_while_it_reads_from_the_remote(
+    service: Service, tmp_path: Path
+) -> None:
+    (tmp_path / "table" / "versions").mkdir(parents=True)
+    os.mkfifo(tmp_path / "table" / "versions" / "00000001.json")
+    url = f"local://{tmp_path}/table"
+    assert answer(service, what="numbers", url=url) == {"numbers": [1]}
+    ask(service, what="manifest", url=url, number=1)
+    assert service.stdin is not None
+    service.stdin.close()
+    assert service.wait(60) == 0
+    assert not [*tmp_path.glob("tmp/bsjoin-*/link-*")]
