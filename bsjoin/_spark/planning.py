@@ -49,7 +49,10 @@ def plan_join(stream: DataFrame, join: ResolvedJoin, cache: Cache) -> DataFrame:
     search = None
     if join.when is not None and join.ranged is not None:
         search = search_of(join.when, join.ranged, stream.schema)
-    chosen = choose_runtime(stream.sparkSession, table.table, search, table.fields)
+    spark = stream.sparkSession
+    chosen = choose_runtime(
+        spark, lambda: jvm.unsupported(spark, table.table, search, table.fields)
+    )
     plan = JoinPlan(
         label=label,
         how=join.how,

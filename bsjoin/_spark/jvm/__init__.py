@@ -15,9 +15,17 @@ from bsjoin._plan import Search, SourceTable, StoredTable
 from bsjoin._spark.jvm.attach import attached
 from bsjoin._spark.jvm.functions import is_read
 from bsjoin._spark.jvm.lookups import Lookups
+from bsjoin._spark.jvm.routes import by_rule, unsupported_route
 from bsjoin._spark.workers import workers_python
 
-__all__ = ["Lookups", "attached", "description", "unsupported"]
+__all__ = [
+    "Lookups",
+    "attached",
+    "by_rule",
+    "description",
+    "unsupported",
+    "unsupported_route",
+]
 
 
 def unsupported(

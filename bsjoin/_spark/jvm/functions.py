@@ -22,7 +22,7 @@ from bsjoin._spark.session import is_connect
 from bsjoin._spark.workers import check_workers, workers_python
 from bsjoin.store.spark_schema import LONG_DIGITS
 
-__all__ = ["TableFunctions", "is_read"]
+__all__ = ["TableFunctions", "batch_clock", "is_read"]
 
 _READ = (
     T.BooleanType,
@@ -48,6 +48,13 @@ def is_read(dtype: T.DataType) -> bool:
     if isinstance(dtype, T.StringType):
         return is_binary_collation(dtype)
     return isinstance(dtype, _READ)
+
+
+def batch_clock() -> Column:
+    """The timestamp of the micro-batch: microseconds since the epoch, as a text."""
+    batch = call("batch time")
+    spelled_out = F.unix_micros(F.current_timestamp()).cast("string")
+    return F.when(batch.isin("unknown", "now"), spelled_out).otherwise(batch)
 
 
 @dataclass(frozen=True)
@@ -84,10 +91,7 @@ class TableFunctions:
         real-time mode, whose batches run for minutes, it goes on. The optimizer knows which, and
         leaves one of the three.
         """
-        batch = call("batch time")
-        spelled_out = F.unix_micros(F.current_timestamp()).cast("string")
-        other = F.when(batch == "unknown", spelled_out).otherwise(batch)
-        return F.when(batch == "now", self.call("now")).otherwise(other)
+        return F.when(call("batch time") == "now", self.call("now")).otherwise(batch_clock())
 
     def call(self, what: str, *arguments: Column, **more: Any) -> Column:
         table = self.table

@@ -87,6 +87,14 @@ public final class Functions implements FunctionCatalog {
           return new InIntervals.Pieces(identifier.name(), spec);
         case "interval rows":
           return new InIntervals.Rows(identifier.name(), spec);
+        case "rule":
+          return new PublishedRules(identifier.name(), spec);
+        case "rule cells":
+          return new Route.Cells(identifier.name(), spec);
+        case "place":
+          return new Route.Place(identifier.name(), spec);
+        case "sampled":
+          return new Sampled(identifier.name(), spec);
         case "now":
           return new Now(identifier.name(), spec);
         case "batch time":
