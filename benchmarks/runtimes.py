@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -31,6 +32,7 @@ QUIET = "bsjoin, JVM, without figures"
 
 LENGTHS = (1, 2, 4, 6)
 BATCH, FILES = 10_000, 2
+_STEP = 1_000_003  # from key to key of tables whose keys are far apart
 _MOST = LENGTHS[-1]
 _DURATIONS = {"addBatch": "addBatch", "trigger": "triggerExecution", "planning": "queryPlanning"}
 _HOW = (
@@ -231,12 +233,12 @@ def bulk(context: Context) -> Outcome:
     """Rows per second, all at once; quick: a tenth of all rows."""
     spark, tenth = context.spark, context.pick(10, 1)
     rows, times, figures = 10_000_000 // tenth, {}, []  # type: int, dict[str, Any], list[Figure]
-    for size in (1_000_000 // tenth, 10_000_000 // tenth):
-        df = table(spark, size, context.data)
+    sizes = (1_000_000 // tenth, 10_000_000 // tenth)
+    for size, step in itertools.product(sizes, (1, _STEP)):
+        df = table(spark, size, context.data).withColumn("k", F.col("k") * step)
         indexed = bsjoin.BatchTable.build(df, on="k", unique=True)
-        stream = spark.range(rows).select(
-            scattered(F.col("id"), size, context.seed).alias("k"), "id"
-        )
+        key = scattered(F.col("id"), size, context.seed) * step
+        stream = spark.range(rows).select(key.alias("k"), "id")
 
         def ours(some: DataFrame, indexed: bsjoin.BatchTable = indexed) -> DataFrame:
             return indexed.join(some, "k")
@@ -244,7 +246,7 @@ def bulk(context: Context) -> Outcome:
         def theirs(hint: str, some: DataFrame, df: DataFrame = df) -> DataFrame:
             return some.join(df.hint(hint) if hint else df, "k")
 
-        what = f"{rows:,} x {size:,}"
+        what = f"{rows:,} x {size:,}{', keys far apart' if step > 1 else ''}"
         most = size > 1_000_000  # a broadcast of more rows does not fit
         floor = {IDENTITY: lambda some: with_identity_row(some).select(*COLUMNS)}
         ways = floor | _bulk_ways(ours, theirs, () if most else (BROADCAST,))

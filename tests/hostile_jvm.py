@@ -33,7 +33,7 @@ __all__ = [
     "replace",
 ]
 
-KINDS = ("long", "text", "pair", "points", "intervals")
+KINDS = ("long", "dense", "text", "pair", "points", "intervals")
 _PAYLOAD = (
     "id % 3 = 0 AS flag",
     "CAST(id AS tinyint) AS tiny",
@@ -51,6 +51,7 @@ _PAYLOAD = (
 )
 _PROBES = {
     "long": ["id - 1 AS k"],
+    "dense": ["id - 1 AS k"],
     "text": ["concat('key ', id) AS k"],
     "pair": ["id AS k", "concat('k', id DIV 3 * 3) AS j"],
     "points": ["id % 4 AS k", "id AS p"],
@@ -69,9 +70,9 @@ def build(spark: SparkSession, folder: Path, kind: str) -> None:
     Args:
         spark: the session.
         folder: where to.
-        kind: "long": a bigint key, runs of three rows, every type, several segments; "text": a
-            text key, two keys to each hash; "pair": a composite key; "points" and "intervals":
-            for range joins.
+        kind: "long": a bigint key, runs of three rows, every type, several segments; "dense":
+            in the order of a bigint key; "text": a text key, two keys to each hash; "pair": a
+            composite key; "points" and "intervals": for range joins.
     """
     if kind in _RANGES:
         rows = spark.range(99).selectExpr("id % 3 AS k", "id AS q", "id + id % 9 - 1 AS y")
@@ -80,6 +81,11 @@ def build(spark: SparkSession, folder: Path, kind: str) -> None:
     rows, types = spark.range(20).selectExpr("concat('key ', id) AS k", "id AS v"), [T.StringType()]
     if kind == "long":
         rows, types = spark.range(40).selectExpr("id DIV 3 AS k", *_PAYLOAD), [T.LongType()]
+    if kind == "dense":
+        BatchTable.build(
+            spark.range(20).selectExpr("id + id DIV 10 AS k", "id AS v"), on="k", path=folder
+        )
+        return
     if kind == "pair":
         rows = spark.range(20).selectExpr("id AS k", "concat('k', id) AS j", "id * 2 AS v")
         BatchTable.build(rows, on=["k", "j"], path=folder)

@@ -23,6 +23,7 @@ from spark_samples import Feed, files
 import bsjoin
 from bsjoin import BatchTable, Full, Stats
 from bsjoin._spark import build as build_module
+from bsjoin._spark import merging
 from bsjoin.errors import (
     DamagedTableError,
     DuplicateKeyError,
@@ -419,12 +420,12 @@ def test_a_full_disk_is_an_error_and_nothing_of_the_build_stays(
 def test_a_disk_that_fills_while_pieces_are_merged_is_the_same_error(
     people: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def merge(location: StorageLocation, name: str, parts: list[SegmentInfo]) -> SegmentInfo:
+    def merge(location: StorageLocation, name: str, *_: object, **__: object) -> SegmentInfo:
         with location.writing(f"{name}.index.arrow") as path:
             path.write_bytes(b"half")
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(build_module, "merge_segments", merge)
+    monkeypatch.setattr(merging, "merge_segments", merge)
     with pytest.raises(StoreFullError, match="no space left"):
         BatchTable.build(people, on="k", path=tmp_path / "t")
     assert files(tmp_path / "t") == []

@@ -22,7 +22,7 @@ from spark_samples import files, rows
 
 import bsjoin
 from bsjoin import BatchTable, Full
-from bsjoin._spark import build as build_module
+from bsjoin._spark import build, merging
 from bsjoin._spark.python import keys_only
 from bsjoin.errors import ArgumentError, VersionGoneError
 
@@ -132,7 +132,8 @@ def test_a_table_larger_than_a_segment_has_several(
     expected = rows(probes.join(df, "k").selectExpr("k", "xxhash64(v)"))
     shapes = {}
     # Pieces of at most 1 MB; the second time, merged by tasks into segments of 64 MB.
-    monkeypatch.setattr(build_module, "_PIECE_BYTES", 1 << 20)
+    for module in (build, merging):
+        monkeypatch.setattr(module, "PIECE_BYTES", 1 << 20)
     for limit in (1 << 20, 64 << 20):
         table = BatchTable.build(df, on="k", path=tmp_path / str(limit), segment_bytes=limit)
         table.verify()
@@ -204,7 +205,7 @@ def test_what_is_shipped_to_workers_is_small_and_holds_no_session(
     spark: SparkSession, stream: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shipped: list[Callable[..., Any]] = []
-    arrow_udf, writer = keys_only.arrow_udf, build_module._writer
+    arrow_udf, writer = keys_only.arrow_udf, build._writer
 
     def seen_udf(function: Callable[..., Any], returned: object) -> object:
         shipped.append(function)
@@ -215,7 +216,7 @@ def test_what_is_shipped_to_workers_is_small_and_holds_no_session(
         return shipped[-1]
 
     monkeypatch.setattr(keys_only, "arrow_udf", seen_udf)
-    monkeypatch.setattr(build_module, "_writer", seen_writer)
+    monkeypatch.setattr(build, "_writer", seen_writer)
     many = table_of(spark, 1).withColumn("v", F.explode(F.sequence(F.lit(1), F.lit(70))))
     table = BatchTable.build(many, on="k", path=tmp_path / "t")
     with spark_settings(spark, spark__bsjoin__runtime="python"):

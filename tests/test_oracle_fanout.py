@@ -147,7 +147,8 @@ def test_segments_of_a_few_rows_answer_as_one(
     stream, batch = map(spark.createDataFrame, case)
     with pytest.MonkeyPatch.context() as patch, oracle.settings(spark, **{BATCH_ROWS: "3"}):
         patch.setattr("bsjoin.options._SMALLEST_SEGMENT", 1)
-        patch.setattr("bsjoin._spark.build._PIECE_BYTES", 1)
+        for module in ("build", "merging"):
+            patch.setattr(f"bsjoin._spark.{module}.PIECE_BYTES", 1)
         table = BatchTable.build(batch, on=on, segment_bytes=segment_bytes)
         check(stream, batch, on, table=table)
 

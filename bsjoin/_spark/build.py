@@ -3,13 +3,13 @@
 Spark hashes the keys, sends each range of hashes to one task and sorts it there (on disk where
 it must); a task receives its rows in order and writes a piece, indexed, for every 64 MB of
 them. Neighbouring pieces are then merged into segments of up to ``segment_bytes``, a column at
-a time. So no task holds more than a piece or a column, and no row visits the driver.
+a time; where the key is an integer and the keys are dense, sorted by the key. So no task holds more
+than a piece or two columns, and no row visits the driver unless all fit into a piece.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import time
 import uuid
@@ -20,14 +20,15 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._retype import retyped
 from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import quoted
-from bsjoin._spark.keys import hash_is_exact, hashable, table_key, type_name
+from bsjoin._spark.keys import hash_is_exact, hashable, is_integer, table_key, type_name
+from bsjoin._spark.merging import PIECE_BYTES, SUMMARY, SUMMARY_ARROW, merged, segments_of
 from bsjoin._spark.range_columns import range_side
 from bsjoin._spark.session import default_parallelism
 from bsjoin._spark.workers import check_workers
@@ -39,18 +40,12 @@ from bsjoin.store import (
     RangeColumns,
     SegmentInfo,
     StorageLocation,
-    merge_segments,
     write_segment,
 )
 
 __all__ = ["Layout", "build"]
 
-_SUMMARY = (
-    "name string, rows long, keys long, longest_run long, first_hash long, "
-    "sizes array<long>, checksums array<string>"
-)
 _MAX_TASKS = 64
-_PIECE_BYTES = 64 << 20
 _HASH, _COMPARED = "h", "k{}"
 
 
@@ -129,13 +124,16 @@ def build(df: DataFrame, location: StorageLocation, layout: Layout) -> Manifest:
             summaries = (
                 keyed.repartitionById(tasks, _task_of(tasks))
                 .sortWithinPartitions(*order)
-                .mapInArrow(writer, _SUMMARY)
+                .mapInArrow(writer, SUMMARY)
                 .toArrow()
                 .to_pylist()
             )
-            pieces = _segments(summaries)
+            pieces = segments_of(summaries)
             _check_unique(df, layout, pieces)
-            segments = _merged(df.sparkSession, location, folder, pieces, layout)
+            integers = len(key_types) == 1 and is_integer(key_types[0]) and not ranged
+            segments = merged(
+                df.sparkSession, location, pieces, folder, layout.segment_bytes, integers
+            )
         manifest = Manifest(
             version=0,
             activates_at_us=0,
@@ -169,7 +167,7 @@ def _writer(
     location: StorageLocation, folder: str, schema: pa.Schema, compared: int, layout: Layout
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that a build task runs over its sorted rows."""
-    limit = min(_PIECE_BYTES, layout.segment_bytes)
+    limit = min(PIECE_BYTES, layout.segment_bytes)
     ranged = layout.ranged
     many, closed = (0, None) if ranged is None else (len(ranged.names), ranged.closed)
 
@@ -179,22 +177,9 @@ def _writer(
         for number, (hashes, rows) in enumerate(_pieces(batches, schema, limit)):
             name = f"{folder}/{task}-{number:03d}"
             info = write_segment(location, name, hashes, rows, compared, many, closed)
-            yield pa.RecordBatch.from_pylist([info.to_json()], _SUMMARY_ARROW)
+            yield pa.RecordBatch.from_pylist([info.to_json()], SUMMARY_ARROW)
 
     return write
-
-
-_SUMMARY_ARROW = pa.schema(
-    [
-        ("name", pa.string()),
-        ("rows", pa.int64()),
-        ("keys", pa.int64()),
-        ("longest_run", pa.int64()),
-        ("first_hash", pa.int64()),
-        ("sizes", pa.list_(pa.int64())),
-        ("checksums", pa.list_(pa.string())),
-    ]
-)
 
 
 def _pieces(
@@ -234,63 +219,6 @@ def _piece(held: list[pa.RecordBatch], schema: pa.Schema) -> tuple[np.ndarray, p
     if not columns:
         return hashes, table.select([])
     return hashes, pa.Table.from_arrays(columns, schema=schema)
-
-
-def _segments(summaries: list[dict[str, object]]) -> tuple[SegmentInfo, ...]:
-    infos = [SegmentInfo.from_json(summary) for summary in summaries]
-    return tuple(sorted(infos, key=lambda info: info.first_hash))
-
-
-def _merged(
-    spark: SparkSession,
-    location: StorageLocation,
-    folder: str,
-    pieces: Sequence[SegmentInfo],
-    layout: Layout,
-) -> tuple[SegmentInfo, ...]:
-    """Merge neighbouring pieces into segments of up to ``segment_bytes``."""
-    groups: list[list[SegmentInfo]] = []
-    for piece in pieces:
-        if not groups or sum(p.bytes for p in groups[-1]) + piece.bytes > layout.segment_bytes:
-            groups.append([])
-        groups[-1].append(piece)
-    names = [f"{folder}/{number:04d}" for number in range(len(groups))]
-    large: list[tuple[str, str]] = []
-    segments: list[SegmentInfo] = []
-    for name, group in zip(names, groups, strict=True):
-        if len(group) == 1:
-            segments += group
-        elif sum(piece.bytes for piece in group) <= _PIECE_BYTES:
-            segments.append(merge_segments(location, name, group))
-        else:
-            large.append((name, json.dumps([piece.to_json() for piece in group])))
-    if large:
-        todo = spark.createDataFrame(large, "name string, pieces string")
-        done = todo.repartition(len(large)).mapInArrow(_merger(location), _SUMMARY).toArrow()
-        segments += _segments(done.to_pylist())
-    kept = {segment.name for segment in segments}
-    for piece in pieces:
-        if piece.name not in kept:
-            piece.remove(location)
-    return tuple(sorted(segments, key=lambda info: info.first_hash))
-
-
-def _merger(
-    location: StorageLocation,
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that a merge task runs over the groups of pieces it is given."""
-
-    def merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for row in batch.to_pylist():
-                pieces = [SegmentInfo.from_json(piece) for piece in json.loads(row["pieces"])]
-                # A task that is run again must not write to the files of the first try.
-                context = TaskContext.get()
-                name = f"{row['name']}-{context.taskAttemptId() if context else 0}"
-                merged = merge_segments(location, name, pieces)
-                yield pa.RecordBatch.from_pylist([merged.to_json()], _SUMMARY_ARROW)
-
-    return merge
 
 
 def _check_unique(df: DataFrame, layout: Layout, pieces: Sequence[SegmentInfo]) -> None:

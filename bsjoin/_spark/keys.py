@@ -28,6 +28,7 @@ __all__ = [
     "hash_is_exact",
     "hashable",
     "is_binary_collation",
+    "is_integer",
     "source_key",
     "stream_key",
     "table_key",
@@ -59,10 +60,17 @@ class KeySide:
     Args:
         hash: the 64-bit hash; null where a key is null.
         compared: the columns that distinguish keys of equal hash; empty where the hash is exact.
+        integer: the key as a long if it is one integer; else None.
     """
 
     hash: Column
     compared: tuple[Column, ...]
+    integer: Column | None = None
+
+    @property
+    def searched(self) -> Column:
+        """What the JVM finds the key by."""
+        return self.hash if self.integer is None else self.integer
 
 
 def _family(dtype: T.DataType) -> str | None:
@@ -83,6 +91,11 @@ def type_of(name: str) -> T.DataType:
     """The type that :func:`type_name` named."""
     field = {"name": "key", "type": name, "nullable": True, "metadata": {}}
     return T.StructType.fromJson({"type": "struct", "fields": [field]}).fields[0].dataType
+
+
+def is_integer(dtype: T.DataType) -> bool:
+    """Whether values are integers of at most 8 bytes."""
+    return type(dtype) in _INTEGER_DIGITS
 
 
 def is_binary_collation(dtype: T.StringType) -> bool:
@@ -173,7 +186,7 @@ def _canonical(column: Column, dtype: T.DataType, table: T.DataType) -> Column:
     if not isinstance(table, T.DecimalType):
         if isinstance(dtype, T.DecimalType):
             return _if_equal(column, T.LongType())
-        return column.cast(T.LongType()) if type(table) in _INTEGER_DIGITS else column
+        return column.cast(T.LongType()) if is_integer(table) else column
     return column if dtype == table else _if_equal(column, table)
 
 
@@ -196,7 +209,8 @@ def _side(columns: Sequence[Column], table: Sequence[T.DataType]) -> KeySide:
         )
     if not columns:  # a pure range join: all rows have the same, empty key
         return KeySide(F.lit(0).cast("long"), ())
-    return KeySide(F.when(known, F.xxhash64(*columns)), compared)
+    integer = columns[0] if len(table) == 1 and is_integer(table[0]) else None
+    return KeySide(F.when(known, F.xxhash64(*columns)), compared, integer)
 
 
 def table_key(columns: Sequence[Column], types: Sequence[T.DataType]) -> KeySide:

@@ -4,7 +4,8 @@ Pure numpy: independent of Spark, files and Arrow.
 """
 
 from bsjoin.index.encoding import GREATEST, LEAST, add_saturated, codes, floats, reach
-from bsjoin.index.hash import HashIndex
+from bsjoin.index.hash import HashIndex, are_dense
+from bsjoin.index.integer_hash import hashes_of_integers, integers_of_hashes
 from bsjoin.index.intervals import IntervalIndex
 from bsjoin.index.levels import levels
 from bsjoin.index.nearest import Later, later_float, later_int, nearest
@@ -36,11 +37,14 @@ __all__ = [
     "SortedRows",
     "add_saturated",
     "add_wide",
+    "are_dense",
     "clamped",
     "codes",
     "divide_wide",
     "expand",
     "floats",
+    "hashes_of_integers",
+    "integers_of_hashes",
     "later_float",
     "later_int",
     "later_wide",

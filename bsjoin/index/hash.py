@@ -6,10 +6,15 @@ scans from there, nearly always 0 or 1 rows. All probes of a batch advance toget
 per probe is that of a few vectorised memory reads, not of Python. The directory is a radix table,
 as in extendible hashing (R. Fagin et al., ACM TODS 4, 1979), here static and of one depth.
 
+Integer keys that are close together need no hash: their rows are sorted by the keys themselves, and
+the directory has a bucket for each number. A probe reads two neighbouring entries of it; where each
+number has one row, none.
+
 The index consists of three arrays, which may be memory-mapped from a file:
 
 ``hashes``
-    int64, ascending (signed order), one per row, then one sentinel of the largest int64.
+    int64, ascending (signed order), one per row, then one sentinel of the largest int64. (Or the
+    keys themselves.)
 ``directory``
     int32, the first row of each bucket, then the number of rows.
 ``runs``
@@ -28,13 +33,14 @@ from numpy.typing import NDArray
 from bsjoin.index.checks import MAX_ROWS, check_directory, check_entries, chunks, refuse
 from bsjoin.index.encoding import GREATEST, SIGN
 
-__all__ = ["HashIndex"]
+__all__ = ["HashIndex", "are_dense"]
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
 _SENTINEL = np.int64(GREATEST)
+_MOST_NUMBERS = 4  # per row, where each number has a bucket
 
 
 def _unsigned(hashes: Int64s) -> NDArray[np.uint64]:
@@ -52,6 +58,8 @@ class HashIndex:
         runs: int32[n], length of the run of equal keys that starts at a row, or ``None``.
         base: the unsigned image of the first hash, where bucket 0 starts.
         shift: a hash belongs to bucket ``(unsigned - base) >> shift``.
+        dense: whether the rows are sorted by integer keys, which take the place of the hashes,
+            with a bucket for each number. Default False.
 
     Example:
         >>> index = HashIndex.build(np.array([-5, 3, 3, 9]), np.array([False, True, False]))
@@ -65,6 +73,7 @@ class HashIndex:
     runs: Int32s | None
     base: int
     shift: int
+    dense: bool = False
 
     @classmethod
     def build(cls, hashes: Int64s, same_key: Bools | None = None) -> HashIndex:
@@ -86,6 +95,22 @@ class HashIndex:
         return cls._make(hashes, _run_lengths(same_key) if same_key.any() else None)
 
     @classmethod
+    def of_dense(cls, keys: Int64s) -> HashIndex:
+        """Index rows that are sorted by an integer key, with a bucket for each number.
+
+        Args:
+            keys: int64[n], ascending, at least one; :func:`are_dense` holds.
+
+        Returns:
+            The index: 8 bytes per row for the keys, 4 to 16 for the directory, and 4 for the runs
+            if a key occurs twice.
+
+        Complexity: O(n).
+        """
+        same_key = keys[1:] == keys[:-1]
+        return cls._make(keys, _run_lengths(same_key) if same_key.any() else None, dense=True)
+
+    @classmethod
     def concat(cls, parts: Sequence[HashIndex]) -> HashIndex:
         """Concatenate the indexes of adjacent ranges of hashes; no key may be in two of them.
 
@@ -100,7 +125,7 @@ class HashIndex:
         return cls._make(hashes, runs)
 
     @classmethod
-    def _make(cls, hashes: Int64s, runs: Int32s | None) -> HashIndex:
+    def _make(cls, hashes: Int64s, runs: Int32s | None, dense: bool = False) -> HashIndex:
         n = len(hashes)
         if not 0 < n < MAX_ROWS:
             raise ValueError(f"an index holds 1 to {MAX_ROWS - 1} rows, not {n}")
@@ -109,12 +134,12 @@ class HashIndex:
         padded[n] = _SENTINEL
         base = int(_unsigned(padded[:1])[0])
         span = int(_unsigned(padded[n - 1 : n])[0]) - base
-        shift = max(0, span.bit_length() - n.bit_length())
+        shift = 0 if dense else max(0, span.bit_length() - n.bit_length())
         buckets = (_unsigned(padded[:n]) - np.uint64(base)) >> np.uint64(shift)
         counts = np.bincount(buckets.view(np.int64), minlength=(span >> shift) + 1)
         directory = np.zeros(len(counts) + 1, np.int32)
         np.cumsum(counts, out=directory[1:])
-        return cls(padded, directory, runs, base, shift)
+        return cls(padded, directory, runs, base, shift, dense)
 
     @property
     def rows(self) -> int:
@@ -137,9 +162,16 @@ class HashIndex:
         buckets = (_unsigned(hashes) - np.uint64(self.base)) >> np.uint64(self.shift)
         # Below the first hash the difference wraps around to a large number, so that one upper
         # bound covers both ends of the range and leads to the sentinel.
-        last = np.uint64(len(self.directory) - 1)
-        firsts = self.directory.take(np.minimum(buckets, last).view(np.int64))
-        rows: Int64s = firsts.astype(np.int64)
+        last = len(self.directory) - 1
+        buckets = np.minimum(buckets, np.uint64(last))
+        rows: Int64s = buckets.view(np.int64)
+        if self.dense and self.runs is None and last == self.rows:
+            return rows, rows < last  # each number has one row
+        firsts = self.directory.take(rows)
+        if self.dense:
+            ends = self.directory[1:].take(rows, mode="clip")
+            return firsts.astype(np.int64), firsts < ends
+        rows = firsts.astype(np.int64)
         there = self.hashes.take(rows)
         behind = np.flatnonzero(there < hashes)
         while behind.size:
@@ -189,14 +221,16 @@ class HashIndex:
         self._validate_directory()
         if self.runs is not None:
             self._validate_runs(self.runs)
+        if self.dense:
+            self._validate_keys()
 
     def _validate_directory(self) -> None:
         n = self.rows
         first, last = (int(hash_) for hash_ in _unsigned(self.hashes.take((0, n - 1))))
         if self.base != first:
             raise ValueError(f"the base is {self.base} instead of {first}")
-        if not 0 <= self.shift < 64:
-            raise ValueError(f"the shift is {self.shift}; it is 0 to 63")
+        if not 0 <= self.shift < (1 if self.dense else 64):
+            raise ValueError(f"the shift is {self.shift}; it is 0 to 63, and 0 for dense integers")
         buckets = ((last - first) >> self.shift) + 1
         if len(self.directory) != buckets + 1:
             raise ValueError(
@@ -207,6 +241,12 @@ class HashIndex:
             slots = _unsigned(self.hashes[begin:end]) - np.uint64(first)
             slots >>= np.uint64(self.shift)
             check_entries(self.directory, slots.view(np.int64), begin, "directory")
+
+    def _validate_keys(self) -> None:
+        for begin, end in chunks(self.rows - 1):
+            equal = self.hashes[begin:end] == self.hashes[begin + 1 : end + 1]
+            ends = equal if self.runs is None else equal & (self.runs[begin:end] == 1)
+            refuse(ends, begin, "the run of a key ends too early at row")
 
     def _validate_runs(self, runs: Int32s) -> None:
         n = self.rows
@@ -221,6 +261,17 @@ class HashIndex:
             refuse(goes_on & (lengths - 1 != ahead), begin, "the run has a wrong length at row")
             differs = self.hashes[begin:end] != self.hashes[begin + 1 : end + 1]
             refuse(goes_on & differs, begin, "the run has rows of another hash behind row")
+
+
+def are_dense(keys: Int64s) -> bool:
+    """Whether integers are so close together that a directory has a bucket for each number.
+
+    Args:
+        keys: int64[n], in any order, at least one.
+
+    Complexity: O(n).
+    """
+    return int(keys.max()) - int(keys.min()) < _MOST_NUMBERS * len(keys)
 
 
 def _run_lengths(same_key: Bools) -> Int32s:

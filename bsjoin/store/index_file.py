@@ -67,11 +67,12 @@ def index_batch(index: HashIndex, ranges: RangeIndex | None) -> pa.RecordBatch:
     return pa.record_batch([column(field) for field in schema], schema=schema)
 
 
-def index_of(batch: pa.RecordBatch) -> tuple[HashIndex, RangeIndex | None]:
+def index_of(batch: pa.RecordBatch, *, dense: bool = False) -> tuple[HashIndex, RangeIndex | None]:
     """The inverse of :func:`index_batch`; the invariants are not checked here.
 
     Args:
         batch: a batch whose schema has passed :func:`check_index_schema`.
+        dense: whether it is to be an index of dense integers. Default False.
 
     Raises:
         ValueError: a number or an array is null.
@@ -91,7 +92,9 @@ def index_of(batch: pa.RecordBatch) -> tuple[HashIndex, RangeIndex | None]:
     base, shift, runs = single("base"), single("shift"), cell("runs")
     if base is None or shift is None:
         raise ValueError("the base or the shift is null")
-    index = HashIndex(cell("hashes"), cell("directory"), runs if len(runs) else None, base, shift)
+    index = HashIndex(
+        cell("hashes"), cell("directory"), runs if len(runs) else None, base, shift, dense
+    )
     if "closed" not in batch.schema.names:
         return index, None
     names = [name for name in RANGE_CELLS if name in batch.schema.names]

@@ -33,6 +33,7 @@ LARGEST = 32 << 20
 
 _MOST_ROWS = (1 << 31) - 1
 _LATEST_US = 253_402_300_799_000_000  # the end of the year 9999
+_INTEGERS = ("byte", "short", "integer", "long")
 _CHECKSUM = re.compile(r"[0-9a-f]{32}")
 
 
@@ -289,7 +290,8 @@ def _manifest(data: Any, version: int | None) -> Manifest:
     number = fields.whole(data, "version")
     if version is not None and number != version:
         raise ValueError(f"version is {number}, and the file is that of version {version}")
-    segments = [_segment(item, len(schema)) for item in fields.items(data, "segments")]
+    integers = len(keys) == 1 and keys[0].type in _INTEGERS and ranged is None
+    segments = [_segment(item, len(schema), integers) for item in fields.items(data, "segments")]
     for before, after in pairwise(segments):
         if before.first_hash >= after.first_hash:
             raise ValueError(f"the segment {after.name!r} begins before the one that it follows")
@@ -319,7 +321,7 @@ def _key(item: Any) -> KeyColumn:
     return key
 
 
-def _segment(item: Any, columns: int) -> SegmentInfo:
+def _segment(item: Any, columns: int, integers: bool) -> SegmentInfo:
     name = fields.text(item, "name")
     if not (is_plain(name) and name.count("/") == 2 and name.startswith("data/")):
         raise ValueError(f"the segment name {fields.shown(name)} is not in a folder below 'data/'")
@@ -336,6 +338,11 @@ def _segment(item: Any, columns: int) -> SegmentInfo:
         raise ValueError(f"the segment {name!r} has a checksum that is not one of xxh3-128")
     rows = fields.whole(item, "rows", 1, _MOST_ROWS)
     keys = fields.whole(item, "keys", 1, rows)
+    first_key = None
+    if item.get("first_key") is not None:
+        if not integers:
+            raise ValueError(f"the segment {name!r} has a first_key, and its key is no integer")
+        first_key = fields.whole(item, "first_key", LEAST)
     return SegmentInfo(
         name=name,
         rows=rows,
@@ -344,6 +351,7 @@ def _segment(item: Any, columns: int) -> SegmentInfo:
         first_hash=fields.whole(item, "first_hash", LEAST),
         sizes=tuple(sizes),
         checksums=checksums,
+        first_key=first_key,
     )
 
 

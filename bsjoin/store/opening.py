@@ -37,7 +37,7 @@ def open_segments(location: StorageLocation, manifest: Manifest) -> list[Segment
             _check_ranges(segment.ranges, manifest.ranged)
         segments.append(segment)
     for before, behind in pairwise(segments):
-        if before.index.hashes[-2] >= behind.info.first_hash:
+        if before.last_hash >= behind.info.first_hash:
             raise DamagedTableError(
                 f"the manifest of version {manifest.version} of the table in {str(location)!r} "
                 f"lists {behind.info.name!r} out of order; build the table again"

@@ -1,4 +1,4 @@
-"""A segment: rows sorted by the hash of their key, and the hash index over them.
+"""A segment: rows sorted by the hash of their key, or by the key, and the index over them.
 
 ``<name>.index.arrow``
     An Arrow IPC file with one row: the arrays of :class:`bsjoin.index.HashIndex` as list
@@ -16,7 +16,7 @@ one column per file, merging needs the memory of one column.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bsjoin.index import HashIndex
+from bsjoin.index import HashIndex, are_dense, hashes_of_integers, integers_of_hashes
 from bsjoin.index.checks import chunks, refuse
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.index.sorted_rows import Closed
@@ -49,9 +49,11 @@ class SegmentInfo:
         rows: number of rows.
         keys: number of distinct keys.
         longest_run: the largest number of rows of one key.
-        first_hash: the hash of the first row; no earlier segment contains it.
+        first_hash: the least hash of a row; no earlier segment contains it.
         sizes: bytes of the files: the index, then each column.
         checksums: XXH3-128 checksums of the files, in hexadecimal.
+        first_key: the least key, if the rows are sorted by an integer key that is dense
+            (:func:`bsjoin.index.are_dense`); None (default) if they are sorted by its hash.
     """
 
     name: str
@@ -61,6 +63,7 @@ class SegmentInfo:
     first_hash: int
     sizes: tuple[int, ...]
     checksums: tuple[str, ...]
+    first_key: int | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -94,8 +97,9 @@ class SegmentInfo:
         counts = (info.rows, info.keys, info.longest_run, *info.sizes)
         if not all(type(count) is int and 0 < count <= GREATEST for count in counts):
             raise ValueError(f"rows, keys, longest_run and sizes are above 0: {counts}")
-        if not (type(info.first_hash) is int and LEAST <= info.first_hash <= GREATEST):
-            raise ValueError(f"first_hash={info.first_hash!r} is not an int64")
+        for name, value in (("first_hash", info.first_hash), ("first_key", info.first_key or 0)):
+            if not (type(value) is int and LEAST <= value <= GREATEST):
+                raise ValueError(f"{name}={value!r} is not an int64")
         if not info.sizes or len(info.sizes) != len(info.checksums):
             raise ValueError(f"{len(info.sizes)} sizes and {len(info.checksums)} checksums")
         return info
@@ -150,32 +154,52 @@ def write_segment(
 
 
 def merge_segments(
-    location: StorageLocation, name: str, parts: Sequence[SegmentInfo]
+    location: StorageLocation, name: str, parts: Sequence[SegmentInfo], *, integers: bool = False
 ) -> SegmentInfo:
     """Merge adjacent segments into one, one column at a time; the parts are not removed.
 
     Args:
         location: the table's location.
         name: name of the new segment.
-        parts: the segments in the order of their hashes; no key is in two of them.
+        parts: the segments in the order of their hashes, whose rows are sorted by their hash; no
+            key is in two of them.
+        integers: whether the hash is that of one integer and there are no range columns: if the
+            integers are dense, the rows are sorted by them. Default False.
 
     Returns:
-        The metadata of the new segment.
+        The metadata of the new segment; that of the only part if it stays as it is.
 
-    Complexity: O(rows) time; the memory of the index, then of one column at a time.
+    Complexity: O(rows) time, O(rows log rows) to sort by the key; the memory of the index, then of
+    one column at a time, twice where it is sorted.
     """
     opened = [Segment(location, part) for part in parts]
-    index = HashIndex.concat([segment.index for segment in opened])
+    order = None
+    if integers:
+        keys = integers_of_hashes(np.concatenate([one.index.hashes[:-1] for one in opened]))
+        if are_dense(keys):
+            order = np.argsort(keys, kind="stable")
+            index = HashIndex.of_dense(keys.take(order))
+        elif len(parts) == 1:
+            return parts[0]
+        del keys
+    if order is None:
+        index = HashIndex.concat([segment.index for segment in opened])
     parts_ranges = [segment.ranges for segment in opened if segment.ranges is not None]
     ranges = concat(parts_ranges, run_starts(index)) if parts_ranges else None
     columns = (
         _one_array([segment.column(number) for segment in opened], None)
         for number in range(len(parts[0].sizes) - 1)
     )
+    if order is not None:
+        rows = order
+        columns = (take(column, rows) for column in columns)
     merged = _write(location, name, index, ranges, columns)
     for file in (file for part in parts for file in part.files):
         location.remove_copy(file)
-    return merged
+    if order is None:
+        return merged
+    first = parts[0].first_hash
+    return replace(merged, first_hash=first, first_key=merged.first_hash)
 
 
 def _write(
@@ -200,6 +224,11 @@ def _write(
         sizes=tuple(size for size, _ in files),
         checksums=tuple(sum_ for _, sum_ in files),
     )
+
+
+def _least_and_greatest_hash(keys: Int64s) -> tuple[int, int]:
+    pieces = [hashes_of_integers(keys[begin:end]) for begin, end in chunks(len(keys))]
+    return min(int(piece.min()) for piece in pieces), max(int(piece.max()) for piece in pieces)
 
 
 def _keys_and_longest_run(index: HashIndex) -> tuple[int, int]:
@@ -258,28 +287,37 @@ class Segment:
         file = info.files[0]
         arrays = map_batch(location, file, info.sizes[0], info.checksums[0], check_index_schema)
         with sound(location, file):
-            self.index, self.ranges = index_of(arrays)
-            self._validate()
+            self.index, self.ranges = index_of(arrays, dense=info.first_key is not None)
+            self.last_hash = self._validate()
         self._keys = [self.column(number) for number in range(compared or 0)]
         if compared is not None:
             with sound(location, file):
                 self._validate_keys()
 
-    def _validate(self) -> None:
-        """Check the index and its agreement with the manifest."""
+    def _validate(self) -> int:
+        """Check the index and its agreement with the manifest; the greatest hash of a row."""
         index, info = self.index, self.info
         index.validate()
+        first = least = int(index.hashes[0])
+        last = int(index.hashes[-2])
+        if info.first_key is not None:
+            if self.ranges is not None:
+                raise ValueError("it has range columns, and the manifest has a first_key")
+            least, last = _least_and_greatest_hash(index.hashes[:-1])
         keys, longest = _keys_and_longest_run(index)
-        found = (index.rows, keys, longest, int(index.hashes[0]))
-        if found != (info.rows, info.keys, info.longest_run, info.first_hash):
+        first_key = None if info.first_key is None else first
+        found = (index.rows, keys, longest, least, first_key)
+        wanted = (info.rows, info.keys, info.longest_run, info.first_hash, info.first_key)
+        if found != wanted:
             raise ValueError(
-                f"it has {found} as rows, keys, longest_run and first_hash, and the manifest has "
-                f"{(info.rows, info.keys, info.longest_run, info.first_hash)}"
+                f"it has {found} as rows, keys, longest_run, first_hash and first_key, and the "
+                f"manifest has {wanted}"
             )
         if self.ranges is not None:
             # Without lengths of runs, each row is a run.
             one = np.broadcast_to(np.int32(1), index.rows)
             self.ranges.validate(one if index.runs is None else index.runs)
+        return last
 
     def _validate_keys(self) -> None:
         """Check that the rows of a run, and no others, have one key: else rows would be lost."""
@@ -350,7 +388,7 @@ class Segment:
 
         Complexity: O(m) expected.
         """
-        rows, found = self.index.probe(hashes)
+        rows, found = self.index.probe(integers_of_hashes(hashes) if self.index.dense else hashes)
         if self._keys:
             self._compare(rows, found, hashes, keys)
         rows[~found] = -1

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bsjoin.index import HashIndex
+from bsjoin.index import HashIndex, are_dense
 
 LOW, HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 SPECIAL = [LOW, LOW + 1, -1, 0, 1, HIGH - 1, HIGH]
@@ -59,6 +59,52 @@ def test_probes_find_what_a_dictionary_finds(stored: list[int], others: list[int
     index = HashIndex.build(hashes)
     index.validate()
     check_probes(index, runs_of(hashes), [*stored, *others])
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from([LOW, -3, 0, 1 << 40, HIGH - 30]),
+    st.lists(st.integers(0, 30), min_size=1, max_size=60),
+    st.lists(one_hash, max_size=50),
+)
+def test_dense_keys_are_found_as_in_a_dictionary(
+    least: int, stored: list[int], others: list[int]
+) -> None:
+    keys = ascending([least + number for number in stored])
+    index = HashIndex.of_dense(keys)
+    index.validate()
+    check_probes(index, runs_of(keys), [*keys.tolist(), *others, LOW, HIGH])
+
+
+@pytest.mark.parametrize(
+    ("keys", "dense"),
+    [([7], True), ([0, 7], True), ([0, 8], False), ([LOW, HIGH], False), ([5, 1, 5, 16], True)],
+)
+def test_keys_are_dense_with_less_than_four_numbers_a_row(keys: list[int], dense: bool) -> None:
+    assert are_dense(np.array(keys)) == dense
+
+
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        ({"hashes": np.array([3, 5, 5, HIGH])}, "does not lead to row 1"),
+        ({"shift": 1}, "shift is 1"),
+        ({"runs": np.array([1, 2, 1], np.int32)}, "another hash behind row 1"),
+    ],
+)
+def test_broken_invariants_of_dense_keys_are_named(broken: dict[str, Any], says: str) -> None:
+    good = HashIndex.of_dense(np.array([3, 4, 5]))
+    good.validate()
+    with pytest.raises(ValueError, match=says):
+        replace(good, **broken).validate()
+
+
+def test_equal_dense_keys_are_one_run() -> None:
+    good = HashIndex.of_dense(np.array([3, 5, 5]))
+    good.validate()
+    for runs in (None, np.ones(3, np.int32)):
+        with pytest.raises(ValueError, match="ends too early at row 1"):
+            replace(good, runs=runs).validate()
 
 
 @settings(max_examples=100, deadline=None)

@@ -16,7 +16,6 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin import BatchTable
 from bsjoin._spark.jvm.attach import attached, call
-from bsjoin._spark.keys import table_key
 
 _SECOND = 1_000_000
 _FEW = 20  # mappings: eight versions of two files, and those that a task has just used
@@ -72,10 +71,9 @@ def test_a_thousand_versions_leave_few_mappings(
     for number in range(2, 1001):
         publish(folder, number)
     rows = spark.range(1, 1001, numPartitions=1).selectExpr("id AS s", "id % 20 AS k")
-    clock, key = F.col("s") * _SECOND, table_key([F.col("k")], [rows.schema["k"].dataType])
-    place = {"path": str(folder), "epoch": 1, "version": 0}
-    found = call("find", key.hash, clock, keys="hash", unique=True, **place)
-    answers = rows.select("s", "k", call("version", clock, **place).alias("v"), found.alias("row"))
+    clock, place = F.col("s") * _SECOND, {"path": str(folder), "epoch": 1, "version": 0}
+    row = found(F.col("k"), clock, place).alias("row")
+    answers = rows.select("s", "k", call("version", clock, **place).alias("v"), row)
     text = {"column": "text", "type": "string", "nulls": True, "nullable": True}
     got = answers.select("s", "k", "v", call("get", F.col("row"), **text, **place)).collect()
     assert [tuple(row) for row in got] == [(s, s % 20, s, f"text {s % 20}") for s in range(1, 1001)]
@@ -108,8 +106,8 @@ def test_a_table_that_is_removed_is_not_kept(
 
 
 def found(key: Column, clock: Column, place: dict[str, Any]) -> Column:
-    """Look a hash up, for which the version of a time is opened."""
-    return call("find", key.cast("long"), clock, keys="hash", **place)
+    """Look a key up, for which the version of a time is opened."""
+    return call("find", key.cast("long"), clock, keys="integer", **place)
 
 
 def opened(spark: SparkSession, folder: Path, epoch: int) -> None:
@@ -117,7 +115,7 @@ def opened(spark: SparkSession, folder: Path, epoch: int) -> None:
     for later in range(5):
         place = {"path": str(folder), "epoch": epoch + 1 + later, "version": 0}
         clock = (F.col("id") + 1) * _SECOND
-        assert spark.range(5).select(found(F.lit(0), clock, place)).collect()
+        assert spark.range(5).select(found(F.lit(-1), clock, place)).collect()
 
 
 def test_collecting_garbage_breaks_no_running_task(
@@ -131,7 +129,7 @@ def test_collecting_garbage_breaks_no_running_task(
     rows = spark.range(1, 52, numPartitions=1).selectExpr("id AS s", "id % 20 AS k")
     first = BatchTable.open(folder, verify=False).join(rows, "k")
     clock, place = F.col("s") * _SECOND, {"path": str(folder), "epoch": epoch, "version": 0}
-    newer = F.when(found(F.lit(0), clock, place) < 0, call("version", clock, **place))
+    newer = F.when(found(F.lit(-1), clock, place) < 0, call("version", clock, **place))
     collect = F.expr("IF(s % 4 = 0, reflect('java.lang.System', 'gc'), '')")
     seen = first.select("s", "text", newer.alias("version"), collect.alias("collected"))
     got = [(row["s"], row["text"], row["version"]) for row in seen.collect()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import pickle
 import re
 from dataclasses import replace
@@ -18,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bsjoin.errors import DamagedTableError
+from bsjoin.index import GREATEST, LEAST, are_dense, hashes_of_integers
 from bsjoin.store import Segment, SegmentInfo, StorageLocation, merge_segments, write_segment
 from bsjoin.store.checksums import checksum
 from bsjoin.store.segment import take
@@ -239,6 +241,44 @@ def test_merged_segments_are_the_segment_of_all_rows(
     assert merged == replace(whole, name="data/parts/merged")
     # The parts stay until nobody can need them for another try.
     assert all(location.size(name) is not None for part in parts for name in part.files)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([LEAST, -20, 0, GREATEST - 50]),
+    st.lists(st.integers(0, 50), min_size=1, max_size=40),
+    st.data(),
+)
+def test_merged_rows_are_in_the_order_of_dense_keys(
+    tmp_path_factory: pytest.TempPathFactory, least: int, stored: list[int], data: st.DataObject
+) -> None:
+    keys = np.array([least + number for number in stored])
+    dense = are_dense(keys)
+    hashes = hashes_of_integers(keys)
+    order = np.argsort(hashes, kind="stable")
+    hashes, keys = hashes[order], keys[order]
+    rows = pa.table({"k": keys, "number": np.arange(len(keys))})
+    cuts = data.draw(st.sets(st.integers(1, len(keys)), max_size=4)) - {len(keys)}
+    cuts = {cut for cut in cuts if keys[cut] != keys[cut - 1]}
+    location = StorageLocation.of(tmp_path_factory.mktemp("dense"))
+    parts = [
+        write_segment(location, f"data/x/{a}", hashes[a:b], rows.slice(a, b - a), 0)
+        for a, b in pairwise([0, *sorted(cuts), len(keys)])
+    ]
+    info = merge_segments(location, "data/x/merged", parts, integers=True)
+    assert (info.first_key == keys.min()) if dense else (info.first_key is None)
+    assert info == SegmentInfo.from_json(json.loads(json.dumps(info.to_json())))
+
+    segment = Segment(location, info, 0)
+    assert (info.first_hash, segment.last_hash) == (hashes[0], hashes[-1])
+    if dense:
+        rows = rows.take(pa.array(np.argsort(keys, kind="stable")))
+    assert segment.column(0).equals(rows["k"].combine_chunks())
+    assert segment.column(1).equals(rows["number"].combine_chunks())
+    probes = np.array([*keys, *(least + n for n in range(51)), LEAST, GREATEST], np.int64)
+    wanted = rows["k"].to_pylist()
+    expected = [wanted.index(key) if key in wanted else -1 for key in probes.tolist()]
+    assert segment.find(hashes_of_integers(probes), []).tolist() == expected
 
 
 @pytest.mark.parametrize("kind", VALUES)

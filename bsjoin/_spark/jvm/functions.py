@@ -109,7 +109,8 @@ class TableFunctions:
     def find(self, planned: PlannedJoin, key: KeySide, clock: Column) -> Column:
         """The reference of a key's first row; negative if it is not there, null for a null key."""
         types, ranged = planned.join.key_types, planned.join.ranged
-        arguments, keys = [key.hash, clock], "hash"
+        keys = "hash" if key.integer is None else "integer"
+        arguments = [key.searched, clock]
         if key.compared:
             kind, value = _compared(key.compared, types)
             arguments, keys = [*arguments, value], kind

@@ -138,7 +138,7 @@ class Lookups:
         key = planned.key(self._column)
         probes = tuple(planned.probes(self._column))
         matches = matches_of(planned.plan, functions, ours, probes)
-        found = matches.first(functions.find(planned, key, clock), key.hash)
+        found = matches.first(functions.find(planned, key, clock), key.searched)
         if any(one.drops for one in self.lookups):
             found = F.when(self.lookups[-1].stays, found).otherwise(_DROPPED)
         carried = (column.alias(name) for name, column in matches.carried.items())

@@ -14,9 +14,9 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * From the hash of a key to the reference of its first row; {@link Version#MISSING} if there is none.
+ * From a key to the reference of its first row; {@link Version#MISSING} if there is none.
  *
- * <p>Arguments: the hash; the time that chooses the version, which is ignored by a plan that is
+ * <p>Arguments: the key's hash, or the key itself if it is one integer; the time that chooses the version, which is ignored by a plan that is
  * bound to one; and, if equal hashes do not imply equal keys, the key: a text, a
  * binary, or a struct of what is compared.
  */
@@ -46,6 +46,17 @@ public abstract class Find extends ByTime<Long> {
 
     public long invoke(long hash, UTF8String time) {
       return version(time).find(hash);
+    }
+  }
+
+  /** The key is one integer. */
+  public static final class ByInteger extends Find {
+    ByInteger(String spec, JsonNode node) {
+      super(spec, node, new DataType[0]);
+    }
+
+    public long invoke(long key, UTF8String time) {
+      return version(time).findInteger(key);
     }
   }
 

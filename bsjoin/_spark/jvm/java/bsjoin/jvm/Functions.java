@@ -127,6 +127,8 @@ public final class Functions implements FunctionCatalog {
     switch (spec.path("keys").asText()) {
       case "hash":
         return new Find.ByHash(name, spec);
+      case "integer":
+        return new Find.ByInteger(name, spec);
       case "text":
         return new Find.ByText(name, spec);
       case "binary":

@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
@@ -40,14 +41,19 @@ final class Manifest {
     final String name;
     final long rows;
     final long firstHash;
+    final Long firstKey; // if the rows are in the order of an integer key; else null
     final int longestRun;
     final long[] sizes;
     final String[] checksums;
 
-    SegmentInfo(JsonNode node, int files, String where) {
+    SegmentInfo(JsonNode node, int files, boolean isByInteger, String where) {
       name = node.path("name").asText();
       rows = whole(node, "rows");
       firstHash = whole(node, "first_hash");
+      firstKey = node.hasNonNull("first_key") ? whole(node, "first_key") : null;
+      if (firstKey != null && !isByInteger) {
+        throw TableError.damaged(where, "the segment '" + name + "' has a first_key of no integer");
+      }
       longestRun = (int) Math.min(whole(node, "longest_run"), Integer.MAX_VALUE);
       sizes = new long[node.path("sizes").size()];
       checksums = new String[sizes.length];
@@ -109,6 +115,10 @@ final class Manifest {
     if (rangeColumns > 2) {
       throw TableError.damaged(where, "it has more than two range columns");
     }
+    boolean isByInteger =
+        keyTypes.size() == 1
+            && keyTypes.get(0) instanceof IntegralType
+            && rangeColumns == 0;
     JsonNode listed = node.path("segments");
     if (!listed.isArray()) {
       throw TableError.damaged(where, "it has no list of segments");
@@ -116,7 +126,9 @@ final class Manifest {
     segments = new SegmentInfo[listed.size()];
     int longest = 0;
     for (int i = 0; i < segments.length; i++) {
-      segments[i] = new SegmentInfo(listed.get(i), 1 + compared.length + columns.length(), where);
+      segments[i] =
+          new SegmentInfo(
+              listed.get(i), 1 + compared.length + columns.length(), isByInteger, where);
       if (i > 0 && segments[i - 1].firstHash >= segments[i].firstHash) {
         throw TableError.damaged(where, "its segments are not in order");
       }

@@ -1,6 +1,7 @@
 package bsjoin.jvm;
 
 import java.nio.charset.StandardCharsets;
+import org.apache.spark.sql.catalyst.expressions.XXH64;
 
 /**
  * An open segment: its hash index, and its columns, which are opened when they are first read.
@@ -10,6 +11,9 @@ import java.nio.charset.StandardCharsets;
  * equal keys. It is checked in one pass when it is opened, so that a damaged file is an error and not
  * a wrong answer; what is read from the directory and the runs is checked again before it is used, so
  * that not even a file that is changed later leads outside of it.
+ *
+ * <p>If integer keys are dense, the rows are in the order of the keys, which stand in the place of
+ * the hashes, and the directory has an entry for each number.
  */
 final class Segment {
   private static final int HASH_BUFFERS = 16;
@@ -25,6 +29,9 @@ final class Segment {
   private final long buckets;
   private final int longestRun;
   final int rows;
+  final boolean isByKey;
+  private final boolean isFull; // each number from the first to the last has one row
+  final long lastHash; // the greatest one
   private final Column[] columns;
   private final Points points; // null for a table of equality joins
   private final Intervals intervals; // null for a table of points
@@ -46,17 +53,20 @@ final class Segment {
     runs = arrow.has(11) ? arrow.offset(11, 4L * rows) : 0;
     base = file.getLong(arrow.offset(13, 8));
     shift = file.getInt(arrow.offset(15, 4));
-    if (shift < 0 || shift > 63
+    isByKey = info.firstKey != null;
+    long first = isByKey ? info.firstKey : info.firstHash;
+    if (shift < 0 || shift > (isByKey ? 0 : 63)
         || file.getLong(hashes + 8L * rows) != Long.MAX_VALUE
-        || file.getLong(hashes) != info.firstHash
-        || base != (info.firstHash ^ Long.MIN_VALUE)) {
+        || file.getLong(hashes) != first
+        || base != (first ^ Long.MIN_VALUE)) {
       throw TableError.damaged(file.name, "it does not agree with the manifest");
     }
     longestRun = info.longestRun;
     if ((runs == 0) != (longestRun == 1)) {
       throw TableError.damaged(file.name, "its runs do not agree with the manifest");
     }
-    validate();
+    lastHash = validate();
+    isFull = isByKey && runs == 0 && buckets == rows;
     Manifest manifest = version.manifest;
     if (manifest.rangeColumns > 0) {
       checkRanges(arrow, manifest);
@@ -85,10 +95,21 @@ final class Segment {
     }
   }
 
-  /** Check all that a look-up relies on; O(rows), once per segment and process. */
-  private void validate() {
+  /** The hash of an integer key: that of Spark's xxhash64. */
+  static long hash(long key) {
+    return XXH64.hashLong(key, 42);
+  }
+
+  /**
+   * Check all that a look-up relies on; O(rows), once per segment and process.
+   *
+   * @return the greatest hash
+   */
+  private long validate() {
     long first = file.getLong(hashes);
-    long slots = (lastHash() - first >>> shift) + 1;
+    long slots = (file.getLong(hashes + 8L * (rows - 1)) - first >>> shift) + 1;
+    long least = Long.MAX_VALUE;
+    long greatest = Long.MIN_VALUE;
     check(buckets == slots, "the directory has another length for rows: ", rows);
     long entry = 0;
     long before = Long.MIN_VALUE;
@@ -97,6 +118,14 @@ final class Segment {
     for (int row = 0; row < rows; row++) {
       long hash = file.getLong(hashes + 8L * row);
       check(hash >= before, "the hashes fall at row ", row);
+      boolean goesOn = left > 1; // of the run of the row before
+      check(
+          !isByKey || goesOn || row == 0 || hash != before,
+          "the run of a key ends too early before row ",
+          row);
+      long hashed = isByKey ? hash(hash) : hash;
+      least = Math.min(least, hashed);
+      greatest = Math.max(greatest, hashed);
       long slot = hash - first >>> shift;
       check(slot >= 0 && slot < buckets, "the hashes fall behind row ", row);
       for (; entry <= slot; entry++) {
@@ -104,7 +133,6 @@ final class Segment {
       }
       if (runs != 0) {
         int length = file.getInt(runs + 4L * row);
-        boolean goesOn = left > 1;
         check(
             length >= 1 && (!goesOn || length == left - 1 && hash == before),
             "the run has a wrong length at row ",
@@ -117,6 +145,8 @@ final class Segment {
     check(left == 1, "the run has a wrong length at row ", rows - 1);
     check(file.getInt(directory + 4 * entry) == rows, "the directory is wrong at row ", rows);
     check(longest == longestRun, "its longest run is not that of the manifest, but ", longest);
+    check(least == info.firstHash, "the first hash is not that of the manifest for rows: ", rows);
+    return greatest;
   }
 
   private void check(boolean holds, String otherwise, int number) {
@@ -125,18 +155,19 @@ final class Segment {
     }
   }
 
-  /** The hash of the last row. */
-  long lastHash() {
-    return file.getLong(hashes + 8L * (rows - 1));
-  }
-
-  /** The first row whose hash this is; -1 if there is none. */
+  /** The first row whose hash this is, or if {@link #isByKey} whose key; -1 if there is none. */
   int find(long hash) {
     long bucket = ((hash ^ Long.MIN_VALUE) - base) >>> shift;
     if (bucket < 0 || bucket >= buckets) {
       return -1;
     }
+    if (isFull) {
+      return (int) bucket;
+    }
     int row = checked(file.getInt(directory + 4 * bucket));
+    if (isByKey) {
+      return row < file.getInt(directory + 4 * bucket + 4) && row < rows ? row : -1;
+    }
     long there = file.getLong(hashes + 8L * row);
     while (there < hash) { // the sentinel ends it
       row = end(row);

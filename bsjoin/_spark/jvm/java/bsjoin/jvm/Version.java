@@ -39,7 +39,7 @@ final class Version {
     for (int i = 0; i < segments.length; i++) {
       firstHashes[i] = manifest.segments[i].firstHash;
       segments[i] = new Segment(this, manifest.segments[i]);
-      if (i > 0 && segments[i - 1].lastHash() >= firstHashes[i]) {
+      if (i > 0 && segments[i - 1].lastHash >= firstHashes[i]) {
         throw TableError.damaged(
             storage.nameOf(Manifest.name(manifest.version)),
             "it lists '" + manifest.segments[i].name + "' out of order");
@@ -83,8 +83,25 @@ final class Version {
     if (number < 0) {
       return MISSING;
     }
-    int row = segments[number].find(hash);
-    return row < 0 ? MISSING : slot << SLOT_SHIFT | (long) number << ROW_BITS | row;
+    return reference(number, segments[number].find(hash));
+  }
+
+  /** The reference of the first row with an integer as its key; {@link #MISSING} if none. */
+  long findInteger(long key) {
+    if (segments.length == 1 && segments[0].isByKey) {
+      return reference(0, segments[0].find(key));
+    }
+    long hash = Segment.hash(key);
+    int number = segments.length == 1 ? 0 : segmentOf(hash);
+    if (number < 0) {
+      return MISSING;
+    }
+    Segment segment = segments[number];
+    return reference(number, segment.find(segment.isByKey ? key : hash));
+  }
+
+  private long reference(int segment, int row) {
+    return row < 0 ? MISSING : slot << SLOT_SHIFT | (long) segment << ROW_BITS | row;
   }
 
   /** The reference of the next run's first row with the same hash; {@link #MISSING} if none. */

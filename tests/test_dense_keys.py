@@ -1,0 +1,106 @@
+"""Tables whose integer keys are close together, and so are stored in the order of the keys."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import oracle
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from spark_samples import Feed
+
+from bsjoin import BatchTable
+
+pytestmark = pytest.mark.usefixtures("runtime")
+
+LONG, BYTE = pa.int64(), pa.int8()
+TABLES: dict[str, tuple[pa.DataType, list[int | None], bool]] = {
+    "each number": (LONG, list(range(-7, 40)), True),
+    "gaps": (LONG, [n for n in range(50) if n % 3], True),
+    "several rows": (LONG, [n for n in range(30) for _ in range(n % 4)], True),
+    "nulls": (LONG, [None, 3, 1, None, 2], True),
+    "at the end": (LONG, [2**63 - 1 - n for n in range(9)], True),
+    "at the beginning": (LONG, [n - 2**63 for n in range(9)], True),
+    "bytes": (BYTE, [-128, *range(100, 128)], False),
+    "all bytes": (BYTE, list(range(-128, 128)), True),
+    "one row": (LONG, [5], True),
+    "scattered": (LONG, [n * 1_000_003 for n in range(40)], False),
+    "both ends": (LONG, [-(2**63), 0, 1, 2, 2**63 - 1], False),
+}
+PROBES = [*range(-9, 60), 127, -128, -129, 128, 1_000_003, 2**63 - 1, 2**63 - 3, -(2**63), None]
+
+
+def frame(spark: SparkSession, dtype: pa.DataType, keys: Sequence[int | None]) -> DataFrame:
+    columns = {"k": pa.array(keys, dtype), "v": [f"{i} of {key}" for i, key in enumerate(keys)]}
+    return spark.createDataFrame(pa.table(columns))
+
+
+def segments(folder: Path) -> list[dict[str, Any]]:
+    newest = max((folder / "versions").glob("*.json"))
+    found: list[dict[str, Any]] = json.loads(newest.read_text())["segments"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def probes(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(pa.table({"k": pa.array(PROBES, LONG)})).localCheckpoint()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_rows_are_those_of_spark(
+    spark: SparkSession, probes: DataFrame, tmp_path: Path, name: str
+) -> None:
+    dtype, keys, dense = TABLES[name]
+    df = frame(spark, dtype, keys)
+    table = BatchTable.build(df, on="k", path=tmp_path)
+    (segment,) = segments(tmp_path)
+    assert segment["first_key"] == (min(k for k in keys if k is not None) if dense else None)
+    table.verify()
+    for how in ("inner", "left", "anti"):
+        wanted = oracle.expected(probes, df, "k", how).toArrow()
+        oracle.assert_same_rows(table.join(probes, "k", how=how).toArrow(), wanted)
+
+
+def test_a_decimal_of_the_stream_is_compared_as_a_number(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = BatchTable.build(frame(spark, LONG, list(range(9))), on="k", path=tmp_path)
+    stream = spark.sql("SELECT CAST(id / 2 AS decimal(30,1)) AS k FROM range(-3, 30)")
+    found = table.join(stream, "k").select("k").toArrow()["k"].to_pylist()
+    assert sorted(map(int, found)) == list(range(9))
+
+
+def test_several_segments_may_each_be_in_the_order_of_its_keys(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    df = spark.range(-100, 12_000).selectExpr("id AS k", "repeat(cast(id AS string), 30) AS v")
+    table = BatchTable.build(df, on="k", path=tmp_path, segment_bytes=1 << 20)
+    found = segments(tmp_path)
+    assert len(found) > 1
+    assert any(segment["first_key"] is not None for segment in found)
+    stream = spark.range(-150, 12_050, 7).withColumnRenamed("id", "k")
+    wanted = oracle.expected(stream, df, "k", "left").toArrow()
+    oracle.assert_same_rows(table.join(stream, "k", how="left").toArrow(), wanted)
+
+
+def test_a_running_stream_meets_dense_and_scattered_keys(
+    spark: SparkSession, feed: Feed, tmp_path: Path
+) -> None:
+    def table_of(step: int) -> DataFrame:
+        return frame(spark, LONG, [number * step for number in range(20)])
+
+    steps = (1, 1_000_003, 1)
+    table = BatchTable.build(table_of(1), on="k", path=tmp_path / "table")
+    query = feed.start(table.join(feed.stream, "k"))
+    for number, step in enumerate(steps):
+        if number:
+            table.refresh(table_of(step))
+        dense = segments(tmp_path / "table")[0]["first_key"] is not None
+        assert dense == (step == 1)
+        feed.add(*(number * step for number in range(-1, 22)))
+        query.processAllAvailable()
+        assert feed.results[number] == [(key * step, f"{key} of {key * step}") for key in range(20)]
