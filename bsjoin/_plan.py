@@ -166,6 +166,8 @@ class Search:
         exact: whether a row at the point itself counts.
         finer: how many digits the stream's decimals have behind those of the table's column;
             widths are in units of the stream's last digit.
+        ranked: whether points have no codes of 64 bits: strings, binary, and decimals of more than
+            18 digits on either side.
     """
 
     kind: Literal["band", "within", "overlaps", "asof"]
@@ -177,6 +179,7 @@ class Search:
     tolerance: Fraction | float | None = None
     exact: bool = True
     finer: int = 0
+    ranked: bool = False
 
     @property
     def points(self) -> int:
@@ -194,11 +197,13 @@ class Output:
             struct; its ``rows`` as a list of structs; or where the ``runs`` of its rows are,
             as first row and count, to be gathered in pieces.
         row_type: Arrow type of the struct that holds one row of the table.
+        longest_run: the largest number of rows of one key, as the table was when the plan was made.
     """
 
     columns: tuple[str, ...]
     shape: Shape
     row_type: pa.StructType
+    longest_run: int = 1
 
     @property
     def types(self) -> list[pa.DataType]:

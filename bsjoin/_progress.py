@@ -13,6 +13,7 @@ import numpy as np
 
 from bsjoin._plan import FIGURES, INPUT_FIGURES, ROUTE_FIGURES
 from bsjoin.hotspot import Rule, added, skew
+from bsjoin.hotspot.generated import note_of
 from bsjoin.hotspot.worker import Note
 
 __all__ = [
@@ -321,7 +322,13 @@ def route(one: Any, label: str) -> Note | None:
     metrics = one.observedMetrics.get(f"{ROUTE_FIGURES}{label}")
     if metrics is None:
         return None
-    lists = json.loads(f"[{_figures(metrics)['notes'] or ''}]")
+    figures = _figures(metrics)
+    if "places" in figures:
+        if figures["about"] is None:
+            return None
+        drawn = figures["drawn"] or ""
+        return note_of(figures["about"], figures["tasks"], figures["places"], drawn)
+    lists = json.loads(f"[{figures['notes'] or ''}]")
     notes = [Note.from_list(read) for read in lists]
     if not notes:
         return None

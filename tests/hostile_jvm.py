@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from stored_tables import put, store
 
-from bsjoin import BatchTable
+from bsjoin import Band, BatchTable, Overlaps
 from bsjoin._spark.keys import table_key
 from bsjoin.store import StorageLocation
 
@@ -33,7 +33,7 @@ __all__ = [
     "replace",
 ]
 
-KINDS = ("long", "dense", "text", "pair")
+KINDS = ("long", "dense", "text", "pair", "points", "intervals")
 _PAYLOAD = (
     "id % 3 = 0 AS flag",
     "CAST(id AS tinyint) AS tiny",
@@ -54,6 +54,12 @@ _PROBES = {
     "dense": ["id - 1 AS k"],
     "text": ["concat('key ', id) AS k"],
     "pair": ["id AS k", "concat('k', id DIV 3 * 3) AS j"],
+    "points": ["id % 4 AS k", "id AS p"],
+    "intervals": ["id % 4 AS k", "id AS p", "id + 5 AS x"],
+}
+_RANGES = {
+    "points": Band("p", "q", 1, 2),
+    "intervals": Overlaps(("p", "x"), ("q", "y"), closed="both"),
 }
 _VALUES = (0, -1, 8, (1 << 31) - 1, -(1 << 31), (1 << 63) - 1, -(1 << 63))
 
@@ -66,8 +72,12 @@ def build(spark: SparkSession, folder: Path, kind: str) -> None:
         folder: where to.
         kind: "long": a bigint key, runs of three rows, every type, several segments; "dense":
             in the order of a bigint key; "text": a text key, two keys to each hash; "pair": a
-            composite key.
+            composite key; "points" and "intervals": for range joins.
     """
+    if kind in _RANGES:
+        rows = spark.range(99).selectExpr("id % 3 AS k", "id AS q", "id + id % 9 - 1 AS y")
+        BatchTable.build(rows, on="k", when=_RANGES[kind], path=folder)
+        return
     rows, types = spark.range(20).selectExpr("concat('key ', id) AS k", "id AS v"), [T.StringType()]
     if kind == "long":
         rows, types = spark.range(40).selectExpr("id DIV 3 AS k", *_PAYLOAD), [T.LongType()]

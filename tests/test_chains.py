@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, cycles
 
 import bsjoin
-from bsjoin import BatchTable
+from bsjoin import AsOf, Band, BatchTable, Within
 
 _KEYS = 12
 _DIFFERS = ("join", "lookup_ms", "runtime", "runtime_reason", "timestamp")
@@ -143,6 +143,39 @@ def test_the_figures_of_a_chain_are_those_of_its_joins(
             spark.conf.unset("spark.bsjoin.runtime")
         found.append((feed.results, figures(query)))
     assert found[0] == found[1]
+
+
+def test_range_joins_in_a_chain(
+    spark: SparkSession, tables: dict[str, tuple[DataFrame, BatchTable]], tmp_path: Path
+) -> None:
+    """One is around a column that the join before brings; rows that it multiplies go on."""
+    points = spark.range(60).selectExpr("id % 3 AS g", "id DIV 4 AS q", "id AS n")
+    spans = spark.range(60).selectExpr("id AS start", "id + 70 - id % 7 * 10 AS end", "id AS m")
+    band, nearest = Band("next", "q", 1, 2), AsOf("k", "q", "nearest", exact=False)
+    within = Within("k", "start", "end", "both")
+    by_band = BatchTable.build(points, on="g", when=band, path=tmp_path / "points")
+    by_span = BatchTable.build(spans, on=[], when=within, path=tmp_path / "spans")
+    found = []
+    for runtime in ("jvm", "python"):
+        feed = Feed(spark, tmp_path / runtime)
+        feed.add(*range(15), *range(6), None)
+        feed.add(3, 4, 99)
+        spark.conf.set("spark.bsjoin.runtime", runtime)
+        stream = feed.stream.selectExpr("k", "k % 4 AS g")
+        rows = tables["unique"][1].join(stream, {"k": "id"}, how="left")
+        rows = by_band.join(rows, "g", when=band, how="left", select=["n"])
+        rows = by_band.join(rows, "g", when=nearest, how="left", select=["n"], suffix="_2")
+        rows = by_span.join(rows, [], when=within, how="inner", select=["m"])
+        rows = by_span.join(rows, [], when=within, how="semi")
+        query = feed.start(rows)
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+            spark.conf.unset("spark.bsjoin.runtime")
+        found.append((feed.results, figures(query)))
+    assert found[0] == found[1]
+    assert sum(map(len, found[0][0].values())) > 100
 
 
 def test_two_parts_of_a_query_that_use_one_join(

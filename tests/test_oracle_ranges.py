@@ -18,6 +18,8 @@ from range_oracle import matching
 
 from bsjoin import AsOf, Band, BatchTable, Overlaps, Within
 
+pytestmark = pytest.mark.usefixtures("runtime")
+
 NAN, INF = float("nan"), float("inf")
 DAY = datetime(2026, 3, 29, tzinfo=UTC)
 
@@ -176,3 +178,17 @@ def test_a_large_fan_out_comes_in_pieces(spark: SparkSession) -> None:
     when = Band("p", "id", 5_000, 5_000)
     joined = BatchTable.build(table, on="k", when=when).join(stream, when=when)
     assert joined.count() == 600_000
+
+
+def test_very_many_intervals_that_match_come_in_pieces(spark: SparkSession) -> None:
+    """Some pieces of the rows match entirely, some in a few rows, some not at all."""
+    late = "id BETWEEN 9000 AND 19000 OR id % 5000 < 3"
+    table = spark.range(30_000).selectExpr("id AS n", "id AS q", f"IF({late}, 40000, id) AS y")
+    stream = spark.createDataFrame([(p,) for p in (0, 4_097, 29_999, 39_999, 40_000)], "p long")
+    when = Within("p", "q", "y")
+    joined = BatchTable.build(table, on=[], when=when).join(stream, [], when=when, how="left")
+    expected = stream.join(table, F.expr("q <= p AND p < y"), "left")
+    sums = [F.count(F.lit(1)), F.count_distinct("n"), F.sum("n")]
+    found, wanted = (sorted(df.groupBy("p").agg(*sums).collect()) for df in (joined, expected))
+    assert found == wanted
+    assert max(row[1] for row in found) > 10_000

@@ -21,6 +21,8 @@ from range_kinds import CLOSED, KINDS, When
 
 from bsjoin import AsOf, Band, BatchTable, Overlaps, Within
 
+pytestmark = pytest.mark.usefixtures("runtime")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:

@@ -20,6 +20,8 @@ from bsjoin.errors import ArgumentError
 from bsjoin.hotspot.published import Rules
 from bsjoin.store import StorageLocation
 
+pytestmark = pytest.mark.usefixtures("runtime")
+
 # Each cycle that is uneven brings a new rule.
 EAGER = {"partitions": 4, "threshold": 0.02, "smoothing": 0.0, "min_cycles": 1, "sample": 2_000}
 ROWS = 3_000

@@ -12,7 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed, cycles
 
 import bsjoin
-from bsjoin import AsOf, Band, BatchTable
+from bsjoin import AsOf, Band, BatchTable, Within
+
+pytestmark = pytest.mark.usefixtures("runtime")
 
 HOWS: tuple[Any, ...] = ("inner", "left", "semi", "anti")
 BAND = Band("k", "q", 1, 1)
@@ -64,6 +66,32 @@ def test_a_stream_takes_up_a_new_version(spark: SparkSession, tmp_path: Path) ->
     opened = BatchTable.open(tmp_path / "table")
     again = opened.join(spark.range(7, 8).toDF("k"), when=when).select("v").collect()
     assert [row.v for row in again] == ["d"]
+
+
+def test_a_replayed_micro_batch_searches_its_old_version(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    when = Within("k", "q", "y")
+    first = spark.createDataFrame([(1, 3, "a"), (2, 9, "b")], "q bigint, y bigint, v string")
+    table = BatchTable.build(first, on=[], when=when, path=tmp_path / "table")
+    feed = Feed(spark, tmp_path)
+    joined = table.join(feed.stream, when=when, select=["v"])
+    feed.add(2, 9)
+    query = feed.start(joined)
+    query.processAllAvailable()
+    query.stop()
+    assert feed.forget_last_commit() == 0
+    table.refresh(first.where("q = 2"))
+    feed.results.clear()
+    feed.add(2, 9)
+    query = feed.start(joined)
+    query.processAllAvailable()
+    query.stop()
+    assert feed.results == {0: [(2, "a"), (2, "b")], 1: [(2, "b")]}
+    assert [(c.rows_in, c.matches, c.table_version) for c in cycles(query)] == [
+        (2, 2, 1),
+        (2, 1, 2),
+    ]
 
 
 def test_a_watermark_lives_on_behind_a_range_join(spark: SparkSession, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import cycles, table_of
 
 import bsjoin
-from bsjoin import BatchTable
+from bsjoin import Band, BatchTable
 
 
 class Source:
@@ -51,10 +51,11 @@ def test_a_refresh_reaches_a_running_batch(
             file.write(json.dumps(values) + "\n")
 
     def second(version: int) -> DataFrame:
-        return table_of(spark, version).withColumnRenamed("v", "u")
+        return table_of(spark, version).selectExpr("k", "k AS p", "v AS u")
 
-    other = BatchTable.build(second(1), on="k", path=tmp_path / "other")
-    joined = other.join(table.join(source.rows, how="left"), how="left")
+    when = Band("k", "p", 0, 0)
+    other = BatchTable.build(second(1), on="k", when=when, path=tmp_path / "other")
+    joined = other.join(table.join(source.rows, how="left"), when=when, how="left")
     joined = joined.withColumn("batch", F.current_timestamp())
     # Twice in one query: both columns of a row are of one version.
     joined = joined.where("k < 100 OR v > 0").withColumn("w", F.col("v") * 1)

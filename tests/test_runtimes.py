@@ -9,17 +9,17 @@ import sys
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import pytest
 from cache_samples import Model
 from oracle import settings as spark_settings
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed, cycles
 
 import bsjoin
-from bsjoin import AsOf, BatchTable, Incremental
+from bsjoin import AsOf, Band, BatchTable, Incremental, Overlaps, Within
 from bsjoin._spark.jvm import attach
 from bsjoin._spark.jvm import jar as jars
 from bsjoin.errors import ArgumentError, WorkerEnvironmentError
@@ -132,24 +132,47 @@ def test_types_that_the_jvm_does_not_read_go_to_python_and_the_progress_says_so(
 def test_what_only_python_does_is_done_there_whatever_the_setting(
     spark: SparkSession, people: DataFrame, model: Model, feed: Feed
 ) -> None:
-    points = people.selectExpr("k", "k AS p")
+    texts = people.selectExpr("k", "string(k) AS p")
+    wide = people.selectExpr("k", "cast(k AS decimal(20,0)) AS w")
     nested = people.selectExpr("k", "array(k) AS list")
     with spark_settings(spark, spark__bsjoin__runtime="jvm"):
         sourced = bsjoin.join(feed.stream, model, "k", cache=Incremental(max_rows=9), how="left")
         listed = bsjoin.join(sourced, nested, "k")
-        ranged = bsjoin.join(listed.withColumn("q", F.col("k")), points, "k", when=AsOf("q", "p"))
-        joined = bsjoin.join(ranged, people, "k", how="semi")
+        stream = listed.selectExpr("k", "string(k) AS q", "k AS v")
+        ranked = bsjoin.join(stream, texts, "k", when=AsOf("q", "p"))
+        widened = bsjoin.join(ranked, wide, "k", when=AsOf("v", "w"))
+        joined = bsjoin.join(widened, people, "k", how="semi")
     feed.add(1, 2, 7, 99)
-    query = feed.start(joined.select("k", "p"))
+    query = feed.start(joined.select("k", "w"))
     query.processAllAvailable()
     query.stop()
     assert feed.results[0] == [(1, 1), (2, 2), (2, 2), (7, 7)]
+    reason = "the range columns are strings, binary or decimals of more than 18 digits"
     assert [(cycle.runtime, cycle.runtime_reason) for cycle in cycles(query)] == [
         ("python", "the cache is incremental"),
         ("python", "the column 'list' of type array<bigint> is not read in the JVM"),
-        ("python", "the join has a range condition"),
+        ("python", reason),
+        ("python", reason),
         ("jvm", ""),
     ]
+
+
+@pytest.mark.parametrize(
+    ("when", "function"),
+    [
+        (Band("q", "p", 1, 1), "bsjoin_band"),
+        (AsOf("q", "p"), "bsjoin_nearest"),
+        (Within("q", "p", "e"), "bsjoin_interval"),
+        (Overlaps(("q", "r"), ("p", "e")), "bsjoin_interval"),
+    ],
+)
+def test_a_range_join_is_generated_code(spark: SparkSession, when: Any, function: str) -> None:
+    stream = spark.range(10).selectExpr("id % 3 AS k", "id AS q", "id + 1 AS r")
+    table = spark.range(10).selectExpr("id % 3 AS k", "id AS p", "id + 1 AS e")
+    with spark_settings(spark, **GENERATED):
+        joined = bsjoin.join(stream, table, "k", when=when, how="left")
+        assert function in plan(joined)
+        assert joined.where("p = q").count() == 10
 
 
 class TestTheJar:

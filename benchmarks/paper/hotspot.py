@@ -64,6 +64,14 @@ def _figures(
          statistics.median(ruled) / one["skews"][0],
          "far below that of hash at every exponent, Fig. 11(a)", False),
     )  # fmt: skip
+    ms = {way: one["ms"] for way, one in streamed.items()}
+    for way, below, bound in (
+        (live.HOTSPOT, live.NONE, 1.3),
+        (live.HOTSPOT, live.HASH, None),
+        (live.PYTHON, live.HOTSPOT, None),
+    ):
+        name = f"addBatch in a Spark stream, {way} / {below}"
+        found.append(ratio(name, ms[way], ms[below], bound, at_most=True))
     return found + [
         Figure(name, value, at_most=True, paper=said, simulated=simulated)
         for name, value, said, simulated in rows

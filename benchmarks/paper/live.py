@@ -12,11 +12,12 @@ import bsjoin
 from benchmarks.data.kept import kept, write_stream
 from benchmarks.data.zipf import Shifting
 from benchmarks.harness.outcome import Context
-from benchmarks.harness.spark import add_batch_ms, file_stream, run_stream
+from benchmarks.harness.spark import add_batch_ms, file_stream, in_runtime, run_stream
 from benchmarks.paper.hosts import HOSTS
 from bsjoin import BatchTable, Hash, HotSpot
 
 NONE, HASH, HOTSPOT = "partition=None", "Hash", "HotSpot"
+PYTHON = "HotSpot, Python"
 _FILES = 2  # one per core: without a shuffle a file is a task
 
 
@@ -40,9 +41,10 @@ def measure(context: Context, keys: int, rows: int, cycles: int, seed: int) -> d
     df = spark.range(keys).selectExpr("id AS k", "id * 2 AS v")
     table = BatchTable.build(df, on="k", unique=True)
 
-    def run(partition: Hash | HotSpot | None) -> dict[str, Any]:
+    def run(partition: Hash | HotSpot | None, runtime: str = "jvm") -> dict[str, Any]:
         stream = file_stream(spark, "k long, n long", source, _FILES)
-        query = run_stream(table.join(stream, partition=partition), cycles - 1)
+        join = in_runtime(runtime, lambda rows: table.join(rows, partition=partition))
+        query = run_stream(join(stream), cycles - 1)
         seen = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
         ms = add_batch_ms(query)[2:]
         return {
@@ -54,9 +56,11 @@ def measure(context: Context, keys: int, rows: int, cycles: int, seed: int) -> d
             "rows_out": sum(cycle.rows_out for cycle in seen),
         }
 
-    run(None)  # Spark compiles, Python workers start
-    ways = {NONE: None, HASH: Hash(HOSTS), HOTSPOT: HotSpot(partitions=HOSTS)}
-    found = {way: run(partition) for way, partition in ways.items()}
+    hotspot = HotSpot(partitions=HOSTS)
+    ways = {NONE: (None,), HASH: (Hash(HOSTS),), HOTSPOT: (hotspot,), PYTHON: (hotspot, "python")}
+    for way in (NONE, HOTSPOT):
+        run(*ways[way])  # Spark compiles
+    found = {way: run(*arguments) for way, arguments in ways.items()}
     for way, one in found.items():
         ms = statistics.median(one["ms"])
         context.say(f"  {way:<15} {ms:7,.0f} ms   {one['rows_per_s']:>9,.0f} rows/s")

@@ -18,13 +18,14 @@ import pandas as pd
 import bsjoin
 from benchmarks.data.ranges import Case, probes, stored
 from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
-from benchmarks.harness.spark import Join, rate_stream, time_batches
+from benchmarks.harness.spark import Join, in_runtime, rate_stream, time_batches
 from benchmarks.harness.timing import check_equal, seconds_of
-from benchmarks.paper.linked import LinkedSkipList
+from benchmarks.paper.linked import LinkedSkipList, by_directory, descended
 from benchmarks.paper.searches import (
     DIRECTORY,
     FLAT_MAP,
     JOIN,
+    JOIN_PYTHON,
     RANDOM,
     SORTED,
     prepare,
@@ -32,7 +33,7 @@ from benchmarks.paper.searches import (
 )
 from bsjoin.index import SkipList
 
-WAYS = (FLAT_MAP, RANDOM, SORTED, DIRECTORY, JOIN)
+WAYS = (FLAT_MAP, RANDOM, SORTED, DIRECTORY)
 SIZES, TASK_MANAGERS = (1 << 21, 1 << 22, 1 << 23), (8, 32, 128)
 _CELLS = pd.MultiIndex.from_product([SIZES, TASK_MANAGERS], names=["size", "workers"])
 
@@ -85,7 +86,9 @@ def measure_lists(size: int, rounds: int, seed: int) -> dict[str, Any]:
     Returns:
         By kind: ``mean``, the reads of a search; ``one``, the variance over the builds of the
         reads of one search, averaged over the searches; ``all``, the variance over the builds of
-        the mean; ``build`` and ``search``, the seconds of each round.
+        the mean; ``compared``, the comparisons of a search: of the textbook's loop in the
+        random list, of bsjoin's descent in the sorted one, of the JVM's search by the directory,
+        for which there is no more; ``build`` and ``search``, the seconds of each round.
     """
     random = np.random.default_rng([seed, size])
     values = np.sort(random.integers(0, size << 20, size))
@@ -111,6 +114,12 @@ def measure_lists(size: int, rounds: int, seed: int) -> dict[str, Any]:
             "one": float(reads.var(axis=0).mean()),
             "all": float(reads.sum(axis=1).var() / _SEARCHES**2),
         }
+    textbook = LinkedSkipList.random(values, seed).counted(searched, repeats=True)
+    ours = {SORTED: descended(values, searched), DIRECTORY: by_directory(values, searched)}
+    for kind, (rows, compared) in {RANDOM: textbook, **ours}.items():
+        if (rows != right).any():
+            raise AssertionError(f"{kind} finds other rows than numpy, {size} rows")
+        found.setdefault(kind, {})["compared"] = float(compared.mean())
     for number, kind in product(range(rounds + 1), timed):  # the first round warms up
         began = time.perf_counter()
         built = timed[kind](seed)
@@ -133,8 +142,9 @@ def _measure_ways(context: Context) -> list[dict[str, Any]]:
         )  # fmt: skip
         folder = context.data / "ranges" / f"search-{size}-{context.seed}"
         prepare(case, folder)
-        joins = {way: search_join(way, case, folder) for way in WAYS[:-1]}
-        joins[JOIN] = _whole_join(context, case)
+        joins = {way: search_join(way, case, folder) for way in WAYS}
+        whole = _whole_join(context, case)
+        joins |= {JOIN: in_runtime("jvm", whole), JOIN_PYTHON: in_runtime("python", whole)}
         sample = probes(spark.range(2_000), "id", case)
         check_equal({n: sorted(map(tuple, way(sample).collect())) for n, way in joins.items()})
 
@@ -173,11 +183,24 @@ def list_figures(lists: dict[int, Any]) -> list[Figure]:
     """Reads of random lists over those of sorted ones, and the variance of the latter."""
     times = [one[RANDOM]["mean"] / one[SORTED]["mean"] for one in lists.values()]
     variance = max(one[SORTED][which] for one in lists.values() for which in ("one", "all"))
+    fewer = {
+        kind: [one[RANDOM]["compared"] / one[kind]["compared"] for one in lists.values()]
+        for kind in (SORTED, DIRECTORY)
+    }
+    what = {SORTED: "one a level", DIRECTORY: "the directory, as in the JVM"}
     sizes = f"{min(lists):,} to {max(lists):,}"
     return [
         Figure(
             f"reads a search, random / fixed levels, {sizes}", statistics.mean(times), 1.33,
             spread=(min(times), max(times)), paper="about 25 % fewer with fixed ones, Fig. 13(a)",
+        ),
+        *(
+            Figure(
+                f"comparisons a search, random levels / {what[kind]}, {sizes}",
+                statistics.mean(some), 2.0 if kind == DIRECTORY else None,
+                spread=(min(some), max(some)), paper="about 25 % fewer with fixed ones, Fig. 13(a)",
+            )
+            for kind, some in fewer.items()
         ),
         Figure(
             f"variance of the reads over builds, fixed levels, {sizes}", variance, 0.0,
@@ -199,9 +222,11 @@ def way_figures(measured: pd.DataFrame, *, quick: bool = False) -> list[Figure]:
         ("latency_ms", SORTED, FLAT_MAP, 0.55, "Tables 6 and 8"),
         ("latency_ms", SORTED, RANDOM, 1.0, "Tables 7 and 8"),
         ("rate", JOIN, FLAT_MAP, 2.0, ""),
+        ("latency_ms", JOIN, FLAT_MAP, 0.5, ""),
+        ("latency_ms", JOIN, JOIN_PYTHON, None, ""),
         ("rate", DIRECTORY, SORTED, 1.0, ""),
     ):
-        if above not in measured[name]:
+        if not {above, below} <= {*measured[name]}:
             continue
         ours, paper = ratios(measured, name, above, below), ""
         if tables:
@@ -227,6 +252,9 @@ def list_tables(lists: dict[int, Any]) -> list[Table]:
             "sorted, ours": round(one[SORTED]["mean"], 2),
             "fewer, paper, %": "about 25",
             "fewer, ours, %": round(100 * (1 - one[SORTED]["mean"] / one[RANDOM]["mean"]), 1),
+            "comparisons, random": round(one[RANDOM]["compared"], 2),
+            "comparisons, one a level": round(one[SORTED]["compared"], 2),
+            "comparisons, directory": round(one[DIRECTORY]["compared"], 2),
             "variance, random, ours": round(one[RANDOM]["one"], 2),
             "variance, sorted, paper": 0.0,
             "variance, sorted, ours": round(one[SORTED]["one"], 2),
@@ -307,7 +335,7 @@ def _our_table(measured: pd.DataFrame) -> Table:
     rows = [
         {"way": way, "data size": _power(size), "workers": many}
         | {"K/s": one["rate"][way] / 1e3, "ms": one["latency_ms"][way]}
-        for way in (DIRECTORY, JOIN)
+        for way in (DIRECTORY, JOIN, JOIN_PYTHON)
         for (size, many), one in measured.iterrows()
     ]
     note = (

@@ -28,7 +28,8 @@ Search = Callable[[Int64s, Int64s], tuple[Int64s, Int64s]]
 """From keys and points to pairs: positions of the probes, and the table's values."""
 
 FLAT_MAP, RANDOM, SORTED = "FlatMap", "random skip list", "sorted skip list"
-DIRECTORY, JOIN = "bsjoin's directory", "bsjoin.join"
+DIRECTORY = "bsjoin's directory"
+JOIN, JOIN_PYTHON = "bsjoin.join", "bsjoin.join, Python"
 
 _ARRAYS = ("points", "values", "slices", "composite")  # files that all workers map
 _BITS = MONTH_US.bit_length()  # of the point in a composite key

@@ -14,9 +14,9 @@ Found = dict[str, dict[str, Any]]
 """By case: ``size``, ``pairs``, ``build_s`` (of ours) and ``seconds``, by way."""
 
 
-def best_rival(one: dict[str, Any], ours: str) -> list[float]:
-    """The seconds of the fastest alternative."""
-    rivals = [seconds for way, seconds in one["seconds"].items() if way != ours]
+def best_rival(one: dict[str, Any], *ours: str) -> list[float]:
+    """The seconds of the fastest alternative to our ways."""
+    rivals = [seconds for way, seconds in one["seconds"].items() if way not in ours]
     return min(rivals, key=statistics.median)
 
 

@@ -23,7 +23,7 @@ Join = Callable[[], pa.Table]
 _CHUNK = 25_000  # Polars holds all pairs with equal keys at once: 1,300 for each row of a chunk
 
 
-def duckdb_join(case: Case, table: pa.Table, stream: pa.Table, threads: int) -> Join:
+def duckdb_join(case: Case, table: pa.Table, stream: pa.Table, threads: int, summed: bool) -> Join:
     """A case as one query of DuckDB over Arrow tables."""
     database = duckdb.connect(config={"threads": threads})
     database.register("t", table)
@@ -31,13 +31,16 @@ def duckdb_join(case: Case, table: pa.Table, stream: pa.Table, threads: int) -> 
     columns = ", ".join(["*", *(f"{end} AS {name}" for name, end in case.ends.items())])
     join = "ASOF JOIN" if case.kind == "asof" else "JOIN"
     on = " AND ".join([*(f"t.{key} = s.{key}" for key in case.on), *case.matches])
-    query = f"SELECT s.id, t.v FROM (SELECT {columns} FROM s) AS s {join} t ON {on}"
+    answer = "count(*) AS n, sum(s.id) AS id, sum(t.v) AS v" if summed else "s.id, t.v"
+    query = f"SELECT {answer} FROM (SELECT {columns} FROM s) AS s {join} t ON {on}"
     return lambda: database.sql(query).to_arrow_table()
 
 
-def polars_join(case: Case, table: pa.Table, stream: pa.Table, threads: int) -> Join:
+def polars_join(case: Case, table: pa.Table, stream: pa.Table, threads: int, summed: bool) -> Join:
     """A case in Polars, over data frames in memory."""
     import polars as pl
+
+    sums = (pl.len().alias("n"), pl.col("id").sum(), pl.col("v").sum())
 
     if pl.thread_pool_size() != threads:
         raise AssertionError(f"{pl.thread_pool_size()} threads")
@@ -49,7 +52,8 @@ def polars_join(case: Case, table: pa.Table, stream: pa.Table, threads: int) -> 
 
         def as_of() -> pa.Table:
             found = probes.sort("p").join_asof(rows, left_on="p", right_on="a", **keys)
-            return found.select("id", "v").drop_nulls().to_arrow()
+            found = found.select("id", "v").drop_nulls()
+            return (found.select(*sums) if summed else found).to_arrow()
 
         return as_of
     if case.ends:
@@ -62,11 +66,12 @@ def polars_join(case: Case, table: pa.Table, stream: pa.Table, threads: int) -> 
             probes.slice(begin, _CHUNK)
             .lazy()
             .join_where(rows.lazy(), *conditions)
-            .select("id", "v")
+            .select(*(sums if summed else ("id", "v")))
             .collect(engine="streaming")
             for begin in range(0, len(probes), _CHUNK)
         ]
-        return pl.concat(found).to_arrow()
+        together = pl.concat(found)
+        return (together.sum() if summed else together).to_arrow()
 
     return in_chunks
 
@@ -87,24 +92,26 @@ class Engine(ProcessPoolExecutor):
         super().__init__(1, multiprocessing.get_context("spawn"), os.putenv, limit)
         self._asked = name, threads
 
-    def load(self, case: Case) -> None:
-        """Make the rows of a case."""
-        self.submit(_load, case, *self._asked).result()
+    def load(self, case: Case, *, summed: bool = False) -> None:
+        """Make the rows of a case; ``summed``: the answer is the sums of the pairs' columns."""
+        self.submit(_load, case, *self._asked, summed).result()
 
-    def run(self) -> tuple[float, tuple[int, int]]:
-        """Run the case: its seconds, and the fingerprint of the pairs."""
+    def run(self) -> tuple[float, tuple[int, ...]]:
+        """Run the case: its seconds; the number of pairs and their sums, or a fingerprint."""
         return self.submit(_run).result()
 
 
 _loaded: list[Join] = []  # of this process
 
 
-def _load(case: Case, name: str, threads: int) -> None:
-    _loaded[:] = [ENGINES[name](case, *rows_of(case), threads)]
+def _load(case: Case, name: str, threads: int, summed: bool) -> None:
+    _loaded[:] = [ENGINES[name](case, *rows_of(case), threads, summed)]
 
 
-def _run() -> tuple[float, tuple[int, int]]:
+def _run() -> tuple[float, tuple[int, ...]]:
     seconds, pairs = timed(_loaded[0])
+    if "n" in pairs.column_names:
+        return seconds, tuple(int(value) for value in pairs.to_pylist()[0].values())
     return seconds, fingerprint(pairs)
 
 

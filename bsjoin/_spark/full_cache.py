@@ -45,19 +45,21 @@ class FullCache:
             fields = [T.StructField(f.name, f.dataType, True, f.metadata) for f in fields]
         unique = manifest.unique or (manifest.longest_run <= 1 and not changes)
         types = [stream.schema[name].dataType for name in join.stream_keys]
-        shape = shape_of(join.how, join.columns, unique, manifest.longest_run)
+        # A range condition may be met by none of the rows of a key.
+        alone = unique and join.when is None
         return PlannedTable(
             key=lambda column: stream_key(
                 [column(name) for name in join.stream_keys], types, join.key_types
             ),
             fields=tuple(fields),
-            shape=shape if join.when is None else "rows",
+            shape=shape_of(join.how, join.columns, alone, manifest.longest_run),
             table=StoredTable(
                 location=self.location,
                 epoch=manifest.created_at_us,
                 version=None if stream.isStreaming else manifest.version,
                 keys=manifest.keys,
             ),
+            longest_run=manifest.longest_run,
         )
 
 

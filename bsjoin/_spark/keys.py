@@ -67,6 +67,11 @@ class KeySide:
     compared: tuple[Column, ...]
     integer: Column | None = None
 
+    @property
+    def searched(self) -> Column:
+        """What the JVM finds the key by."""
+        return self.hash if self.integer is None else self.integer
+
 
 def _family(dtype: T.DataType) -> str | None:
     """The family inside which types compare without losing a digit; None: not supported."""

@@ -16,10 +16,13 @@ __all__ = [
     "CountedJoin",
     "observed",
     "observed_lookups",
+    "observed_places",
     "observed_range",
     "observed_route",
     "observed_rows",
 ]
+
+_MOST_PLACES = 1 << 20
 
 
 def observed(answers: DataFrame, plan: JoinPlan, answer: Column, note: Column) -> DataFrame:
@@ -83,6 +86,23 @@ def observed_lookups(rows: DataFrame, joins: Sequence[CountedJoin], versions: Co
 def observed_route(rows: DataFrame, label: str, note: Column) -> DataFrame:
     """Let Spark collect what the tasks say of the rows that they route."""
     return observe(rows, f"{ROUTE_FIGURES}{label}", F.listagg(note, F.lit(",")).alias("notes"))
+
+
+def observed_places(
+    rows: DataFrame, label: str, place: Column, about: Column, task: Column, drawn: Column
+) -> DataFrame:
+    """The same for rows that generated code routes; see :mod:`bsjoin.hotspot.generated`.
+
+    A histogram with more bins than there are places counts every place exactly.
+    """
+    return observe(
+        rows,
+        f"{ROUTE_FIGURES}{label}",
+        F.max(about).alias("about"),
+        (F.max(task) + 1).alias("tasks"),
+        F.to_json(F.histogram_numeric(place, F.lit(_MOST_PLACES))).alias("places"),
+        F.listagg(drawn, F.lit(",")).alias("drawn"),
+    )
 
 
 def _name(*plans: JoinPlan) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 from bsjoin._plan import RoutePlan
+from bsjoin._spark import jvm
 from bsjoin._spark.arguments import Partition
 from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import stream_key
 from bsjoin._spark.observing import current_cycle
 from bsjoin._spark.resolve import ResolvedJoin
-from bsjoin._spark.routing import by_hash, by_rule
+from bsjoin._spark.routing import by_hash, by_rule, content_of
+from bsjoin._spark.runtime import choose_runtime
 from bsjoin._spark.session import default_parallelism
 from bsjoin._spark.steering import rule_to_begin_with, steered
 from bsjoin.hotspot import Hash, HotSpot
@@ -36,6 +39,9 @@ def send_to_partitions(stream: DataFrame, join: ResolvedJoin, label: str) -> Dat
         stream: the probe side.
         join: the join, with its partitioning.
         label: of the join.
+
+    Raises:
+        WorkerEnvironmentError: the JVM must choose the partitions, and cannot.
     """
     if join.partition is not None:
         stream = _sent(stream, join, label, join.partition)
@@ -53,12 +59,19 @@ def _sent(
         return by_hash(stream, key, partition.partitions)
     spark = stream.sparkSession
     if stream.isStreaming:
-        return by_rule(stream, key, names, steered(spark, partition, label))
+        return _by_rule(stream, key, names, steered(spark, partition, label))
     cycle = current_cycle()
     if cycle is not None and cycle.route is not None:
-        return by_rule(stream, key, names, cycle.route.labelled(label))
+        return _by_rule(stream, key, names, cycle.route.labelled(label))
     # A batch is a single cycle: it has the rule that was learned before, if there is one.
     tasks = default_parallelism(spark)
     rule = rule_to_begin_with(partition, partition.partitions or tasks)
     plan = RoutePlan(label=label, location=None, rule=rule, capacity=1, seed=partition.seed)
-    return by_rule(stream, key, names, plan)
+    return _by_rule(stream, key, names, plan)
+
+
+def _by_rule(stream: DataFrame, key: Column, names: Sequence[str], plan: RoutePlan) -> DataFrame:
+    chosen = choose_runtime(stream.sparkSession, lambda: jvm.unsupported_route(plan))
+    if chosen.name == "python":
+        return by_rule(stream, key, names, plan)
+    return jvm.by_rule(stream, key, content_of(stream), names, plan)

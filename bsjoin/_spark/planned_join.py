@@ -12,7 +12,8 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import JoinPlan, Shape, SourceTable, StoredTable
 from bsjoin._spark.columns import quoted
-from bsjoin._spark.keys import KeySide
+from bsjoin._spark.keys import KeySide, type_of
+from bsjoin._spark.range_columns import probe_type
 from bsjoin._spark.resolve import ResolvedJoin
 
 __all__ = [
@@ -42,12 +43,14 @@ class PlannedTable:
         fields: the columns to bring, as the table has them.
         shape: what the answer to one key is.
         table: where the workers find the rows.
+        longest_run: the largest number of rows of one key, as the table is now, if that is known.
     """
 
     key: KeyOf
     fields: tuple[T.StructField, ...]
     shape: Shape
     table: StoredTable | SourceTable
+    longest_run: int = 1
 
 
 class Cache(Protocol):
@@ -82,6 +85,19 @@ class PlannedJoin:
     def stream_key(self) -> KeySide:
         """The key, of the stream's own columns."""
         return self.key(lambda name: self.stream[quoted(name)])
+
+    def probes(self, column: Callable[[str], Column]) -> list[tuple[Column, T.DataType]]:
+        """The stream's range columns as they are searched, and their type; none without.
+
+        Args:
+            column: gets the stream's columns by name.
+        """
+        names, ranged = self.join.probes, self.join.ranged
+        if ranged is None:
+            return []
+        given = [self.stream.schema[name].dataType for name in names]
+        searched = probe_type(type_of(ranged.types[0]), given)
+        return [(column(name).cast(searched), searched) for name in names]
 
 
 def clock_of(plan: JoinPlan) -> list[Column]:

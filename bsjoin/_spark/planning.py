@@ -49,14 +49,20 @@ def plan_join(stream: DataFrame, join: ResolvedJoin, cache: Cache) -> DataFrame:
     search = None
     if join.when is not None and join.ranged is not None:
         search = search_of(join.when, join.ranged, stream.schema)
-    chosen = choose_runtime(stream.sparkSession, table.table, search, table.fields)
+    spark = stream.sparkSession
+    chosen = choose_runtime(
+        spark, lambda: jvm.unsupported(spark, table.table, search, table.fields)
+    )
     plan = JoinPlan(
         label=label,
         how=join.how,
         table=table.table,
         search=search,
         output=Output(
-            columns=join.columns, shape=table.shape, row_type=pa.struct(arrow_fields(row))
+            columns=join.columns,
+            shape=table.shape,
+            row_type=pa.struct(arrow_fields(row)),
+            longest_run=table.longest_run,
         ),
         runtime=chosen,
         reports=is_reported(sent),

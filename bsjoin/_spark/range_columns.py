@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T  # noqa: N812
@@ -155,30 +155,39 @@ def search_of(when: Condition, table: RangeColumns, stream: T.StructType) -> Sea
     """
     points = type_of(table.types[0])
     probes = probe_type(points, [stream[name].dataType for name in when.stream_columns])
-    floating, finer = isinstance(points, T.DoubleType), _finer_digits(points, probes)
+    alike: dict[str, Any] = {
+        "floating": isinstance(points, T.DoubleType),
+        "finer": _finer_digits(points, probes),
+        "ranked": _is_ranked(points) or _is_ranked(probes),
+    }
     if isinstance(when, Band):
         return Search(
             kind="band",
-            floating=floating,
-            finer=finer,
             before=_width_in_units(when.before, probes, "before"),
             after=_width_in_units(when.after, probes, "after"),
             closed=when.closed,
+            **alike,
         )
     if isinstance(when, AsOf):
         tolerance = when.tolerance
         return Search(
             kind="asof",
-            floating=floating,
-            finer=finer,
             direction=when.direction,
             tolerance=None
             if tolerance is None
             else _width_in_units(tolerance, probes, "tolerance"),
             exact=when.exact,
+            **alike,
         )
-    kind: Literal["within", "overlaps"] = "within" if isinstance(when, Within) else "overlaps"
-    return Search(kind=kind, floating=floating, finer=finer, closed=when.closed)
+    return Search(
+        kind="within" if isinstance(when, Within) else "overlaps", closed=when.closed, **alike
+    )
+
+
+def _is_ranked(dtype: T.DataType) -> bool:
+    if isinstance(dtype, T.DecimalType):
+        return dtype.precision > LONG_DIGITS
+    return isinstance(dtype, T.StringType | T.BinaryType)
 
 
 def _is_beyond(dtype: T.DataType, wanted: T.DataType) -> bool:

@@ -1,6 +1,7 @@
 """Routing as part of a Spark plan: each row goes to the partition that the rule says.
 
-Only hashes and the key cross to Python. Hot keys are dealt out by a hash of the whole row, not in
+This is the way of the Python workers, to which only hashes and the key cross; that of generated
+code is :mod:`bsjoin._spark.jvm.routes`. Hot keys are dealt out by a hash of the whole row, not in
 the order of the rows: a task that is run again after a failure may see its rows in another order,
 and must send each where it went before.
 """
@@ -28,7 +29,7 @@ from bsjoin.hotspot.routing import Router
 from bsjoin.hotspot.worker import Task, routed
 from bsjoin.store import StorageLocation
 
-__all__ = ["by_hash", "by_rule"]
+__all__ = ["by_hash", "by_rule", "content_of"]
 
 _ANSWER = T.StructType(
     [T.StructField("partition", T.IntegerType()), T.StructField("note", T.StringType())]
@@ -44,7 +45,7 @@ def by_hash(stream: DataFrame, key: Column, partitions: int) -> DataFrame:
         key: the 64-bit hash of their keys; null for a null key.
         partitions: how many.
     """
-    spread = F.coalesce(key, _content(stream))
+    spread = F.coalesce(key, content_of(stream))
     return stream.repartitionById(partitions, F.pmod(spread, F.lit(partitions)).cast("int"))
 
 
@@ -73,7 +74,7 @@ def by_rule(stream: DataFrame, key: Column, names: Sequence[str], plan: RoutePla
     keys = [stream[quoted(name)] for name in names]
     both, *ours = unused(stream.columns, "bsjoin_route", "bsjoin_partition", "bsjoin_note")
     partition, note = ours
-    answered = stream.select("*", route(clock, key, _content(stream), *keys).alias(both))
+    answered = stream.select("*", route(clock, key, content_of(stream), *keys).alias(both))
     answer = F.col(both)
     routed_rows = answered.select(
         "*", answer.getField("partition").alias(partition), answer.getField("note").alias(note)
@@ -83,7 +84,7 @@ def by_rule(stream: DataFrame, key: Column, names: Sequence[str], plan: RoutePla
     return sent.drop(*ours)
 
 
-def _content(stream: DataFrame) -> Column:
+def content_of(stream: DataFrame) -> Column:
     """A hash of the whole row: the same whenever the row is read."""
     return F.xxhash64(*(stream[quoted(name)] for name in hashable(stream.schema)))
 

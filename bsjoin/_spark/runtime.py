@@ -8,14 +8,13 @@ the JVM does not do at all (:func:`bsjoin._spark.jvm.unsupported`) is done in Py
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakSet
 
 from pyspark.sql import SparkSession
-from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin._plan import Runtime, Search, SourceTable, StoredTable
+from bsjoin._plan import Runtime
 from bsjoin._spark import jvm
 from bsjoin._spark.session import application_of, too_old
 from bsjoin.errors import ArgumentError, WorkerEnvironmentError, suggest
@@ -29,19 +28,12 @@ _log = logging.getLogger("bsjoin")
 _warned: WeakSet[Any] = WeakSet()
 
 
-def choose_runtime(
-    spark: SparkSession,
-    table: StoredTable | SourceTable,
-    search: Search | None,
-    fields: Sequence[T.StructField],
-) -> Runtime:
-    """Choose what runs a join.
+def choose_runtime(spark: SparkSession, unsupported: Callable[[], str | None]) -> Runtime:
+    """Choose what runs a join, or sends rows to partitions.
 
     Args:
         spark: the session.
-        table: where the rows are.
-        search: the range condition; None without one.
-        fields: the columns to bring.
+        unsupported: says why the JVM cannot; None if it can.
 
     Raises:
         ArgumentError: the setting has an unknown value.
@@ -57,7 +49,7 @@ def choose_runtime(
         raise WorkerEnvironmentError(
             f"{SETTING}=jvm: {against} in this session (under Connect: on its server)"
         )
-    against = jvm.unsupported(spark, table, search, fields)
+    against = unsupported()
     if against is not None:
         return Runtime("python", against)
     against = jvm.attached(spark)

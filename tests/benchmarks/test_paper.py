@@ -181,10 +181,12 @@ def test_a_cell_that_was_not_measured_is_empty(
 def test_both_lists_are_counted_timed_and_drawn(tmp_path: Path) -> None:
     found = {size: lists.measure_lists(size, 2, seed=1) for size in (1 << 8, 1 << 10)}
     for kinds in found.values():
-        assert all(len(kinds[kind][what]) == 2 for kind in kinds for what in ("build", "search"))
+        assert all(
+            len(kinds[kind][what]) == 2 for kind in (RANDOM, SORTED) for what in ("build", "search")
+        )
         assert kinds[SORTED]["one"] == kinds[SORTED]["all"] == 0 < kinds[RANDOM]["one"]
         assert kinds[SORTED]["mean"] < kinds[RANDOM]["mean"]
-    assert [figure.bound for figure in lists.list_figures(found)] == [1.33, 0.0]
+    assert [figure.bound for figure in lists.list_figures(found)] == [1.33, None, 2.0, 0.0]
     assert lists.list_tables(found)[0].rows[0][0] == "2^8"
     shown = [*lists.list_tables(found), lists.ratio_table(ways((1 << 18,), (1, 2)))]
     assert drawn(shown, tmp_path)

@@ -286,6 +286,29 @@ def test_nulls_where_the_plan_expects_none_are_an_error(
     assert "may have nulls in the column" in (refused(planned, other) or "")
 
 
+@pytest.mark.parametrize(
+    ("kind", "ranged", "said"),
+    [
+        ("points", None, "OtherKeysError"),
+        ("points", {"names": ["y"], "types": ["long"], "closed": None}, "OtherKeysError"),
+        ("points", {"names": ["q"], "types": ["double"], "closed": None}, "OtherKeysError"),
+        ("points", {"names": ["q"], "types": ["long"], "closed": "both"}, "DamagedTableError"),
+        ("points", {"names": ["q"] * 2, "types": ["long"] * 2, "closed": "both"}, "DamagedTable"),
+        ("points", {"names": ["q"] * 9, "types": ["long"] * 9, "closed": None}, "DamagedTable"),
+        ("intervals", {"names": ["q"], "types": ["long"], "closed": None}, "DamagedTableError"),
+        ("intervals", {"names": ["q", "y"], "types": ["long"] * 2, "closed": "left"}, "Damaged"),
+        ("intervals", 7, "OtherKeysError"),
+    ],
+)
+def test_range_columns_that_are_others_than_planned_are_an_error(
+    spark: SparkSession, tables: Path, tmp_path: Path, kind: str, ranged: Any, said: str
+) -> None:
+    folder = copy(tables / kind, tmp_path / "table")
+    df = joined(spark, BatchTable.open(folder, verify=False), kind, "left")
+    change(folder, lambda data: data.update(ranged=ranged))
+    assert said in (refused(df, folder) or "")
+
+
 def grow(folder: Path, size: int, begin: int, length: int, texts: list[int]) -> None:
     """Make the file of the texts a large one, of which little takes space on the disk.
 

@@ -15,9 +15,17 @@ from bsjoin._plan import Search, SourceTable, StoredTable
 from bsjoin._spark.jvm.attach import attached
 from bsjoin._spark.jvm.functions import is_read
 from bsjoin._spark.jvm.lookups import Lookups
+from bsjoin._spark.jvm.routes import by_rule, unsupported_route
 from bsjoin._spark.workers import workers_python
 
-__all__ = ["Lookups", "attached", "description", "unsupported"]
+__all__ = [
+    "Lookups",
+    "attached",
+    "by_rule",
+    "description",
+    "unsupported",
+    "unsupported_route",
+]
 
 
 def unsupported(
@@ -34,8 +42,6 @@ def unsupported(
         search: the range condition; None without one.
         fields: the columns to bring.
     """
-    if search is not None:
-        return "the join has a range condition"
     if not isinstance(table, StoredTable):
         return "the cache is incremental"
     if not table.location.is_local:
@@ -46,6 +52,8 @@ def unsupported(
                 "the table is behind a URL, and only the server knows the Python that copies its "
                 "files: set spark.sql.execution.pyspark.python"
             )
+    if search is not None and search.ranked:
+        return "the range columns are strings, binary or decimals of more than 18 digits"
     for field in fields:
         if not is_read(field.dataType):
             kind = field.dataType.simpleString()
@@ -56,4 +64,6 @@ def unsupported(
 def description(lookups: Lookups) -> str:
     """How the last of several joins runs, for :func:`bsjoin.explain`."""
     alone = "Spark's generated code looks keys up"
+    if lookups.lookups[-1].planned.plan.search is not None:
+        alone = "Spark's generated code searches ranges"
     return f"{alone}, in the pass of the join before" if len(lookups.lookups) > 1 else alone

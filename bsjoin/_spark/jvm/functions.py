@@ -22,7 +22,7 @@ from bsjoin._spark.session import is_connect
 from bsjoin._spark.workers import check_workers, workers_python
 from bsjoin.store.spark_schema import LONG_DIGITS
 
-__all__ = ["TableFunctions", "is_read"]
+__all__ = ["TableFunctions", "batch_clock", "is_read"]
 
 _READ = (
     T.BooleanType,
@@ -48,6 +48,13 @@ def is_read(dtype: T.DataType) -> bool:
     if isinstance(dtype, T.StringType):
         return is_binary_collation(dtype)
     return isinstance(dtype, _READ)
+
+
+def batch_clock() -> Column:
+    """The timestamp of the micro-batch: microseconds since the epoch, as a text."""
+    batch = call("batch time")
+    spelled_out = F.unix_micros(F.current_timestamp()).cast("string")
+    return F.when(batch.isin("unknown", "now"), spelled_out).otherwise(batch)
 
 
 @dataclass(frozen=True)
@@ -84,10 +91,7 @@ class TableFunctions:
         real-time mode, whose batches run for minutes, it goes on. The optimizer knows which, and
         leaves one of the three.
         """
-        batch = call("batch time")
-        spelled_out = F.unix_micros(F.current_timestamp()).cast("string")
-        other = F.when(batch == "unknown", spelled_out).otherwise(batch)
-        return F.when(batch == "now", self.call("now")).otherwise(other)
+        return F.when(call("batch time") == "now", self.call("now")).otherwise(batch_clock())
 
     def call(self, what: str, *arguments: Column, **more: Any) -> Column:
         table = self.table
@@ -103,23 +107,49 @@ class TableFunctions:
         return self.call("version", clock)
 
     def find(self, planned: PlannedJoin, key: KeySide, clock: Column) -> Column:
-        """The reference of a key's first row; negative if it is not there or null."""
-        types = planned.join.key_types
-        searched = key.hash if key.integer is None else key.integer
-        arguments, keys = [searched, clock], "hash" if key.integer is None else "integer"
+        """The reference of a key's first row; negative if it is not there, null for a null key."""
+        types, ranged = planned.join.key_types, planned.join.ranged
+        keys = "hash" if key.integer is None else "integer"
+        arguments = [key.searched, clock]
         if key.compared:
             kind, value = _compared(key.compared, types)
             arguments, keys = [*arguments, value], kind
-        expected = {
+        expected: dict[str, Any] = {
             "unique": planned.plan.output.shape == "row",
             "on": [[column.name, column.type] for column in self.table.keys],
         }
-        found = self.call("find", *arguments, keys=keys, **expected)
-        # For a null key. The pattern, which is never compared with anything, makes Spark count the
-        # whole expression as expensive: a filter on its result (inner joins) then stays above it
-        # instead of evaluating it twice, while filters on other columns move below (SPARK-47672).
+        if ranged is not None:
+            expected["ranged"] = [ranged.names, ranged.types, ranged.closed]
+        return self.call("find", *arguments, keys=keys, **expected)
+
+    def or_missing(self, found: Column, searched: Column) -> Column:
+        """A reference that is negative where it would be null.
+
+        The pattern, which is never compared with anything, makes Spark count the whole expression
+        as expensive: a filter on its result (inner joins) then stays above it instead of
+        evaluating it twice, while filters on other columns move below (SPARK-47672).
+
+        Args:
+            found: the reference.
+            searched: what it was found by: a column that is not constant.
+        """
         missing = F.when(F.rlike(searched.cast("string"), F.lit("^$")), -2).otherwise(-1)
         return F.coalesce(found, missing.cast("long"))
+
+    def code(self, value: Column, dtype: T.DataType, *, unit: int = 1, up: bool = False) -> Column:
+        """The code by which a value of a range column is searched; null for null.
+
+        Args:
+            value: the value.
+            dtype: its type.
+            unit: how many units of a decimal's last digit a code is.
+            up: whether a value between two codes gets that above.
+        """
+        if isinstance(dtype, T.LongType):
+            return value
+        code = self.call("code", value, type=dtype.jsonValue(), unit=unit, up=up)
+        # Spark calls no function with a null that is primitive.
+        return F.when(value.isNotNull(), code) if isinstance(dtype, _OBJECTS) else code
 
     def count(self, reference: Column) -> Column:
         """How many rows follow with the same key, this one included; 0 for -1."""

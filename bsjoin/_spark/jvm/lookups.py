@@ -15,34 +15,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin._plan import StoredTable
-from bsjoin._spark.columns import ScratchColumns, quoted, unused
+from bsjoin._spark.columns import quoted, unused
 from bsjoin._spark.jvm.functions import TableFunctions
+from bsjoin._spark.jvm.matches import Matches, Scratch, matches_of
 from bsjoin._spark.metrics import CountedJoin, observed_lookups
-from bsjoin._spark.planned_join import PIECE_ROWS, PlannedJoin
+from bsjoin._spark.planned_join import PlannedJoin
 
 __all__ = ["Lookups"]
 
 _DROPPED = -3
 """The reference in a row that an earlier join drops; one that is missing is -1 or -2."""
-
-
-@dataclass(frozen=True)
-class _Scratch(ScratchColumns):
-    """What the columns are called that a look-up adds and drops again.
-
-    Args:
-        clock: the time that chooses the version.
-        found: the reference of the first row of the key; negative if there is none.
-        count: how many rows the key has.
-        piece: the reference that a piece of a run begins with.
-        row: the reference of the row.
-    """
-
-    clock: str
-    found: str
-    count: str
-    piece: str
-    row: str
 
 
 @dataclass(frozen=True)
@@ -54,27 +36,19 @@ class _Lookup:
         functions: of its table.
         ours: what its columns are called.
         clock: the time that chooses the version of the table.
+        matches: which rows of a key match.
     """
 
     planned: PlannedJoin
     functions: TableFunctions
-    ours: _Scratch
+    ours: Scratch
     clock: Column
+    matches: Matches
 
     @property
     def found(self) -> Column:
-        """The reference of the first row of the key."""
-        return F.col(self.ours.found)
-
-    @property
-    def has_runs(self) -> bool:
-        """Whether a key may have several rows, and these are brought."""
-        return self.planned.plan.output.shape in ("rows", "runs")
-
-    @property
-    def count(self) -> Column:
-        """How many rows the key has."""
-        return F.col(self.ours.count)
+        """The reference of the first match."""
+        return self.matches.found
 
     @property
     def drops(self) -> bool:
@@ -89,13 +63,13 @@ class _Lookup:
         return self.found > _DROPPED if self.planned.plan.how == "left" else self.found >= 0
 
     def value(self, name: str) -> Column:
-        """A column that the join brings, of the first row of the key; null without one."""
+        """A column that the join brings, of the first match; null without one."""
         return self._get(self.planned.join.names.index(name), self.found, there=False)
 
     def values(self) -> list[Column]:
         """The columns that the join brings."""
         there = self.planned.plan.how == "inner"
-        reference = F.col(self.ours.row) if self.has_runs else self.found
+        reference = F.col(self.ours.row) if self.matches.are_several else self.found
         return [
             self._get(i, reference, there=there).alias(field.name, metadata=field.metadata)
             for i, field in enumerate(self.planned.fields)
@@ -104,25 +78,6 @@ class _Lookup:
     def _get(self, number: int, reference: Column, *, there: bool) -> Column:
         column = self.planned.plan.output.columns[number]
         return self.functions.get(reference, column, self.planned.fields[number], there=there)
-
-    def unrolled(self, rows: DataFrame) -> DataFrame:
-        """One row for each row of a run, with its reference; -1 for what a left join keeps.
-
-        Long runs are cut into pieces first: an array of all references of a run is never made.
-        """
-        left, first = self.planned.plan.how == "left", self.found
-        explode = F.explode_outer if left else F.explode
-        last = first + self.count - 1
-        if self.planned.plan.output.shape == "runs":
-            starts = F.sequence(first, last, F.lit(PIECE_ROWS).cast("long"))
-            cut = explode(F.when(self.found >= 0, starts)).alias(self.ours.piece)
-            rows, first = rows.select("*", cut), F.col(self.ours.piece)
-            last = F.least(first + (PIECE_ROWS - 1), last)
-        references = explode(F.when(self.found >= 0, F.sequence(first, last)))
-        rows = rows.select("*", references.alias(self.ours.row))
-        if left:
-            rows = rows.withColumn(self.ours.row, F.coalesce(F.col(self.ours.row), F.lit(-1)))
-        return rows
 
 
 @dataclass(frozen=True)
@@ -146,8 +101,8 @@ class Lookups:
         """A join, after those that its stream is the direct result of.
 
         Args:
-            planned: an equality join with a stored table whose columns can be read, see
-                :func:`bsjoin._spark.jvm.functions.is_read`.
+            planned: a join with a stored table for which the package's ``unsupported`` has no
+                objection.
             before: the joins that made the stream's rows; None if it is no result of joins.
         """
         if before is None or not before._reaches(planned):
@@ -157,12 +112,15 @@ class Lookups:
     def _reaches(self, planned: PlannedJoin) -> bool:
         """Whether a join can be looked up before any join has multiplied the rows."""
         multiplied = {
-            name for one in self.lookups if one.has_runs for name in one.planned.join.names
+            name
+            for one in self.lookups
+            if one.matches.are_several
+            for name in one.planned.join.names
         }
         taken = {name.lower() for name in self.columns}
         return (
             planned.plan.reports == self.lookups[-1].planned.plan.reports
-            and multiplied.isdisjoint(planned.join.stream_keys)
+            and multiplied.isdisjoint([*planned.join.stream_keys, *planned.join.probes])
             and taken.isdisjoint(name.lower() for name in planned.join.names)
         )
 
@@ -170,20 +128,24 @@ class Lookups:
         table = planned.plan.table
         assert isinstance(table, StoredTable)
         functions = TableFunctions.of(self.frame.sparkSession, table)
-        ours = _Scratch.beside([*self.columns, *self._brought(), *planned.join.names])
+        ours = Scratch.beside([*self.columns, *self._brought(), *planned.join.names])
         columns, clock = self.pending, F.lit("")
         if table.version is None:
             # In a projection of its own, evaluated once for each row: all above is deterministic.
             columns = (*columns, functions.clock().alias(ours.clock))
             clock = F.col(ours.clock)
         frame = self.frame.select("*", *columns) if columns else self.frame
-        found = functions.find(planned, planned.key(self._column), clock)
+        key = planned.key(self._column)
+        probes = tuple(planned.probes(self._column))
+        matches = matches_of(planned.plan, functions, ours, probes)
+        found = matches.first(functions.find(planned, key, clock), key.searched)
         if any(one.drops for one in self.lookups):
             found = F.when(self.lookups[-1].stays, found).otherwise(_DROPPED)
-        lookup = _Lookup(planned, functions, ours, clock)
+        carried = (column.alias(name) for name, column in matches.carried.items())
+        lookup = _Lookup(planned, functions, ours, clock, matches)
         return Lookups(
             frame=frame,
-            pending=(found.alias(ours.found), *self._counts()),
+            pending=(found.alias(ours.found), *carried, *self._counts()),
             columns=(*self.columns, *vars(ours).values()),
             lookups=(*self.lookups, lookup),
         )
@@ -196,10 +158,11 @@ class Lookups:
         return self.frame[quoted(name)]
 
     def _counts(self) -> Iterable[Column]:
-        """The number of rows of the last join's key, if that may be several."""
+        """The number of matches of the last join, if that may be several."""
         for one in self.lookups[-1:]:
-            if one.has_runs:
-                yield one.functions.count(one.found).alias(one.ours.count)
+            counted = one.matches.counted
+            if counted is not None:
+                yield counted.alias(one.ours.count)
 
     def result(self) -> DataFrame:
         """The stream's columns, then those that the joins bring."""
@@ -219,8 +182,8 @@ class Lookups:
         if any(one.drops for one in self.lookups):
             rows = rows.where(self.lookups[-1].stays)
         for one in self.lookups:
-            if one.has_runs:
-                rows = one.unrolled(rows)
+            if one.matches.are_several:
+                rows = one.matches.unrolled(rows)
         values = [value for one in self.lookups for value in one.values()]
         return rows.select("*", *values).drop(*ours)
 
@@ -229,4 +192,6 @@ class Lookups:
 
 
 def _counted(lookup: _Lookup) -> CountedJoin:
-    return CountedJoin(lookup.planned.plan, lookup.found, lookup.count if lookup.has_runs else None)
+    counted = lookup.matches.counted is not None
+    count = F.col(lookup.ours.count) if counted else None
+    return CountedJoin(lookup.planned.plan, lookup.found, count)

@@ -17,10 +17,8 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import quoted
-from bsjoin._spark.keys import type_of
 from bsjoin._spark.metrics import observed_range, observed_rows
 from bsjoin._spark.planned_join import PlannedJoin, clock_of
-from bsjoin._spark.range_columns import probe_type
 from bsjoin.errors import ColumnError
 from bsjoin.worker import range_join
 
@@ -37,12 +35,9 @@ def joined(planned: PlannedJoin) -> DataFrame:
         ColumnError: a column of the stream that Spark cannot exchange with Python.
     """
     _check_exchangeable(planned.stream.schema)
-    stream, plan, key, join = planned.stream, planned.plan, planned.stream_key, planned.join
-    assert join.ranged is not None
-    schema, probes = stream.schema, join.probes
-    probed = probe_type(type_of(join.ranged.types[0]), [schema[name].dataType for name in probes])
-    clock = clock_of(plan)
-    points = [stream[quoted(name)].cast(probed) for name in probes]
+    stream, plan, key = planned.stream, planned.plan, planned.stream_key
+    schema, clock = stream.schema, clock_of(plan)
+    points = [point for point, _ in planned.probes(lambda name: stream[quoted(name)])]
     # Whole lists of names at a time: each Column made in Python is several calls to the JVM.
     sent = stream.select("*", key.hash, *clock, *key.compared, *points).toDF(
         *(f"s{i}" for i in range(len(schema))),

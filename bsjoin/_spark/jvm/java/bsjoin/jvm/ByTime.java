@@ -16,6 +16,7 @@ abstract class ByTime<R> extends Function<R> {
   private final boolean unique;
   private final DataType[] compared; // of the key columns that the plan compares
   private final String keys; // of the table that the plan was made for; empty if any will do
+  private final String ranged; // the range columns of that table; empty if any will do
   private transient Choice choice;
 
   /** All in one object: another thread sees all of it or nothing. */
@@ -37,6 +38,7 @@ abstract class ByTime<R> extends Function<R> {
     unique = node.path("unique").asBoolean(false);
     this.compared = compared;
     keys = node.path("on").isMissingNode() ? "" : node.path("on").toString();
+    ranged = node.path("ranged").isMissingNode() ? "" : node.path("ranged").toString();
   }
 
   final Version version(UTF8String time) {
@@ -75,6 +77,13 @@ abstract class ByTime<R> extends Function<R> {
           "OtherKeysError",
           version,
           "has the keys " + version.manifest.keys + ", and this query was planned for " + keys);
+    }
+    if (!ranged.isEmpty() && !ranged.equals(version.manifest.ranged)) {
+      throw unfit(
+          "OtherKeysError",
+          version,
+          "has the range columns " + version.manifest.ranged
+              + ", and this query was planned for " + ranged);
     }
   }
 }

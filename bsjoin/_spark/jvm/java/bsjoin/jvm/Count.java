@@ -4,9 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import org.apache.spark.sql.types.DataTypes;
 
 /** How many rows have the key of a reference's row; 0 for a missing one. */
-public final class Count extends Function<Integer> {
-  private transient Version version;
-
+public final class Count extends OfReference<Integer> {
   Count(String spec, JsonNode node) {
     super(spec, node, DataTypes.IntegerType, DataTypes.LongType);
   }
@@ -17,13 +15,6 @@ public final class Count extends Function<Integer> {
   }
 
   public int invoke(long reference) {
-    if (reference < 0) {
-      return 0;
-    }
-    Version found = version;
-    if (found == null || !found.holds(reference)) {
-      version = found = table().of(reference);
-    }
-    return found.segment(reference).count(Version.row(reference));
+    return reference < 0 ? 0 : segment(reference).count(Version.row(reference));
   }
 }

@@ -12,6 +12,7 @@ import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.FloatType;
@@ -64,8 +65,36 @@ public final class Functions implements FunctionCatalog {
           return new Build(identifier.name(), spec);
         case "find":
           return find(identifier.name(), spec);
+        case "run":
+          return new Run.Whole(identifier.name(), spec);
+        case "run pieces":
+          return new Run.Pieces(identifier.name(), spec);
         case "count":
           return new Count(identifier.name(), spec);
+        case "code":
+          return code(identifier.name(), spec);
+        case "band":
+          return new InBand.First(identifier.name(), spec);
+        case "band count":
+          return new InBand.Count(identifier.name(), spec);
+        case "nearest":
+          return new Nearest(identifier.name(), spec);
+        case "interval":
+          return new InIntervals.First(identifier.name(), spec);
+        case "interval count":
+          return new InIntervals.Count(identifier.name(), spec);
+        case "interval pieces":
+          return new InIntervals.Pieces(identifier.name(), spec);
+        case "interval rows":
+          return new InIntervals.Rows(identifier.name(), spec);
+        case "rule":
+          return new PublishedRules(identifier.name(), spec);
+        case "rule cells":
+          return new Route.Cells(identifier.name(), spec);
+        case "place":
+          return new Route.Place(identifier.name(), spec);
+        case "sampled":
+          return new Sampled(identifier.name(), spec);
         case "now":
           return new Now(identifier.name(), spec);
         case "batch time":
@@ -107,6 +136,14 @@ public final class Functions implements FunctionCatalog {
       default:
         return new Find.ByRow(name, spec);
     }
+  }
+
+  private static UnboundFunction code(String name, JsonNode spec) {
+    DataType type = DataType.fromJson(spec.path("type").toString());
+    if (type instanceof DoubleType) return new Code.OfDouble(name, spec, type);
+    if (type instanceof DecimalType) return new Code.OfDecimal(name, spec, type);
+    if (type instanceof DateType) return new Code.OfInt(name, spec, type);
+    return new Code.OfLong(name, spec, type);
   }
 
   private static UnboundFunction get(String name, JsonNode spec) {

@@ -31,6 +31,9 @@ final class Manifest {
   final StructType columns;
   final String keys; // their names and types, as JSON
   final DataType[] compared; // of the keys that are stored for comparison
+  final int rangeColumns; // 0: equality joins only; 1: points; 2: intervals
+  final String ranged; // their names and types and which ends belong to them, as JSON
+  final String closed; // the last of these; empty for points
   final SegmentInfo[] segments;
 
   /** One segment: the beginning of its files' names, their sizes and checksums. */
@@ -105,10 +108,17 @@ final class Manifest {
       boolean hashed = type != null && type.width != 0 && !isLongDecimal(keyTypes.get(i));
       compared[i] = hashed ? DataTypes.LongType : keyTypes.get(i);
     }
+    JsonNode range = node.path("ranged");
+    rangeColumns = range.path("names").size();
+    ranged = rangeColumns == 0 ? "" : ranged(range);
+    closed = range.path("closed").asText("");
+    if (rangeColumns > 2) {
+      throw TableError.damaged(where, "it has more than two range columns");
+    }
     boolean isByInteger =
         keyTypes.size() == 1
             && keyTypes.get(0) instanceof IntegralType
-            && !node.hasNonNull("ranged");
+            && rangeColumns == 0;
     JsonNode listed = node.path("segments");
     if (!listed.isArray()) {
       throw TableError.damaged(where, "it has no list of segments");
@@ -125,6 +135,10 @@ final class Manifest {
       longest = Math.max(longest, segments[i].longestRun);
     }
     longestRun = longest;
+  }
+
+  private static String ranged(JsonNode range) {
+    return "[" + range.path("names") + "," + range.path("types") + "," + range.path("closed") + "]";
   }
 
   private static long whole(JsonNode node, String field) {

@@ -1,5 +1,6 @@
 package bsjoin.jvm;
 
+import java.nio.charset.StandardCharsets;
 import org.apache.spark.sql.catalyst.expressions.XXH64;
 
 /**
@@ -15,6 +16,8 @@ import org.apache.spark.sql.catalyst.expressions.XXH64;
  * the hashes, and the directory has an entry for each number.
  */
 final class Segment {
+  private static final int HASH_BUFFERS = 16;
+
   private final Version version;
   private final Manifest.SegmentInfo info;
   private final Mapping file;
@@ -30,6 +33,8 @@ final class Segment {
   private final boolean isFull; // each number from the first to the last has one row
   final long lastHash; // the greatest one
   private final Column[] columns;
+  private final Points points; // null for a table of equality joins
+  private final Intervals intervals; // null for a table of points
 
   /** Open the index of a segment. */
   Segment(Version version, Manifest.SegmentInfo info) {
@@ -38,7 +43,7 @@ final class Segment {
     file = version.map(info, 0);
     ArrowFile arrow = new ArrowFile(file);
     // Three lists (validity, offsets, validity of the values, values), then two numbers.
-    if (arrow.rows != 1 || arrow.buffers() < 16 || info.rows > Integer.MAX_VALUE - 1) {
+    if (arrow.rows != 1 || arrow.buffers() < HASH_BUFFERS || info.rows > Integer.MAX_VALUE - 1) {
       throw TableError.damaged(file.name, "it is not an index");
     }
     rows = (int) info.rows;
@@ -62,7 +67,32 @@ final class Segment {
     }
     lastHash = validate();
     isFull = isByKey && runs == 0 && buckets == rows;
+    Manifest manifest = version.manifest;
+    if (manifest.rangeColumns > 0) {
+      checkRanges(arrow, manifest);
+    }
+    points = manifest.rangeColumns > 0 ? new Points(this, arrow) : null;
+    intervals =
+        manifest.rangeColumns > 1 ? new Intervals(points, rows, arrow, manifest.closed) : null;
     columns = new Column[info.sizes.length - 1];
+  }
+
+  /** Check that the file has the arrays of the range index that the manifest says. */
+  private void checkRanges(ArrowFile arrow, Manifest manifest) {
+    int lists = 2 * manifest.rangeColumns;
+    int text = HASH_BUFFERS + 4 * lists; // the ends that belong to intervals
+    if (arrow.buffers() != text + 3) {
+      throw TableError.damaged(file.name, "it has another range index than the manifest says");
+    }
+    long begin = arrow.offset(text + 2, 0);
+    long length = file.getInt(arrow.offset(text + 1, 8) + 4);
+    byte[] closed = new byte[(int) Math.max(0, Math.min(length, arrow.length(text + 2)))];
+    for (int i = 0; i < closed.length; i++) {
+      closed[i] = file.getByte(begin + i);
+    }
+    if (!new String(closed, StandardCharsets.US_ASCII).equals(manifest.closed)) {
+      throw TableError.damaged(file.name, "closed is not that of the manifest");
+    }
   }
 
   /** The hash of an integer key: that of Spark's xxhash64. */
@@ -140,7 +170,7 @@ final class Segment {
     }
     long there = file.getLong(hashes + 8L * row);
     while (there < hash) { // the sentinel ends it
-      row = next(row);
+      row = end(row);
       there = file.getLong(hashes + 8L * row);
     }
     return there == hash && row < rows ? row : -1;
@@ -148,13 +178,13 @@ final class Segment {
 
   /** The first row of the next run with the same hash; -1 if there is none. */
   int next(int row, long hash) {
-    int after = next(row);
+    int after = end(row);
     return after < rows && file.getLong(hashes + 8L * after) == hash ? after : -1;
   }
 
   /** How many rows have the key of a run's first row. */
   int count(int row) {
-    int found = next(row) - row;
+    int found = end(row) - row;
     if (found > longestRun) {
       throw TableError.damaged(
           file.name, "the run at row " + row + " is longer than the manifest says");
@@ -162,7 +192,24 @@ final class Segment {
     return found;
   }
 
-  private int next(int row) {
+  /** The points of the rows, which only a table for range joins has. */
+  Points points() {
+    if (points == null) {
+      throw TableError.damaged(file.name, "it has no range index");
+    }
+    return points;
+  }
+
+  /** The intervals of the rows, which only a table for them has. */
+  Intervals intervals() {
+    if (intervals == null) {
+      throw TableError.damaged(file.name, "it has no intervals");
+    }
+    return intervals;
+  }
+
+  /** One past the last row that has the key of a row. */
+  int end(int row) {
     if (runs == 0) {
       return row + 1;
     }

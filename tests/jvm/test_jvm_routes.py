@@ -1,0 +1,124 @@
+"""The functions that route rows, against the router of the Python workers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+import bsjoin
+from bsjoin._spark.jvm import attached
+from bsjoin._spark.jvm.attach import call
+from bsjoin.hotspot import HotKey, HotSpot, Router, Rule
+from bsjoin.hotspot.generated import note_of
+from bsjoin.hotspot.published import PublishedRule, Rules
+from bsjoin.index import GREATEST, LEAST
+from bsjoin.store import StorageLocation
+
+RULES = [
+    Rule.even(1),
+    Rule.even(7),
+    Rule(3, 2, (GREATEST,)),
+    Rule(1, 4, (LEAST, 5, 5)),
+    Rule(
+        9,
+        5,
+        (-(1 << 60), -5, 10, 1 << 40),
+        (
+            HotKey(LEAST, 0, (0.5, 0.5)),
+            HotKey(-5, 1, (0.25, 0.0, 0.75)),
+            HotKey(-4, 4, (1.0,)),
+            HotKey(GREATEST, 0, (0.2,) * 5),
+        ),
+    ),
+]
+
+
+@pytest.fixture(autouse=True)
+def _attached(spark: SparkSession) -> None:
+    assert attached(spark) is None
+
+
+def published(rule: Rule, capacity: int = 100) -> str:
+    return PublishedRule(rule, 0, capacity).to_bytes().decode()
+
+
+@pytest.fixture(scope="module")
+def rows(spark: SparkSession) -> DataFrame:
+    """Codes around all boundaries, and anywhere; hashes of rows."""
+    random = np.random.default_rng(5)
+    near = {code for rule in RULES for code in (*rule.boundaries, *Router(rule).lasts.tolist())}
+    near |= {key.code for rule in RULES for key in rule.hot}
+    codes = [c + d for c in sorted(near) for d in (-1, 0, 1) if LEAST <= c + d <= GREATEST]
+    codes += random.integers(LEAST, GREATEST, 2_000, endpoint=True).tolist()
+    contents = random.integers(LEAST, GREATEST, len(codes), endpoint=True).tolist()
+    contents[:2] = [LEAST, GREATEST]
+    pairs = list(zip(codes, contents, strict=True))
+    return spark.createDataFrame(pairs, "code long, content long").coalesce(1).localCheckpoint()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.partitions}-{len(rule.hot)}")
+def test_a_row_has_the_place_that_the_router_gives_it(rows: DataFrame, rule: Rule) -> None:
+    text = F.lit(published(rule))
+    found = rows.select("*", call("place", text, rows.code, rows.content), call("rule cells", text))
+    codes, contents, places, cells = (column.to_numpy() for column in found.toArrow())
+    router = Router(rule)
+    assert (places // rule.partitions == router.locate(codes)).all()
+    assert (places % rule.partitions == router.route(codes, contents)).all()
+    assert set(cells.tolist()) == {router.cells}
+
+
+def test_a_partitioned_join_in_the_jvm_has_no_stage_in_python(
+    spark: SparkSession, people: DataFrame
+) -> None:
+    stream = spark.range(9).withColumnRenamed("id", "k")
+    joined = bsjoin.join(stream, people, "k", partition=HotSpot(partitions=3))
+    plan = joined._jdf.queryExecution().executedPlan().toString()
+    assert "bsjoin_place" in plan
+    assert "Python" not in plan
+    assert joined.count() == 9
+
+
+@pytest.mark.parametrize("capacity", [40, 4_000])
+def test_the_sample_is_as_large_as_it_shall_be_and_stands_for_all_rows(
+    spark: SparkSession, capacity: int
+) -> None:
+    many, label = 60_000, f"sample {capacity}"
+    frame = spark.range(0, many, 1, 1).selectExpr("IF(id % 4 = 0, -7, id) AS code")
+    rule = F.lit(published(Rule.even(2), capacity))
+    sampled = frame.select(call("sampled", rule, frame.code, label=label, seed=1).alias("drawn"))
+    for _ in range(2):  # the second one begins with the exponent at which the first one ended
+        drawn = [row.drawn for row in sampled.where("drawn IS NOT NULL").collect()]
+        sample = note_of("1,32,2", 1, "[]", ",".join(map(json.dumps, drawn))).statistics.sample
+        assert sample.weight == pytest.approx(many, rel=0.5)
+        assert sample.weights[sample.codes == -7] == pytest.approx(many / 4, rel=0.8)
+        assert sum(text.endswith("!") for text in drawn) >= 1
+    assert capacity / 2 < sample.drawn < 2 * capacity
+
+
+def test_the_rule_in_the_folder_that_is_active_and_valid(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rules = Rules(StorageLocation.of(tmp_path))
+    (row,) = [spark.range(1)]
+
+    def version(time_us: int, partitions: int = 3) -> int:
+        first = published(Rule.even(partitions))
+        where = {"folder": str(tmp_path), "first": first, "partitions": partitions}
+        found = row.select(call("rule", F.lit(str(time_us)), **where)).first()
+        assert found is not None
+        return int(json.loads(json.loads(found[0])["rule"])["version"])
+
+    assert version(10) == 0
+    for number in (1, 2, 3):
+        rules.publish(Rule.even(3, number), 10, clock=lambda n=number: n * 1_000_000)  # type: ignore[misc]
+    assert [version(n * 1_000_000) for n in (1, 2, 3, 4)] == [0, 1, 2, 3]
+    assert version(9_000_000, partitions=4) == 0
+    files = sorted(tmp_path.glob("*.rule"))
+    files[2].write_bytes(b"{")
+    files[1].write_text(files[1].read_text().replace("boundaries", "bounds"))
+    assert version(9_000_000) == 1
