@@ -5,7 +5,7 @@ PYTHON ?= python3
 ARGS =
 MINUTES = 10
 IN_ENV = $(PYTHON) scripts/bootstrap.py
-PYTEST = $(IN_ENV) --java python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+PYTEST = $(IN_ENV) --java python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help demo test fuzz minimum check bench wheel docs clean
 
