@@ -18,9 +18,10 @@ parameters, and only :mod:`scheduling.spark` needs Spark.
 """
 
 from scheduling import errors
-from scheduling.controller import Controller, Decision
+from scheduling.controller import Controller
 from scheduling.cost import CostModel, Costs
-from scheduling.elastic import DS2, OERA, Median, Static
+from scheduling.decision import Decision
+from scheduling.elastic import DS2, OERA, LiteralOERA, Median, Static
 from scheduling.errors import SchedulingError
 from scheduling.load import busyness
 from scheduling.model import (
@@ -40,6 +41,7 @@ from scheduling.model import (
     Window,
     Worker,
 )
+from scheduling.objective import Objective, PlacementCost
 from scheduling.policies import (
     CETSA,
     GSBFD,
@@ -81,10 +83,13 @@ __all__ = [
     "Exact",
     "FirstFit",
     "JobGraph",
+    "LiteralOERA",
     "LocalSearch",
     "Median",
     "Monitor",
     "Move",
+    "Objective",
+    "PlacementCost",
     "Plan",
     "Policy",
     "Price",

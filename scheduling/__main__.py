@@ -1,8 +1,9 @@
-"""``python -m scheduling plan|simulate|explain``: placements of a cluster file.
+"""``python -m scheduling example|plan|explain|simulate``: placements of a cluster file.
 
 ``plan`` places the job and prints who goes where and why, what it costs, and what the next best
 policy would cost. ``explain`` prints what each policy would do, and how the ranks come about.
-``simulate`` runs the job; see :mod:`scheduling.simulate`.
+``simulate FILE`` runs the job under each policy; ``simulate`` alone runs the papers' comparisons
+(:mod:`scheduling.simulate`). ``example`` prints a cluster file to begin with.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from scheduling.cluster_file import Cluster, read
 from scheduling.cost import rent_per_s
 from scheduling.errors import SchedulingError
+from scheduling.example_cluster import EXAMPLE
 from scheduling.load import (
     average_fitness,
     cost_evaluation,
@@ -24,6 +26,7 @@ from scheduling.load import (
 )
 from scheduling.model import Plan
 from scheduling.policies import POLICIES, Timed, policy
+from scheduling.table import table
 
 __all__ = ["main"]
 
@@ -42,8 +45,10 @@ def main(args: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if args is None else args)
     if words[:1] == ["simulate"]:
         from scheduling import simulate
+        from scheduling.simulate import cluster_runs
 
-        return int(simulate.main(words[1:]))
+        named = len(words) > 1 and not words[1].startswith("-")
+        return cluster_runs.main(words[1:]) if named else int(simulate.main(words[1:]))
     parser = argparse.ArgumentParser(
         prog="python -m scheduling", description="Place the tasks of a job on priced workers."
     )
@@ -51,13 +56,17 @@ def main(args: Sequence[str] | None = None) -> int:
     plans = commands.add_parser("plan", help="place the job: a table, reasons, costs")
     plans.add_argument("--policy", default="lba-ce", help=f"of {', '.join(POLICIES)}; lba-ce")
     explains = commands.add_parser("explain", help="ranks of the workers, and every policy's cost")
-    commands.add_parser("simulate", help="run the job in the simulator", add_help=False)
+    commands.add_parser("simulate", help="run a file's job, or the papers'", add_help=False)
+    commands.add_parser("example", help="print a cluster file to begin with")
     for command in (plans, explains):
         command.add_argument("file", help="a cluster file (YAML); see scheduling.cluster_file")
         command.add_argument(
             "--seconds", type=float, default=_PER_HOUR, help="how long the job runs; 3600"
         )
     options = parser.parse_args(words)
+    if options.command == "example":
+        print(EXAMPLE, end="")
+        return 0
     try:
         cluster = read(options.file)
         if options.command == "explain":
@@ -66,6 +75,8 @@ def main(args: Sequence[str] | None = None) -> int:
         plan = Timed(policy(options.policy), time.perf_counter).plan(
             cluster.graph, cluster.snapshot
         )
+        if plan.fallback:
+            print(f"warning: {plan.policy} fell back to {plan.fallback}", file=sys.stderr)
         print(planned(cluster, plan, options.seconds))
         return 1 if plan.unplaced else 0
     except (SchedulingError, ImportError) as error:
@@ -163,22 +174,6 @@ def _than(cluster: Cluster, other: Plan, plan: Plan) -> str:
     if not mine or mine == theirs:
         return "as much"
     return f"{abs(theirs / mine - 1):.1%} {'more' if theirs > mine else 'less'}"
-
-
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as text in columns, the first row above a line.
-
-    >>> print(table([("a", "b"), ("long", "1")]))
-    a     b
-    ----  -
-    long  1
-    """
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    ruled = [rows[0], ["-" * width for width in widths], *rows[1:]]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in ruled
-    )
 
 
 if __name__ == "__main__":

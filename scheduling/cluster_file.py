@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,7 @@ _OPERATOR = [
     "state_bytes",
     "preferred",
     "input_bytes",
+    "input_bytes_per_s",
     "to",
 ]
 _RESERVED = ("slots", "cpu_cores", "memory_mb", "disk_mb")
@@ -212,16 +213,14 @@ def _graph(content: Any) -> JobGraph:
     edges: list[Edge] = []
     for row in rows:
         name = str(row["name"])
-        optional = {
+        optional: dict[str, Any] = {
             key: _number(row[key], f"{key} of operator {name!r}")
-            for key in ("rate_in_per_s", "state_bytes", "input_bytes")
+            for key in ("rate_in_per_s", "state_bytes", "input_bytes", "input_bytes_per_s")
             if key in row
         }
         preferred = tuple(str(one) for one in _list(row.get("preferred", []), "preferred"))
-        tasks += [
-            Task(f"{name}-{i}", name, i, _resources(row), preferred=preferred, **optional)
-            for i in range(counts[name])
-        ]
+        kind = replace(Task(name, name, 0, _resources(row), preferred=preferred), **optional)
+        tasks += [replace(kind, id=f"{name}-{i}", index=i) for i in range(counts[name])]
         targets = row.get("to", {})
         if not isinstance(targets, Mapping):
             raise ClusterFileError(f"to of operator {name!r} is {targets!r}: give {{name: bytes}}")
@@ -237,7 +236,31 @@ def _graph(content: Any) -> JobGraph:
                 for i in range(counts[name])
                 for j in range(counts[target])
             ]
+    _acyclic({str(row["name"]): list(row.get("to", {})) for row in rows})
     return JobGraph(tuple(tasks), tuple(edges))
+
+
+def _acyclic(targets: Mapping[str, list[str]]) -> None:
+    """Refuse operators that send to themselves, directly or through others."""
+    done: set[str] = set()
+    path: list[str] = []
+
+    def visit(name: str) -> None:
+        if name in path:
+            cycle = " -> ".join([*path[path.index(name) :], name])
+            raise ClusterFileError(
+                f"the operators form a cycle, {cycle}: a job is a directed acyclic graph; remove "
+                "one of these `to` entries"
+            )
+        if name not in done:
+            path.append(name)
+            for other in targets[name]:
+                visit(other)
+            path.pop()
+            done.add(name)
+
+    for name in targets:
+        visit(name)
 
 
 def _price(row: Any, k: int) -> Price:

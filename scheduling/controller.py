@@ -1,50 +1,38 @@
 """The control loop of a job's placement: Monitor, Scaler, Policy, Rebalancer, Actuator.
 
-One :meth:`Controller.step` observes the cluster once and makes at most one change. It waits after
-a change (cooldown), adopts another plan only if it is cheaper by a margin (hysteresis) or uses new
-workers, verifies where tasks actually run, and for some time does not request a placement again
-that has failed. Tasks of a lost worker are placed again immediately. (A MAPE control loop: monitor,
-analyse, plan, execute; J. O. Kephart and D. M. Chess, "The Vision of Autonomic Computing", 2003.)
+One :meth:`Controller.step` observes the cluster once and makes at most one change. A change is
+made only if it pays: if it lowers rent, imbalance and communication by more than what the moves
+cost (:class:`Objective`), with a margin above the noise of the loads. Policy and rebalancer
+suggest, local search improves, and the present placement is the start, so plans are sticky. Tasks
+of a lost worker are placed again immediately; a placement that failed is not requested again for
+some time. (A MAPE control loop: monitor, analyse, plan, execute; J. O. Kephart and D. M. Chess,
+"The Vision of Autonomic Computing", 2003.)
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping
 
-from scheduling.cost import rent_per_s
+from scheduling.decision import Action, Decision
 from scheduling.elastic import Static
 from scheduling.errors import ActuatorError, ArgumentError
-from scheduling.model import Assignment, JobGraph, Move, Plan, Receipt, Snapshot, Unplaced
-from scheduling.policies.capacity import CapacityLedger
+from scheduling.estimate import LoadEstimate
+from scheduling.landing import fresh, landed, restricted
+from scheduling.model import JobGraph, Plan, Receipt, Snapshot
+from scheduling.objective import Objective, PlacementCost
 from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, Scaler
+from scheduling.replanning import Candidate, Replanner, Situation
+from scheduling.rest import Rest
 
-__all__ = ["Controller", "Decision"]
+__all__ = ["Controller"]
 
 _KEPT = 100  # decisions in the history
-
-
-@dataclass(frozen=True)
-class Decision:
-    """The action of one step, and its reason.
-
-    Args:
-        time_s: when, on the controller's clock.
-        action: ``"place"`` (the first or a better plan), ``"repair"`` (workers are lost),
-            ``"resize"``, ``"move"``, ``"none"``, or ``"failed"`` (the actuator raised an error).
-        reason: why, in words.
-        plan: the requested plan; None (default) for no request.
-        receipt: where the tasks run, as observed; None (default) for no request.
-    """
-
-    time_s: float
-    action: Literal["place", "repair", "resize", "move", "none", "failed"]
-    reason: str
-    plan: Plan | None = None
-    receipt: Receipt | None = None
+_RECENT = 20  # adopted numbers of instances, for the largest of which plans are made
+_SETTLING = 3  # measured cycles after a disturbance in which small gains count, too
+_SMALL = 0.02  # the margin then
+_DEVIATIONS = 2.0  # of the loads, that a gain must exceed
 
 
 class Controller:
@@ -52,19 +40,28 @@ class Controller:
 
     Args:
         monitor: observes the cluster.
-        policy: places tasks.
-        actuator: applies plans.
+        policy: makes the first plan, and suggests others.
+        actuator: applies plans. With the capability ``"executors"`` it releases idle workers;
+            without it all workers are used that can be.
         graph_of: returns the job graph for the number of instances of each operator.
         parallelism: the initial number of instances of each operator.
         clock: a clock in seconds: ``time.monotonic``, or a simulator's.
         scaler: chooses the parallelism of operators. None (default): :class:`Static`, no change.
-        rebalancer: moves running tasks. None (default): no moves.
-        cooldown_s: seconds between two changes, except repairs; default 60.
-        hysteresis: how much cheaper another plan must be, as a share; default 0.1.
+        rebalancer: suggests moves of running tasks. None (default): none.
+        objective: what a placement costs. None (default): ``Objective()``.
+        search: whether plans are improved by local search; default True. If False, the first plan
+            is the policy's, and it changes only to another plan of the policy or by moves of the
+            rebalancer that pay.
+        cooldown_s: seconds between two changes, except repairs and the first corrections of a plan
+            that was made without measured loads; default 60.
+        hysteresis: how much less another plan must cost, as a share of what the present one costs
+            over the horizon; default 0.1. In the first three measured cycles, and in three after
+            workers have come or gone, 0.02 is enough. In any case it is two standard deviations of
+            the loads.
         forget_s: seconds after which a failed placement may be requested again; default 600.
 
     Raises:
-                ArgumentError: a number is out of its range.
+        ArgumentError: a number is out of its range.
 
     Example:
         >>> from scheduling.policies import RoundRobin
@@ -98,6 +95,8 @@ class Controller:
         clock: Clock,
         scaler: Scaler | None = None,
         rebalancer: Rebalancer | None = None,
+        objective: Objective | None = None,
+        search: bool = True,
         cooldown_s: float = 60.0,
         hysteresis: float = 0.1,
         forget_s: float = 600.0,
@@ -107,16 +106,21 @@ class Controller:
                 raise ArgumentError(f"{name}={seconds!r}: give seconds, at least 0")
         if not 0 <= hysteresis < 1:
             raise ArgumentError(f"hysteresis={hysteresis!r}: give a share, 0 to below 1")
-        self._monitor, self._policy, self._actuator = monitor, policy, actuator
+        self._monitor, self._actuator = monitor, actuator
         self._graph_of, self._clock = graph_of, clock
         self._scaler: Scaler = scaler or Static()
-        self._rebalancer = rebalancer
+        self._replanner = Replanner(policy, rebalancer, objective or Objective(), search)
         self._cooldown_s, self._hysteresis, self._forget_s = cooldown_s, hysteresis, forget_s
         self._parallelism = dict(parallelism)
         self._plan: Plan | None = None
         self._changed_s = 0.0
         self._failed: dict[tuple[str, str], float] = {}
         self._known: frozenset[str] = frozenset()
+        self._homes: dict[str, str] = {}
+        self._recent: dict[str, deque[int]] = {}
+        self._estimate = LoadEstimate()
+        self._correcting = self._settling = 0
+        self._rest = Rest()
         self._decisions: deque[Decision] = deque(maxlen=_KEPT)
 
     @property
@@ -153,9 +157,7 @@ class Controller:
         self._failed = {
             pair: since for pair, since in self._failed.items() if now - since < self._forget_s
         }
-        decision = self._decide(now, snapshot, wanted)
-        self._decisions.append(decision)
-        return decision
+        return self._noted(self._decide(now, snapshot, wanted), snapshot)
 
     def observe(self, receipt: Receipt) -> None:
         """Record where tasks run, for actuators that observe it only after :meth:`step`.
@@ -166,10 +168,16 @@ class Controller:
         for task, worker in receipt.missed.items():
             self._failed[task, worker] = now
         if self._plan is not None and receipt.missed:
-            self._plan = _landed(self._plan, receipt)
+            self._plan = landed(self._plan, receipt)
+            self._remember(self._plan)
 
     def adopt(self, parallelism: Mapping[str, int], snapshot: Snapshot | None = None) -> Decision:
         """Plan for a parallelism that was decided elsewhere, regardless of the cooldown.
+
+        Tasks keep their workers, also those that are missing for some cycles: plans are made for
+        the largest of the last 20 numbers, and the current tasks of a plan are requested. The
+        cooldown goes on as before, so a number that changes all the time does not keep other
+        changes from being made.
 
         Args:
             parallelism: instances of operators; a missing operator keeps its parallelism.
@@ -178,149 +186,201 @@ class Controller:
         Raises:
             InfeasibleError: a task fits no worker, not even an empty one.
         """
-        now = self._clock()
+        now, changed_s = self._clock(), self._changed_s
         snapshot = snapshot or self._monitor.snapshot()
         reason = ", ".join(f"{name} has {count}" for name, count in sorted(parallelism.items()))
-        self._known = frozenset(snapshot.by_id)
         wanted = self._parallelism | dict(parallelism)
-        plan = self._planned(self._graph_of(wanted), snapshot)
-        decision = self._apply(now, "place", reason, plan, wanted)
+        first = self._plan is None
+        for name, count in parallelism.items():
+            self._recent.setdefault(name, deque(maxlen=_RECENT)).append(count)
+        situation = self._situation(self._graph_of(self._largest(wanted)), snapshot)
+        found = self._replanner.first(situation) if first else self._replanner.repaired(situation)
+        if first:
+            self._known = frozenset(snapshot.by_id)
+        decision = self._apply(now, "place", reason, found, wanted)
+        if not first:
+            self._changed_s = changed_s
+        return self._noted(decision, snapshot)
+
+    def _noted(self, decision: Decision, snapshot: Snapshot) -> Decision:
+        """The decision with the idle workers, added to the history."""
+        if self._plan is not None:
+            idle = set(snapshot.by_id) - set(self._plan.by_worker)
+            fate = "kept, no task has to run there"
+            if self._releases:
+                fate = "released"
+            elif len(self._plan.assignments) < len(snapshot.workers):
+                fate = "kept, there are fewer tasks than workers"
+            decision = dataclasses.replace(decision, idle=dict.fromkeys(sorted(idle), fate))
         self._decisions.append(decision)
         return decision
 
+    @property
+    def _releases(self) -> bool:
+        return "executors" in self._actuator.capabilities()
+
+    def _situation(self, graph: JobGraph, snapshot: Snapshot) -> Situation:
+        there = snapshot.by_id
+        homes = {t: at for t, at in self._homes.items() if t in graph.by_id and at in there}
+        placed = {} if self._plan is None else self._plan.placement
+        present = homes | {task: at for task, at in placed.items() if task in graph.by_id}
+        return Situation(
+            graph,
+            snapshot,
+            present,
+            self._estimate.loads(graph),
+            self._releases,
+            frozenset(self._failed),
+            self._estimate.noise(present, graph),
+            self._plan,
+        )
+
+    def _largest(self, parallelism: Mapping[str, int]) -> dict[str, int]:
+        """The numbers of instances that plans are made for."""
+        return {
+            name: max(count, *self._recent.get(name, ()), count)
+            for name, count in parallelism.items()
+        }
+
+    def _remember(self, plan: Plan) -> None:
+        """Keep the workers of a plan's tasks for when they are missing."""
+        self._homes |= plan.placement
+        for one in plan.unplaced:
+            self._homes.pop(one.task, None)
+
     def _decide(self, now: float, snapshot: Snapshot, wanted: dict[str, int]) -> Decision:
+        graph = self._graph_of(self._largest(self._parallelism))
+        known = self._estimate.measured
+        self._estimate.observe(graph, snapshot)
+        situation = self._situation(graph, snapshot)
+        workers = frozenset(snapshot.by_id)
         if self._plan is None:
-            self._known = frozenset(snapshot.by_id)
-            plan = self._planned(self._graph_of(self._parallelism), snapshot)
-            return self._apply(now, "place", "the first plan", plan)
-        graph = self._graph_of(self._parallelism)
-        gone = sorted(set(self._plan.by_worker) - set(snapshot.by_id))
+            self._known = workers
+            return self._apply(now, "place", "the first plan", self._replanner.first(situation))
+        if self._estimate.measured and not known:
+            self._correcting = self._settling = _SETTLING
+        if workers != self._known:
+            self._known, self._settling = workers, _SETTLING
+        gone = sorted(set(self._plan.by_worker) - workers)
         if gone:
-            self._known = frozenset(snapshot.by_id)
-            plan = self._planned(graph, snapshot)
-            return self._apply(now, "repair", f"gone: {', '.join(gone)}", plan)
+            found = self._replanner.repaired(situation)
+            return self._apply(now, "repair", f"gone: {', '.join(gone)}", found)
         left = self._changed_s + self._cooldown_s - now
-        if left > 0:
+        if left > 0 and not self._correcting:
             return Decision(now, "none", f"cooldown, {left:.3g} s left")
         if wanted != self._parallelism:
-            reason = ", ".join(
-                f"{name} from {self._parallelism.get(name, 0)} to {count}"
-                for name, count in sorted(wanted.items())
-                if count != self._parallelism.get(name)
-            )
-            plan = self._planned(self._graph_of(wanted), snapshot)
-            return self._apply(now, "resize", reason, plan, wanted)
-        plan = self._planned(graph, snapshot)
-        if len(plan.unplaced) < len(self._plan.unplaced):
-            return self._apply(
-                now, "place", f"{len(self._plan.unplaced) - len(plan.unplaced)} more fit", plan
-            )
-        new = sorted(set(snapshot.by_id) - self._known)
-        self._known = frozenset(snapshot.by_id)
-        pays = rent_per_s(self._plan, snapshot)
-        # A policy that spreads tasks uses new workers immediately, regardless of their price.
-        if rent_per_s(plan, snapshot) > pays and set(new) & set(plan.by_worker):
-            return self._apply(now, "place", f"new: {', '.join(new)}", plan)
-        same = len(plan.unplaced) == len(self._plan.unplaced)
-        if same and rent_per_s(plan, snapshot) < (1 - self._hysteresis) * pays:
-            reason = f"{rent_per_s(plan, snapshot):.4g} instead of {pays:.4g} $/s"
-            return self._apply(now, "place", reason, plan)
-        return self._even_out(now, graph, snapshot)
+            return self._resized(now, situation, wanted)
+        decision = self._better(now, situation)
+        self._correcting = max(0, self._correcting - 1)
+        self._settling = max(0, self._settling - 1)
+        return decision
 
-    def _even_out(self, now: float, graph: JobGraph, snapshot: Snapshot) -> Decision:
-        can = self._actuator.capabilities()
-        if self._rebalancer is None or self._plan is None or "move" not in can:
-            return Decision(now, "none", "nothing to gain")
-        ledger = _ledger_of(self._plan, graph, snapshot)
-        at = {worker.id: i for i, worker in enumerate(snapshot.workers)}
-        made: list[Move] = []
-        if not snapshot.placement:
-            snapshot = dataclasses.replace(snapshot, placement=self._plan.placement)
-        for move in self._rebalancer.rebalance(graph, snapshot):
-            task = graph.by_id[move.task]
-            if (move.task, move.target) in self._failed or move.task not in ledger.at:
-                continue
-            if move.part < 1:
-                if "split" in can:
-                    made.append(move)
-            elif ledger.fits(task, at[move.target]) and ledger.at[task.id] == at[move.source]:
-                ledger.release(task)
-                ledger.place(task, at[move.target], f"{move.gain:.1%} less between two workers")
-                made.append(move)
-        if not made:
-            return Decision(now, "none", "nothing to gain")
-        plan = dataclasses.replace(ledger.plan(self._rebalancer.name), moves=tuple(made))
-        return self._apply(now, "move", f"{len(made)} moves", plan)
+    def _resized(self, now: float, before: Situation, wanted: dict[str, int]) -> Decision:
+        reason = ", ".join(
+            f"{name} from {self._parallelism.get(name, 0)} to {count}"
+            for name, count in sorted(wanted.items())
+            if count != self._parallelism.get(name)
+        )
+        graph = self._graph_of(wanted)
+        self._estimate.redistribute(before.graph, graph)
+        self._settling = _SETTLING
+        self._recent.clear()
+        found = self._replanner.repaired(self._situation(graph, before.snapshot), all_may_move=True)
+        return self._apply(now, "resize", reason, found, wanted)
 
-    def _planned(self, graph: JobGraph, snapshot: Snapshot) -> Plan:
-        """The policy's plan, with recently failed placements on other workers if there is room."""
-        plan = self._policy.plan(graph, snapshot, self._plan)
-        bad = [one for one in plan.assignments if (one.task, one.worker) in self._failed]
-        if not bad:
-            return plan
-        ledger = _ledger_of(plan, graph, snapshot)
-        cheap = sorted(range(len(ledger.workers)), key=lambda i: ledger.workers[i].price_per_s)
-        for one in bad:
-            task = graph.by_id[one.task]
-            ledger.release(task)
-            used = set(ledger.at.values())
-            choices = [i for i in cheap if i in used] + [i for i in cheap if i not in used]
-            for i in choices:
-                if (task.id, ledger.workers[i].id) not in self._failed and ledger.fits(task, i):
-                    ledger.place(task, i, f"its placement on {one.worker} failed")
-                    break
-            else:
-                ledger.place(task, snapshot.workers.index(snapshot.by_id[one.worker]), one.reason)
-        return ledger.plan(plan.policy)
+    def _better(self, now: float, situation: Situation) -> Decision:
+        """A change to a placement that costs less than the present one, if there is any."""
+        can, present = self._actuator.capabilities(), situation.present
+        if not can & {"place", "move"}:
+            return Decision(now, "none", "tasks are placed elsewhere")
+        before = self._replanner.cost(situation, present)
+        share = self._margin(situation)
+        margin = share * before.running
+        if self._rest.holds(situation, before, share, can):
+            return Decision(now, "none", "nothing to gain", cost=before)
+        if not before.unplaced and before.running - self._replanner.least(situation) <= margin:
+            return Decision(now, "none", "nothing to gain", cost=before)
+        moves = self._replanner.moves(situation) if "move" in can else ()
+        for found in self._replanner.candidates(situation, moves):
+            if found.plan.placement == present:
+                break  # the best of all is the present one
+            more = before.unplaced - found.cost.unplaced
+            if more > 0:
+                return self._apply(now, "place", f"{more} more fit", found)
+            if more == 0 and before.running - found.cost.total > margin:
+                action: Action = "move" if found.plan.moves else "place"
+                return self._apply(now, action, self._why(before, found.cost), found)
+        if "split" in can:
+            split = self._replanner.split(situation, moves)
+            if split is not None and before.running - split.cost.total > margin:
+                return self._apply(now, "move", self._why(before, split.cost), split)
+        self._rest.begin(situation, before, share, can)
+        return Decision(now, "none", "nothing to gain", cost=before)
+
+    def _margin(self, situation: Situation) -> float:
+        """The share of the present cost that a change must gain."""
+        least = _SMALL if self._settling else self._hysteresis
+        return max(least, _DEVIATIONS * situation.noise)
+
+    def _why(self, before: PlacementCost, after: PlacementCost) -> str:
+        seconds = self._replanner.objective.horizon_s
+        parts = [
+            f"{name} {was:.4g} to {becomes:.4g}"
+            for name, was, becomes in (
+                ("rent", before.rent, after.rent),
+                ("imbalance", before.imbalance, after.imbalance),
+                ("communication", before.communication, after.communication),
+            )
+            if f"{was:.4g}" != f"{becomes:.4g}"
+        ]
+        if after.movement:
+            parts.append(f"moves {after.movement:.4g}")
+        return (
+            f"{after.total:.4g} instead of {before.running:.4g} $ in {seconds:g} s: "
+            f"{', '.join(parts)}"
+        )
 
     def _apply(
         self,
         now: float,
-        action: Literal["place", "repair", "resize", "move"],
+        action: Action,
         reason: str,
-        plan: Plan,
+        found: Candidate,
         parallelism: dict[str, int] | None = None,
     ) -> Decision:
         self._changed_s = now
+        current = self._graph_of(self._parallelism if parallelism is None else parallelism).by_id
+        self._remember(found.plan)
+        plan = restricted(found.plan, current)
         try:
             receipt = self._actuator.apply(plan)
         except ActuatorError as error:
-            for one in _fresh(self._plan, plan):
+            for one in fresh(self._plan, plan):
                 self._failed[one.task, one.worker] = now
             return Decision(now, "failed", f"{action}, {reason}: {error}", plan)
         for task, worker in receipt.missed.items():
             self._failed[task, worker] = now
         if parallelism is not None:
             self._parallelism = parallelism
-        self._plan = _landed(plan, receipt)
-        return Decision(now, action, reason, plan, receipt)
+        self._take_parts(plan, receipt)
+        self._plan = landed(plan, receipt)
+        self._remember(self._plan)
+        return Decision(now, action, reason, plan, receipt, found.cost)
 
-
-def _ledger_of(plan: Plan, graph: JobGraph, snapshot: Snapshot) -> CapacityLedger:
-    """A ledger with the tasks of a plan placed."""
-    ledger = CapacityLedger(graph, snapshot)
-    at = {worker.id: i for i, worker in enumerate(snapshot.workers)}
-    for one in plan.assignments:
-        if one.task in graph.by_id and one.worker in at:
-            ledger.place(graph.by_id[one.task], at[one.worker], one.reason)
-    return ledger
-
-
-def _fresh(before: Plan | None, plan: Plan) -> Sequence[Assignment]:
-    """The assignments that differ from the previous plan."""
-    old = before.placement if before else {}
-    return [one for one in plan.assignments if old.get(one.task) != one.worker]
-
-
-def _landed(plan: Plan, receipt: Receipt) -> Plan:
-    """The plan as observed: tasks on their actual workers; tasks without a worker are unplaced."""
-    placed, lost = [], list(plan.unplaced)
-    for one in plan.assignments:
-        at = receipt.landed.get(one.task) if one.task in receipt.requested else one.worker
-        if at is None:
-            lost.append(Unplaced(one.task, f"its placement on {one.worker} failed"))
-        elif at == one.worker:
-            placed.append(one)
-        else:
-            placed.append(Assignment(one.task, at, f"runs here, {one.worker} was requested"))
-    return dataclasses.replace(plan, assignments=tuple(placed), unplaced=tuple(lost))
+    def _take_parts(self, plan: Plan, receipt: Receipt) -> None:
+        """Move the estimated load of split tasks; count the instances that were added for them."""
+        parts = [move for move in plan.moves if move.part < 1]
+        if not parts:
+            return
+        tasks = self._graph_of(self._parallelism).by_id
+        added = len(set(receipt.landed) - set(tasks))
+        for number, move in enumerate(parts):
+            operator = tasks[move.task].operator
+            there = [
+                name
+                for name in plan.by_worker.get(move.target, ())
+                if name in tasks and tasks[name].operator == operator and name != move.task
+            ]
+            self._estimate.split(move.task, move.part, there)
+            if number < added:
+                self._parallelism[operator] = self._parallelism.get(operator, 0) + 1

@@ -94,7 +94,12 @@ class Actuator(Protocol):
     """Applies plans to a cluster."""
 
     def capabilities(self) -> frozenset[str]:
-        """The supported ones of ``"place"``, ``"move"``, ``"split"``, ``"resize"``, ``"tiers"``."""
+        """The supported ones of the following.
+
+        ``"place"``: plans; ``"move"``: moves of running tasks; ``"split"``: moves of parts of
+        tasks; ``"resize"``: other numbers of tasks; ``"tiers"``: kinds of worker; ``"executors"``:
+        idle workers are released, so they cost nothing.
+        """
 
     def apply(self, plan: Plan) -> Receipt:
         """The requested and the observed placement, after applying ``plan``.

@@ -2,7 +2,8 @@
 
 Assumption: an instance that is always busy processes tuples at the rate that it had while it was
 busy. This true rate is the number of tuples divided by the busy seconds, without waiting. The
-required parallelism follows from it in one step.
+required parallelism follows from it in one step. The capacity to catch up with the backlog is
+added to it, as Flink's autoscaler does.
 
 Source: V. Kalavri et al., "Three steps is all you need: fast, accurate, automatic scaling
 decisions for distributed streaming dataflows", OSDI 2018; also Flink's autoscaler. For comparison.
@@ -28,8 +29,8 @@ class DS2:
         target: the share of the time that an instance should be busy, above 0 and at most 1;
             default 0.8.
         band: the tolerated deviation from the target, as a share; default 0.2.
-        catch_up_s: time in seconds to process the backlog; default infinite: the backlog is
-            ignored.
+        catch_up_s: time in seconds in which the backlog is processed, by as many more instances.
+            Infinite: the backlog is ignored. Default 1800, as in Flink's autoscaler.
 
     Raises:
         ArgumentError: a number is out of its range.
@@ -42,7 +43,7 @@ class DS2:
 
     target: float = 0.8
     band: float = 0.2
-    catch_up_s: float = math.inf
+    catch_up_s: float = 1800.0
     name: ClassVar[str] = "ds2"
 
     def __post_init__(self) -> None:

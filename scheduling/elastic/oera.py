@@ -7,8 +7,9 @@ Source: OERA (adaptive elastic allocation for Storm), section 2, Eqs. 1 and 2, A
 Interpretation: the occupancy R is limited to [0, 1], tuples above 1 are lost; Eq. 2 is rounded up;
 the parallelism is computed with R(n), the backlog of the next window, where the listing has
 R(n - 1). The listing shrinks below the need of the input when the buffer is empty, and grows again
-when it is full, so it oscillates on constant input. Here the parallelism is never below the need,
-and changes only with the input or on overload.
+when it is full, so it oscillates on constant input; :class:`LiteralOERA` is the listing. In
+:class:`OERA` the parallelism is never below the need, and changes only with the input or on
+overload.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import ClassVar
 from scheduling.errors import ArgumentError
 from scheduling.model import Window
 
-__all__ = ["OERA", "needed"]
+__all__ = ["OERA", "LiteralOERA", "needed"]
 
 _ROUNDING = 1e-9
 
@@ -53,8 +54,6 @@ class OERA:
             1.
         settle: the relative change of the input that is required for a shrink after a change;
             default 0.05.
-        literal: whether to use Algorithm 1 as printed: R(n - 1) in the size, shrinking below the
-            input's need, no cooldown, no downtime. Default False.
 
     Raises:
         ArgumentError: the thresholds are not 0 <= beta <= upsilon <= alpha <= 1, or another
@@ -75,7 +74,6 @@ class OERA:
     downtime_s: float = 0.0
     cooldown: int = 1
     settle: float = 0.05
-    literal: bool = False
     name: ClassVar[str] = "oera"
     _states: dict[str, _State] = field(default_factory=dict, repr=False, compare=False)
 
@@ -123,8 +121,6 @@ class OERA:
         if self.beta <= taken <= self.alpha:
             return now
         wanted = needed(self, window)
-        if self.literal:
-            return wanted
         rate = window.tuples_in / window.length_s
         if taken > self.alpha:
             lossy = window.lost > 0 or taken >= 1
@@ -141,6 +137,51 @@ class OERA:
         return wanted
 
 
+@dataclass(frozen=True)
+class LiteralOERA:
+    """Algorithm 1 as printed: R(n - 1) in the size, shrinking below the input's need, no cooldown.
+
+    Args:
+        alpha: grow above this occupancy of the buffer; default 0.8.
+        beta: shrink below this occupancy; default 0.2.
+        upsilon: the occupancy that the size of Eq. 2 is computed for; default 0.7.
+        buffer: the capacity of the buffer in tuples (Bs); default 1024.
+        per_thread: whether ``buffer`` is the capacity per instance; default False: of all
+            instances together.
+
+    Raises:
+        ArgumentError: the thresholds are not 0 <= beta <= upsilon <= alpha <= 1, or the buffer is
+            not above zero.
+
+    Complexity: O(1) a window.
+
+    Example:
+        >>> LiteralOERA(buffer=10_000).parallelism("map", Window(600, 180_600, 0, 0.01, 4))
+        3
+    """
+
+    alpha: float = 0.8
+    beta: float = 0.2
+    upsilon: float = 0.7
+    buffer: float = 1024.0
+    per_thread: bool = False
+    name: ClassVar[str] = "oera-literal"
+    _sizes: OERA = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        sizes = OERA(self.alpha, self.beta, self.upsilon, self.buffer, self.per_thread)
+        object.__setattr__(self, "_sizes", sizes)
+
+    def parallelism(self, operator: str, window: Window) -> int:
+        """The parallelism of the next window; see :class:`scheduling.Scaler`."""
+        if self.beta <= self._sizes.occupancy(window) <= self.alpha:
+            return window.parallelism
+        size = self._sizes.capacity(window.parallelism)
+        before = min(1.0, window.buffered / size)  # R(n - 1): what waited when the window began
+        data = window.tuples_in + size * (before - self.upsilon)
+        return max(1, math.ceil(data * window.latency_s / window.length_s - _ROUNDING))
+
+
 def needed(oera: OERA, window: Window) -> int:
     """N of Eq. 2: the least parallelism with an occupancy of at most upsilon.
 
@@ -149,18 +190,13 @@ def needed(oera: OERA, window: Window) -> int:
         window: the input and the backlog.
 
     Returns:
-        1 or more; unless ``literal``, enough to process the input.
+        1 or more, enough to process the input.
 
     >>> needed(OERA(buffer=100), Window(10, 190, 0, 0.5, 2, buffered=0))
     11
     """
     rate = 1 / window.latency_s
     size = oera.capacity(window.parallelism)
-    if oera.literal:
-        # R(n - 1): what waited when this window began.
-        before = min(1.0, window.buffered / size)
-        data = window.tuples_in + size * (before - oera.upsilon)
-        return max(1, math.ceil(data / (rate * window.length_s) - _ROUNDING))
     least = math.ceil(window.tuples_in / (rate * window.length_s) - _ROUNDING)
     waiting = oera.occupancy(window) * size
     seconds = window.length_s - oera.downtime_s

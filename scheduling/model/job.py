@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from scheduling.errors import ArgumentError
@@ -23,9 +24,13 @@ class Task:
         index: which instance of the operator, from 0.
         demand: its demand; :meth:`demanding` computes it from a rate (Eqs. 20-21).
         rate_in_per_s: input tuples per second; default 0.
-        state_bytes: the state that a move must transfer; default 0.
+        state_bytes: the state that a move to any other worker must transfer; default 0.
         preferred: hosts or worker ids that store its data, equally preferred; default none.
-        input_bytes: the data that it reads from there; default 0.
+        input_bytes: the data that it reads from there once; default 0.
+        input_bytes_per_s: the data that it reads from there all the time; default 0.
+        cached: by host, the bytes of tables and cache entries of this task that are in memory or
+            on disk there; the largest is what it needs, and what is missing on another host is
+            loaded after a move. Default none.
 
     Raises:
         ArgumentError: the id is empty, or a number is out of its range.
@@ -39,12 +44,16 @@ class Task:
     state_bytes: float = 0.0
     preferred: tuple[str, ...] = ()
     input_bytes: float = 0.0
+    input_bytes_per_s: float = 0.0
+    cached: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if not self.id:
             raise ArgumentError("a task's id is empty; give each task a name")
-        for name in ("index", "rate_in_per_s", "state_bytes", "input_bytes"):
+        for name in ("index", "rate_in_per_s", "state_bytes", "input_bytes", "input_bytes_per_s"):
             number(f"{name} of task {self.id!r}", getattr(self, name))
+        for host, size in self.cached.items():
+            number(f"cached[{host!r}] of task {self.id!r}", size)
 
     @staticmethod
     def demanding(

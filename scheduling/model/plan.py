@@ -79,6 +79,7 @@ class Plan:
         policy: the name of the policy.
         moves: the moves from the previous plan, for actuators that can move or split tasks;
             default none.
+        fallback: the policy that planned instead, and why; empty (default) if none did.
     """
 
     assignments: tuple[Assignment, ...]
@@ -87,6 +88,7 @@ class Plan:
     scheduling_time_s: float = 0.0
     policy: str = ""
     moves: tuple[Move, ...] = ()
+    fallback: str = ""
 
     @cached_property
     def placement(self) -> dict[str, str]:
@@ -130,10 +132,12 @@ class Receipt:
     Args:
         requested: the requested worker of each task.
         landed: the observed worker of each task.
+        unplaced: the tasks for which the plan had no worker; default none.
     """
 
     requested: Mapping[str, str]
     landed: Mapping[str, str]
+    unplaced: tuple[str, ...] = ()
 
     @property
     def missed(self) -> dict[str, str]:
@@ -142,5 +146,12 @@ class Receipt:
 
     @property
     def landing_share(self) -> float:
-        """The share of the requested placements that were observed; 1 without requests."""
-        return 1.0 if not self.requested else 1 - len(self.missed) / len(self.requested)
+        """The share of all tasks that run where the plan has them; 1 without tasks.
+
+        A task without a place counts as one that missed it.
+
+        >>> Receipt({"t0": "a", "t1": "b"}, {"t0": "a", "t1": "b"}, ("t2", "t3")).landing_share
+        0.5
+        """
+        every = len(self.requested) + len(self.unplaced)
+        return (len(self.requested) - len(self.missed)) / every if every else 1.0

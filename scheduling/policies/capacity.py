@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from scheduling.cost import rent_per_s
 from scheduling.errors import InfeasibleError
 from scheduling.model import Assignment, JobGraph, Plan, Resources, Snapshot, Task, Unplaced, Worker
 
-__all__ = ["CapacityLedger", "FreeCapacity", "free_of", "largest"]
+__all__ = ["CapacityLedger", "FreeCapacity", "free_of", "largest", "ledger_of"]
 
 # Half of what Plan._check allows: sums in another order still pass it.
 _SLACK = 5e-10
@@ -109,9 +109,10 @@ class CapacityLedger(FreeCapacity):
 
     def leave(self, task: Task, reason: str = "") -> None:
         """List a task as having no room now."""
-        self._unplaced[task.id] = reason or self._why(task)
+        self._unplaced[task.id] = reason or self.why(task)
 
-    def _why(self, task: Task) -> str:
+    def why(self, task: Task) -> str:
+        """Why a task has no room now."""
         if not any(worker.slots for worker in self.workers):
             return "there is no worker with a slot"
         if not any(self.slots):
@@ -137,6 +138,20 @@ class CapacityLedger(FreeCapacity):
         if score is None:
             score = rent_per_s({task: names[i] for task, i in self.at.items()}, self._snapshot)
         return Plan(assignments, unplaced, score, 0.0, policy)
+
+
+def ledger_of(placement: Mapping[str, str], graph: JobGraph, snapshot: Snapshot) -> CapacityLedger:
+    """A ledger with tasks placed; those on workers that are gone are left out.
+
+    Raises:
+        InfeasibleError: a task is larger than delta times any worker's capacity.
+    """
+    ledger = CapacityLedger(graph, snapshot)
+    at = {worker.id: i for i, worker in enumerate(snapshot.workers)}
+    for task, worker in placement.items():
+        if task in graph.by_id and worker in at:
+            ledger.place(graph.by_id[task], at[worker], "")
+    return ledger
 
 
 def _feasible(graph: JobGraph, workers: tuple[Worker, ...]) -> None:

@@ -19,7 +19,7 @@ from typing import ClassVar
 from scheduling.load import cost_evaluation
 from scheduling.model import JobGraph, Plan, Snapshot, Task
 from scheduling.policies.capacity import CapacityLedger
-from scheduling.policies.round_robin import RoundRobin
+from scheduling.policies.round_robin import without_history
 
 __all__ = ["CETSA"]
 
@@ -53,7 +53,7 @@ class CETSA:
         """Place the tasks; see :class:`scheduling.Policy`."""
         cost = cost_evaluation(snapshot)
         if not cost and not self.by_price:
-            return _named(RoundRobin().plan(graph, snapshot), self.name)
+            return without_history(graph, snapshot, self.name)
         unit = "$ a tuple"
         if not cost:
             unit = "$/s a slot"
@@ -70,10 +70,6 @@ class CETSA:
             why = f"rank {rank + 1} of {len(order)} by {unit} ({cost[ledger.workers[i].id]:.3g})"
             _fill(ledger, i, why, graph, waiting, places, neighbours, least)
         return ledger.plan(self.name)
-
-
-def _named(plan: Plan, name: str) -> Plan:
-    return Plan(plan.assignments, plan.unplaced, plan.score, plan.scheduling_time_s, name)
 
 
 def _least(tasks: Iterable[Task]) -> tuple[float, float]:

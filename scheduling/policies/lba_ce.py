@@ -19,7 +19,7 @@ from scheduling.errors import ArgumentError
 from scheduling.load import CPU_WEIGHT, EPSILON, average_fitness, fitness, task_load
 from scheduling.model import JobGraph, Plan, Snapshot
 from scheduling.policies.capacity import CapacityLedger
-from scheduling.policies.round_robin import RoundRobin
+from scheduling.policies.round_robin import without_history
 
 __all__ = ["LBACE"]
 
@@ -65,8 +65,7 @@ class LBACE:
         """Place the tasks in their order; see :class:`scheduling.Policy`."""
         fit = fitness(snapshot, epsilon=self.epsilon)
         if not fit:
-            plan = RoundRobin().plan(graph, snapshot)
-            return Plan(plan.assignments, plan.unplaced, plan.score, 0.0, self.name)
+            return without_history(graph, snapshot, self.name)
         ledger = CapacityLedger(graph, snapshot)
         order = sorted(range(len(ledger.workers)), key=lambda i: (-fit[ledger.workers[i].id], i))
         mean = average_fitness(fit.values())

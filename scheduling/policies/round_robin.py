@@ -11,13 +11,13 @@ sizes are in :mod:`scheduling.policies.twister2`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from scheduling.model import Assignment, JobGraph, Plan, Snapshot, Unplaced
 from scheduling.policies.capacity import CapacityLedger
 
-__all__ = ["RoundRobin"]
+__all__ = ["RoundRobin", "without_history"]
 
 
 @dataclass(frozen=True)
@@ -78,3 +78,9 @@ class RoundRobin:
         used = {one.worker for one in placed}
         score = sum(worker.price_per_s for worker in snapshot.workers if worker.id in used)
         return Plan(placed, score=score, policy=self.name)
+
+
+def without_history(graph: JobGraph, snapshot: Snapshot, name: str) -> Plan:
+    """Round robin for a policy that needs runtime information (CETSA, Algorithm 1, line 20)."""
+    plan = RoundRobin().plan(graph, snapshot)
+    return replace(plan, policy=name, fallback="round-robin: no worker has processed a tuple")

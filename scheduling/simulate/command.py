@@ -16,10 +16,13 @@ from scheduling.simulate import (
     elastic_runs,
     flink,
     flink_claims,
+    published,
+    sensitivity,
     skewed_runs,
 )
-from scheduling.simulate.report import Statement, as_json, lines
+from scheduling.simulate.report import Statement, as_json, lines, summary
 from scheduling.simulate.workloads import fixwindow, wordcount
+from scheduling.table import table
 
 __all__ = ["main", "measure"]
 
@@ -101,8 +104,7 @@ def main(args: Sequence[str] | None = None) -> int:
             ``--quick``, ``--no-pictures``.
 
     Returns:
-        0 when every figure to reach is reached, 1 when one is missed. The papers' other
-        statements are printed with the difference and do not count.
+        0. Values that are not the papers' are printed as such, with the difference.
     """
     parser = argparse.ArgumentParser(
         prog="python -m scheduling simulate",
@@ -117,13 +119,11 @@ def main(args: Sequence[str] | None = None) -> int:
     statements, outcomes = measure(quick=options.quick)
     for line in lines(statements):
         print(line)
-    figures = [one for one in statements if one.figure is not None]
-    reached = sum(one.reached for one in figures)
-    others = [one for one in statements if one.figure is None]
-    print(
-        f"\n{reached} of {len(figures)} figures to reach are reached; of the other "
-        f"{len(others)} statements {sum(one.reached for one in others)} hold here, too"
-    )
+    print("\nContradictions in the papers:", *published.CONTRADICTIONS, sep="\n  - ")
+    if not options.quick:
+        print("\nLBA-CE under other constants (Wordcount at 60,000 records/s):")
+        print(table(sensitivity.rows()))
+    print(f"\n{summary(statements)}")
     options.out.mkdir(parents=True, exist_ok=True)
     report = options.out / "simulated.json"
     report.write_text(json.dumps(as_json(statements), indent=1) + "\n", encoding="utf-8")
@@ -135,4 +135,4 @@ def main(args: Sequence[str] | None = None) -> int:
             print(f"no pictures ({error}): pip install 'bsjoin[plots]' brings matplotlib")
         else:
             print(*(f"drawn:   {path}" for path in drawn), sep="\n")
-    return 0 if reached == len(figures) else 1
+    return 0

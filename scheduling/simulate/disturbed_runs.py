@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scheduling.controller import Controller, Decision
+from scheduling.controller import Controller
 from scheduling.cost import rent_per_s
+from scheduling.decision import Decision
 from scheduling.model import Snapshot
 from scheduling.policies import policy
 from scheduling.simulate.clusters import table_4

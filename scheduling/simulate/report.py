@@ -6,7 +6,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["Statement", "as_json", "lines"]
+__all__ = ["TOLERANCE", "Statement", "as_json", "lines", "summary"]
+
+TOLERANCE = 0.25
+"""The share of a paper's value that ours may differ by, in both directions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +26,8 @@ class Statement:
         least: reached when ours is at least this; None has no lower bound.
         figure: the number of the figure to reach that it belongs to; None for the statements
             that are shown for comparison.
+        circular: whether the statement follows from the paper's own numbers, so that it says
+            nothing about the model; default False.
     """
 
     system: str
@@ -33,6 +38,22 @@ class Statement:
     most: float | None = None
     least: float | None = None
     figure: int | None = None
+    circular: bool = False
+
+    @property
+    def within(self) -> bool | None:
+        """Whether ours is the paper's value, 25 % more or less; None without a value.
+
+        A value of 0 is held when ours is at most 0.25 from it.
+
+        >>> one = Statement(system="X", where="Fig. 1", what="cost, %", paper=-20.0, ours=-26.0)
+        >>> one.within
+        False
+        """
+        if math.isnan(self.paper):
+            return None
+        tolerance = TOLERANCE * (abs(self.paper) or 1.0)
+        return abs(self.ours - self.paper) <= tolerance * (1 + 1e-9)
 
     @property
     def reached(self) -> bool:
@@ -80,7 +101,7 @@ def lines(statements: Iterable[Statement]) -> list[str]:
         >>> print(*lines([one]), sep="\n")
         X
           where          paper       ours  difference  verdict
-          Fig. 1         -20.0      -25.0        -5.0  reached (figure 2): cost, %
+          Fig. 1         -20.0      -25.0        -5.0  within 25 %, reached (figure 2): cost, %
     """
     found, system = [], None
     for one in statements:
@@ -89,12 +110,31 @@ def lines(statements: Iterable[Statement]) -> list[str]:
             found.append(system)
             found.append(f"  {'where':<10} {'paper':>9} {'ours':>10} {'difference':>11}  verdict")
         verdict = "reached" if one.reached else f"MISSED by {_number(one.missed_by)}"
+        if one.within is not None:
+            verdict = f"{'within' if one.within else 'NOT within'} 25 %, {verdict}"
+        if one.circular:
+            verdict = f"circular, {verdict}"
         mark = "" if one.figure is None else f" (figure {one.figure}{_bound(one)})"
         found.append(
             f"  {one.where:<10} {_number(one.paper):>9} {_number(one.ours):>10} "
             f"{_number(one.ours - one.paper):>11}  {verdict}{mark}: {one.what}"
         )
     return found
+
+
+def summary(statements: Iterable[Statement]) -> str:
+    """How many statements hold, as a text; circular ones count apart."""
+    every = list(statements)
+    circular = sum(one.circular for one in every)
+    tested = [one for one in every if not one.circular]
+    valued = [one for one in tested if one.within is not None]
+    figures = [one for one in tested if one.figure is not None]
+    return (
+        f"{sum(bool(one.within) for one in valued)} of {len(valued)} values are the paper's, 25 % "
+        f"more or less; {sum(one.reached for one in tested)} of {len(tested)} statements hold in "
+        f"their direction, {sum(one.reached for one in figures)} of the {len(figures)} figures to "
+        f"reach among them; {circular} more are circular: they follow from the papers' own numbers"
+    )
 
 
 def as_json(statements: Iterable[Statement]) -> list[dict[str, object]]:
@@ -107,6 +147,8 @@ def as_json(statements: Iterable[Statement]) -> list[dict[str, object]]:
             "paper": None if math.isnan(one.paper) else one.paper,
             "ours": None if math.isnan(one.ours) else one.ours,
             "reached": one.reached,
+            "within_25_percent": one.within,
+            "circular": one.circular,
             "missed_by": None if math.isnan(one.missed_by) else one.missed_by,
             "figure_to_reach": one.figure,
         }

@@ -147,8 +147,8 @@ class SimActuator:
         self.still_s = still_s
 
     def capabilities(self) -> frozenset[str]:
-        """Everything but tiers."""
-        return frozenset({"place", "move", "split", "resize"})
+        """Everything but tiers. A worker without a task costs nothing, so it counts as released."""
+        return frozenset({"place", "move", "split", "resize", "executors"})
 
     def apply(self, plan: Plan) -> Receipt:
         """Put a plan into effect; operators get as many instances as the plan has of them.
@@ -166,8 +166,8 @@ class SimActuator:
                 "the operators fewer instances"
             )
         if plan.moves:
-            self.move(plan.moves)
-            return self._receipt(plan.placement)
+            parts = self.move(plan.moves)
+            return self._receipt(plan.placement | dict(parts.requested))
         counts = dict.fromkeys(self.simulation.parallelism, 0)
         for task in plan.placement:
             operator, _, index = task.rpartition("-")

@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduling.errors import ArgumentError
 
-__all__ = ["Bursts", "Rate", "Steps", "constant"]
+__all__ = ["Bursts", "Poisson", "Rate", "Steps", "constant"]
 
 Rate = Callable[[float], float]
 """Records a second at a time in seconds."""
@@ -80,3 +80,26 @@ class Steps:
         """The rate at a time."""
         at = int(np.floor(time_s / self.window_s + 1e-9))
         return float(self.counts[at]) if 0 <= at < len(self.counts) else 0.0
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """Random arrivals: the records of each second are a Poisson sample.
+
+    Args:
+        records_per_s: the mean.
+        seed: the seed; the same seed gives the same arrivals.
+
+    Example:
+        >>> rate = Poisson(10_000.0, seed=1)
+        >>> rate(5.0) == rate(5.9), rate(5.0) == rate(6.0), 9_500 < rate(5.0) < 10_500
+        (True, False, True)
+    """
+
+    records_per_s: float
+    seed: int
+
+    def __call__(self, time_s: float) -> float:
+        """The rate at a time."""
+        draw = np.random.default_rng((self.seed, int(time_s + 1e-9)))
+        return float(draw.poisson(self.records_per_s))

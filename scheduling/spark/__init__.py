@@ -4,10 +4,12 @@
 runs it for any job with cycles. ``import scheduling`` does not import this package.
 """
 
+from scheduling.spark.cycle import CycleContext
 from scheduling.spark.fleet import Fleet
-from scheduling.spark.levers import DryRun, LeverWarning, Partitions, Pins
-from scheduling.spark.loop import CycleContext, Loop
+from scheduling.spark.levers import DryRun, Partitions, Pins
+from scheduling.spark.loop import Loop
 from scheduling.spark.monitor import SparkMonitor
+from scheduling.spark.once import LeverWarning
 from scheduling.spark.pins import Executor, Pinned, pin
 from scheduling.spark.placement import Placement
 from scheduling.spark.placement_result import PlacementResult

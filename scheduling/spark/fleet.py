@@ -1,4 +1,4 @@
-"""The number of executors: releases idle ones, and requests more if a plan has no room.
+"""The number of executors: releases idle ones, and requests what the tasks need at once.
 
 The rent of an executor ends when it is released. This works on standalone, YARN and Kubernetes.
 Requests above ``spark.cores.max`` are ignored silently, so the actual number is observed.
@@ -6,17 +6,15 @@ Requests above ``spark.cores.max`` are ignored silently, so the actual number is
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.sql import SparkSession
 
 from scheduling.errors import ArgumentError
 from scheduling.model import Plan, Receipt, Snapshot
-from scheduling.spark import pins
-from scheduling.spark.levers import WarnOnce
+from scheduling.spark import internals, pins
+from scheduling.spark.once import WarnOnce
 from scheduling.spark.status import is_connect
 
-__all__ = ["Fleet", "request_total"]
+__all__ = ["Fleet"]
 
 
 class Fleet:
@@ -42,24 +40,29 @@ class Fleet:
         self._plan: Plan | None = None
         self._idle: dict[str, int] = {}
         self._wanted = 0  # requested executors that have not started yet
+        self._there: int | None = None
         self._warn_once = WarnOnce()
         self.reason = self._why_not()
         """Why the number cannot be changed; None if it can."""
 
     def capabilities(self) -> frozenset[str]:
-        """``"resize"`` if the cluster manager allows changing the number of executors."""
-        return frozenset() if self.reason else frozenset({"executors"})
+        """``"executors"`` if idle ones can be released: not at the minimum, or if Spark cannot."""
+        least = self._there is not None and self._there <= self._least
+        return frozenset() if self.reason or least else frozenset({"executors"})
 
     def apply(self, plan: Plan) -> Receipt:
         """Adopt a plan: executors that it does not use will be released; see :class:`Actuator`."""
         self._plan = plan
         return Receipt({}, {})
 
-    def settle(self, snapshot: Snapshot) -> tuple[int, tuple[str, ...]]:
+    def settle(self, snapshot: Snapshot, needed: int = 0) -> tuple[int, tuple[str, ...]]:
         """Request or release executors between two cycles.
 
         Args:
             snapshot: the current workers.
+            needed: the number of executors that the tasks need: so many are requested at once, and
+                no more are released. Default 0: unknown; one more is requested if a task has no
+                room.
 
         Returns:
             The number of newly requested executors, and the ids of the released workers.
@@ -69,19 +72,20 @@ class Fleet:
         if self.reason is not None:
             self._warn_once.warn(f"the number of executors stays: {self.reason}")
             return 0, ()
-        there = len(snapshot.workers)
+        there = self._there = len(snapshot.workers)
         short = len(self._plan.unplaced) > 0
-        target = max(self._least, min(self._most, there + 1 if short else there))
+        target = max(there + 1 if short else there, needed)
+        target = max(self._least, min(self._most, target))
         if target > max(there, self._wanted):
             more, self._wanted = target - max(there, self._wanted), target
             self._idle.clear()
-            request_total(self._spark, target)
+            internals.request_total(self._spark, target)
             return more, ()
         if there >= self._wanted:
             self._wanted = 0
-        return 0, self._give_back(snapshot)
+        return 0, self._give_back(snapshot, needed)
 
-    def _give_back(self, snapshot: Snapshot) -> tuple[str, ...]:
+    def _give_back(self, snapshot: Snapshot, needed: int) -> tuple[str, ...]:
         assert self._plan is not None
         used = set(self._plan.by_worker)
         if self._plan.unplaced or not used:
@@ -93,16 +97,17 @@ class Fleet:
             if worker.id not in used
         }
         # The most expensive first; never below the minimum.
-        spare = max(0, len(snapshot.workers) - self._least)
+        spare = max(0, len(snapshot.workers) - max(self._least, needed))
         idle = [name for name, cycles in self._idle.items() if cycles >= self._idle_cycles]
         idle.sort(key=lambda name: -snapshot.by_id[name].price_per_s)
-        context: Any = self._spark.sparkContext._jsc.sc()
         given = [
-            name for name in idle[:spare] if context.killExecutor(snapshot.by_id[name].executor_id)
+            name
+            for name in idle[:spare]
+            if internals.kill_executor(self._spark, snapshot.by_id[name].executor_id or "")
         ]
         if given:
             # Spark counts from its own target, which may be below the current number.
-            request_total(self._spark, len(snapshot.workers) - len(given))
+            internals.request_total(self._spark, len(snapshot.workers) - len(given))
             self._wanted = 0
         return tuple(given)
 
@@ -115,10 +120,3 @@ class Fleet:
         if conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
             return "dynamic allocation changes it already"
         return None
-
-
-def request_total(spark: SparkSession, count: int) -> None:
-    """Request a total number of executors; a lower number than the current one kills none."""
-    context: Any = spark.sparkContext
-    nowhere = context._jvm.scala.Predef.Map().empty()
-    context._jsc.sc().requestTotalExecutors(count, 0, nowhere)

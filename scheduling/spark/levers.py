@@ -7,8 +7,7 @@ unchanged. The result of the job is then still correct, but Spark places its tas
 from __future__ import annotations
 
 import logging
-import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,28 +16,12 @@ from scheduling.errors import ActuatorError
 from scheduling.model import Plan, Receipt, Snapshot
 from scheduling.protocols import Actuator
 from scheduling.spark import pins
+from scheduling.spark.once import WarnOnce
 from scheduling.spark.pins import Executor, Pinned
 
-__all__ = ["DryRun", "LeverWarning", "Partitions", "Pins", "WarnOnce", "together"]
+__all__ = ["DryRun", "Partitions", "Pins", "together"]
 
 _log = logging.getLogger("scheduling")
-
-
-class LeverWarning(UserWarning):
-    """The session does not support a requested lever; the message says why."""
-
-
-class WarnOnce:
-    """Warns once why a lever is not used."""
-
-    def __init__(self) -> None:
-        self._warned = False
-
-    def warn(self, text: str) -> None:
-        """Warn on the first call, with the position of the caller's caller."""
-        if not self._warned:
-            self._warned = True
-            warnings.warn(text, LeverWarning, stacklevel=3)
 
 
 class Pins:
@@ -48,9 +31,8 @@ class Pins:
         spark: the session.
         operator: the operator whose tasks are pinned.
         locality_wait_s: how long a task waits for its executor before it runs elsewhere; default
-            120 s, with which all tasks ran on their executor in trials (3 s: four in five).
-        alive: returns Spark's ids of the living executors; with it a task does not wait for a
-            lost one. None (default): it waits.
+            120 s, with which all tasks ran on their executor in trials (3 s: four in five). A task
+            whose executor is gone does not wait.
     """
 
     def __init__(
@@ -58,11 +40,8 @@ class Pins:
         spark: SparkSession,
         operator: str,
         locality_wait_s: float = 120.0,
-        alive: Callable[[], Collection[str]] | None = None,
     ) -> None:
-        self._spark, self._alive = spark, alive
-        self._operator = operator
-        self._wait_s = locality_wait_s
+        self._spark, self._operator, self._wait_s = spark, operator, locality_wait_s
         self._placement: Mapping[str, str] | None = None
         self._stack = ExitStack()
         self._warn_once = WarnOnce()
@@ -77,7 +56,8 @@ class Pins:
     def apply(self, plan: Plan) -> Receipt:
         """Adopt a plan for the next cycle; see :class:`scheduling.Actuator`."""
         self._placement = plan.placement
-        return Receipt(plan.placement, plan.placement)
+        left = tuple(one.task for one in plan.unplaced)
+        return Receipt(plan.placement, plan.placement, left)
 
     def prepare(self, df: DataFrame, snapshot: Snapshot) -> DataFrame:
         """The rows of ``df``, with partitions pinned by the plan and the workers in ``snapshot``.
@@ -95,26 +75,11 @@ class Pins:
             self.pinned = pins.pin(df, self._executors(count, snapshot))
         except ActuatorError as error:
             return self._left(df, str(error))
-        if any(self.pinned.requested):
-            wait = pins.locality_wait(self._spark, self._wait_s, self._dead(self.pinned))
-            self._stack.enter_context(wait)
+        try:
+            self._stack.enter_context(pins.waiting(self._spark, self.pinned, self._wait_s))
+        except ActuatorError as error:
+            self._warn_once.warn(f"tasks wait for executors as spark.locality.wait says: {error}")
         return self.pinned.df
-
-    def _dead(self, pinned: Pinned) -> Callable[[], bool] | None:
-        """Whether a requested executor is lost."""
-        alive = self._alive
-        if alive is None:
-            return None
-        requested = {one.id for one in pinned.requested if one is not None}
-
-        def dead() -> bool:
-            try:
-                return not requested <= set(alive())
-            except Exception as error:
-                _log.warning("scheduling: executors cannot be looked at: %s", error)
-                return False
-
-        return dead
 
     def _left(self, df: DataFrame, reason: str) -> DataFrame:
         """The unchanged rows; warns once with the reason."""
@@ -193,8 +158,10 @@ def together(levers: Sequence[Actuator], plan: Plan) -> Receipt:
     """Let several levers adopt a plan; their receipts are merged."""
     requested: dict[str, str] = {}
     landed: dict[str, str] = {}
+    unplaced: dict[str, None] = {}
     for lever in levers:
         receipt = lever.apply(plan)
         requested |= receipt.requested
         landed |= receipt.landed
-    return Receipt(requested, landed)
+        unplaced |= dict.fromkeys(receipt.unplaced)
+    return Receipt(requested, landed, tuple(unplaced))

@@ -8,7 +8,7 @@
         sink(cycle.place(rows))                  # pinned to executors
     loop.last                                    # requested and actual placement
 
-Failures of the loop are logged, and Spark places the job.
+Failures of the loop are logged, each cause once, and Spark places the job.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -24,20 +25,27 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from scheduling.controller import Controller, Decision
+from scheduling.controller import Controller
+from scheduling.decision import Decision
 from scheduling.elastic import Static
+from scheduling.elastic.sizing import workers_needed
 from scheduling.errors import ArgumentError
-from scheduling.model import JobGraph, Plan, Receipt, Snapshot, Task, Window
+from scheduling.model import JobGraph, Plan, Receipt, Snapshot
 from scheduling.policies import RoundRobin
 from scheduling.protocols import Actuator, Clock, Policy, Scaler
-from scheduling.spark import pins
+from scheduling.spark import internals, pins
+from scheduling.spark.bounded import Bounded
+from scheduling.spark.cycle import CycleContext
+from scheduling.spark.demand import CycleSeen, TaskSeen
 from scheduling.spark.fleet import Fleet
 from scheduling.spark.levers import DryRun, Partitions, Pins, together
-from scheduling.spark.monitor import CycleSeen, SparkMonitor, TaskSeen, workers_of
+from scheduling.spark.monitor import SparkMonitor, workers_of
+from scheduling.spark.once import LogOnce
 from scheduling.spark.placement import Placement
 from scheduling.spark.placement_result import PlacementResult, tasks_of
 from scheduling.spark.prober import Prober
 from scheduling.spark.status import is_connect, status_of
+from scheduling.spark.tier_monitor import CheapestTier, TierMonitor
 from scheduling.spark.tiers import Tiers
 
 __all__ = ["CycleContext", "Loop"]
@@ -45,43 +53,6 @@ __all__ = ["CycleContext", "Loop"]
 _log = logging.getLogger("scheduling")
 
 _numbers = itertools.count()
-
-
-class CycleContext:
-    """A running cycle; created by :meth:`Loop.cycle`.
-
-    Args:
-        loop: the loop.
-        decision: the controller's decision before the cycle; None if it failed.
-    """
-
-    def __init__(self, loop: Loop, decision: Decision | None) -> None:
-        self._loop = loop
-        self.decision = decision
-        self.count = 0
-        """The number of placed partitions; 0 before :meth:`place`."""
-
-    @property
-    def partitions(self) -> int:
-        """The decided number of partitions of the cycle."""
-        return self._loop.partitions
-
-    def place(self, df: DataFrame) -> DataFrame:
-        """The rows of ``df``, placed by the plan.
-
-        The partitions are the tasks. If their number differs from the decided one, a new plan is
-        made for the actual number.
-        """
-        return self._loop._place(self, df)
-
-    def observed(self) -> dict[str, dict[str, Any]]:
-        """The metrics of ``DataFrame.observe`` below the pins, by name, after their use."""
-        pinned = self._loop._pins.pinned
-        try:
-            return {} if pinned is None else pins.observed(pinned)
-        except Exception as error:  # the rows have already been processed
-            _log.warning("scheduling: what was observed below the pins is not known: %s", error)
-            return {}
 
 
 class Loop:
@@ -94,6 +65,8 @@ class Loop:
         operator: the name of the job in plans; default ``"join"``.
         partitions: the initial number. None (default): the number of the executors' cores.
         clock: a clock in seconds; default ``time.monotonic``.
+        splits: whether the caller spreads a part of a partition over others, as a hot-spot rule
+            does, if :attr:`CycleContext.splits` says so; default False.
 
     Raises:
         ArgumentError: the session is one of Spark Connect, whose server runs the jobs.
@@ -109,6 +82,7 @@ class Loop:
         operator: str = "join",
         partitions: int | None = None,
         clock: Clock = time.monotonic,
+        splits: bool = False,
     ) -> None:
         if is_connect(spark):
             raise ArgumentError(
@@ -117,18 +91,23 @@ class Loop:
             )
         self._spark, self._options = spark, Placement.of(placement)
         self._operator, self._clock = operator, clock
+        self._splits, self._dynamic = splits, _is_dynamic(spark)
+        self._log = LogOnce()
+        self.splits: Mapping[int, float] = {}
+        """The partitions of which a part is to be spread, from the last plan; see the context."""
         self._status = status_of(spark)
-        context: Any = spark.sparkContext._jsc.sc()
+        local = internals.is_local(spark)
         self._monitor = SparkMonitor(
             self._status.executors,
-            float(context.executorMemory()),
+            internals.executor_memory_mb(spark),
             operator,
             clock=clock,
             prices=self._options.price_table(),
             delta=self._options.delta,
-            probe=Prober(spark, clock) if self._options.probe and not context.isLocal() else None,
+            probe=Prober(spark, clock) if self._options.probe and not local else None,
+            task_cpus=max(1, int(spark.sparkContext.getConf().get("spark.task.cpus", "1"))),
         )
-        self._pins = Pins(spark, operator, self._options.locality_wait_s, self._alive)
+        self._pins = Pins(spark, operator, self._options.locality_wait_s)
         self._partitions = Partitions(operator)
         self._fleet = self._fleet_of()
         tiers = self._options.tiers
@@ -138,15 +117,21 @@ class Loop:
         begin = partitions or max(1, int(spark.sparkContext.defaultParallelism))
         self._begin = begin
         self._monitor.expect(begin)
+        policy, monitor = self._options.policy or RoundRobin(), self._monitor
+        tiered = None if self._tiers is None else self._tiers_seen
         self._controller = Controller(
-            _TierMonitor(self._monitor, self._options) if self._options.tiers else self._monitor,
-            self._options.policy or RoundRobin(),
+            monitor
+            if tiered is None
+            else TierMonitor(monitor, [tier.worker for tier in tiers], tiered),
+            policy if tiered is None else CheapestTier(policy),
             self,
             self._graph,
             {operator: begin},
             clock=clock,
-            scaler=_Bounded(scaler or Static(), self._bounds),
+            scaler=Bounded(scaler or Static(), self._bounds),
             rebalancer=self._options.rebalancer,
+            objective=self._options.objective,
+            search=self._options.search and not tiers,
             cooldown_s=self._options.cooldown_s,
             hysteresis=self._options.hysteresis,
         )
@@ -178,11 +163,18 @@ class Loop:
         return self._monitor.snapshot_seen
 
     def capabilities(self) -> frozenset[str]:
-        """The actions that all levers together support in this session."""
-        return frozenset().union(*(lever.capabilities() for lever in self._levers))
+        """The actions that all levers together support in this session.
+
+        ``"executors"`` also where dynamic allocation releases idle executors.
+        """
+        found = frozenset[str]().union(*(lever.capabilities() for lever in self._levers))
+        if self._splits:
+            found |= {"split"}
+        return found | {"executors"} if self._dynamic else found
 
     def apply(self, plan: Plan) -> Receipt:
         """Let every lever adopt a plan; see :class:`scheduling.Actuator`."""
+        self.splits = _parts(plan)
         return together(self._levers, plan)
 
     @contextlib.contextmanager
@@ -204,19 +196,38 @@ class Loop:
         finally:
             context.removeJobTag(tag)
         self._began_s = began_s
+        self.splits = {}
 
     def _step(self) -> Decision | None:
         try:
             decision = self._controller.step()
             if self._fleet is not None and self._monitor.snapshot_seen is not None:
-                more, given = self._fleet.settle(self._monitor.snapshot_seen)
+                seen = self._monitor.snapshot_seen
+                more, given = self._fleet.settle(seen, self._needed(seen))
                 if more or given:
                     _log.info("scheduling: %d executors requested, released: %s", more, given)
         except Exception as error:
-            _log.warning("scheduling: no new plan: %s", error)
+            self._log.warn("no new plan", error)
             return None
         self._monitor.expect(self.partitions)
+        plan = decision.plan
+        if plan is not None and plan.fallback:
+            self._log.warn(f"{plan.policy} fell back to", plan.fallback)
         return decision
+
+    def _needed(self, snapshot: Snapshot) -> int:
+        """The number of executors that the partitions need; 0 if nothing says so.
+
+        With a scaler each partition gets a core, so executors and partitions are sized together.
+        """
+        plan, workers = self._controller.plan, snapshot.workers
+        if not workers or plan is None or not (self._scaled or plan.unplaced):
+            return 0
+        usual = sorted(workers, key=lambda one: one.capacity.cpu_cores)[len(workers) // 2]
+        needed = workers_needed(self._monitor.tasks(self.partitions), usual)
+        if self._scaled:
+            needed = max(needed, math.ceil(self.partitions / max(usual.capacity.cpu_cores, 1)))
+        return needed
 
     def _place(self, cycle: CycleContext, df: DataFrame) -> DataFrame:
         snapshot = self._monitor.snapshot_seen or Snapshot(self._clock(), ())
@@ -227,6 +238,7 @@ class Loop:
             cycle.count = pins.partitions(df)
             if not cycle.count:  # no rows, no tasks
                 return df
+            self._monitor.prefer(pins.preferred_hosts(df) if self._options.policy else [])
             if cycle.count != self._controller.parallelism[self._operator] and not (
                 dry and self._scaled
             ):
@@ -240,33 +252,54 @@ class Loop:
         except PySparkException:
             raise  # the rows themselves: a shuffle below the pins has failed
         except Exception as error:
-            _log.warning("scheduling: this cycle is placed by Spark: %s", error)
+            self._log.warn("this cycle is placed by Spark", error)
             return df
 
     def _look(self, cycle: CycleContext, tag: str) -> None:
         """Where the tasks of the pinned stage ran."""
         pinned, self._tasks = self._pins.pinned, ()
         if pinned is None:
-            self.last = PlacementResult(cycle.decision, cycle.count, {}, {}, {})
+            self.last = PlacementResult(
+                cycle.decision, cycle.count, {}, {}, {}, *self._left(), self.splits
+            )
             return
         at: dict[str, str] = {}
         try:
             self._tasks = tasks_of(self._spark, self._status, pinned, tag)
             at = self._places({task.executor for task in self._tasks})
         except Exception as error:
-            _log.warning("scheduling: where tasks ran is not known: %s", error)
+            self._log.warn("where tasks ran is not known", error)
         landed = {
-            f"{self._operator}-{task.index}": at.get(task.executor, f"executor {task.executor}")
+            f"{self._operator}-{task.index}": at.get(name, f"executor {name}")
             for task in self._tasks
+            for name in [task.requested_at or task.executor]
         }
         requested = self._requested(pinned)
         # An action may skip partitions, as take() does: those did not run elsewhere.
         ran = {task: there for task, there in requested.items() if task in landed}
         if ran:
-            self._controller.observe(Receipt(ran, landed))
+            receipt = Receipt(ran, landed)
+            self._controller.observe(receipt)
+            if receipt.missed and self._tiers is None and self._controller.plan is not None:
+                self._pins.apply(self._controller.plan)  # or a lost executor is requested again
         self.last = PlacementResult(
-            cycle.decision, cycle.count, requested, landed, Counter(landed.values())
+            cycle.decision,
+            cycle.count,
+            requested,
+            landed,
+            Counter(landed.values()),
+            *self._left(),
+            self.splits,
         )
+        _log.info("scheduling: %s", self.last.summary)
+
+    def _left(self) -> tuple[dict[str, str], Mapping[str, str]]:
+        """The tasks without room, and the idle workers, of the last decision."""
+        if self._options.policy is None or self._controller.plan is None:
+            return {}, {}
+        unplaced = {one.task: one.reason for one in self._controller.plan.unplaced}
+        decisions = self._controller.decisions
+        return unplaced, decisions[-1].idle if decisions else {}
 
     def _requested(self, pinned: pins.Pinned) -> dict[str, str]:
         """The requested worker or tier of each task."""
@@ -285,10 +318,14 @@ class Loop:
     def _places(self, executors: set[str]) -> dict[str, str]:
         """The worker or the tier of each executor, by Spark's id of the executor."""
         if self._tiers is not None:
-            return self._tiers.of(self._status.executors())
+            return self._tiers_seen()
         seen = self._monitor.snapshot_seen
         at = {} if seen is None else {str(w.executor_id): w.id for w in seen.workers}
         return at if executors <= at.keys() else self._alive() | at
+
+    def _tiers_seen(self) -> dict[str, str]:
+        """The tier of each executor, by Spark's id."""
+        return {} if self._tiers is None else self._tiers.of(self._status.executors())
 
     def _alive(self) -> dict[str, str]:
         """The id of the worker of each living executor, by Spark's id."""
@@ -303,17 +340,13 @@ class Loop:
         try:
             backlog = float(self._options.backlog()) if self._options.backlog else 0.0
         except Exception as error:
-            _log.warning("scheduling: the backlog is not known: %s", error)
+            self._log.warn("the backlog is not known", error)
             backlog = 0.0
         self._monitor.record(CycleSeen(max(now - self._began_s, 1e-3), tasks, backlog))
 
     def _graph(self, parallelism: Mapping[str, int]) -> JobGraph:
         count = parallelism[self._operator]
-        tasks = (
-            Task(f"{self._operator}-{i}", self._operator, i, demand)
-            for i, demand in enumerate(self._monitor.demand(count))
-        )
-        return JobGraph(tuple(tasks))
+        return JobGraph(self._monitor.tasks(count))
 
     def _bounds(self) -> tuple[int, int]:
         if self._options.partitions is not None:
@@ -340,32 +373,17 @@ class Loop:
         return levers if self._fleet is None else [*levers, self._fleet]
 
 
-class _Bounded:
-    """A scaler with bounds."""
-
-    def __init__(self, scaler: Scaler, bounds: Any) -> None:
-        self._scaler, self._bounds = scaler, bounds
-
-    @property
-    def name(self) -> str:
-        return self._scaler.name
-
-    def parallelism(self, operator: str, window: Window) -> int:
-        if isinstance(self._scaler, Static):
-            return self._scaler.parallelism(operator, window)
-        least, most = self._bounds()
-        return int(min(max(self._scaler.parallelism(operator, window), least), most))
+def _parts(plan: Plan) -> dict[int, float]:
+    """By partition, the share of its load that the moves of a plan take away."""
+    found: dict[int, float] = {}
+    for move in plan.moves:
+        if move.part < 1:
+            index = int(move.task.rpartition("-")[2])
+            found[index] = 1 - (1 - found.get(index, 0.0)) * (1 - move.part)
+    return found
 
 
-class _TierMonitor:
-    """Observes tiers instead of executors."""
-
-    def __init__(self, monitor: SparkMonitor, options: Placement) -> None:
-        self._monitor = monitor
-        self._tiers = tuple(tier.worker for tier in options.tiers)
-
-    def snapshot(self) -> Snapshot:
-        return Snapshot(self._monitor.snapshot().time_s, self._tiers)
-
-    def windows(self) -> Mapping[str, Window]:
-        return self._monitor.windows()
+def _is_dynamic(spark: SparkSession) -> bool:
+    """Whether Spark itself releases idle executors."""
+    conf = spark.sparkContext.getConf()
+    return conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true"

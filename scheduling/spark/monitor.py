@@ -10,54 +10,19 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from scheduling.load import busyness
-from scheduling.model import Resources, Snapshot, Utilisation, Window, Worker
+from scheduling.model import Resources, Snapshot, Task, Utilisation, Window, Worker
 from scheduling.prices import Price, priced
 from scheduling.protocols import Clock
+from scheduling.spark.demand import CycleSeen, Demand
 from scheduling.spark.probe import Reading
 
-__all__ = ["CycleSeen", "SparkMonitor", "TaskSeen", "workers_of"]
+__all__ = ["SparkMonitor", "workers_of"]
 
 _PERIODS = 10  # X of Eq. 23: the number of cycles for busyness
-_KEEP = 0.5  # weight of the past in a task's demand
 _LATENCY_S = 1e-6  # the least time of a tuple: a window needs one above zero
-
-
-@dataclass(frozen=True)
-class TaskSeen:
-    """A finished task.
-
-    Args:
-        index: the index of its partition.
-        executor: Spark's id of the executor.
-        run_s: its run time in seconds.
-        rows: the records that it read.
-        locality: Spark's locality level, for example "PROCESS_LOCAL"; default empty.
-    """
-
-    index: int
-    executor: str
-    run_s: float
-    rows: int
-    locality: str = ""
-
-
-@dataclass(frozen=True)
-class CycleSeen:
-    """A finished cycle.
-
-    Args:
-        length_s: from its beginning to the next one's, or to its end where that came later.
-        tasks: one a partition.
-        backlog: tuples that waited when it began.
-    """
-
-    length_s: float
-    tasks: tuple[TaskSeen, ...]
-    backlog: float = 0.0
 
 
 class SparkMonitor:
@@ -71,6 +36,7 @@ class SparkMonitor:
         prices: prices and sizes of executors; default none: each costs 1 $/s.
         delta: the share of an executor that tasks may use (Eq. 17); default 0.8.
         probe: returns a reading of every executor; None (default): only Spark's metrics.
+        task_cpus: the cores that Spark reserves for a task (``spark.task.cpus``); default 1.
     """
 
     def __init__(
@@ -83,13 +49,15 @@ class SparkMonitor:
         prices: Sequence[Price] = (),
         delta: float = 0.8,
         probe: Callable[[Snapshot], Sequence[Reading]] | None = None,
+        task_cpus: int = 1,
     ) -> None:
+        self._task_cpus = task_cpus
+        self._demand = Demand(task_cpus)
         self._executors, self._memory_mb, self._operator = executors, memory_mb, operator
         self._clock, self._prices, self._delta, self._probe = clock, tuple(prices), delta, probe
         self._tasks = 1
         self._new: CycleSeen | None = None
         self._last: CycleSeen | None = None
-        self._busy: dict[int, float] = {}
         self._samples: dict[str, deque[list[float]]] = {}
         self._before: dict[str, tuple[float, float]] = {}  # by executor: time, CPU seconds
         self.snapshot_seen: Snapshot | None = None
@@ -103,34 +71,43 @@ class SparkMonitor:
         """Record a finished cycle."""
         if cycle.tasks:
             self._new = self._last = cycle
-            fresh = {task.index: task.run_s / cycle.length_s for task in cycle.tasks}
-            same = fresh.keys() == self._busy.keys()
-            self._busy = {
-                index: _KEEP * self._busy[index] + (1 - _KEEP) * busy if same else busy
-                for index, busy in fresh.items()
-            }
+            self._demand.record(cycle)
+
+    def prefer(self, hosts: Sequence[tuple[str, ...]]) -> None:
+        """Set the hosts that store the data of each partition, as the source says."""
+        self._demand.prefer(hosts)
 
     def demand(self, tasks: int) -> list[Resources]:
-        """The demand of each of ``tasks`` tasks: cores, as run time per cycle time (Eq. 20).
+        """The demand of each of ``tasks`` tasks: CPU time per cycle time (Eq. 20), and memory.
 
         A different number of tasks shares the same work evenly. A demand never exceeds the largest
-        executor, because a task is one thread.
+        executor.
         """
-        most = 1.0
-        if self.snapshot_seen is not None and self.snapshot_seen.workers:
-            most = max(worker.usable.cpu_cores for worker in self.snapshot_seen.workers)
-        even = sum(self._busy.values()) / tasks
-        known = len(self._busy) == tasks
-        return [
-            Resources(min(self._busy.get(i, even) if known else even, most, 1.0), 0.0)
-            for i in range(tasks)
-        ]
+        seen = self.snapshot_seen
+        workers = () if seen is None else seen.workers
+        found = self._demand.resources(tasks, sum(one.capacity.cpu_cores for one in workers))
+        if not workers:
+            return found
+        cores = max(worker.usable.cpu_cores for worker in workers)
+        memory = max(worker.usable.memory_mb for worker in workers)
+        return [Resources(min(one.cpu_cores, cores), min(one.memory_mb, memory)) for one in found]
+
+    def tasks(self, count: int) -> tuple[Task, ...]:
+        """The partitions of a cycle as tasks: their demands and data."""
+        return self._demand.tasks(self._operator, self.demand(count))
 
     def snapshot(self) -> Snapshot:
         """The executors and their metrics since the last call; see :class:`scheduling.Monitor`."""
         now = self._clock()
         found = list(self._executors())
-        workers = workers_of(found, self._memory_mb, self._tasks, self._prices, self._delta)
+        workers = workers_of(
+            found,
+            self._memory_mb,
+            self._tasks,
+            self._prices,
+            self._delta,
+            self._task_cpus,
+        )
         bare = Snapshot(now, workers)
         used = self._utilisation(now, found, bare)
         for worker in workers:
@@ -153,7 +130,7 @@ class SparkMonitor:
         if cycle is None:
             return {}
         rows = sum(task.rows for task in cycle.tasks)
-        busy_s = sum(task.run_s for task in cycle.tasks)
+        busy_s = sum(task.useful_s for task in cycle.tasks)
         if not rows:
             return {}
         window = Window(
@@ -182,7 +159,7 @@ class SparkMonitor:
             name = f"{self._operator}-{task.index}"
             tuples[worker.id] = tuples.get(worker.id, 0.0) + task.rows
             placement[name] = worker.id
-            usage[name] = Resources(min(self._busy[task.index], 1.0), 0.0)
+            usage[name] = Resources(self._demand.cores(task.index), task.memory_mb)
         cost = {
             worker.id: worker.price_per_s * self._last.length_s
             for worker in workers
@@ -200,6 +177,9 @@ class SparkMonitor:
             metrics, reading = by_executor[worker.executor_id], probed.get(worker.executor_id)
             if reading is not None:
                 at, cpu_s = reading.time_s, reading.cpu_s
+                last = self._before.get(f"{worker.id} probe")
+                if last is not None and at > last[0]:
+                    self._demand.read(worker.executor_id or "", cpu_s - last[1])
                 memory = reading.memory_mb / self._memory_mb
             else:
                 at, cpu_s = now, metrics["totalDuration"] / 1e3
@@ -226,11 +206,13 @@ def workers_of(
     tasks: int,
     prices: Sequence[Price] = (),
     delta: float = 0.8,
+    task_cpus: int = 1,
 ) -> tuple[Worker, ...]:
     """The workers of a list of executors, without the driver and lost executors.
 
-    A worker's id is ``host/executor``. It has as many slots as its cores take tasks in so many
-    turns as all tasks need; a price table that gives slots goes before that.
+    A worker's id is ``host/executor``. It has as many slots as it runs tasks at a time. If there
+    are more tasks than that, they run in turns, and a worker may get twice its even share: light
+    tasks are more on one worker than heavy ones. A price table that gives slots goes before that.
 
     Args:
         executors: as Spark's REST API gives them.
@@ -238,6 +220,7 @@ def workers_of(
         tasks: of a cycle.
         prices: what they cost and hold.
         delta: the share that may be taken.
+        task_cpus: the cores that Spark reserves for a task.
     """
     # One that has just come has no address for a moment.
     alive = [
@@ -246,8 +229,8 @@ def workers_of(
         if one["isActive"] and one["id"] != "driver" and one["hostPort"].rpartition(":")[0]
     ]
     alive.sort(key=lambda one: (int(one["id"]) if one["id"].isdigit() else 0, one["id"]))
-    cores = sum(one["totalCores"] for one in alive)
-    turns = max(1, math.ceil(tasks / cores)) if cores else 1
+    at_a_time = sum(one["totalCores"] // task_cpus for one in alive)
+    turns = 2 * math.ceil(tasks / at_a_time) if 0 < at_a_time < tasks else 1
     found = []
     for one in alive:
         host = one["hostPort"].rpartition(":")[0]
@@ -255,7 +238,7 @@ def workers_of(
             Worker(
                 f"{host}/{one['id']}",
                 Resources(one["totalCores"], memory_mb),
-                one["totalCores"] * turns,
+                one["totalCores"] // task_cpus * turns,
                 host=host,
                 executor_id=one["id"],
                 delta=delta,

@@ -2,44 +2,46 @@
 
 Spark queries the preferred locations of each partition of an RDD. The partitions of a
 ``CoalescedRDD`` store theirs, so one with as many partitions as its parent can have arbitrary
-preferences. No jar is needed. The used members of Spark are private; a session in which one is
-missing is left unchanged.
+preferences. No jar is needed. The used members of Spark are private
+(:mod:`scheduling.spark.internals`); a session in which one is missing is left unchanged.
 
 A preference is not an order: Spark waits ``spark.locality.wait`` for the executor to be free, then
-runs the task elsewhere. It waits as long for one that has died, as long as other tasks of the stage
-have executors that live (seen on 4.3: 120 s), so :func:`locality_wait` looks for that.
+runs the task elsewhere. It waits as long for an executor that is gone while other tasks of the
+stage have executors that live, and it reads the setting when an executor is lost, and not again
+after it (seen on 4.3: 120 s in the setting, a job of 150 s and more). So :func:`waiting` leaves the
+setting alone: it sets the wait of the pinned stage only, and frees the tasks of lost executors.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from scheduling.errors import ActuatorError, ArgumentError
+from scheduling.errors import ArgumentError
+from scheduling.spark import internals
 from scheduling.spark.status import is_connect
 
 __all__ = [
     "Executor",
     "Pinned",
-    "locality_wait",
     "observed",
     "only_executor",
     "partitions",
     "pin",
+    "waiting",
     "why_not",
 ]
 
-_WAITS = ("spark.locality.wait", "spark.locality.wait.process", "spark.locality.wait.node")
-_EVERY_S = 0.5
+_log = logging.getLogger("scheduling")
+
+_EVERY_S = 0.2
+_LEAST_WAIT_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,15 @@ class Executor:
 
     @property
     def location(self) -> str:
-        """The preferred location in Spark's format."""
-        return f"executor_{self.host}_{self.id}"
+        """The preferred location in Spark's format.
+
+        Spark splits it at the first underscores, so those of the host are replaced: the executor's
+        id decides, and the host counts only where the executor is lost.
+
+        >>> Executor("node_7.rack_2", "12").location
+        'executor_node-7.rack-2_12'
+        """
+        return f"executor_{self.host.replace('_', '-')}_{self.id}"
 
 
 @dataclass(frozen=True)
@@ -81,22 +90,26 @@ def why_not(spark: SparkSession) -> str | None:
     """Why partitions cannot be pinned in this session; None if they can. O(1)."""
     if is_connect(spark):
         return "Spark Connect gives no access to the physical plan"
-    if not hasattr(spark._jsparkSession, "internalCreateDataFrame"):
+    if not internals.can_pin(spark):
         return "this version of Spark has no internalCreateDataFrame"
     return None
 
 
 def only_executor(spark: SparkSession) -> str | None:
     """Why there is nothing to choose: a local master. None where there are executors."""
-    context = spark.sparkContext
-    if context._jsc.sc().isLocal():
-        return f"the master is {context.master}: there is one executor, the driver"
+    if internals.is_local(spark):
+        return f"the master is {spark.sparkContext.master}: there is one executor, the driver"
     return None
 
 
 def partitions(df: DataFrame) -> int:
     """How many partitions a DataFrame's physical plan has. With AQE its shuffles are run for it."""
-    return int(df._jdf.queryExecution().toRdd().getNumPartitions())
+    return internals.plan_of(df)[2]
+
+
+def preferred_hosts(df: DataFrame) -> list[tuple[str, ...]]:
+    """The hosts that store the data of each partition, as the source says; [] if unknown."""
+    return internals.preferred_hosts(df.sparkSession, internals.plan_of(df)[1])
 
 
 def pin(df: DataFrame, executors: Sequence[Executor | None]) -> Pinned:
@@ -116,153 +129,87 @@ def pin(df: DataFrame, executors: Sequence[Executor | None]) -> Pinned:
         ArgumentError: the plan has another number of partitions.
         ActuatorError: Spark's private members differ from the expected ones.
 
-    Complexity: O(partitions); about 1.5 ms each, on the driver.
+    Complexity: O(partitions) on the driver; one call to the JVM.
     """
-    try:
-        execution = df._jdf.queryExecution()
-        rdd = execution.toRdd()
-        count = int(rdd.getNumPartitions())
-        if count != len(executors):
-            raise ArgumentError(
-                f"there are {count} partitions, and executors for {len(executors)}: give one, or "
-                "None, for each"
-            )
-        pinned = _pinned(df.sparkSession, rdd, executors)
-        frame = df.sparkSession._jsparkSession.internalCreateDataFrame(
-            pinned, df._jdf.schema(), False
+    execution, rdd, count = internals.plan_of(df)
+    if count != len(executors):
+        raise ArgumentError(
+            f"there are {count} partitions, and executors for {len(executors)}: give one, or None, "
+            "for each"
         )
-    except Py4JJavaError:
-        raise  # a shuffle below has failed
-    except (AttributeError, TypeError, Py4JError) as error:  # a member is missing
-        raise ActuatorError(f"partitions cannot be pinned in this version of Spark: {error}") from (
-            error
-        )
-    return Pinned(DataFrame(frame, df.sparkSession), int(pinned.id()), tuple(executors), execution)
-
-
-def _pinned(spark: SparkSession, rdd: Any, executors: Sequence[Executor | None]) -> Any:
-    """A CoalescedRDD whose partitions say where they would like to be."""
-    gateway: Any = spark.sparkContext._gateway
-    known = _classes(gateway)
-    nowhere = known.option.empty()
-    coalesced = known.rdd(rdd, len(executors), nowhere, rdd.elementClassTag())
-    coalesced.setName("placed")
-    # Spark keeps this array, so what is written to it holds.
-    kept = coalesced.partitions()
-    wishes = {one: known.option.apply(one.location) for one in set(executors) if one is not None}
-    for i, one in enumerate(executors):
-        parents = gateway.new_array(known.integer, 1)
-        parents[0] = i
-        kept[i] = known.partition(i, rdd, parents, nowhere if one is None else wishes[one])
-    return coalesced
-
-
-class _Classes:
-    """The JVM's classes that pins are made of; each dot of a name is a call to the JVM."""
-
-    def __init__(self, gateway: Any) -> None:
-        self.option = gateway.jvm.scala.Option
-        self.rdd = gateway.jvm.org.apache.spark.rdd.CoalescedRDD
-        self.partition = gateway.jvm.org.apache.spark.rdd.CoalescedRDDPartition
-        self.integer = gateway.jvm.int
-
-
-@lru_cache(maxsize=4)
-def _classes(gateway: Any) -> _Classes:
-    return _Classes(gateway)
+    locations = ["" if one is None else one.location for one in executors]
+    pinned = internals.pinned_rdd(df.sparkSession, rdd, locations)
+    frame = internals.to_frame(df, pinned)
+    return Pinned(frame, int(pinned.id()), tuple(executors), execution)
 
 
 @contextlib.contextmanager
-def locality_wait(
-    spark: SparkSession, seconds: float, dead: Callable[[], bool] | None = None
-) -> Iterator[None]:
-    """Set the time that stages wait for their preferred executor, while the block runs.
+def waiting(spark: SparkSession, pinned: Pinned, seconds: float) -> Iterator[None]:
+    """While the block runs, tasks of the pinned stage wait so long for their executor.
 
-    It applies to all jobs of the application and is restored afterwards. If several blocks run at
-    the same time (two streams), the longest wait applies, and the last block restores it.
+    Tasks whose executor is lost or is being released do not wait: they run on any other. Other
+    stages wait as ever, with one exception: where ``spark.locality.wait`` is below 3 s, Spark's
+    default, tasks of all jobs wait up to 3 s for an executor that has their data in memory.
 
     Args:
         spark: the session.
+        pinned: the rows; nothing is done where no executor is requested.
         seconds: to wait.
-        dead: called twice a second: whether a requested executor is lost; then the wait ends. Spark
-            reads the setting again whenever executors are added or removed. None (default): the
-            wait does not end early.
-    """
-    conf: Any = spark.sparkContext._jsc.sc().conf()
-    over, who = threading.Event(), object()
 
-    def watch(is_dead: Callable[[], bool]) -> None:
+    Raises:
+        ActuatorError: Spark's private members differ from the expected ones; its own wait applies.
+    """
+    if not any(pinned.requested):
+        yield
+        return
+    internals.wait_for_executors(spark, pinned.rdd, seconds)  # says whether it can
+    over = threading.Event()
+
+    def watch() -> None:
         while not over.wait(_EVERY_S):
-            if is_dead():
-                _waits.hold(conf, who, None)
+            try:
+                internals.wait_for_executors(spark, pinned.rdd, seconds)
+            except Exception as error:  # Spark's own wait applies: tasks are late, but never stuck
+                _log.warning("scheduling: tasks may leave their executors: %s", error)
                 return
 
-    watcher = None
-    if dead is not None:
-        watcher = threading.Thread(target=watch, args=(dead,), name="scheduling-pins", daemon=True)
-    _waits.hold(conf, who, seconds)
-    if watcher is not None:
+    watcher = threading.Thread(target=watch, name="scheduling-pins", daemon=True)
+    with _least_wait.held(spark):
         watcher.start()
-    try:
-        yield
-    finally:
-        over.set()
-        if watcher is not None:
+        try:
+            yield
+        finally:
+            over.set()
             watcher.join()
-        _waits.let_go(conf, who)
 
 
-class _Waits:
-    """The active waits: the setting applies to the whole application."""
+class _LeastWait:
+    """Spark's own wait, so long that a new stage is found before its tasks run elsewhere."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._held: dict[object, float | None] = {}
-        self._before: dict[str, str | None] = {}
+        self._holders = 0
+        self._restore: Callable[[], None] | None = None
 
-    def hold(self, conf: Any, who: object, seconds: float | None) -> None:
-        """Wait so long; None: an executor has died, and nothing is to wait."""
+    @contextlib.contextmanager
+    def held(self, spark: SparkSession) -> Iterator[None]:
+        """The first block sets it, the last one restores it."""
         with self._lock:
-            if not self._held:
-                self._before = {
-                    name: conf.get(name) if conf.contains(name) else None for name in _WAITS
-                }
-            self._held[who] = seconds
-            self._set(conf)
-
-    def let_go(self, conf: Any, who: object) -> None:
-        """What the others want, or the setting as it was."""
-        with self._lock:
-            del self._held[who]
-            if self._held:
-                self._set(conf)
-                return
-            for name, value in self._before.items():
-                if value is None:
-                    conf.remove(name)
-                else:
-                    conf.set(name, value)
-
-    def _set(self, conf: Any) -> None:
-        held = [0.0 if seconds is None else seconds for seconds in self._held.values()]
-        longest = 0.0 if None in self._held.values() else max(held)
-        for name in _WAITS:
-            conf.set(name, f"{round(longest * 1000)}ms")
+            if not self._holders:
+                self._restore = internals.least_wait(spark, _LEAST_WAIT_S)
+            self._holders += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._holders -= 1
+                if not self._holders and self._restore is not None:
+                    self._restore()
 
 
-_waits = _Waits()
+_least_wait = _LeastWait()
 
 
 def observed(pinned: Pinned) -> dict[str, dict[str, Any]]:
     """The metrics of ``DataFrame.observe`` below the pins, by name; empty before it ran."""
-    jvm: Any = pinned.df.sparkSession.sparkContext._jvm
-    try:
-        rows = jvm.scala.jdk.javaapi.CollectionConverters.asJava(pinned.execution.observedMetrics())
-        found = {}
-        for name in rows:
-            row = rows[name]
-            values = json.loads(row.json())
-            found[name] = {field: values.get(field) for field in row.schema().fieldNames()}
-    except PySparkException:
-        return {}
-    return found
+    return internals.observed_metrics(pinned.df.sparkSession, pinned.execution)

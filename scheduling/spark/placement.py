@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scheduling.errors import ArgumentError
+from scheduling.objective import Objective
 from scheduling.prices import Price
 from scheduling.protocols import Policy, Rebalancer
 from scheduling.spark.tiers import Tier
@@ -26,7 +27,12 @@ class Placement:
         prices: prices and sizes of executors: rows, or a YAML file with ``prices:`` as in a
             cluster file. Patterns match the executor's host, or ``host/id``. Default none: all
             executors cost the same.
-        rebalancer: moves tasks between cycles, for example St-Stream. None (default): no moves.
+        rebalancer: suggests moves between cycles, for example St-Stream; those that pay are made.
+            None (default): no suggestions.
+        objective: what a placement costs; a change is made only if it pays. Its horizon is at
+            least ten cycles. Default ``Objective()``.
+        search: whether plans are improved by local search; default True. If False, the policy is
+            followed literally.
         partitions: the minimum and the maximum number of partitions for the scaler. None
             (default): 1, and the number of the executors' slots.
         executors: the minimum and the maximum number of executors: an executor that is idle for
@@ -38,7 +44,8 @@ class Placement:
             default 120 s.
         cooldown_s: seconds between two changes; lost workers are replaced immediately. Default
             30.
-        hysteresis: how much cheaper another plan must be, as a share; default 0.1.
+        hysteresis: how much less another plan must cost, as a share; default 0.1. See
+            :class:`scheduling.Controller`.
         delta: the share of an executor that tasks may use (Eq. 17 of CETSA); default 0.8.
         probe: whether to measure the executors' processes by a small job before a cycle, every
             few seconds; default True. If False, utilisation is computed from Spark's task
@@ -59,6 +66,8 @@ class Placement:
     policy: Policy | None = None
     prices: Sequence[Price] | str | os.PathLike[str] = ()
     rebalancer: Rebalancer | None = None
+    objective: Objective = field(default_factory=Objective)
+    search: bool = True
     partitions: tuple[int, int] | None = None
     executors: tuple[int, int] | None = None
     tiers: Sequence[Tier] = ()
@@ -79,8 +88,10 @@ class Placement:
             # A class has the methods of its objects, too.
             if given is not None and (isinstance(given, type) or not isinstance(given, kind)):
                 raise ArgumentError(f"{name}={given!r}: give {example}")
+        if not isinstance(self.objective, Objective):
+            raise ArgumentError(f"objective={self.objective!r}: give a scheduling.Objective(...)")
         if not (self.backlog is None or callable(self.backlog)):
-            raise ArgumentError(f"backlog={self.backlog!r}: give a function that gives a number")
+            raise ArgumentError(f"backlog={self.backlog!r}: give a function that returns a number")
         for name in ("partitions", "executors"):
             bounds = getattr(self, name)
             if bounds is not None and not _are_bounds(bounds):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from scheduling.controller import Decision
+from scheduling.decision import Decision
 from scheduling.model import Receipt
-from scheduling.spark.monitor import TaskSeen
+from scheduling.spark import internals
+from scheduling.spark.demand import TaskSeen
 from scheduling.spark.pins import Pinned
 from scheduling.spark.status import Status
 
@@ -30,6 +31,10 @@ class PlacementResult:
         requested: the requested worker of each task; Spark placed the tasks that are missing here.
         landed: the actual worker of each task; empty if Spark's metrics were not available.
         workers: the number of tasks that ran on each worker.
+        unplaced: the tasks for which no worker had room, with the reason; Spark placed them.
+        idle: the workers without a task, and whether they are released or kept, and why.
+        splits: by partition, the share of its load that the rebalancer wants on other executors;
+            empty unless the caller can spread partitions (``Loop(splits=True)``).
     """
 
     decision: Decision | None
@@ -37,11 +42,33 @@ class PlacementResult:
     requested: Mapping[str, str]
     landed: Mapping[str, str]
     workers: Mapping[str, int]
+    unplaced: Mapping[str, str] = field(default_factory=dict)
+    idle: Mapping[str, str] = field(default_factory=dict)
+    splits: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def share(self) -> float:
-        """The share of the requested placements that were met; 1 without requests."""
-        return Receipt(self.requested, self.landed).landing_share
+        """The share of the tasks that ran where the plan has them; 1 without a plan.
+
+        A task for which no worker had room counts as one that did not.
+        """
+        return Receipt(self.requested, self.landed, tuple(self.unplaced)).landing_share
+
+    @property
+    def summary(self) -> str:
+        """One line: what was decided, how much of it happened, what is left over.
+
+        >>> PlacementResult(None, 4, {"join-0": "a"}, {"join-0": "a"}, {"a": 1}, {
+        ...     "join-1": "all 1 slots are taken"}).summary
+        '4 tasks, 50 % where planned, 1 without room, 0 workers idle; no decision'
+        """
+        decided = "no decision"
+        if self.decision is not None:
+            decided = f"{self.decision.action}: {self.decision.reason}"
+        return (
+            f"{self.partitions} tasks, {100 * self.share:.0f} % where planned, "
+            f"{len(self.unplaced)} without room, {len(self.idle)} workers idle; {decided}"
+        )
 
 
 def tasks_of(spark: SparkSession, status: Status, pinned: Pinned, tag: str) -> tuple[TaskSeen, ...]:
@@ -56,45 +83,57 @@ def tasks_of(spark: SparkSession, status: Status, pinned: Pinned, tag: str) -> t
     Complexity: a call for each job and stage, and one for the tasks of the stages that matter.
     """
     rdd, count = pinned.rdd, len(pinned.requested)
-    tracker: Any = spark.sparkContext._jsc.sc().statusTracker()
     until = time.monotonic() + _PATIENCE_S
     while True:
         found: dict[int, TaskSeen] = {}
-        stages, ended = 0, True
-        for job in sorted(tracker.getJobIdsForTag(tag)):
-            info = tracker.getJobInfo(job)
-            ended &= info.isDefined() and str(info.get().status()) != "RUNNING"
-            for stage in sorted(info.get().stageIds()) if info.isDefined() else ():
-                for attempt in reversed(status.stage(stage)):
-                    if rdd not in attempt["rddIds"]:
-                        continue
-                    tasks = [
-                        _task(task)
-                        for task in status.tasks(stage, attempt["attemptId"])
-                        if task["status"] == "SUCCESS"
-                    ]
-                    stages += 1
-                    ended &= attempt["status"] not in ("ACTIVE", "PENDING")
-                    ended &= len(tasks) >= attempt["numCompleteTasks"]
-                    # A union has other partitions too: which ones belong to this RDD is unknown.
-                    if attempt["numTasks"] <= count:
-                        found |= {one.index: one for one in tasks}
+        stages = 0
+        every, ended = internals.stages_of(spark, tag)
+        for stage in every:
+            for attempt in reversed(status.stage(stage)):
+                if rdd not in attempt["rddIds"]:
+                    continue
+                tasks = _finished(status.tasks(stage, attempt["attemptId"]))
+                stages += 1
+                ended &= attempt["status"] not in ("ACTIVE", "PENDING")
+                ended &= len(tasks) >= attempt["numCompleteTasks"]
+                # A union has other partitions too: which ones belong to this RDD is unknown.
+                if attempt["numTasks"] <= count:
+                    found |= {one.index: one for one in tasks}
         over = stages > 0 and ended
         if len(found) >= count or over or time.monotonic() > until:
             return tuple(found[i] for i in sorted(found))
         time.sleep(0.02)
 
 
-def _task(entry: Mapping[str, Any]) -> TaskSeen:
+def _finished(entries: Sequence[Mapping[str, Any]]) -> list[TaskSeen]:
+    """The successful tasks. One that a speculative copy overtook ran where it was requested."""
+    first: dict[int, str] = {}
+    for entry in entries:
+        if not entry.get("speculative", False) and "executorId" in entry:
+            first[_partition(entry)] = entry["executorId"]
+    return [
+        _task(entry, first.get(_partition(entry), "") if entry.get("speculative", False) else "")
+        for entry in entries
+        if entry["status"] == "SUCCESS"
+    ]
+
+
+def _partition(entry: Mapping[str, Any]) -> int:
+    return int(entry.get("partitionId", entry["index"]))
+
+
+def _task(entry: Mapping[str, Any], requested_at: str) -> TaskSeen:
     metrics = entry.get("taskMetrics") or {}
-    rows = sum(
-        metrics.get(kind, {}).get("recordsRead", 0)
-        for kind in ("inputMetrics", "shuffleReadMetrics")
-    )
+    shuffle = metrics.get("shuffleReadMetrics", {})
     return TaskSeen(
-        entry.get("partitionId", entry["index"]),
+        _partition(entry),
         entry["executorId"],
         metrics.get("executorRunTime", entry.get("duration", 0)) / 1e3,
-        rows,
+        metrics.get("inputMetrics", {}).get("recordsRead", 0) + shuffle.get("recordsRead", 0),
         entry.get("taskLocality", ""),
+        metrics.get("executorCpuTime", 0) / 1e9,
+        shuffle.get("fetchWaitTime", 0) / 1e3,
+        metrics.get("peakExecutionMemory", 0) / 2**20,
+        shuffle.get("remoteBytesRead", 0) + shuffle.get("localBytesRead", 0),
+        requested_at,
     )

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["SCHEMA", "Reading", "read", "readings"]
 
 SCHEMA = "executor string, host string, time_s double, cpu_s double, memory_mb double"
-_BACKEND = "CoarseGrainedExecutorBackend"
+# Standalone's; YARN's ends with the same; that of Kubernetes.
+_BACKENDS = ("CoarseGrainedExecutorBackend", "KubernetesExecutorBackend")
 _PROC = Path("/proc")
 
 
@@ -108,7 +109,7 @@ def _executor(proc: Path, parents: dict[int, int], pid: int) -> tuple[int, str |
     """
     while pid > 1:
         words = (proc / str(pid) / "cmdline").read_text(errors="replace").split("\0")
-        if any(word.endswith(_BACKEND) for word in words):
+        if any(word.endswith(_BACKENDS) for word in words):
             options = dict(itertools.pairwise(words))
             return pid, options.get("--executor-id"), options.get("--hostname")
         pid = parents.get(pid, 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
@@ -10,17 +9,16 @@ from pyspark.sql import SparkSession
 from scheduling.model import Snapshot
 from scheduling.protocols import Clock
 from scheduling.spark import pins, probe
+from scheduling.spark.once import LogOnce
 
 __all__ = ["Prober"]
-
-_log = logging.getLogger("scheduling")
 
 _EVERY_S = 5.0
 _WAIT_S = 1.0
 
 
 class Prober:
-    """Reads every executor's processes from a worker of it; what fails is logged.
+    """Reads every executor's processes from a worker of it; what fails is logged once.
 
     Args:
         spark: the session.
@@ -29,7 +27,7 @@ class Prober:
 
     def __init__(self, spark: SparkSession, clock: Clock) -> None:
         self._spark, self._clock = spark, clock
-        self._read_s = -_EVERY_S
+        self._read_s, self._log = -_EVERY_S, LogOnce()
         self._readings: Sequence[probe.Reading] = ()
 
     def __call__(self, snapshot: Snapshot) -> Sequence[probe.Reading]:
@@ -44,11 +42,11 @@ class Prober:
         there = [pins.Executor(worker.host, str(worker.executor_id)) for worker in snapshot.workers]
         try:
             one_each = self._spark.range(0, len(there), 1, len(there))
-            with pins.locality_wait(self._spark, _WAIT_S):
-                pinned = pins.pin(one_each, there).df
-                rows = pinned.mapInArrow(probe.readings, probe.SCHEMA).collect()
+            pinned = pins.pin(one_each, there)
+            with pins.waiting(self._spark, pinned, _WAIT_S):
+                rows = pinned.df.mapInArrow(probe.readings, probe.SCHEMA).collect()
             self._readings = [probe.Reading(*row) for row in rows]
         except Exception as error:
-            _log.warning("scheduling: the executors' processes cannot be read: %s", error)
+            self._log.warn("the executors' processes cannot be read", error)
             self._readings = ()
         return self._readings

@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
+from scheduling.spark.internals import StatusStore
+
 __all__ = ["Status", "is_connect", "status_of"]
 
 _TIMEOUT_S = 10.0
@@ -48,7 +50,7 @@ def status_of(spark: SparkSession) -> Status:
             pass
         else:
             return rest
-    return _Store(spark)
+    return StatusStore(spark)
 
 
 class _Rest:
@@ -80,29 +82,3 @@ class _Rest:
     def _get(self, path: str) -> Any:
         with self._open(self._base + path, timeout=_TIMEOUT_S) as answer:
             return json.load(answer)
-
-
-class _Store:
-    """The driver's status store, written as JSON by the REST API's own writer."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        context: Any = spark.sparkContext
-        self._jvm: Any = context._jvm
-        self._gateway: Any = context._gateway
-        self._store: Any = context._jsc.sc().statusStore()
-        self._writer = self._jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
-
-    def executors(self) -> list[dict[str, Any]]:
-        return self._json(self._store.executorList(True))
-
-    def stage(self, stage: int) -> list[dict[str, Any]]:
-        nothing = self._jvm.java.util.ArrayList()
-        quantiles = self._gateway.new_array(self._jvm.double, 0)
-        return self._json(self._store.stageData(stage, False, nothing, False, quantiles))
-
-    def tasks(self, stage: int, attempt: int) -> list[dict[str, Any]]:
-        return self._json(self._store.taskList(stage, attempt, _MOST_TASKS))
-
-    def _json(self, thing: Any) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self._writer.writeValueAsString(thing))
-        return found

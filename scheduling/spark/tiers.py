@@ -24,7 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from scheduling.errors import ArgumentError
 from scheduling.model import Plan, Receipt, Resources, Worker
-from scheduling.spark.levers import LeverWarning, WarnOnce
+from scheduling.spark import internals
+from scheduling.spark.once import LeverWarning, WarnOnce
 from scheduling.spark.status import is_connect
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def on_tier(df: DataFrame, profile: ResourceProfile) -> DataFrame:
 
 def _why_not(spark: SparkSession) -> str | None:
     conf: Any = spark.conf
-    if not is_connect(spark) and spark.sparkContext._jsc.sc().isLocal():
+    if not is_connect(spark) and internals.is_local(spark):
         return f"the master is {spark.sparkContext.master}: there are no other workers"
     if str(conf.get("spark.dynamicAllocation.enabled", "false")).lower() != "true":
         return "spark.dynamicAllocation.enabled is not set, so no executors start for a profile"

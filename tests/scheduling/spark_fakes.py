@@ -10,7 +10,6 @@ class Conf:
 
     def __init__(self, **known: str) -> None:
         self.known = {name.replace("_", "."): value for name, value in known.items()}
-        self.history: list[str | None] = []
 
     def get(self, name: str, default: str | None = None) -> Any:
         return self.known.get(name, default)
@@ -20,13 +19,13 @@ class Conf:
 
     def set(self, name: str, value: str) -> None:
         self.known[name] = value
-        if name == "spark.locality.wait":
-            self.history.append(value)
+
+    def getTimeAsMs(self, name: str, default: str) -> int:  # noqa: N802 - Spark's name
+        value = self.known.get(name, default)
+        return int(value.removesuffix("s")) * 1000
 
     def remove(self, name: str) -> None:
         self.known.pop(name, None)
-        if name == "spark.locality.wait":
-            self.history.append(None)
 
 
 class Session:

@@ -205,3 +205,53 @@ def test_the_first_row_that_matches_counts_by_id_or_host() -> None:
         Price("")
     with pytest.raises(errors.ArgumentError, match="price_per_s=-1"):
         Price("*", -1)
+
+
+def test_the_example_can_be_planned_explained_and_simulated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["example"]) == 0
+    example = capsys.readouterr().out
+    shipped = Path(__file__).parents[2] / "examples" / "cluster.yaml"
+    assert shipped.read_text() == example
+    file = tmp_path / "cluster.yaml"
+    file.write_text(example)
+    assert main(["plan", str(file)]) == 0
+    assert main(["explain", str(file)]) == 0
+    assert capsys.readouterr().err == ""
+    run = ["simulate", str(file), "--policy", "lba-ce", "--policy", "cetsa", "--seconds", "40"]
+    assert main([*run, "--seeds", "2"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == "20000 records/s for 40 s, 2 seeds; mean ± 95 %"
+    lba_ce = next(line for line in told if line.startswith("lba-ce")).split()
+    assert float(lba_ce[3]) == pytest.approx(20_000, rel=0.02)
+    assert main([*run, "--seeds", "0"]) == 2
+    assert "--seeds 0" in capsys.readouterr().err
+
+
+def test_operators_in_a_cycle_are_refused() -> None:
+    operator = {"cpu_cores": 1, "memory_mb": 1}
+    content = {
+        "workers": [{"id": "w", "slots": 1, "cpu_cores": 1, "memory_mb": 1}],
+        "operators": [
+            {"name": "a", "to": {"b": 1}, **operator},
+            {"name": "b", "to": {"c": 1}, **operator},
+            {"name": "c", "to": {"b": 1}, **operator},
+        ],
+    }
+    with pytest.raises(errors.ClusterFileError, match=r"b -> c -> b.*remove"):
+        parse(content)
+    content["operators"] = [{"name": "a", "to": {"a": 1}, **operator}]
+    with pytest.raises(errors.ClusterFileError, match="a -> a"):
+        parse(content)
+
+
+def test_a_policy_that_falls_back_to_another_warns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(TABLE_4.replace("WORKERS", "  - m2\n  - m3\n  - l1\n  - l2\n  - l3"))
+    assert main(["plan", "--policy", "lba-ce", str(file)]) == 0
+    assert "warning: lba-ce fell back to round-robin: no worker has" in capsys.readouterr().err
+    assert main(["plan", "--policy", "spread", str(file)]) == 0
+    assert capsys.readouterr().err == ""

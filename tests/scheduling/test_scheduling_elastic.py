@@ -8,8 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling import DS2, OERA, Median, Scaler, Static, Window, errors
+from scheduling import (
+    DS2,
+    OERA,
+    LiteralOERA,
+    Median,
+    Resources,
+    Scaler,
+    Static,
+    Task,
+    Window,
+    Worker,
+    errors,
+)
 from scheduling.elastic.oera import needed
+from scheduling.elastic.sizing import workers_needed
 
 
 def window(rate: float, parallelism: int, buffered: float = 0.0, **more: float) -> Window:
@@ -17,7 +30,9 @@ def window(rate: float, parallelism: int, buffered: float = 0.0, **more: float) 
     return Window(600, rate * 600, 0, 0.01, parallelism, buffered, **more)
 
 
-@pytest.mark.parametrize("scaler", [Static(), Median(), OERA(), DS2()], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "scaler", [Static(), Median(), OERA(), LiteralOERA(), DS2()], ids=lambda one: one.name
+)
 def test_every_scaler_is_one_and_answers_one_or_more(scaler: Scaler) -> None:
     assert isinstance(scaler, Scaler)
     for rate in (0, 50, 1e6):
@@ -45,10 +60,10 @@ def test_the_size_is_equation_2_rounded_up() -> None:
     # R(n) = 0.9; 9,000 wait, 7,000 may be left: 310 x 600 + 2,000 tuples in 600 s.
     oera = OERA(buffer=10_000)
     assert needed(oera, window(310, 3, 3000)) == math.ceil(188_000 / 60_000)
-    literal = OERA(buffer=10_000, literal=True)
-    # R(n - 1) = 0.3.
-    assert needed(literal, window(310, 3, 3000)) == math.ceil((186_000 + 3000 - 7000) / 60_000)
-    assert needed(literal, window(0, 3)) == 1
+    # Literally with R(n - 1), which is 0.85.
+    literal = LiteralOERA(buffer=10_000).parallelism("op", window(310, 3, 8500))
+    assert literal == math.ceil((186_000 + 8500 - 7000) / 60_000)
+    assert LiteralOERA(buffer=10_000).parallelism("op", window(0, 3)) == 1
 
 
 def test_between_the_thresholds_nothing_changes() -> None:
@@ -60,11 +75,13 @@ def test_between_the_thresholds_nothing_changes() -> None:
 def test_the_letter_shrinks_below_what_comes_in() -> None:
     # 301 a second need four instances; a buffer that may fill up lets three do, for a while.
     empty = window(301, 4)
-    assert OERA(buffer=10_000, literal=True).parallelism("op", empty) == 3
+    assert LiteralOERA(buffer=10_000).parallelism("op", empty) == 3
     assert OERA(buffer=10_000).parallelism("op", empty) == 4
 
 
-def run(oera: OERA, rates: list[float], parallelism: int) -> tuple[int, float]:
+def run(
+    oera: OERA, rates: list[float], parallelism: int, scaler: Scaler | None = None
+) -> tuple[int, float]:
     """How often it changed over windows of these rates, and the share that was left at the end.
 
     A change of the last window has not shown yet: its share is the predicted one.
@@ -74,7 +91,7 @@ def run(oera: OERA, rates: list[float], parallelism: int) -> tuple[int, float]:
         size = oera.capacity(parallelism)
         left = rate * 600 + buffered - parallelism * 60_000
         now = window(rate, parallelism, buffered, lost=max(0.0, left - size))
-        wanted = oera.parallelism("op", now)
+        wanted = (scaler or oera).parallelism("op", now)
         buffered = min(max(left, 0.0), size)
         left_share = oera.predicted(now, wanted) if wanted != parallelism else buffered / size
         changes += wanted != parallelism
@@ -101,7 +118,7 @@ def test_constant_input_leads_to_one_change_at_most(
 
 
 def test_the_letter_never_rests_on_constant_input() -> None:
-    changes, _ = run(OERA(buffer=10_000, literal=True), [310.0] * 24, 4)
+    changes, _ = run(OERA(buffer=10_000), [310.0] * 24, 4, LiteralOERA(buffer=10_000))
     assert changes > 3
 
 
@@ -191,3 +208,21 @@ def test_ds2_rests_within_its_band_and_may_catch_up() -> None:
 def test_an_option_that_cannot_be_used_is_refused(wrong: object, message: str) -> None:
     with pytest.raises(errors.ArgumentError, match=message):
         wrong()  # type: ignore[operator]
+
+
+def test_ds2_adds_capacity_to_catch_up_by_default() -> None:
+    done = Window(60, 6000, 6000, 0.01, 2, busy_s=60)
+    behind = Window(60, 6000, 6000, 0.01, 2, busy_s=60, buffered=360_000)
+    assert DS2().parallelism("op", done) == 2
+    assert DS2().parallelism("op", behind) == 4  # 100 a second, and 200 to catch up in 30 minutes
+
+
+def test_all_workers_that_are_needed_are_known_at_once() -> None:
+    worker = Worker("w", Resources(4, 8192), 8)
+    heavy = [Task(f"t{i}", "t", i, Resources(1.0, 100)) for i in range(10)]
+    assert workers_needed(heavy, worker) == 4  # three of 1 core below 80 % of four
+    assert workers_needed([], worker) == 0
+    assert workers_needed([Task("t", "t", 0, Resources(0, 0))], worker) == 1
+    large = [Task(f"t{i}", "t", i, Resources(0.1, 4000)) for i in range(5)]
+    assert workers_needed(large, worker) == 5
+    assert workers_needed(heavy, worker, most=2) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,12 +23,14 @@ from scheduling.spark import (
     Pins,
     Tier,
     Tiers,
+    internals,
     pins,
     tiers,
 )
 from scheduling.spark.levers import together
 
 WAIT = "spark.locality.wait"
+PROCESS = "spark.locality.wait.process"
 
 
 def worker(number: int, price: float = 1.0) -> Worker:
@@ -79,6 +82,27 @@ def pinned(monkeypatch: pytest.MonkeyPatch) -> list[list[Executor | None]]:
     return requested
 
 
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float]]:
+    """The RDDs whose stages wait, and how long."""
+    found: list[tuple[int, float]] = []
+
+    def wait(_: Any, rdd: int, seconds: float) -> int:
+        found.append((rdd, seconds))
+        return 1
+
+    monkeypatch.setattr(pins, "_EVERY_S", 0.005)
+    monkeypatch.setattr(internals, "wait_for_executors", wait)
+    return found
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.005)
+    assert holds()
+
+
 def test_levers_are_actuators(monkeypatch: pytest.MonkeyPatch) -> None:
     session: Any = Session()
     for lever in (Pins(session, "join"), Partitions("join"), DryRun(), Fleet(session, 1, 2)):
@@ -89,48 +113,98 @@ def test_levers_are_actuators(monkeypatch: pytest.MonkeyPatch) -> None:
 # Pins
 
 
-def test_partitions_are_pinned_where_the_plan_has_their_tasks(pinned: Any) -> None:
+def test_partitions_are_pinned_where_the_plan_has_their_tasks(pinned: Any, waits: Any) -> None:
     session: Any = Session()
     lever = Pins(session, "join", 7.0)
     assert lever.capabilities() == {"place", "move"}
     assert lever.apply(plan("h/1", None, "h/2", "gone")).requested["join-2"] == "h/2"
     with lever.cycle():
         lever.prepare(Rows(5), snapshot(worker(1), worker(2), Worker("gone", Resources(1, 1), 1)))
-        assert session.settings.known[WAIT] == "7000ms"
         assert lever.pinned is not None
+        until(lambda: len(waits) > 2)  # again and again: stages come one after another
+    assert set(waits) == {(1, 7.0)}
     one, two = Executor("h", "1"), Executor("h", "2")
     # Left out, without an executor, of no task at all: Spark may choose.
     assert pinned == [[one, None, two, None, None]]
     assert one.location == "executor_h_1"
-    assert session.settings.history == ["7000ms", None]
+    assert session.settings.known == {}
     with lever.cycle():
         assert lever.pinned is None
 
 
-def test_nothing_waits_without_a_request(pinned: Any) -> None:
+def test_nothing_waits_without_a_request(pinned: Any, waits: Any) -> None:
     session: Any = Session()
     lever = Pins(session, "join")
     with lever.cycle():
         lever.prepare(Rows(2), snapshot(worker(1)))
     assert pinned == [[None, None]]
-    assert session.settings.history == []
+    assert waits == []
 
 
-def test_the_wait_is_as_it_was_also_after_an_error(pinned: Any) -> None:
-    session: Any = Session(conf=Conf(spark_locality_wait="1s"))
-    lever = Pins(session, "join")
-    lever.apply(plan("h/1"))
+@pytest.mark.parametrize(
+    ("before", "during"),
+    [
+        ({WAIT: "1s"}, {WAIT: "1s", PROCESS: "3000ms"}),
+        ({PROCESS: "0"}, {PROCESS: "3000ms"}),
+        ({WAIT: "0", PROCESS: "9s"}, {WAIT: "0", PROCESS: "9s"}),
+        ({WAIT: "3s"}, {WAIT: "3s"}),
+        ({}, {}),
+    ],
+)
+def test_spark_s_own_wait_is_long_enough_to_find_a_stage_and_restored(
+    pinned: Any, waits: Any, before: dict[str, str], during: dict[str, str]
+) -> None:
+    session: Any = Session(conf=Conf(**before))
+    lever, other = Pins(session, "join"), Pins(session, "join")
+    for one in (lever, other):
+        one.apply(plan("h/1"))
 
     def cycle() -> None:
-        with lever.cycle():
-            lever.prepare(Rows(1), snapshot(worker(1)))
-            lever.prepare(Rows(1), snapshot(worker(1)))
+        with other.cycle():
+            with lever.cycle():
+                lever.prepare(Rows(1), snapshot(worker(1)))
+                other.prepare(Rows(1), snapshot(worker(1)))
+                lever.prepare(Rows(1), snapshot(worker(1)))
+                assert session.settings.known == during
+            assert session.settings.known == during  # the other one's cycle goes on
             raise KeyError("the sink")
 
     with pytest.raises(KeyError, match="the sink"):
         cycle()
-    assert session.settings.known == {WAIT: "1s"}
-    assert session.settings.history == ["120000ms", "120000ms", "120000ms", "1s"]
+    assert session.settings.known == before
+
+
+def test_a_wait_that_cannot_be_set_warns_once_and_the_tasks_are_pinned(
+    pinned: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait(*_: Any) -> int:
+        raise ActuatorError("no such member")
+
+    monkeypatch.setattr(internals, "wait_for_executors", wait)
+    lever = Pins(Session(), "join")  # type: ignore[arg-type]
+    lever.apply(plan("h/1"))
+    with lever.cycle(), pytest.warns(LeverWarning, match=r"as spark\.locality\.wait says: no such"):
+        lever.prepare(Rows(1), snapshot(worker(1)))
+    with lever.cycle():
+        lever.prepare(Rows(1), snapshot(worker(1)))
+    assert pinned == [[Executor("h", "1")]] * 2
+
+
+def test_a_wait_that_fails_later_is_said_and_the_job_goes_on(
+    pinned: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers: list[int] = [1, 0]
+
+    def wait(*_: Any) -> int:
+        return 1 // answers.pop(0)
+
+    monkeypatch.setattr(pins, "_EVERY_S", 0.005)
+    monkeypatch.setattr(internals, "wait_for_executors", wait)
+    lever = Pins(Session(), "join")  # type: ignore[arg-type]
+    lever.apply(plan("h/1"))
+    with lever.cycle(), caplog.at_level(logging.WARNING, "scheduling"):
+        lever.prepare(Rows(1), snapshot(worker(1)))
+        until(lambda: "tasks may leave their executors" in caplog.text)
 
 
 def test_a_local_master_warns_once_and_requests_nothing(pinned: Any) -> None:
@@ -169,43 +243,6 @@ def test_connect_and_unknown_versions_warn_once(
     lever = Pins(Session(), "join")  # type: ignore[arg-type]
     with pytest.warns(LeverWarning, match="a member is missing"):
         assert lever.prepare(rows, snapshot()) is rows  # type: ignore[comparison-overlap]
-
-
-def test_tasks_do_not_wait_for_an_executor_that_has_died(
-    pinned: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(pins, "_EVERY_S", 0.005)
-    session: Any = Session()
-    looks: list[Any] = [["1", "2", "3"], OSError("the driver is busy"), ["2"]]
-
-    def alive() -> list[str]:
-        found = looks.pop(0)
-        if isinstance(found, Exception):
-            raise found
-        return found  # type: ignore[no-any-return]
-
-    lever = Pins(session, "join", 9.0, alive)
-    lever.apply(plan("h/1", "h/2"))
-    with lever.cycle(), caplog.at_level(logging.WARNING, "scheduling"):
-        lever.prepare(Rows(2), snapshot(worker(1), worker(2)))
-        until = time.monotonic() + 10
-        while session.settings.known[WAIT] != "0ms" and time.monotonic() < until:
-            time.sleep(0.005)
-    assert session.settings.history == ["9000ms", "0ms", None]
-    assert "the driver is busy" in caplog.text
-    assert looks == []
-
-
-def test_cycles_of_two_streams_leave_the_wait_as_it_was() -> None:
-    session: Any = Session()
-    one, two = (pins.locality_wait(session, seconds) for seconds in (120.0, 60.0))
-    one.__enter__()
-    two.__enter__()
-    assert session.settings.known[WAIT] == "120000ms"
-    one.__exit__(None, None, None)  # the first to begin is the first to end
-    assert session.settings.known[WAIT] == "60000ms"
-    two.__exit__(None, None, None)
-    assert session.settings.known == {}
 
 
 # Partitions, DryRun, together
@@ -298,6 +335,27 @@ def test_one_more_is_requested_and_not_again_before_it_has_started() -> None:
     assert fleet.settle(snapshot(ONE, TWO)) == (1, ())
     assert fleet.settle(snapshot(ONE, TWO, DEAR)) == (0, ())  # the most there may be
     assert session.wanted == [2, 3]
+
+
+def test_all_that_the_tasks_need_are_requested_at_once() -> None:
+    session: Any = Session()
+    fleet = Fleet(session, 1, 8)
+    fleet.apply(plan("h/1", None, None))
+    assert fleet.settle(snapshot(ONE), 6) == (5, ())
+    assert fleet.settle(snapshot(ONE), 6) == (0, ())
+    assert fleet.settle(snapshot(ONE), 20) == (2, ())
+    assert session.wanted == [6, 8]
+
+
+def test_executors_that_must_stay_are_not_counted_as_released() -> None:
+    session: Any = Session()
+    fleet = Fleet(session, 2, 4)
+    fleet.apply(plan("h/1"))
+    assert fleet.capabilities() == {"executors"}
+    fleet.settle(snapshot(ONE, TWO))
+    assert fleet.capabilities() == frozenset()
+    fleet.settle(snapshot(ONE, TWO, DEAR))
+    assert fleet.capabilities() == {"executors"}
 
 
 def test_the_minimum_is_requested_immediately() -> None:

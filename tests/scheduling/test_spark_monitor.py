@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from spark_fakes import executor
 
 from scheduling import Monitor, Price, Resources, errors
-from scheduling.spark.monitor import CycleSeen, SparkMonitor, TaskSeen, workers_of
+from scheduling.spark.demand import CycleSeen, TaskSeen
+from scheduling.spark.monitor import SparkMonitor, workers_of
 from scheduling.spark.probe import Reading
 
 DRIVER = executor("driver", "d")
@@ -55,7 +56,7 @@ def test_executors_that_run_tasks_are_workers() -> None:
     assert workers_of([DRIVER], 512.0, 3) == ()
 
 
-@pytest.mark.parametrize(("tasks", "slots"), [(0, [1, 3]), (4, [1, 3]), (5, [2, 6]), (9, [3, 9])])
+@pytest.mark.parametrize(("tasks", "slots"), [(0, [1, 3]), (4, [1, 3]), (5, [4, 12]), (9, [6, 18])])
 def test_every_task_has_a_slot_in_some_turn(tasks: int, slots: list[int]) -> None:
     found = [executor("0", cores=1), executor("1", cores=3)]
     assert [worker.slots for worker in workers_of(found, 1.0, tasks)] == slots
@@ -189,5 +190,5 @@ def test_a_snapshot_says_what_the_last_cycle_did_where_its_executors_still_are()
     assert seen.cost == {"a/0": 6.0}
     assert seen.placement == {"join-0": "a/0", "join-1": "a/0"}
     assert seen.usage == {"join-0": Resources(0.25, 0), "join-1": Resources(1.0, 0)}
-    assert [worker.slots for worker in seen.workers] == [4, 4]  # 5 tasks on 4 cores: two turns
+    assert [worker.slots for worker in seen.workers] == [8, 8]  # 5 tasks on 4 cores: two turns
     assert seen.has_history

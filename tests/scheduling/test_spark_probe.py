@@ -70,6 +70,22 @@ def test_an_executor_is_all_processes_below_it(proc: Proc) -> None:
     assert probe.read(proc.folder, pid=10).cpu_s == found.cpu_s
 
 
+@pytest.mark.parametrize(
+    "backend",
+    [
+        "org.apache.spark.executor.CoarseGrainedExecutorBackend",
+        "org.apache.spark.executor.YarnCoarseGrainedExecutorBackend",
+        "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend",
+    ],
+)
+def test_every_cluster_manager_s_executor_is_recognised(proc: Proc, backend: str) -> None:
+    words = ["java", backend, "--executor-id", "7", "--hostname", "pod_1"]
+    proc.add(10, 1, *words, ticks=(50, 0, 0, 0))
+    proc.add(11, 10, "python", ticks=(50, 0, 0, 0))
+    found = probe.read(proc.folder, pid=11)
+    assert (found.executor, found.host) == ("7", "pod_1")
+
+
 def test_a_process_that_ends_meanwhile_is_passed_over(proc: Proc) -> None:
     proc.executor(10, 1, "4", ticks=(50, 0, 0, 0))
     proc.add(12, 10, "python", ticks=(50, 0, 0, 0))

@@ -24,6 +24,7 @@ COLORS = {
     published.CETSA: "#d1495b",
     published.LBA_CE: "#2e6f95",
     "OERA": "#d1495b",
+    "OERA, literal": "#e08e45",
     "median": "#2e6f95",
     "static": "#9aa0a6",
     "steered": "#d1495b",
@@ -59,9 +60,25 @@ def save(figure: Figure, path: Path) -> Path:
     return path
 
 
-def bars(axes: Axes, values: Mapping[str, float], form: str) -> None:
-    """A bar for each way, with its value above it in the format ``form``."""
+def bars(
+    axes: Axes,
+    values: Mapping[str, float],
+    form: str,
+    paper: Mapping[str, float] | None = None,
+) -> None:
+    """A bar for each way, with its value above it in the format ``form``.
+
+    Args:
+        axes: the panel.
+        values: the height of each bar.
+        form: the format of the values.
+        paper: the papers' values, drawn as diamonds. None (default): there are none.
+    """
     drawn = axes.bar(list(values), list(values.values()), color=[COLORS[way] for way in values])
     axes.bar_label(drawn, [form.format(value) for value in values.values()], padding=2, fontsize=9)
+    if paper:
+        places = [list(values).index(way) for way in paper]
+        axes.plot(places, list(paper.values()), "kD", ms=5, label="paper, from Default's bar")
+        axes.legend(frameon=False, fontsize=8)
     axes.margins(y=0.15)
     axes.grid(axis="x", visible=False)

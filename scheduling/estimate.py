@@ -1,0 +1,112 @@
+"""The load of each task, smoothed over the last cycles, and how much it varies.
+
+A change of a plan must gain more than what the measurements vary by, and a partition that is
+missing for some cycles, as AQE's are, keeps its estimate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from scheduling.errors import ArgumentError
+from scheduling.model import JobGraph, Snapshot
+
+__all__ = ["LoadEstimate"]
+
+
+class LoadEstimate:
+    """Exponentially weighted means and variances of the CPU cores that tasks use.
+
+    Args:
+        keep: the weight of the past, 0 to below 1; default 0.5: half of a step of the load is
+            seen after one cycle, 94 % after four.
+
+    Raises:
+        ArgumentError: ``keep`` is out of its range.
+
+    >>> from scheduling.model import Resources, Task
+    >>> graph = JobGraph((Task("t0", "t", 0, Resources(2, 0)),))
+    >>> estimate = LoadEstimate()
+    >>> for cores in (1.0, 3.0):
+    ...     estimate.observe(graph, Snapshot(0.0, (), usage={"t0": Resources(cores, 0)}))
+    >>> estimate.loads(graph)
+    {'t0': 2.0}
+    """
+
+    def __init__(self, keep: float = 0.5) -> None:
+        if not 0 <= keep < 1:
+            raise ArgumentError(f"keep={keep!r}: give a share, 0 to below 1")
+        self._keep = keep
+        self._mean: dict[str, float] = {}
+        self._variance: dict[str, float] = {}
+
+    @property
+    def measured(self) -> bool:
+        """Whether the usage of any task is known."""
+        return bool(self._mean)
+
+    def observe(self, graph: JobGraph, snapshot: Snapshot) -> None:
+        """Take the usage of the tasks in a snapshot into account. O(tasks)."""
+        keep = self._keep
+        for name, used in snapshot.usage.items():
+            if name not in graph.by_id:
+                continue
+            if name not in self._mean:
+                self._mean[name], self._variance[name] = used.cpu_cores, 0.0
+                continue
+            difference = used.cpu_cores - self._mean[name]
+            self._mean[name] += (1 - keep) * difference
+            self._variance[name] = keep * (
+                self._variance[name] + (1 - keep) * difference * difference
+            )
+
+    def loads(self, graph: JobGraph) -> dict[str, float]:
+        """The CPU cores of each task: as estimated, else as demanded.
+
+        A task of which nothing is known counts as the mean of its operator's others; where nothing
+        is known of any task, each counts as one core.
+        """
+        found = {task.id: self._mean.get(task.id, task.demand.cpu_cores) for task in graph.tasks}
+        for tasks in graph.operators.values():
+            known = [found[task.id] for task in tasks if found[task.id] or task.id in self._mean]
+            for task in tasks:
+                if not found[task.id] and task.id not in self._mean and known:
+                    found[task.id] = math.fsum(known) / len(known)
+        return found if any(found.values()) else dict.fromkeys(found, 1.0)
+
+    def noise(self, placement: Mapping[str, str], graph: JobGraph) -> float:
+        """The standard deviation of a worker's load, as a share of it: the largest of them."""
+        sums: dict[str, float] = {}
+        variances: dict[str, float] = {}
+        for name, worker in placement.items():
+            if name in graph.by_id and name in self._mean:
+                sums[worker] = sums.get(worker, 0.0) + self._mean[name]
+                variances[worker] = variances.get(worker, 0.0) + self._variance[name]
+        highest = max(sums.values(), default=0.0)
+        return math.sqrt(max(variances.values(), default=0.0)) / highest if highest else 0.0
+
+    def redistribute(self, before: JobGraph, after: JobGraph) -> None:
+        """Share the work of each operator evenly among another number of tasks.
+
+        Args:
+            before: the tasks that did the work.
+            after: the tasks that do it from now on; their rows are distributed anew.
+        """
+        for operator, tasks in after.operators.items():
+            old = before.operators.get(operator, ())
+            known = [self._mean[one.id] for one in old if one.id in self._mean]
+            if known and len(old) != len(tasks):
+                even = math.fsum(known) * len(old) / len(known) / len(tasks)
+                for task in tasks:
+                    self._mean[task.id], self._variance[task.id] = even, 0.0
+
+    def split(self, task: str, part: float, receivers: list[str]) -> None:
+        """Move a part of a task's load to other tasks, evenly; to none if there is none known."""
+        if task not in self._mean:
+            return
+        amount = self._mean[task] * part
+        self._mean[task] -= amount
+        known = [name for name in receivers if name in self._mean]
+        for name in known:
+            self._mean[name] += amount / len(known)

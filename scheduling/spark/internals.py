@@ -1,0 +1,332 @@
+"""Everything private of Spark that live placement touches; no other module does.
+
+Verified on Spark 4.1, 4.2 and 4.3 (classic sessions). A member that is missing raises
+:class:`scheduling.errors.ActuatorError` where nothing can be done without it; callers leave the job
+to Spark then, with one warning.
+
+| touch point | used for |
+| --- | --- |
+| ``SparkContext`` (``_jsc.sc()``): ``isLocal``, ``executorMemory``, ``conf`` | the cluster |
+| ``statusTracker().getJobIdsForTag``, ``getJobInfo`` | the stages of a cycle |
+| ``statusStore``, ``JacksonMessageWriter.mapper`` | metrics where the UI is off |
+| ``killExecutor``, ``requestTotalExecutors`` | the number of executors |
+| ``_jdf.queryExecution``, ``toRdd``, ``schema``, ``observedMetrics`` | the rows below pins |
+| ``CoalescedRDD``, ``CoalescedRDDPartition``, ``RDD.elementClassTag`` | pins |
+| ``RDD.preferredLocations`` | where a source has its data |
+| ``_jsparkSession.internalCreateDataFrame`` | the rows above pins |
+| ``TaskSchedulerImpl``: ``rootPool``, ``isExecutorAlive``; ``isExecutorActive`` | lost executors |
+| ``TaskSetManager``: ``localityWaits``, ``pendingTasks``, ``recomputeLocality`` | waits |
+| Janino's ``ScriptEvaluator``, as Spark's code generation uses it | one call for all partitions |
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from scheduling.errors import ActuatorError
+from scheduling.spark import java
+from scheduling.spark.java import Script
+
+__all__ = [
+    "VERIFIED",
+    "StatusStore",
+    "can_pin",
+    "executor_memory_mb",
+    "is_local",
+    "kill_executor",
+    "least_wait",
+    "observed_metrics",
+    "pinned_rdd",
+    "plan_of",
+    "preferred_hosts",
+    "request_total",
+    "stages_of",
+    "to_frame",
+    "wait_for_executors",
+]
+
+VERIFIED = ("4.1", "4.2", "4.3")
+"""The versions of Spark on which these members were found and worked."""
+
+_log = logging.getLogger("scheduling")
+
+_MOST_TASKS = 1_000_000
+_MOST_MS = 2**31 - 1
+_PROCESS_WAIT = "spark.locality.wait.process"
+
+
+def _context(spark: SparkSession) -> Any:
+    context: Any = spark.sparkContext
+    return context._jsc.sc()
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Whether the driver is the only executor."""
+    return bool(_context(spark).isLocal())
+
+
+def executor_memory_mb(spark: SparkSession) -> float:
+    """The memory of an executor in MB."""
+    return float(_context(spark).executorMemory())
+
+
+def least_wait(spark: SparkSession, seconds: float) -> Callable[[], None] | None:
+    """Let tasks wait for an executor at least so long; the returned function takes that back.
+
+    It applies to all jobs of the application. None where they wait so long anyway.
+    """
+    conf = _context(spark).conf()
+    for name in (_PROCESS_WAIT, "spark.locality.wait"):
+        if conf.contains(name):
+            break
+    else:
+        return None
+    if conf.getTimeAsMs(name, "3s") >= seconds * 1000:
+        return None
+    before = conf.get(_PROCESS_WAIT) if name == _PROCESS_WAIT else None
+    conf.set(_PROCESS_WAIT, f"{round(seconds * 1000)}ms")
+
+    def restore() -> None:
+        if before is None:
+            conf.remove(_PROCESS_WAIT)
+        else:
+            conf.set(_PROCESS_WAIT, before)
+
+    return restore
+
+
+def stages_of(spark: SparkSession, tag: str) -> tuple[list[int], bool]:
+    """The stages of the jobs with a tag, and whether all the jobs have ended."""
+    tracker = _context(spark).statusTracker()
+    stages: list[int] = []
+    ended = True
+    for job in sorted(tracker.getJobIdsForTag(tag)):
+        info = tracker.getJobInfo(job)
+        if not info.isDefined():
+            ended = False
+            continue
+        ended &= str(info.get().status()) != "RUNNING"
+        stages += sorted(info.get().stageIds())
+    return stages, ended
+
+
+class StatusStore:
+    """The driver's status store, written as JSON by the REST API's own writer."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        context: Any = spark.sparkContext
+        self._jvm: Any = context._jvm
+        self._gateway: Any = context._gateway
+        self._store: Any = _context(spark).statusStore()
+        self._writer = self._jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
+
+    def executors(self) -> list[dict[str, Any]]:
+        """The executors, the driver among them."""
+        return self._json(self._store.executorList(True))
+
+    def stage(self, stage: int) -> list[dict[str, Any]]:
+        """The attempts of a stage."""
+        nothing = self._jvm.java.util.ArrayList()
+        quantiles = self._gateway.new_array(self._jvm.double, 0)
+        return self._json(self._store.stageData(stage, False, nothing, False, quantiles))
+
+    def tasks(self, stage: int, attempt: int) -> list[dict[str, Any]]:
+        """The tasks of one attempt."""
+        return self._json(self._store.taskList(stage, attempt, _MOST_TASKS))
+
+    def _json(self, thing: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self._writer.writeValueAsString(thing))
+        return found
+
+
+def kill_executor(spark: SparkSession, executor: str) -> bool:
+    """Release an executor; whether the cluster manager accepted it."""
+    return bool(_context(spark).killExecutor(executor))
+
+
+def request_total(spark: SparkSession, count: int) -> None:
+    """Request a total number of executors; a lower number than the current one kills none."""
+    context: Any = spark.sparkContext
+    nowhere = context._jvm.scala.Predef.Map().empty()
+    _context(spark).requestTotalExecutors(count, 0, nowhere)
+
+
+def can_pin(spark: SparkSession) -> bool:
+    """Whether the session has ``internalCreateDataFrame``."""
+    return hasattr(spark._jsparkSession, "internalCreateDataFrame")
+
+
+def plan_of(df: DataFrame) -> tuple[Any, Any, int]:
+    """The query execution of a DataFrame, its RDD and number of partitions.
+
+    With adaptive execution its shuffles are run for it.
+    """
+    execution = df._jdf.queryExecution()
+    rdd = execution.toRdd()
+    return execution, rdd, int(rdd.getNumPartitions())
+
+
+def pinned_rdd(spark: SparkSession, rdd: Any, locations: Sequence[str]) -> Any:
+    """An RDD of the same partitions with these preferred locations; empty ones have none.
+
+    One call to the JVM for all partitions; where Janino is missing, four for each.
+
+    Raises:
+        ActuatorError: a class differs from the verified versions.
+    """
+    try:
+        tag = rdd.elementClassTag()
+        script = _compiled(spark, java.PIN)
+        if script is None:
+            return _pinned_one_by_one(spark, rdd, tag, locations)
+        return _run(spark, script, rdd, tag, "\n".join(locations))
+    except Py4JJavaError:
+        raise  # a shuffle below has failed
+    except (AttributeError, TypeError, Py4JError) as error:
+        raise ActuatorError(
+            f"partitions cannot be pinned in this version of Spark (verified: "
+            f"{', '.join(VERIFIED)}): {error}"
+        ) from error
+
+
+def preferred_hosts(spark: SparkSession, rdd: Any) -> list[tuple[str, ...]]:
+    """The hosts that store each partition's data; none where the session cannot tell."""
+    try:
+        script = _compiled(spark, java.HOSTS)
+        if script is None:
+            return []
+        lines = str(_run(spark, script, rdd)).split("\n")
+    except Exception as error:  # what a source says of its data is a hint
+        _log.info("scheduling: where the data is stored is not known: %s", error)
+        return []
+    return [tuple(_host(one) for one in line.split("\t") if one) for line in lines]
+
+
+def _host(location: str) -> str:
+    """The host of a location in Spark's format."""
+    for prefix in ("executor_", "hdfs_cache_"):
+        if location.startswith(prefix):
+            location = location.removeprefix(prefix)
+            return location.rpartition("_")[0] if prefix == "executor_" else location
+    return location
+
+
+def to_frame(df: DataFrame, rdd: Any) -> DataFrame:
+    """An RDD of internal rows as a DataFrame with the schema of another.
+
+    Raises:
+        ActuatorError: the member is missing.
+    """
+    spark = df.sparkSession
+    try:
+        made = spark._jsparkSession.internalCreateDataFrame(rdd, df._jdf.schema(), False)
+    except Py4JJavaError:
+        raise
+    except (AttributeError, TypeError, Py4JError) as error:
+        raise ActuatorError(
+            f"rows cannot be pinned in this version of Spark (verified: {', '.join(VERIFIED)}): "
+            f"{error}"
+        ) from error
+    return DataFrame(made, spark)
+
+
+def observed_metrics(spark: SparkSession, execution: Any) -> dict[str, dict[str, Any]]:
+    """The metrics of ``DataFrame.observe`` in a query execution; empty before it ran."""
+    jvm: Any = spark.sparkContext._jvm
+    try:
+        rows = jvm.scala.jdk.javaapi.CollectionConverters.asJava(execution.observedMetrics())
+        found = {}
+        for name in rows:
+            row = rows[name]
+            values = json.loads(row.json())
+            found[name] = {field: values.get(field) for field in row.schema().fieldNames()}
+    except PySparkException:
+        return {}
+    return found
+
+
+def wait_for_executors(spark: SparkSession, rdd: int, seconds: float) -> int:
+    """Set how long the running stages of an RDD wait for the executors that partitions name.
+
+    Tasks whose executor is lost, is being released or is decommissioned do not wait. Spark sets its
+    own wait again when executors come or go, so this is to be repeated. One call to the JVM.
+
+    Returns:
+        The number of running stages.
+
+    Raises:
+        ActuatorError: Janino or a member is missing.
+    """
+    milliseconds = min(round(seconds * 1000), _MOST_MS)
+    try:
+        script = _compiled(spark, java.WAIT)
+        if script is None:
+            raise TypeError("the script that sets it does not compile")
+        return int(_run(spark, script, _context(spark), rdd, milliseconds))
+    except (AttributeError, TypeError, Py4JError) as error:
+        raise ActuatorError(
+            f"the wait of a stage cannot be set in this version of Spark (verified: "
+            f"{', '.join(VERIFIED)}): {error}"
+        ) from error
+
+
+def _compiled(spark: SparkSession, script: Script) -> Any:
+    """A compiled script; None where Janino is missing."""
+    context: Any = spark.sparkContext
+    return _compile(context._gateway, script)
+
+
+@lru_cache(maxsize=8)
+def _compile(gateway: Any, script: Script) -> Any:
+    jvm = gateway.jvm
+    try:
+        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        named = jvm.java.lang.Class.forName
+        types = gateway.new_array(jvm.java.lang.Class, len(script.parameters))
+        names = gateway.new_array(jvm.java.lang.String, len(script.parameters))
+        for i, (name, kind) in enumerate(script.parameters):
+            types[i], names[i] = named(kind, False, loader), name
+        found = jvm.org.codehaus.janino.ScriptEvaluator()
+        found.setParentClassLoader(loader)
+        found.setReturnType(named(script.returns, False, loader))
+        found.setParameters(names, types)
+        found.cook(script.body)
+    except (TypeError, Py4JError) as error:
+        _log.info("scheduling: a script is not compiled: %s", error)
+        return None
+    return found
+
+
+def _run(spark: SparkSession, script: Any, *given: Any) -> Any:
+    context: Any = spark.sparkContext
+    arguments = context._gateway.new_array(context._jvm.java.lang.Object, len(given))
+    for i, one in enumerate(given):
+        arguments[i] = one
+    return script.evaluate(arguments)
+
+
+def _pinned_one_by_one(spark: SparkSession, rdd: Any, tag: Any, locations: Sequence[str]) -> Any:
+    """As the script ``PIN``, in calls from Python."""
+    context: Any = spark.sparkContext
+    gateway = context._gateway
+    option, packages = gateway.jvm.scala.Option, gateway.jvm.org.apache.spark.rdd
+    partition, integer = packages.CoalescedRDDPartition, gateway.jvm.int
+    nowhere = option.empty()
+    coalesced = packages.CoalescedRDD(rdd, len(locations), nowhere, tag)
+    coalesced.setName("placed")
+    # Spark keeps this array, so what is written to it holds.
+    kept = coalesced.partitions()
+    wishes = {one: option.apply(one) for one in set(locations) if one}
+    for i, one in enumerate(locations):
+        parents = gateway.new_array(integer, 1)
+        parents[0] = i
+        kept[i] = partition(i, rdd, parents, wishes.get(one, nowhere))
+    return coalesced
