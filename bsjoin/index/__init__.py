@@ -11,6 +11,7 @@ from bsjoin.index.levels import levels
 from bsjoin.index.nearest import Later, later_float, later_int, nearest
 from bsjoin.index.ordered_dictionary import ByteStrings, OrderedDictionary
 from bsjoin.index.range_max_tree import RangeMaxTree
+from bsjoin.index.row_order import row_order
 from bsjoin.index.row_pairs import expand, pairs
 from bsjoin.index.skiplist import SkipList
 from bsjoin.index.sorted_rows import SortedRows
@@ -53,6 +54,7 @@ __all__ = [
     "nearest",
     "pairs",
     "reach",
+    "row_order",
     "wide_texts",
     "words_of_texts",
 ]

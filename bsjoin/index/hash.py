@@ -92,7 +92,7 @@ class HashIndex:
         """
         if same_key is None:
             same_key = hashes[1:] == hashes[:-1]
-        return cls._make(hashes, _run_lengths(same_key) if same_key.any() else None)
+        return cls._make(hashes, _run_lengths(same_key))
 
     @classmethod
     def of_dense(cls, keys: Int64s) -> HashIndex:
@@ -107,8 +107,7 @@ class HashIndex:
 
         Complexity: O(n).
         """
-        same_key = keys[1:] == keys[:-1]
-        return cls._make(keys, _run_lengths(same_key) if same_key.any() else None, dense=True)
+        return cls._make(keys, _run_lengths(keys[1:] == keys[:-1]), dense=True)
 
     @classmethod
     def concat(cls, parts: Sequence[HashIndex]) -> HashIndex:
@@ -274,8 +273,13 @@ def are_dense(keys: Int64s) -> bool:
     return int(keys.max()) - int(keys.min()) < _MOST_NUMBERS * len(keys)
 
 
-def _run_lengths(same_key: Bools) -> Int32s:
-    """The length of the run from each row on, given whether row i + 1 has the key of row i."""
+def _run_lengths(same_key: Bools) -> Int32s | None:
+    """The length of the run from each row on, given whether row i + 1 has the key of row i.
+
+    None if no key occurs twice.
+    """
+    if not same_key.any():
+        return None
     n = len(same_key) + 1
     starts = np.flatnonzero(np.concatenate(([True], ~same_key)))
     ends = np.append(starts[1:], n)

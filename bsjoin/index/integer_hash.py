@@ -10,22 +10,24 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["hashes_of_integers", "integers_of_hashes"]
+__all__ = ["PRIMES", "folded", "hashes_of_integers", "integers_of_hashes", "rotated"]
 
 Int64s = NDArray[np.int64]
 UInt64s = NDArray[np.uint64]
 
 _BITS = 64
-_PRIMES = (
+PRIMES = (
     0x9E3779B185EBCA87,
     0xC2B2AE3D27D4EB4F,
     0x165667B19E3779F9,
     0x85EBCA77C2B2AE63,
     0x27D4EB2F165667C5,
 )
-_P1, _P2, _P3, _P4, _ = map(np.uint64, _PRIMES)
-_N1, _N2, _N3 = (np.uint64(pow(prime, -1, 1 << _BITS)) for prime in _PRIMES[:3])
-_BEGIN = np.uint64((42 + _PRIMES[4] + 8) % (1 << _BITS))  # Spark's seed, eight bytes
+"""Of XXH64."""
+
+_P1, _P2, _P3, _P4, _ = map(np.uint64, PRIMES)
+_N1, _N2, _N3 = (np.uint64(pow(prime, -1, 1 << _BITS)) for prime in PRIMES[:3])
+_BEGIN = np.uint64((42 + PRIMES[4] + 8) % (1 << _BITS))  # Spark's seed, eight bytes
 
 
 def hashes_of_integers(integers: Int64s) -> Int64s:
@@ -43,11 +45,11 @@ def hashes_of_integers(integers: Int64s) -> Int64s:
         >>> hashes_of_integers(np.array([1]))
         array([-7001672635703045582])
     """
-    h = _BEGIN ^ (_rotated(integers.view(np.uint64) * _P2, 31) * _P1)
-    h = _rotated(h, 27) * _P1 + _P4
-    h = _folded(h, 33) * _P2
-    h = _folded(h, 29) * _P3
-    return _folded(h, 32).view(np.int64)
+    h = _BEGIN ^ (rotated(integers.view(np.uint64) * _P2, 31) * _P1)
+    h = rotated(h, 27) * _P1 + _P4
+    h = folded(h, 33) * _P2
+    h = folded(h, 29) * _P3
+    return folded(h, 32).view(np.int64)
 
 
 def integers_of_hashes(hashes: Int64s) -> Int64s:
@@ -61,17 +63,18 @@ def integers_of_hashes(hashes: Int64s) -> Int64s:
 
     Complexity: O(m).
     """
-    h = _folded(hashes.view(np.uint64), 32) * _N3
-    h = _folded(_folded(h, 29), 58) * _N2
-    h = (_folded(h, 33) - _P4) * _N1
-    h = (_rotated(h, _BITS - 27) ^ _BEGIN) * _N1
-    return (_rotated(h, _BITS - 31) * _N2).view(np.int64)
+    h = folded(hashes.view(np.uint64), 32) * _N3
+    h = folded(folded(h, 29), 58) * _N2
+    h = (folded(h, 33) - _P4) * _N1
+    h = (rotated(h, _BITS - 27) ^ _BEGIN) * _N1
+    return (rotated(h, _BITS - 31) * _N2).view(np.int64)
 
 
-def _rotated(values: UInt64s, bits: int) -> UInt64s:
+def rotated(values: UInt64s, bits: int) -> UInt64s:
+    """Each value, its bits rotated to the left."""
     return (values << np.uint64(bits)) | (values >> np.uint64(_BITS - bits))
 
 
-def _folded(values: UInt64s, bits: int) -> UInt64s:
+def folded(values: UInt64s, bits: int) -> UInt64s:
     """Each value with its upper bits on its lower ones; by half of the bits or more, an inverse."""
     return values ^ (values >> np.uint64(bits))

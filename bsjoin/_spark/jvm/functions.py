@@ -16,11 +16,10 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import StoredTable
 from bsjoin._spark.jvm.attach import call
-from bsjoin._spark.keys import KeySide, is_binary_collation
+from bsjoin._spark.keys import KeySide, fits_8_bytes, is_binary_collation
 from bsjoin._spark.planned_join import PlannedJoin
 from bsjoin._spark.session import is_connect
 from bsjoin._spark.workers import check_workers, workers_python
-from bsjoin.store.spark_schema import LONG_DIGITS
 
 __all__ = ["TableFunctions", "batch_clock", "is_read"]
 
@@ -183,14 +182,8 @@ def _compared(values: tuple[Column, ...], types: tuple[T.DataType, ...]) -> tupl
         return "binary", values[0]
     # Of a key column that fits into its hash, the hash is compared.
     parts = [
-        T.StructField(f"k{i}", dtype if _is_long(dtype) else T.LongType(), nullable=False)
+        T.StructField(f"k{i}", T.LongType() if fits_8_bytes(dtype) else dtype, nullable=False)
         for i, dtype in enumerate(types)
     ]
     named = [value.alias(part.name) for value, part in zip(values, parts, strict=True)]
     return T.StructType(parts).jsonValue(), F.struct(*named)
-
-
-def _is_long(dtype: T.DataType) -> bool:
-    if isinstance(dtype, T.DecimalType):
-        return dtype.precision > LONG_DIGITS
-    return isinstance(dtype, T.StringType | T.BinaryType)

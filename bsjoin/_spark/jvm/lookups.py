@@ -20,6 +20,7 @@ from bsjoin._spark.jvm.functions import TableFunctions
 from bsjoin._spark.jvm.matches import Matches, Scratch, matches_of
 from bsjoin._spark.metrics import CountedJoin, observed_lookups
 from bsjoin._spark.planned_join import PlannedJoin
+from bsjoin.index.encoding import GREATEST
 
 __all__ = ["Lookups"]
 
@@ -60,7 +61,7 @@ class _Lookup:
         """Whether the join, and those before it, keep a row of the stream."""
         if self.planned.plan.how == "anti":
             return self.found.between(_DROPPED + 1, -1)
-        return self.found > _DROPPED if self.planned.plan.how == "left" else self.found >= 0
+        return self.found.between(_DROPPED + 1 if self.planned.plan.how == "left" else 0, GREATEST)
 
     def value(self, name: str) -> Column:
         """A column that the join brings, of the first match; null without one."""

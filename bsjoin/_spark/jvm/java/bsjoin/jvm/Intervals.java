@@ -35,11 +35,11 @@ final class Intervals {
     file = arrow.file;
     this.rows = rows;
     levels = levels(rows, arrow.offset(TREE, 0));
-    check(
+    file.check(
         arrow.length(TREE) == levels[levels.length - 1] - levels[0],
         "the tree has another size for rows: ",
         rows);
-    check(arrow.length(EMPTY) <= 8L * rows, "there are more empty intervals than rows: ", rows);
+    file.check(arrow.length(EMPTY) <= 8L * rows, "there are more empty intervals than rows: ", rows);
     empties = (int) (arrow.length(EMPTY) / 8);
     empty = arrow.offset(EMPTY, 8L * empties);
     validateTree();
@@ -63,7 +63,7 @@ final class Intervals {
     long used = rows;
     for (int level = 0; level < levels.length - 1; level++) {
       for (long at = levels[level] + 8 * used; at < levels[level + 1]; at += 8) {
-        check(file.getLong(at) == Long.MIN_VALUE, "the tree is not filled up at level ", level);
+        file.check(file.getLong(at) == Long.MIN_VALUE, "the tree is not filled up at level ", level);
       }
       used = (used + FAN - 1) / FAN;
       for (long node = 0; level < levels.length - 2 && node < used; node++) {
@@ -71,7 +71,7 @@ final class Intervals {
         for (long child = node << BITS; child < node + 1 << BITS; child++) {
           most = Math.max(most, value(level, child));
         }
-        check(value(level + 1, node) == most, "a maximum is wrong at level ", level + 1);
+        file.check(value(level + 1, node) == most, "a maximum is wrong at level ", level + 1);
       }
     }
   }
@@ -81,21 +81,15 @@ final class Intervals {
     for (int row = 0; row < rows; row++) {
       boolean listed = next < empties && emptyRow(next) == row;
       if (listed) {
-        check(value(0, row) == Long.MIN_VALUE, "an empty interval has a last point at row ", row);
+        file.check(value(0, row) == Long.MIN_VALUE, "an empty interval has a last point at row ", row);
         next++;
       } else {
         long start = points.value(row);
         boolean inOrder = start <= Long.MAX_VALUE - ahead && value(0, row) >= start + ahead;
-        check(inOrder, "an interval ends before it begins at row ", row);
+        file.check(inOrder, "an interval ends before it begins at row ", row);
       }
     }
-    check(next == empties, "the empty intervals do not ascend at entry ", next);
-  }
-
-  private void check(boolean holds, String otherwise, int number) {
-    if (!holds) {
-      throw TableError.damaged(file.name, otherwise + number);
-    }
+    file.check(next == empties, "the empty intervals do not ascend at entry ", next);
   }
 
   /**

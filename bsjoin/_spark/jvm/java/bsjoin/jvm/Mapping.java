@@ -49,6 +49,18 @@ final class Mapping {
   }
 
   /**
+   * Check what a reader relies on.
+   *
+   * @throws RuntimeException it does not hold: the file is damaged, as {@code otherwise} and the
+   *     number say
+   */
+  void check(boolean holds, String otherwise, int number) {
+    if (!holds) {
+      throw TableError.damaged(name, otherwise + number);
+    }
+  }
+
+  /**
    * Map a file.
    *
    * @param path the file

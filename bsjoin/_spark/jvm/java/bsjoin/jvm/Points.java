@@ -28,7 +28,7 @@ final class Points {
   Points(Segment segment, ArrowFile arrow) {
     file = arrow.file;
     rows = segment.rows;
-    check(
+    file.check(
         arrow.length(VALUES) == 8L * rows && arrow.length(DIRECTORY) == 4L * (rows + 1L),
         "it has other points than rows: ",
         rows);
@@ -38,10 +38,10 @@ final class Points {
   }
 
   private void validate(Segment segment) {
-    check(file.getInt(directory) == 0, "the point directory is wrong at row ", 0);
-    check(file.getInt(directory + 4L * rows) == rows, "the point directory is wrong at row ", rows);
+    file.check(file.getInt(directory) == 0, "the point directory is wrong at row ", 0);
+    file.check(file.getInt(directory + 4L * rows) == rows, "the point directory is wrong at row ", rows);
     for (int row = 0; row < rows; row++) {
-      check(
+      file.check(
           file.getInt(directory + 4L * row) <= file.getInt(directory + 4L * row + 4),
           "the point directory falls behind entry ",
           row);
@@ -53,20 +53,14 @@ final class Points {
       long before = least;
       for (int row = low; row < high; row++) {
         long value = value(row);
-        check(value >= before, "the points of a key fall at row ", row);
+        file.check(value >= before, "the points of a key fall at row ", row);
         long slot = directory + 4L * (low + bucket(value, least, scale, high - low));
-        check(
+        file.check(
             file.getInt(slot) <= row && row < file.getInt(slot + 4),
             "the point directory does not lead to row ",
             row);
         before = value;
       }
-    }
-  }
-
-  private void check(boolean holds, String otherwise, int number) {
-    if (!holds) {
-      throw TableError.damaged(file.name, otherwise + number);
     }
   }
 
@@ -144,7 +138,7 @@ final class Points {
 
   private int entry(int slot, int least, int most) {
     int row = file.getInt(directory + 4L * slot);
-    check(row >= least && row <= most, "the point directory is wrong at entry ", slot);
+    file.check(row >= least && row <= most, "the point directory is wrong at entry ", slot);
     return row;
   }
 

@@ -110,16 +110,16 @@ final class Segment {
     long slots = (file.getLong(hashes + 8L * (rows - 1)) - first >>> shift) + 1;
     long least = Long.MAX_VALUE;
     long greatest = Long.MIN_VALUE;
-    check(buckets == slots, "the directory has another length for rows: ", rows);
+    file.check(buckets == slots, "the directory has another length for rows: ", rows);
     long entry = 0;
     long before = Long.MIN_VALUE;
     int left = 1; // rows of the run, the one before included
     int longest = 1;
     for (int row = 0; row < rows; row++) {
       long hash = file.getLong(hashes + 8L * row);
-      check(hash >= before, "the hashes fall at row ", row);
+      file.check(hash >= before, "the hashes fall at row ", row);
       boolean goesOn = left > 1; // of the run of the row before
-      check(
+      file.check(
           !isByKey || goesOn || row == 0 || hash != before,
           "the run of a key ends too early before row ",
           row);
@@ -127,13 +127,13 @@ final class Segment {
       least = Math.min(least, hashed);
       greatest = Math.max(greatest, hashed);
       long slot = hash - first >>> shift;
-      check(slot >= 0 && slot < buckets, "the hashes fall behind row ", row);
+      file.check(slot >= 0 && slot < buckets, "the hashes fall behind row ", row);
       for (; entry <= slot; entry++) {
-        check(file.getInt(directory + 4 * entry) == row, "the directory is wrong at row ", row);
+        file.check(file.getInt(directory + 4 * entry) == row, "the directory is wrong at row ", row);
       }
       if (runs != 0) {
         int length = file.getInt(runs + 4L * row);
-        check(
+        file.check(
             length >= 1 && (!goesOn || length == left - 1 && hash == before),
             "the run has a wrong length at row ",
             row);
@@ -142,17 +142,11 @@ final class Segment {
       }
       before = hash;
     }
-    check(left == 1, "the run has a wrong length at row ", rows - 1);
-    check(file.getInt(directory + 4 * entry) == rows, "the directory is wrong at row ", rows);
-    check(longest == longestRun, "its longest run is not that of the manifest, but ", longest);
-    check(least == info.firstHash, "the first hash is not that of the manifest for rows: ", rows);
+    file.check(left == 1, "the run has a wrong length at row ", rows - 1);
+    file.check(file.getInt(directory + 4 * entry) == rows, "the directory is wrong at row ", rows);
+    file.check(longest == longestRun, "its longest run is not that of the manifest, but ", longest);
+    file.check(least == info.firstHash, "the first hash is not that of the manifest for rows: ", rows);
     return greatest;
-  }
-
-  private void check(boolean holds, String otherwise, int number) {
-    if (!holds) {
-      throw TableError.damaged(file.name, otherwise + number);
-    }
   }
 
   /** The first row whose hash this is, or if {@link #isByKey} whose key; -1 if there is none. */
