@@ -136,13 +136,17 @@ def _label(z: float) -> str:
     return "uniform" if z == UNIFORM else f"z {z}"
 
 
-def _jdbc_join(spark: SparkSession, url: str) -> Join:
-    """A join with the table in Spark's own JDBC source: it is read whole in every micro-batch."""
+def jdbc_table(spark: SparkSession, url: str, table: str) -> DataFrame:
+    """A table in Spark's own JDBC source: it is read whole in every micro-batch."""
     parts = urlsplit(url)
     place = f"jdbc:postgresql://{parts.hostname}:{parts.port}{parts.path}"
     options = {"user": parts.username or "", "password": unquote(parts.password or "")}
     options |= {"driver": "org.postgresql.Driver", "fetchsize": "10000"}
-    table = spark.read.jdbc(place, "t", properties=options)
+    return spark.read.jdbc(place, table, properties=options)
+
+
+def _jdbc_join(spark: SparkSession, url: str) -> Join:
+    table = jdbc_table(spark, url, "t")
     return lambda stream: stream.join(table, "k").select("k", "id", "amount", "name")
 
 

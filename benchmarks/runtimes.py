@@ -22,13 +22,24 @@ from benchmarks.data.kept import kept, write_stream
 from benchmarks.data.tables import scattered, table
 from benchmarks.full_cache import COLUMNS, IDENTITY, JVM, NO_JOIN, PYTHON, with_identity_row
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
-from benchmarks.harness.spark import Join, file_stream, in_runtime, persisted, run_stream
+from benchmarks.harness.spark import (
+    Join,
+    file_stream,
+    in_runtime,
+    persisted,
+    run_stream,
+    with_settings,
+)
 from benchmarks.harness.timing import check_joins, ratio, time_joins
 
 CHOSEN, MERGE = "Spark, as it chooses", "Spark, sort-merge"
 BROADCAST, PERSISTED = "Spark, broadcast", "Spark, persisted broadcast"
 SHUFFLED = "Spark, shuffled hash"
 QUIET = "bsjoin, JVM, without figures"
+APART, SILENT = "bsjoin, Python, a stage each", "bsjoin, Python, without figures"
+"""Joins in Python workers by default share a stage: :data:`PYTHON`."""
+
+_APART = {"runtime": "python", "python.handover": "keys"}
 
 LENGTHS = (1, 2, 4, 6)
 BATCH, FILES = 10_000, 2
@@ -40,6 +51,8 @@ _HOW = (
     "warm-up. The ways take turns. Planning is Spark's queryPlanning, a part of the trigger. After "
     "few micro-batches the JVM has compiled little: only full sizes tell what a long stream has."
 )
+
+_COMPILED_ONCE = (JVM, QUIET, PYTHON, SILENT)
 
 Times = dict[str, list[float]]
 """Milliseconds of micro-batches, by duration."""
@@ -112,11 +125,13 @@ class Chain:
     def ways(self, count: int, dependent: bool) -> dict[str, Join]:
         """All ways to carry out the first joins."""
         ours = partial(self.ours, count, dependent)
-        quiet = {QUIET: in_runtime("jvm", partial(self.quiet, count, dependent))}
+        quiet = partial(self.quiet, count, dependent)
+        without = {QUIET: in_runtime("jvm", quiet), SILENT: in_runtime("python", quiet)}
         return {
             JVM: in_runtime("jvm", ours),
             PYTHON: in_runtime("python", ours),
-            **(quiet if count == _MOST else {}),
+            APART: with_settings(_APART, ours),
+            **(without if count == _MOST else {}),
             **{
                 name: partial(self.theirs, hint, count, dependent)
                 for name, hint in ((CHOSEN, ""), (PERSISTED, "broadcast"), (MERGE, "merge"))
@@ -170,7 +185,7 @@ def chains(context: Context) -> Outcome:
                 for count, of in measured[shape].items():
                     _add(of, NO_JOIN, turn["none"])
                     for name, way in chain.ways(count, dependent).items():
-                        short = warm if name in (JVM, QUIET) else min(warm, 5)
+                        short = warm if name in _COMPILED_ONCE else min(warm, 5)
                         ran = chain.run(name, way, files, short, batches)
                         _add(of, name, ran)
                         ms = "  ".join(f"{k} {statistics.median(v):6.1f}" for k, v in ran.items())
@@ -200,10 +215,17 @@ def _chain_figures(
             ("addBatch", PERSISTED, JVM, None, False),
             ("addBatch", MERGE, JVM, None, False),
             ("addBatch", PYTHON, JVM, None, False),
+            ("addBatch", PYTHON, SILENT, 1.1, True),
+            ("addBatch", APART, PYTHON, None, False),
+            ("addBatch", CHOSEN, PYTHON, 5.0, False),
         ):
             name = f"{what}, {_MOST} joins, {above} / {below}, {shape}"
             times = (by[_MOST][way][what] for way in (above, below))
             found.append(ratio(name, *times, context.pick(None, bound), at_most=at_most))
+        if 1 in by:
+            name = f"addBatch, {_MOST} joins / one, {PYTHON}, {shape}"
+            times = (by[count][PYTHON]["addBatch"] for count in (_MOST, 1))
+            found.append(ratio(name, *times, context.pick(None, 1.6), at_most=True))
     return found
 
 
@@ -230,11 +252,11 @@ def _chain_tables(
 
 
 def bulk(context: Context) -> Outcome:
-    """Rows per second, all at once; quick: a tenth of all rows."""
+    """Rows per second, all at once; quick: a tenth of all rows, one table with dense keys."""
     spark, tenth = context.spark, context.pick(10, 1)
     rows, times, figures = 10_000_000 // tenth, {}, []  # type: int, dict[str, Any], list[Figure]
     sizes = (1_000_000 // tenth, 10_000_000 // tenth)
-    for size, step in itertools.product(sizes, (1, _STEP)):
+    for size, step in context.pick([(sizes[0], 1)], [*itertools.product(sizes, (1, _STEP))]):
         df = table(spark, size, context.data).withColumn("k", F.col("k") * step)
         indexed = bsjoin.BatchTable.build(df, on="k", unique=True)
         key = scattered(F.col("id"), size, context.seed) * step

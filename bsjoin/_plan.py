@@ -23,7 +23,6 @@ from bsjoin.store.range_index import is_ranked
 
 __all__ = [
     "FIGURES",
-    "INPUT_FIGURES",
     "ROUTE_FIGURES",
     "JoinPlan",
     "OnError",
@@ -35,10 +34,13 @@ __all__ = [
     "Search",
     "Shape",
     "SourceTable",
+    "StageColumn",
+    "StageJoin",
+    "StagePlan",
     "StoredTable",
 ]
 
-FIGURES, INPUT_FIGURES, ROUTE_FIGURES = "bsjoin:", "bsjoin-input:", "bsjoin-route:"
+FIGURES, ROUTE_FIGURES = "bsjoin:", "bsjoin-route:"
 """Prefixes of the names under which Spark reports the figures of a join."""
 
 Shape = Literal["exists", "row", "rows", "runs"]
@@ -71,7 +73,7 @@ class RetryPolicy:
         retries: how often a look-up that failed is repeated.
         backoff_s: the longest pause before the first repetition, in seconds; twice as long
             before each further one, and a random part of that (full jitter).
-        max_connections: how many processes of a host may be connected at once.
+        max_connections: how many processes of a host may be connected to the database at once.
         on_error: what to do when the repetitions have failed, too.
         failure_cooldown_s: for how long the source is then not queried, unless ``on_error`` is
             "fail".
@@ -113,6 +115,8 @@ class SourceTable:
 
     Args:
         token: the name of the cache on every host.
+        database: the name of the source's database on every host: sources with the same one share
+            connections.
         source: the source to query.
         keys: the key columns, under their names in the source.
         exact: whether equal hashes mean equal keys.
@@ -127,6 +131,7 @@ class SourceTable:
     """
 
     token: str
+    database: str
     source: Source
     keys: pa.Schema
     exact: bool
@@ -247,6 +252,54 @@ class JoinPlan:
     runtime: Runtime
     reports: bool
     partitioned: str = "none"
+
+
+@dataclass(frozen=True)
+class StageColumn:
+    """A column that the rows of a stage have, or get from one of its joins.
+
+    Args:
+        join: the number of the join that brings it; None if Spark sends it.
+        number: its number among the columns of that join, or among those that are sent.
+        type: the type to convert it to; None to take it as it is.
+    """
+
+    join: int | None
+    number: int
+    type: pa.DataType | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageJoin:
+    """One join of a stage.
+
+    Args:
+        plan: the join.
+        hash: the hash of the key, which Spark sends; None if it is computed of ``key``.
+        key: the columns to compare or to look up; without a hash, all columns of the key.
+        probes: the range columns.
+        clock: the number of the sent column by which the table's version is chosen; None if the
+            plan has the version.
+    """
+
+    plan: JoinPlan
+    hash: StageColumn | None
+    key: tuple[StageColumn, ...]
+    probes: tuple[StageColumn, ...]
+    clock: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StagePlan:
+    """Joins that one Python function carries out over whole rows, one after the other.
+
+    Args:
+        carried: the number of columns that are sent only to be in the result; they come first.
+        joins: first to last.
+    """
+
+    carried: int
+    joins: tuple[StageJoin, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

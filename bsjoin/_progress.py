@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bsjoin._plan import FIGURES, INPUT_FIGURES, ROUTE_FIGURES
+from bsjoin._plan import FIGURES, ROUTE_FIGURES
 from bsjoin.hotspot import Rule, added, skew
 from bsjoin.hotspot.generated import note_of
 from bsjoin.hotspot.worker import Note
@@ -229,8 +229,13 @@ def _figures(metrics: Any) -> dict[str, Any]:
 def _cycles(one: Any, name: str, figures: dict[str, Any]) -> Iterator[CycleProgress]:
     """The metrics of the joins whose figures were observed together, first to last."""
     joins = json.loads(name)
+    if "tasks" in figures:
+        tasks = json.loads(f"[{figures['tasks'] or ''}]")
+        for i, join in enumerate(joins):
+            yield _cycle(one, join, _of_stage([task[i] for task in tasks]))
+        return
     if "versions" not in figures:
-        yield _cycle(one, joins[0], _of_workers(one, joins[0], figures))
+        yield _cycle(one, joins[0], _of_workers(figures))
         return
     rows, versions = figures["rows_in"] or 0, (figures["versions"] or "").split(",")
     for i, join in enumerate(joins):
@@ -250,26 +255,38 @@ def _cycles(one: Any, name: str, figures: dict[str, Any]) -> Iterator[CycleProgr
         rows = cycle.rows_out
 
 
-def _of_workers(one: Any, join: dict[str, str], figures: dict[str, Any]) -> dict[str, Any]:
-    """What Spark observed of a join in Python, with the notes of its workers."""
+def _of_workers(figures: dict[str, Any]) -> dict[str, Any]:
+    """What Spark observed of a join in Python that gets keys only, and the workers noted."""
     notes = json.loads(f"[{figures.get('notes') or ''}]")
-    versions = [note["version"] for note in notes if "version" in note]
-    if "rows_out" in figures:
-        figures = _of_range_join(one, join["label"], join["how"], figures, notes)
     hits = figures["hits"] or 0
     return {
         "rows_in": figures["rows_in"] or 0,
         "hits": hits,
         "matches": figures.get("matches", hits) or 0,
-        "version": max(versions, default=None),
-        "notes": notes,
+        "version": _newest(notes),
+        "ns": sum(note["ns"] for note in notes),
+        "cache": notes,
     }
+
+
+def _of_stage(tasks: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What the tasks have counted of one join of a stage; see ``bsjoin.worker.chain``."""
+    names = ("rows_in", "hits", "matches", "ns")
+    return {
+        **{name: sum(task.get(name, 0) for task in tasks) for name in names},
+        "version": _newest(tasks),
+        "cache": [note for task in tasks for note in task.get("cache", [])],
+    }
+
+
+def _newest(notes: Sequence[dict[str, Any]]) -> int | None:
+    return max((note["version"] for note in notes if "version" in note), default=None)
 
 
 def _cycle(one: Any, join: dict[str, str], figures: dict[str, Any]) -> CycleProgress:
     number, _, columns = join["label"].partition(":")
     rows_in, hits, matches = (figures[name] for name in ("rows_in", "hits", "matches"))
-    misses, notes = rows_in - hits, figures.get("notes", [])
+    misses = rows_in - hits
     made = {"inner": matches, "left": matches + misses, "semi": hits, "anti": misses}
     incremental = join["mode"] == "incremental"
     return CycleProgress(
@@ -282,34 +299,15 @@ def _cycle(one: Any, join: dict[str, str], figures: dict[str, Any]) -> CycleProg
         hits=hits,
         misses=misses,
         matches=matches,
-        lookup_ms=sum(note["ns"] for note in notes) / 1e6 if "notes" in figures else None,
+        lookup_ms=figures["ns"] / 1e6 if "ns" in figures else None,
         mode="incremental" if incremental else "full",
         table_version=figures["version"],
-        cache=_cache(notes) if incremental else None,
+        cache=_cache(figures["cache"]) if incremental else None,
         partition=_partition(one, join["label"], join["mode"], join["partitioned"]),
         runtime="jvm" if join["runtime"] == "jvm" else "python",
         runtime_reason=join["reason"],
         placement=getattr(one, "placement", None),
     )
-
-
-def _of_range_join(
-    one: Any, label: str, how: str, figures: dict[str, Any], notes: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
-    """Combine what Spark counted before and after a range join with the notes of its workers.
-
-    A note is sent with a row of the result. A batch without a result has no note, and no hit that
-    Spark does not count.
-    """
-    observed = one.observedMetrics.get(f"{INPUT_FIGURES}{label}", {"rows_in": 0})
-    rows_in = _figures(observed)["rows_in"] or 0
-    rows_out = figures["rows_out"] or 0
-    if how in ("semi", "anti"):
-        hits = rows_out if how == "semi" else rows_in - rows_out
-        return {"rows_in": rows_in, "hits": hits}
-    hits = sum(note["hits"] for note in notes)
-    matches = rows_out - (rows_in - hits) if how == "left" else rows_out
-    return {"rows_in": rows_in, "hits": hits, "matches": matches}
 
 
 def route(one: Any, label: str) -> Note | None:

@@ -137,8 +137,8 @@ class Incremental:
         failure_cooldown: how long the source is not queried after all retries have failed, unless
             ``on_error="fail"``; default 5 seconds. It is the open state of a circuit breaker (M. T.
             Nygard, "Release It!", 2007).
-        max_connections: how many workers of a host may be connected to the source at the same time;
-            default 8.
+        max_connections: how many workers of a host may be connected to the source's database at the
+            same time; default 8. Joins with tables of one database share connections.
         folder: the folder of the cache on every host. ``None`` (default): ``/dev/shm`` if it has
             space when the first worker starts, otherwise the folder for temporary files.
         invalidation_log: a folder or URL that the driver and all workers can access, for

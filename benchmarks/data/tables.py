@@ -82,7 +82,7 @@ def postgresql() -> Iterator[str]:
             more = ("shared_buffers=512MB", "synchronous_commit=off")
             return [*super().command(), *(word for one in more for word in ("-c", one))]
 
-    programs = servers._postgresql_programs()
+    programs = servers.postgresql_programs()
     if programs is None:
         raise SystemExit("this benchmark needs a PostgreSQL: pip install pgserver")
     server = Server(programs)

@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from benchmarks.harness.machine import ROOT
 
 JDBC_DRIVER = Path("/usr/share/java/postgresql.jar")  # Debian's libpostgresql-jdbc-java
 AQE = "spark.sql.adaptive.enabled"
-RUNTIME = "spark.bsjoin.runtime"
 _TIMEOUT_S = 1_800.0
 
 Join = Callable[[DataFrame], DataFrame]
@@ -49,14 +48,21 @@ def spark_session(memory: str = "6g", *, master: str = "local[*]") -> SparkSessi
 
 def in_runtime(name: str, join: Join) -> Join:
     """The same joins, planned with a setting of ``spark.bsjoin.runtime``."""
+    return with_settings({"runtime": name}, join)
+
+
+def with_settings(settings: Mapping[str, str], join: Join) -> Join:
+    """The same joins, planned with settings of the session, named without ``spark.bsjoin.``."""
 
     def planned(stream: DataFrame) -> DataFrame:
         conf = stream.sparkSession.conf
-        conf.set(RUNTIME, name)
+        for name, value in settings.items():
+            conf.set(f"spark.bsjoin.{name}", value)
         try:
             return join(stream)
         finally:
-            conf.unset(RUNTIME)
+            for name in settings:
+                conf.unset(f"spark.bsjoin.{name}")
 
     return planned
 

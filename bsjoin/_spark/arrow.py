@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from bsjoin.errors import ArgumentError, ColumnError
 from bsjoin.store.spark_schema import read_spark_schema
 
-__all__ = ["arrow_fields", "check_storable", "schema_of_ddl"]
+__all__ = ["arrow_fields", "check_storable", "not_exchangeable", "schema_of_ddl"]
 
 # Before Spark 4.3 there is no such argument, and UTC is the default.
 _UTC: dict[str, Any] = (
@@ -31,6 +31,15 @@ def arrow_fields(schema: T.StructType) -> list[pa.Field]:
         pa.field(field.name, to_arrow_type(field.dataType, **_UTC), nullable=field.nullable)
         for field in schema.fields
     ]
+
+
+def not_exchangeable(dtype: T.DataType) -> str | None:
+    """Why a column of this type cannot travel to a worker and back; None if it can."""
+    try:
+        arrow_fields(T.StructType([T.StructField("column", dtype)]))
+    except (PySparkException, TypeError, ValueError) as error:
+        return str(error)
+    return None
 
 
 def check_storable(schema: T.StructType) -> None:

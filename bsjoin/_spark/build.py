@@ -1,10 +1,11 @@
 """The build job: a DataFrame becomes sorted, indexed segments, in parallel, without a collect.
 
 Spark hashes the keys, sends each range of hashes to one task and sorts it there (on disk where
-it must); a task receives its rows in order and writes a piece, indexed, for every 64 MB of
-them. Neighbouring pieces are then merged into segments of up to ``segment_bytes``, a column at
-a time; where the key is an integer and the keys are dense, sorted by the key. So no task holds more
-than a piece or two columns, and no row visits the driver unless all fit into a piece.
+it must); a task receives its rows in order and writes a piece, indexed, for every 64 MB of them;
+for range joins it sorts the rows of each key by their point. Neighbouring pieces are then merged
+into segments of up to ``segment_bytes``, a column at a time; where the key is an integer and the
+keys are dense, sorted by the key. So no task holds more than a piece or two columns, and no row
+visits the driver unless all fit into a piece.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin._retype import retyped
 from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import quoted
-from bsjoin._spark.keys import hash_is_exact, hashable, is_integer, table_key, type_name
+from bsjoin._spark.keys import hash_is_exact, hashable, table_key, type_name
 from bsjoin._spark.merging import PIECE_BYTES, SUMMARY, SUMMARY_ARROW, merged, segments_of
 from bsjoin._spark.range_columns import range_side
 from bsjoin._spark.session import default_parallelism
@@ -46,7 +47,7 @@ from bsjoin.store import (
 __all__ = ["Layout", "build"]
 
 _MAX_TASKS = 64
-_HASH, _COMPARED = "h", "k{}"
+_HASH, _COMPARED, _TIE = "h", "k{}", "t"
 
 
 @dataclass(frozen=True)
@@ -105,13 +106,12 @@ def build(df: DataFrame, location: StorageLocation, layout: Layout) -> Manifest:
         *(column.alias(name) for name, column in ranged.items()),
         *(df[quoted(c)].alias(name) for c, name in zip(layout.columns, names, strict=True)),
     ).where(F.col(_HASH).isNotNull())
-    order: list[str | Column] = [_HASH, *compared]
     if ranged:
         # A row without a point, or without a start, matches nothing. Rows with the same one
         # are always in the same order.
-        first = next(iter(ranged))
-        keyed = keyed.where(F.col(first).isNotNull())
-        order += [first, F.xxhash64(*(F.col(name) for name in hashable(keyed.schema)))]
+        keyed = keyed.where(F.col(next(iter(ranged))).isNotNull())
+        tie = F.xxhash64(*(F.col(name) for name in hashable(keyed.schema)))
+        keyed = keyed.select("*", tie.alias(_TIE))
     tasks = min(_MAX_TASKS, default_parallelism(df.sparkSession))
     compared_types = T.StructType([keyed.schema[name] for name in compared])
     range_types = T.StructType([keyed.schema[name] for name in ranged])
@@ -123,14 +123,14 @@ def build(df: DataFrame, location: StorageLocation, layout: Layout) -> Manifest:
         with _worker_errors(location):
             summaries = (
                 keyed.repartitionById(tasks, _task_of(tasks))
-                .sortWithinPartitions(*order)
+                .sortWithinPartitions(_HASH, *compared)
                 .mapInArrow(writer, SUMMARY)
                 .toArrow()
                 .to_pylist()
             )
             pieces = segments_of(summaries)
             _check_unique(df, layout, pieces)
-            integers = len(key_types) == 1 and is_integer(key_types[0]) and not ranged
+            integers = key.integer is not None and not ranged
             segments = merged(
                 df.sparkSession, location, pieces, folder, layout.segment_bytes, integers
             )
@@ -174,9 +174,9 @@ def _writer(
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         task = f"{context.partitionId():04d}-{context.taskAttemptId()}" if context else "0"
-        for number, (hashes, rows) in enumerate(_pieces(batches, schema, limit)):
+        for number, (hashes, rows, ties) in enumerate(_pieces(batches, schema, limit)):
             name = f"{folder}/{task}-{number:03d}"
-            info = write_segment(location, name, hashes, rows, compared, many, closed)
+            info = write_segment(location, name, hashes, rows, compared, many, closed, ties)
             yield pa.RecordBatch.from_pylist([info.to_json()], SUMMARY_ARROW)
 
     return write
@@ -184,7 +184,7 @@ def _writer(
 
 def _pieces(
     batches: Iterator[pa.RecordBatch], schema: pa.Schema, limit: int
-) -> Iterator[tuple[np.ndarray, pa.Table]]:
+) -> Iterator[tuple[np.ndarray, pa.Table, np.ndarray | None]]:
     """Cut sorted rows into pieces of about ``limit`` bytes, never inside one hash."""
     held: list[pa.RecordBatch] = []
     size = 0
@@ -192,9 +192,9 @@ def _pieces(
         if not batch.num_rows:
             continue
         if size >= limit:
-            hashes = _hashes(batch)
+            hashes = _int64s(batch.column(0))
             # Rows of the last hash that is held may go on in this batch.
-            same = int(np.searchsorted(hashes, _hashes(held[-1])[-1], side="right"))
+            same = int(np.searchsorted(hashes, _int64s(held[-1].column(0))[-1], side="right"))
             if same < len(hashes):
                 held.append(batch.slice(0, same))
                 yield _piece(held, schema)
@@ -205,20 +205,21 @@ def _pieces(
         yield _piece(held, schema)
 
 
-def _hashes(batch: pa.RecordBatch) -> np.ndarray:
-    return np.asarray(batch.column(0).to_numpy(), np.int64)
+def _int64s(array: pa.Array) -> np.ndarray:
+    return np.asarray(array.to_numpy(), np.int64)
 
 
-def _piece(held: list[pa.RecordBatch], schema: pa.Schema) -> tuple[np.ndarray, pa.Table]:
+def _piece(
+    held: list[pa.RecordBatch], schema: pa.Schema
+) -> tuple[np.ndarray, pa.Table, np.ndarray | None]:
+    """Hashes, rows and ties of some batches."""
     table = pa.Table.from_batches(held)
-    hashes = np.asarray(table.column(0).to_numpy(), np.int64)
-    columns = [
-        retyped(pa.concat_arrays(column.chunks), field.type)
-        for column, field in zip(table.columns[1:], schema, strict=True)
-    ]
+    hashes, *columns = (pa.concat_arrays(column.chunks) for column in table.columns)
+    ties = _int64s(columns.pop()) if len(columns) > len(schema) else None
     if not columns:
-        return hashes, table.select([])
-    return hashes, pa.Table.from_arrays(columns, schema=schema)
+        return _int64s(hashes), table.select([]), ties
+    arrays = [retyped(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return _int64s(hashes), pa.Table.from_arrays(arrays, schema=schema), ties
 
 
 def _check_unique(df: DataFrame, layout: Layout, pieces: Sequence[SegmentInfo]) -> None:

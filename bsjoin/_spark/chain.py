@@ -17,8 +17,9 @@ from bsjoin.errors import ArgumentError
 
 if TYPE_CHECKING:
     from bsjoin._spark.jvm import Lookups
+    from bsjoin._spark.python import Stage
 
-__all__ = ["JoinStep", "explain", "joins_of", "lookups_of", "remember"]
+__all__ = ["JoinStep", "explain", "joins_of", "remember", "step_of"]
 
 _ATTRIBUTE = "_bsjoin_step"
 
@@ -31,13 +32,24 @@ class JoinStep:
         stream: its probe side, as the call had it.
         planned: the join.
         runs: what runs it, and how.
-        lookups: the look-ups in the JVM that end with it; None in Python.
+        lookups: the look-ups in the JVM that end with it; None (default) in Python.
+        stage: the Python stage that ends with it; None (default) in the JVM, and where its rows
+            cannot travel.
+        first: how the join runs if a later one shares its stage; None (default) for as ``runs``.
     """
 
     stream: DataFrame
     planned: PlannedJoin
     runs: str
-    lookups: Lookups | None
+    lookups: Lookups | None = None
+    stage: Stage | None = None
+    first: str | None = None
+
+    def shares(self, before: JoinStep) -> bool:
+        """Whether the join runs in the Python stage of the join before."""
+        return self.stage is not None and any(
+            planned is before.planned for planned in self.stage.joins
+        )
 
 
 def remember(result: DataFrame, step: JoinStep) -> DataFrame:
@@ -52,20 +64,15 @@ def joins_of(df: DataFrame) -> list[JoinStep]:
     Complexity: O(joins).
     """
     steps: list[JoinStep] = []
-    step = _step_of(df)
+    step = step_of(df)
     while step is not None:
         steps.append(step)
-        step = _step_of(step.stream)
+        step = step_of(step.stream)
     return steps[::-1]
 
 
-def lookups_of(df: DataFrame) -> Lookups | None:
-    """The look-ups in the JVM that a DataFrame is the direct result of; None for any other."""
-    step = _step_of(df)
-    return None if step is None else step.lookups
-
-
-def _step_of(df: DataFrame) -> JoinStep | None:
+def step_of(df: DataFrame) -> JoinStep | None:
+    """How a DataFrame was made that is the direct result of a join; None for any other."""
     # For ``getattr`` every column of the DataFrame is an attribute, too.
     step: JoinStep | None = getattr(df, "__dict__", {}).get(_ATTRIBUTE)
     return step
@@ -96,11 +103,12 @@ def explain(df: DataFrame) -> None:
             "this DataFrame is not the direct result of bsjoin.join: give what the call returned, "
             "before any select, where or withColumn"
         )
-    for number, step in enumerate(steps, 1):
-        print(f"({number}) {_lines(step)}")
+    for number, (step, after) in enumerate(zip(steps, [*steps[1:], None], strict=True), 1):
+        first = step.first if after is not None and after.shares(step) else None
+        print(f"({number}) {_lines(step, first or step.runs)}")
 
 
-def _lines(step: JoinStep) -> str:
+def _lines(step: JoinStep, runs: str) -> str:
     plan, join = step.planned.plan, step.planned.join
     equal = [f"{stream} = {table}" for stream, table in join.keys]
     condition = " and ".join([*equal, *([] if join.when is None else [repr(join.when)])])
@@ -113,5 +121,5 @@ def _lines(step: JoinStep) -> str:
     brought = f"brings {', '.join(join.names)}" if join.names else "brings no column"
     return (
         f"{plan.how} join on {condition}: {table}\n"
-        f"    {step.runs}, partitioned: {plan.partitioned}; {brought}"
+        f"    {runs}, partitioned: {plan.partitioned}; {brought}"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import uuid
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -28,6 +29,8 @@ from bsjoin.store.temporary import temporary_location
 __all__ = ["IncrementalCache", "schema_of_source"]
 
 _invalidation_logs: dict[str, InvalidationLog] = {}  # of this application's caches, by their token
+_databases: set[str] = set()  # those of this application, by their names
+_application = uuid.uuid4().hex
 
 
 def schema_of_source(source: Source) -> T.StructType:
@@ -87,6 +90,7 @@ class IncrementalCache:
         warm_up = options.warm_up
         return SourceTable(
             token=token,
+            database=_database(token, source, options),
             source=source,
             keys=keys,
             exact=hash_is_exact(join.key_types),
@@ -146,6 +150,18 @@ def _invalidation_log(
         register(source.token, invalidation_log)
         remove_at_exit(token, None if options.folder is None else str(options.folder))
     return invalidation_log
+
+
+def _database(token: str, source: Source, options: Incremental) -> str:
+    """The name of a source's database on every host, for this application."""
+    if source.database is None:
+        return token
+    same = f"{_application} {source.database}"
+    name = hashlib.blake2b(same.encode(), digest_size=16).hexdigest()
+    if name not in _databases:
+        _databases.add(name)
+        remove_at_exit(name, None if options.folder is None else str(options.folder))
+    return name
 
 
 def _limits(options: Incremental) -> CacheLimits:

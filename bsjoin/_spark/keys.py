@@ -25,9 +25,11 @@ __all__ = [
     "KeySide",
     "check_key_types",
     "digits_together",
+    "fits_8_bytes",
     "hash_is_exact",
     "hashable",
     "is_binary_collation",
+    "is_floating",
     "is_integer",
     "source_key",
     "stream_key",
@@ -98,6 +100,11 @@ def is_integer(dtype: T.DataType) -> bool:
     return type(dtype) in _INTEGER_DIGITS
 
 
+def is_floating(dtype: T.DataType) -> bool:
+    """Whether values are floating-point numbers."""
+    return isinstance(dtype, T.FloatType | T.DoubleType)
+
+
 def is_binary_collation(dtype: T.StringType) -> bool:
     """Whether strings are equal, and ordered, as their bytes are."""
     return getattr(dtype, "collation", "UTF8_BINARY") == "UTF8_BINARY"
@@ -154,7 +161,8 @@ def check_key_types(
                 )
 
 
-def _fits_8_bytes(dtype: T.DataType) -> bool:
+def fits_8_bytes(dtype: T.DataType) -> bool:
+    """Whether values are numbers or times of at most 8 bytes, with decimals of up to 18 digits."""
     if isinstance(dtype, T.DecimalType):
         return dtype.precision <= LONG_DIGITS
     return not isinstance(dtype, T.StringType | T.BinaryType)
@@ -162,7 +170,7 @@ def _fits_8_bytes(dtype: T.DataType) -> bool:
 
 def hash_is_exact(types: Sequence[T.DataType]) -> bool:
     """Whether equal hashes of such keys mean equal keys."""
-    return not types or (len(types) == 1 and _fits_8_bytes(types[0]))
+    return not types or (len(types) == 1 and fits_8_bytes(types[0]))
 
 
 def hashable(schema: T.StructType) -> list[str]:
@@ -180,7 +188,7 @@ def hashable(schema: T.StructType) -> list[str]:
 
 def _canonical(column: Column, dtype: T.DataType, table: T.DataType) -> Column:
     """The value in the table's canonical type; null where nothing of that type equals it."""
-    if isinstance(table, T.FloatType | T.DoubleType):
+    if is_floating(table):
         number = column.cast(T.DoubleType())
         return F.when(F.isnan(number), F.lit(float("nan"))).otherwise(number + F.lit(0.0))
     if not isinstance(table, T.DecimalType):
@@ -204,7 +212,7 @@ def _side(columns: Sequence[Column], table: Sequence[T.DataType]) -> KeySide:
         # The hash of a value of at most 8 bytes is a bijection and easier to compare than
         # the value: no NaN, no -0.0, no time zone.
         compared = tuple(
-            F.xxhash64(column) if _fits_8_bytes(dtype) else column
+            F.xxhash64(column) if fits_8_bytes(dtype) else column
             for column, dtype in zip(columns, table, strict=True)
         )
     if not columns:  # a pure range join: all rows have the same, empty key

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from bsjoin._plan import FIGURES, INPUT_FIGURES, ROUTE_FIGURES, JoinPlan, SourceTable
+from bsjoin._plan import FIGURES, ROUTE_FIGURES, JoinPlan, SourceTable
 from bsjoin._spark.observing import observe
 
 __all__ = [
@@ -17,9 +17,8 @@ __all__ = [
     "observed",
     "observed_lookups",
     "observed_places",
-    "observed_range",
     "observed_route",
-    "observed_rows",
+    "observed_stage",
 ]
 
 _MOST_PLACES = 1 << 20
@@ -83,6 +82,11 @@ def observed_lookups(rows: DataFrame, joins: Sequence[CountedJoin], versions: Co
     return observe(rows, _name(*(join.plan for join in joins)), *aggregates)
 
 
+def observed_stage(rows: DataFrame, plans: Sequence[JoinPlan], note: Column) -> DataFrame:
+    """The same for joins in one Python stage, whose tasks have counted all of it."""
+    return observe(rows, _name(*plans), F.listagg(note, F.lit(",")).alias("tasks"))
+
+
 def observed_route(rows: DataFrame, label: str, note: Column) -> DataFrame:
     """Let Spark collect what the tasks say of the rows that they route."""
     return observe(rows, f"{ROUTE_FIGURES}{label}", F.listagg(note, F.lit(",")).alias("notes"))
@@ -119,18 +123,3 @@ def _name(*plans: JoinPlan) -> str:
         for plan in plans
     ]
     return f"{FIGURES}{json.dumps(joins)}"
-
-
-def observed_rows(rows: DataFrame, plan: JoinPlan) -> DataFrame:
-    """Let Spark count the rows that go into a range join."""
-    return observe(rows, f"{INPUT_FIGURES}{plan.label}", F.count(F.lit(1)).alias("rows_in"))
-
-
-def observed_range(joined: DataFrame, plan: JoinPlan, note: Column) -> DataFrame:
-    """Let Spark count the rows that come out of a range join, and collect its notes."""
-    return observe(
-        joined,
-        _name(plan),
-        F.count(F.lit(1)).alias("rows_out"),
-        F.listagg(note, F.lit(",")).alias("notes"),
-    )

@@ -86,18 +86,25 @@ class PlannedJoin:
         """The key, of the stream's own columns."""
         return self.key(lambda name: self.stream[quoted(name)])
 
+    @property
+    def searched_types(self) -> list[T.DataType]:
+        """The types in which the stream's range columns are searched; none without any."""
+        ranged = self.join.ranged
+        if ranged is None:
+            return []
+        given = [self.stream.schema[name].dataType for name in self.join.probes]
+        return [probe_type(type_of(ranged.types[0]), given)] * len(given)
+
     def probes(self, column: Callable[[str], Column]) -> list[tuple[Column, T.DataType]]:
         """The stream's range columns as they are searched, and their type; none without.
 
         Args:
             column: gets the stream's columns by name.
         """
-        names, ranged = self.join.probes, self.join.ranged
-        if ranged is None:
-            return []
-        given = [self.stream.schema[name].dataType for name in names]
-        searched = probe_type(type_of(ranged.types[0]), given)
-        return [(column(name).cast(searched), searched) for name in names]
+        return [
+            (column(name).cast(searched), searched)
+            for name, searched in zip(self.join.probes, self.searched_types, strict=True)
+        ]
 
 
 def clock_of(plan: JoinPlan) -> list[Column]:

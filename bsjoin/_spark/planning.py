@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin._plan import JoinPlan, Output
 from bsjoin._spark import jvm, python
 from bsjoin._spark.arrow import arrow_fields
-from bsjoin._spark.chain import JoinStep, lookups_of, remember
+from bsjoin._spark.chain import JoinStep, remember, step_of
 from bsjoin._spark.observing import current_cycle, is_reported
 from bsjoin._spark.partitioning import kind_of, send_to_partitions
 from bsjoin._spark.planned_join import Cache, PlannedJoin, answer_row
@@ -80,10 +80,12 @@ def plan_join(stream: DataFrame, join: ResolvedJoin, cache: Cache) -> DataFrame:
         ),
     )
     if chosen.name == "python":
-        step = JoinStep(stream, planned, python.description(planned), None)
-        return remember(python.run(planned), step)
-    lookups = jvm.Lookups.of(planned, lookups_of(sent))
-    return remember(lookups.result(), JoinStep(stream, planned, jvm.description(lookups), lookups))
+        return python.joined(stream, planned)
+    before = step_of(sent)
+    lookups = jvm.Lookups.of(planned, None if before is None else before.lookups)
+    return remember(
+        lookups.result(), JoinStep(stream, planned, jvm.description(lookups), lookups=lookups)
+    )
 
 
 def _next_label(columns: Sequence[str]) -> str:

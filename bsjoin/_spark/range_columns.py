@@ -14,7 +14,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import Search
 from bsjoin._spark.columns import quoted
-from bsjoin._spark.keys import digits_together, is_binary_collation, type_of
+from bsjoin._spark.keys import digits_together, fits_8_bytes, is_binary_collation, type_of
 from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Width, Within
 from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError, KeyTypeError
@@ -158,7 +158,7 @@ def search_of(when: Condition, table: RangeColumns, stream: T.StructType) -> Sea
     alike: dict[str, Any] = {
         "floating": isinstance(points, T.DoubleType),
         "finer": _finer_digits(points, probes),
-        "ranked": _is_ranked(points) or _is_ranked(probes),
+        "ranked": not (fits_8_bytes(points) and fits_8_bytes(probes)),
     }
     if isinstance(when, Band):
         return Search(
@@ -182,12 +182,6 @@ def search_of(when: Condition, table: RangeColumns, stream: T.StructType) -> Sea
     return Search(
         kind="within" if isinstance(when, Within) else "overlaps", closed=when.closed, **alike
     )
-
-
-def _is_ranked(dtype: T.DataType) -> bool:
-    if isinstance(dtype, T.DecimalType):
-        return dtype.precision > LONG_DIGITS
-    return isinstance(dtype, T.StringType | T.BinaryType)
 
 
 def _is_beyond(dtype: T.DataType, wanted: T.DataType) -> bool:

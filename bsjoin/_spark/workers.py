@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import sys
 from collections.abc import Callable
@@ -17,7 +18,9 @@ from bsjoin._spark.session import application_of, is_connect
 from bsjoin._version import __version__
 from bsjoin.errors import WorkerEnvironmentError
 
-__all__ = ["check_workers", "workers_python"]
+__all__ = ["check_workers", "recommend_sockets", "workers_python"]
+
+_log = logging.getLogger("bsjoin")
 
 _NEEDED = {
     "pyarrow": "18",
@@ -40,7 +43,10 @@ _FAILURES = (
     re.compile(r"(Python worker (?:failed|exited)[^\n]*)"),
 )
 
+_SOCKETS = "spark.python.unix.domain.socket.enabled"
+
 _checked: WeakSet[Any] = WeakSet()
+_recommended: WeakSet[Any] = WeakSet()
 
 
 def check_workers(spark: SparkSession) -> None:
@@ -63,6 +69,20 @@ def check_workers(spark: SparkSession) -> None:
             python = report["executable"]
             raise _error(spark, f"{python} (Python {report['python']}) {problem}", python)
     _checked.add(application)
+
+
+def recommend_sockets(spark: SparkSession) -> None:
+    """Log, once for an application that does not say, what Unix domain sockets would bring."""
+    application = application_of(spark)
+    if application in _recommended or spark.conf.get(_SOCKETS, None) is not None:
+        return
+    _recommended.add(application)
+    _log.warning(
+        "bsjoin: Spark exchanges data with its Python workers over TCP, where every Python stage "
+        "of a micro-batch waits some 40 ms for acknowledgements. Start the application with "
+        "%s=true to avoid it; with false this warning is not logged",
+        _SOCKETS,
+    )
 
 
 def workers_python(spark: SparkSession) -> str | None:

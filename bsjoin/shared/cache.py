@@ -103,13 +103,20 @@ class HostCache:
         """
         with self._lock.shared():
             view, count = self._content.view()
+            writes = self.header.writes
         found = self._states(view, count, hashes, keys, now_us)
+        hits = found.usable
         with self._lock.exclusive():
             ticks = np.arange(self.header.ticks, self.header.ticks + len(hashes))
             self.header.ticks += len(hashes)
-            used = self._as_of_now(found, hashes, keys, now_us)
-            which = used.usable
-            self._content.touch(used.view, used.ids[which], ticks[which], now_us)
+            used, which = found, hits
+            if self.header.writes != writes:
+                used = self._as_of_now(found, hashes, keys, now_us)
+                which = used.usable
+            ids, uses = used.ids, ticks
+            if not which.all():
+                ids, uses = ids[which], ticks[which]
+            self._content.touch(used.view, ids, uses, now_us, newest=True)
         return found, ticks
 
     def _as_of_now(
@@ -249,6 +256,7 @@ class HostCache:
         with self._lock.exclusive():
             if self.header.dirty:  # a writer died or failed: recover what it had completed
                 self._content.compact()
+            self.header.writes += 1
             self.header.dirty = 1
             yield
             self.header.dirty = 0

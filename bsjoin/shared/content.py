@@ -73,13 +73,24 @@ class Content:
         self._seen = (number, count)
         return self._generation, count
 
-    def touch(self, view: Generation, ids: Int64s, ticks: Int64s, now_us: int) -> None:
-        """Record uses, ascending, unless a later use is already recorded."""
+    def touch(
+        self, view: Generation, ids: Int64s, ticks: Int64s, now_us: int, *, newest: bool = False
+    ) -> None:
+        """Record uses, ascending, unless a later use is already recorded.
+
+        Args:
+            view: the generation of the entries.
+            ids: the entries.
+            ticks: the uses.
+            now_us: the time.
+            newest: whether no later use can have been recorded; default False.
+        """
         if len(ids):
             entries = view.entries(int(ids.max()) + 1)
-            later = ticks > entries["used"][ids]
-            ids = ids[later]
-            entries["used"][ids] = ticks[later]  # the last of several uses in a batch wins
+            if not newest:
+                later = ticks > entries["used"][ids]
+                ids, ticks = ids[later], ticks[later]
+            entries["used"][ids] = ticks  # the last of several uses in a batch wins
             if self._limits.idle_ttl_us is not None:
                 entries["seen"][ids] = now_us
 

@@ -100,14 +100,18 @@ def classify(view: Generation, ids: Int64s, count: int, limits: CacheLimits, now
     entries = view.entries(count)
     known = ids >= 0
     records = entries.take(np.maximum(ids, 0))
-    waiting = known & (records["count"] == PENDING) & (records["dead"] == 0)
+    rows = np.ascontiguousarray(records["count"])
+    alive = known & (records["dead"] == 0)
+    waiting = alive & (rows == PENDING)
     if waiting.any():
         # The entry of the key before the pending one.
         ids = np.where(waiting, records["previous"], ids)
         known = ids >= 0
         records = entries.take(np.maximum(ids, 0))
-    known &= (records["dead"] == 0) & (records["count"] != PENDING)
-    counts = np.where(known, records["count"], 0).astype(np.int64)
+        rows = np.ascontiguousarray(records["count"])
+        alive = known & (records["dead"] == 0)
+    known = alive & (rows != PENDING)
+    counts = np.where(known, rows, 0).astype(np.int64)
     states = np.where(counts > 0, State.HIT, State.ABSENT).astype(np.int8)
     states[~known] = State.MISS
     outdated, usable = _outdated(records, counts, limits, now_us)

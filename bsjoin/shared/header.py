@@ -17,6 +17,7 @@ _NAMES = (
     "dirty",  # whether a write is in progress, or a writer has died
     "members",  # how many processes have used the cache
     "ticks",  # uses so far
+    "writes",  # so far, begun ones included; uses are none
     "live",  # entries that are alive, their rows and bytes
     "live_rows",
     "live_bytes",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -66,6 +67,33 @@ class Column:
     exact: bool = True
 
 
+class _Session:
+    """The connection of a process, which the tables of one database may share.
+
+    Args:
+        shut: closes a connection.
+    """
+
+    def __init__(self, shut: Callable[[Any], None]) -> None:
+        self.held: tuple[int, Any] | None = None
+        self._shut = shut
+
+    def close(self) -> None:
+        """Close the connection; one of the parent process is only kept from being closed."""
+        held, self.held = self.held, None
+        if held is None:
+            return
+        if held[0] != os.getpid():
+            _of_the_parent.append(held[1])
+            return
+        with contextlib.suppress(Exception):  # it may be broken already
+            self._shut(held[1])
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # the interpreter may be ending
+            self.close()
+
+
 class Database(Source):
     """A table or query of a database; one subclass per database."""
 
@@ -77,7 +105,7 @@ class Database(Source):
         self.max_keys = target.max_keys
         self._columns: dict[str, Column] | None = None
         self._schema: pa.Schema | None = None
-        self._held: tuple[int, Any] | None = None
+        self._session = _Session(self._shut)
 
     # Implemented by each subclass.
 
@@ -85,8 +113,9 @@ class Database(Source):
     def _open(self) -> Any:
         """A new read-only connection in autocommit mode."""
 
+    @staticmethod
     @abstractmethod
-    def _shut(self, connection: Any) -> None:
+    def _shut(connection: Any) -> None:
         """Close a connection."""
 
     @abstractmethod
@@ -197,24 +226,30 @@ class Database(Source):
         table = pa.Table.from_batches(batches, given).rename_columns(list(columns))
         return table.drop_null().group_by(list(columns)).aggregate([]).cast(types)
 
+    @property
+    def database(self) -> str | None:
+        """The server, the account, and the settings of its sessions."""
+        target, address = self.target, self.target.address
+        times = target.timeout_s, target.connect_timeout_s
+        every = [getattr(address, one.name) for one in fields(address)]
+        digest = hashlib.blake2b(repr((every, times)).encode(), digest_size=16).hexdigest()
+        return f"{type(self).__name__} {address} {digest}"
+
+    def share_connection(self, other: Source) -> None:
+        """Use the connection of another table of the same database."""
+        assert isinstance(other, Database)
+        self.close()
+        self._session = other._session
+
     def close(self) -> None:
         """Close the connection."""
-        held, self._held = self._held, None
-        if held is None:
-            return
-        if held[0] != os.getpid():
-            _of_the_parent.append(held[1])
-            return
-        with contextlib.suppress(Exception):  # it may be broken already
-            self._shut(held[1])
+        self._session.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_held": None}
+        return {name: value for name, value in self.__dict__.items() if name != "_session"}
 
-    def __del__(self) -> None:
-        if getattr(self, "_held", None) is not None:
-            with contextlib.suppress(Exception):  # the interpreter may be ending
-                self.close()
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _session=_Session(self._shut))
 
     def __repr__(self) -> str:
         target = self.target
@@ -286,9 +321,9 @@ class Database(Source):
         )
 
     def _with_connection(self, work: Callable[[Any], T]) -> T:
-        if self._held is not None and self._held[0] != os.getpid():
+        if self._session.held is not None and self._session.held[0] != os.getpid():
             self.close()
-        opened = [] if self._held is None else [self._held[1]]
+        opened = [] if self._session.held is None else [self._session.held[1]]
 
         def run() -> T:
             if not opened:
@@ -301,7 +336,7 @@ class Database(Source):
             opened = []  # only the thread that still waits may use it
             raise
         finally:
-            self._held = (os.getpid(), opened[0]) if opened else None
+            self._session.held = (os.getpid(), opened[0]) if opened else None
 
     def _limited(self, work: Callable[[], T], *, fresh: bool) -> T:
         """Do the work; some drivers override it and raise :class:`LookupTimeoutError`."""

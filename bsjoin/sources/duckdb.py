@@ -62,7 +62,8 @@ class DuckDB(Database):
             connection.execute("BEGIN TRANSACTION READ ONLY")
         return connection
 
-    def _shut(self, connection: Any) -> None:
+    @staticmethod
+    def _shut(connection: Any) -> None:
         connection.close()
 
     def _with_connection(self, work: Callable[[Any], T]) -> T:

@@ -108,7 +108,8 @@ class MySQL(Database):
                 cursor.execute(f"SET SESSION {setting}")
                 return
 
-    def _shut(self, connection: Any) -> None:
+    @staticmethod
+    def _shut(connection: Any) -> None:
         connection.close()
 
     def _describe(self, connection: Any, source: str) -> list[Column]:

@@ -92,7 +92,8 @@ class PostgreSQL(Database):
             f"{quote(address.path, safe='')}?{urlencode(options, quote_via=quote)}"
         )
 
-    def _shut(self, connection: Any) -> None:
+    @staticmethod
+    def _shut(connection: Any) -> None:
         connection.close()
 
     def _limited(self, work: Callable[[], T], *, fresh: bool) -> T:

@@ -140,6 +140,18 @@ class Source(ABC):
             f"{self!r} does not support queries: give the keys of the warm-up as a list"
         )
 
+    @property
+    def database(self) -> str | None:
+        """What the source connects to; None (as here) for a connection of its own.
+
+        In a worker the sources with the same text share one connection, one at a time. It names
+        all that the connection depends on, without a password.
+        """
+        return None
+
+    def share_connection(self, other: Source) -> None:  # noqa: B027
+        """Use the connection of another source with the same :attr:`database` from now on."""
+
     def close(self) -> None:  # noqa: B027 - most sources hold nothing
         """Close connections; the next call opens new ones."""
 

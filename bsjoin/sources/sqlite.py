@@ -77,20 +77,19 @@ class SQLite(Database):
     def _open(self) -> sqlite3.Connection:
         if not os.path.exists(self.path):
             raise SourceError(f"{self!r}: there is no file {self.path!r} on this machine")
-        connection = sqlite3.connect(
+        return sqlite3.connect(
             f"file:{quote(self.path)}?mode=ro",
             uri=True,
             timeout=min(self.target.timeout_s, self.target.connect_timeout_s),
             isolation_level=None,
             check_same_thread=False,
         )
-        connection.set_progress_handler(self._overdue, _STEPS)
-        return connection
 
     def _overdue(self) -> bool:
         return 0 < self._deadline < time.monotonic()
 
-    def _shut(self, connection: sqlite3.Connection) -> None:
+    @staticmethod
+    def _shut(connection: sqlite3.Connection) -> None:
         connection.close()
 
     def _describe(self, connection: sqlite3.Connection, source: str) -> list[Column]:
@@ -161,6 +160,8 @@ class SQLite(Database):
         at_once = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // len(names)
         found: list[tuple[Any, ...]] = []
         self._deadline = time.monotonic() + self.target.timeout_s
+        # At each look-up: another table may have opened the connection.
+        connection.set_progress_handler(self._overdue, _STEPS)
         try:
             for start in range(0, len(values), at_once):
                 part = values[start : start + at_once]

@@ -34,6 +34,7 @@ from bsjoin.store.spark_schema import LONG_DIGITS
 __all__ = [
     "RANGE_CELLS",
     "RANGE_LAYOUTS",
+    "RangeCodes",
     "RangeIndex",
     "codes_of",
     "concat",
@@ -67,6 +68,7 @@ RANGE_LAYOUTS = (
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +80,8 @@ class RangeIndex:
         ranks: the distinct values of ranked columns; None (default) if values have codes.
 
     Example:
-        >>> index = index_ranges([pa.array([10, 20, 15])], np.array([0, 2]), None)
+        >>> codes = RangeCodes.of([pa.array([10, 20, 15])])
+        >>> index = index_ranges(codes, np.array([0, 2]), None)
         >>> index.starts.search(np.array([11]), "left", np.array([0]), np.array([2])).tolist()
         [1]
     """
@@ -217,35 +220,65 @@ def run_starts(index: HashIndex) -> Int64s:
     return np.flatnonzero(starts)
 
 
-def index_ranges(columns: Sequence[pa.Array], slices: Int64s, closed: Closed | None) -> RangeIndex:
+@dataclass(frozen=True)
+class RangeCodes:
+    """The codes of the range columns of some rows: all that the index is made of.
+
+    Args:
+        columns: int64[n] each: the codes of the points; or of the starts and the ends.
+        missing_ends: bool[n]: which intervals are open-ended; None if none is.
+        ranks: the distinct values of ranked columns; None if values have codes.
+    """
+
+    columns: tuple[Int64s, ...]
+    missing_ends: Bools | None
+    ranks: OrderedDictionary | None
+
+    @classmethod
+    def of(cls, columns: Sequence[pa.Array]) -> RangeCodes:
+        """Encode range columns.
+
+        Args:
+            columns: the points; or the starts and the ends, null where open-ended.
+
+        Complexity: O(n); O(n log n) for ranked types.
+        """
+        ranks, missing = None, None
+        if is_ranked(columns[0].type):
+            ranks, together = OrderedDictionary.build(
+                ByteStrings.concat([texts_of(column) for column in columns])
+            )
+            coded = np.split(together, len(columns))
+        else:
+            coded = [codes_of(column) for column in columns]
+        if columns[-1].null_count:
+            missing = columns[-1].is_null().to_numpy(zero_copy_only=False)
+        return cls(tuple(coded), missing, ranks)
+
+    def take(self, rows: Int64s) -> RangeCodes:
+        """The codes of other rows, or in another order."""
+        columns = tuple(column.take(rows) for column in self.columns)
+        missing = self.missing_ends
+        return RangeCodes(columns, None if missing is None else missing.take(rows), self.ranks)
+
+
+def index_ranges(codes: RangeCodes, slices: Int64s, closed: Closed | None) -> RangeIndex:
     """Index the range columns of rows that are sorted by (key, first range column).
 
     Args:
-        columns: the points; or the starts and the ends, null where open-ended.
+        codes: of the range columns.
         slices: the first row of each key.
         closed: which ends belong to the intervals; None for points.
 
-    Complexity: O(n); O(n log n) for ranked types.
+    Complexity: O(n).
     """
-    ranks = None
-    if is_ranked(columns[0].type):
-        ranks, together = OrderedDictionary.build(
-            ByteStrings.concat([texts_of(column) for column in columns])
-        )
-        coded = np.split(together, len(columns))
-    else:
-        coded = [codes_of(column) for column in columns]
     if closed is None:
-        return RangeIndex(SortedRows.build(coded[0], slices), ranks)
-    missing = columns[1].is_null().to_numpy(zero_copy_only=False)
+        return RangeIndex(SortedRows.build(codes.columns[0], slices), codes.ranks)
+    starts, ends = codes.columns
     intervals = IntervalIndex.build(
-        coded[0],
-        coded[1],
-        slices,
-        closed=closed,
-        missing_ends=missing if missing.any() else None,
+        starts, ends, slices, closed=closed, missing_ends=codes.missing_ends
     )
-    return RangeIndex(intervals, ranks)
+    return RangeIndex(intervals, codes.ranks)
 
 
 def concat(parts: Sequence[RangeIndex], slices: Int64s) -> RangeIndex:

@@ -24,7 +24,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bsjoin.index import HashIndex, are_dense, hashes_of_integers, integers_of_hashes
+from bsjoin.index import (
+    HashIndex,
+    are_dense,
+    hashes_of_integers,
+    integers_of_hashes,
+    row_order,
+)
 from bsjoin.index.checks import chunks, refuse
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.index.sorted_rows import Closed
@@ -32,7 +38,7 @@ from bsjoin.store.checksums import checksum
 from bsjoin.store.index_file import check_index_schema, index_batch, index_of
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.mapped import has_forbidden_nulls, map_batch, shown, sound
-from bsjoin.store.range_index import RangeIndex, concat, index_ranges, run_starts
+from bsjoin.store.range_index import RangeCodes, RangeIndex, concat, index_ranges, run_starts
 
 __all__ = ["Segment", "SegmentInfo", "merge_segments", "write_segment"]
 
@@ -121,6 +127,7 @@ def write_segment(
     keys: int,
     ranged: int = 0,
     closed: Closed | None = None,
+    ties: Int64s | None = None,
 ) -> SegmentInfo:
     """Write one segment.
 
@@ -131,14 +138,17 @@ def write_segment(
         rows: the n rows in the same order; rows with equal keys are neighbours.
         keys: how many of the leading columns of ``rows`` are keys to compare; 0 if equal hashes
             mean equal keys.
-        ranged: how many columns after them are range columns, by which the rows of each key
-            are sorted; they are indexed, and not stored as columns. Default 0.
+        ranged: how many columns after them are range columns; they are indexed, and not stored as
+            columns. The rows of each key are sorted by the first of them. Default 0.
         closed: which ends belong to the intervals, for two range columns; default None.
+        ties: int64[n]: orders rows with the same key and the same point; None (default): they stay
+            in the order in which they are.
 
     Returns:
         The metadata of the segment for the manifest.
 
-    Complexity: O(n) time; about twice the size of the rows in memory.
+    Complexity: O(n) time, O(n log n) with range columns; about twice the size of the rows in
+        memory.
     """
     columns = [_one_array(column.chunks, column.type) for column in rows.columns]
     same_key = hashes[1:] == hashes[:-1]
@@ -146,11 +156,22 @@ def write_segment(
         if same_key.any():
             same = pc.equal(column.slice(1), column.slice(0, len(column) - 1))
             same_key = same_key & _bools(same)
-    index, ranges = HashIndex.build(hashes, same_key), None
-    if ranged:
-        ranges = index_ranges(columns[keys : keys + ranged], run_starts(index), closed)
-        del columns[keys : keys + ranged]
-    return _write(location, name, index, ranges, iter(columns))
+    index = HashIndex.build(hashes, same_key)
+    if not ranged:
+        return _write(location, name, index, None, iter(columns))
+    codes = RangeCodes.of(columns[keys : keys + ranged])
+    del columns[keys : keys + ranged]
+    starts = run_starts(index)
+    order = _order_in_runs(starts, codes.columns[0], ties)
+    ranges = index_ranges(codes.take(order), starts, closed)
+    return _write(location, name, index, ranges, (take(column, order) for column in columns))
+
+
+def _order_in_runs(starts: Int64s, points: Int64s, ties: Int64s | None) -> Int64s:
+    """The order of rows by their point, in each run of rows with one key."""
+    runs = np.zeros(len(points), np.int64)
+    runs[starts[1:]] = 1
+    return row_order(np.cumsum(runs), points, ties)
 
 
 def merge_segments(
@@ -173,33 +194,36 @@ def merge_segments(
     one column at a time, twice where it is sorted.
     """
     opened = [Segment(location, part) for part in parts]
-    order = None
-    if integers:
-        keys = integers_of_hashes(np.concatenate([one.index.hashes[:-1] for one in opened]))
-        if are_dense(keys):
-            order = np.argsort(keys, kind="stable")
-            index = HashIndex.of_dense(keys.take(order))
-        elif len(parts) == 1:
-            return parts[0]
-        del keys
-    if order is None:
-        index = HashIndex.concat([segment.index for segment in opened])
-    parts_ranges = [segment.ranges for segment in opened if segment.ranges is not None]
-    ranges = concat(parts_ranges, run_starts(index)) if parts_ranges else None
     columns = (
         _one_array([segment.column(number) for segment in opened], None)
         for number in range(len(parts[0].sizes) - 1)
     )
-    if order is not None:
-        rows = order
-        columns = (take(column, rows) for column in columns)
-    merged = _write(location, name, index, ranges, columns)
+    indexes = [segment.index for segment in opened]
+    by_key = _by_dense_key(indexes) if integers else None
+    if by_key is not None:
+        index, rows = by_key
+        sorted_columns = (take(column, rows) for column in columns)
+        written = _write(location, name, index, None, sorted_columns)
+        merged = replace(written, first_hash=parts[0].first_hash, first_key=int(index.hashes[0]))
+    elif integers and len(parts) == 1:
+        return parts[0]
+    else:
+        index = HashIndex.concat(indexes)
+        parts_ranges = [segment.ranges for segment in opened if segment.ranges is not None]
+        ranges = concat(parts_ranges, run_starts(index)) if parts_ranges else None
+        merged = _write(location, name, index, ranges, columns)
     for file in (file for part in parts for file in part.files):
         location.remove_copy(file)
-    if order is None:
-        return merged
-    first = parts[0].first_hash
-    return replace(merged, first_hash=first, first_key=merged.first_hash)
+    return merged
+
+
+def _by_dense_key(indexes: Sequence[HashIndex]) -> tuple[HashIndex, Int64s] | None:
+    """The index of all rows by their integer keys, and their order; None if they are not dense."""
+    keys = integers_of_hashes(np.concatenate([index.hashes[:-1] for index in indexes]))
+    if not are_dense(keys):
+        return None
+    order = np.argsort(keys, kind="stable")
+    return HashIndex.of_dense(keys.take(order)), order
 
 
 def _write(

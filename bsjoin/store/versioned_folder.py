@@ -167,6 +167,7 @@ class VersionedFolder:
             last: the last entry of the listing.
             activation_of: the activation time of an entry.
         """
+        ours = published.activates_at_us
         for number in self.numbers():
             if number <= last or number == published.number:
                 continue
@@ -174,7 +175,6 @@ class VersionedFolder:
                 other = activation_of(number)
             except FileNotFoundError:
                 continue  # withdrawn
-            ours = published.activates_at_us
             if other == ours or (other < ours) != (number < published.number):
                 return False
         return True

@@ -21,7 +21,7 @@ from bsjoin._plan import JoinPlan, StoredTable
 from bsjoin.errors import DuplicateKeyError, OtherKeysError
 from bsjoin.store import KeyColumn, Manifest, StorageLocation, versions
 from bsjoin.worker import notes
-from bsjoin.worker.open_table import OpenTable
+from bsjoin.worker.open_table import OpenTable, TableRows
 from bsjoin.worker.row_refs import RUN_TYPE, RowRefs, answer_type, lists, structs
 
 __all__ = ["answer", "gather", "open_table"]
@@ -101,19 +101,8 @@ def gather(
     return result
 
 
-@dataclass(frozen=True)
-class _Selection:
-    """The requested columns of a table."""
-
-    table: OpenTable
-    columns: tuple[str, ...]
-
-    def gather(self, rows: Int64s) -> list[pa.Array]:
-        return self.table.gather(self.columns, rows)
-
-
-def _rows(plan: JoinPlan, table: OpenTable, first: Int64s, counts: Int64s) -> RowRefs[_Selection]:
-    return RowRefs([_Selection(table, plan.output.columns)], None, first, counts)
+def _rows(plan: JoinPlan, table: OpenTable, first: Int64s, counts: Int64s) -> RowRefs[TableRows]:
+    return RowRefs([TableRows(table, plan.output.columns)], None, first, counts)
 
 
 def _report(plan: JoinPlan, table: OpenTable, started_ns: int) -> None:

@@ -18,9 +18,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bsjoin._plan import RangeOrder, SourceTable
-from bsjoin.index import OrderedDictionary, SortedRows, expand
-from bsjoin.store.range_index import RangeIndex, codes_of, index_ranges, is_ranked, texts_of
-from bsjoin.worker.open_table import OpenTable
+from bsjoin.index import OrderedDictionary, SortedRows, expand, row_order
+from bsjoin.store.range_index import (
+    RangeCodes,
+    RangeIndex,
+    codes_of,
+    index_ranges,
+    is_ranked,
+    texts_of,
+)
+from bsjoin.worker.open_table import OpenTable, TableRows
 from bsjoin.worker.row_refs import RowRefs, RowSource
 
 __all__ = ["CacheRows", "Groups", "cached_groups", "grouped", "range_columns", "stored_groups"]
@@ -30,9 +37,6 @@ Int64s = NDArray[np.int64]
 
 class CacheRows(RowSource, Protocol):
     """A source of an incremental cache's rows: the shared cache, or the result of a query."""
-
-    def gather(self, rows: Int64s, numbers: Sequence[int] | None = None) -> list[pa.Array]:
-        """The values of the columns (or of those numbered) at some rows."""
 
     def codes(self, number: int, count: int) -> Int64s:
         """The first ``count`` values of a column of int64, without a copy."""
@@ -47,14 +51,16 @@ class Groups:
         index: the rows.
         low: int64[m], first row of each probe's group.
         high: int64[m], one past its last row; equal to ``low`` if there is no group.
-        gather: returns the values of the selected columns at given rows.
+        source: the source of the rows; its first columns are the selected ones.
+        numbers: returns the numbers in it of given rows of the index.
     """
 
     part: Int64s | None
     index: RangeIndex
     low: Int64s
     high: Int64s
-    gather: Callable[[Int64s], list[pa.Array]]
+    source: RowSource
+    numbers: Callable[[Int64s], Int64s]
 
 
 def stored_groups(
@@ -63,16 +69,14 @@ def stored_groups(
     """The groups of a batch of keys in a stored table, segment by segment."""
     firsts = table.find(hashes, list(keys))
     counts = table.run_lengths(firsts)
+    source = TableRows(table, columns)
     for part, index, first_row in table.groups(firsts):
         local, many = firsts, counts
         if part is not None:
             local, many = firsts.take(part), counts.take(part)
         low = np.where(many > 0, local - first_row, 0)
 
-        def gather(rows: Int64s, first_row: int = first_row) -> list[pa.Array]:
-            return table.gather(columns, rows + first_row)
-
-        yield Groups(part, index, low, low + many, gather)
+        yield Groups(part, index, low, low + many, source, partial(np.add, first_row))
 
 
 def cached_groups(table: SourceTable, rows: RowRefs[CacheRows]) -> Iterator[Groups]:
@@ -82,8 +86,7 @@ def cached_groups(table: SourceTable, rows: RowRefs[CacheRows]) -> Iterator[Grou
     """
     order = table.order
     assert order is not None
-    payload = range(len(table.payload))
-    searched = [len(payload) + i for i in range(len(order.names))]
+    searched = [len(table.payload) + i for i in range(len(order.names))]
     in_place = order.closed is None and not is_ranked(order.type)
     for number, place in enumerate(rows.places):
         there = rows.counts > 0
@@ -93,13 +96,12 @@ def cached_groups(table: SourceTable, rows: RowRefs[CacheRows]) -> Iterator[Grou
         if not len(part):
             continue
         first, counts = rows.first.take(part), rows.counts.take(part)
-        gather = partial(place.gather, numbers=payload)
         if in_place:
             points = place.codes(searched[0], int((first + counts).max()))
             index = RangeIndex(SortedRows(points, None))
-            yield Groups(part, index, first, first + counts, gather)
+            yield Groups(part, index, first, first + counts, place, lambda rows: rows)
         else:
-            yield _indexed(order, place, searched, part, first, counts, gather)
+            yield _indexed(order, place, searched, part, first, counts)
 
 
 def _indexed(
@@ -109,16 +111,16 @@ def _indexed(
     part: Int64s,
     first: Int64s,
     counts: Int64s,
-    gather: Callable[[Int64s], list[pa.Array]],
 ) -> Groups:
     """Contiguous groups with an index over them."""
     begins, some, which = np.unique(first, return_index=True, return_inverse=True)
     sizes = counts.take(some)
     _, places = expand(begins, sizes)
     slices = np.cumsum(sizes) - sizes
-    index = index_ranges(place.gather(places, searched), slices, order.closed)
+    codes = RangeCodes.of(place.gather(places, searched))
+    index = index_ranges(codes, slices, order.closed)
     low = slices.take(which)
-    return Groups(part, index, low, low + counts, lambda rows: gather(places.take(rows)))
+    return Groups(part, index, low, low + counts, place, places.take)
 
 
 def range_columns(order: RangeOrder, columns: Sequence[pa.Array]) -> list[pa.Array]:
@@ -159,7 +161,7 @@ def grouped(
     codes = (
         OrderedDictionary.build(texts_of(first))[1] if is_ranked(first.type) else codes_of(first)
     )
-    order = np.lexsort((codes, whose))
+    order = row_order(whose, codes)
     if rows is not None:
         same = (whose[order][1:] == whose[order][:-1]) & (codes[order][1:] == codes[order][:-1])
         same &= whose[order][1:] >= 0

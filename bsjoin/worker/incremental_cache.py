@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from bsjoin._plan import JoinPlan, SourceTable
 from bsjoin.shared import ConnectionSemaphore, HostCache, State, cache_folder
 from bsjoin.worker import notes
 from bsjoin.worker.batch import Batch, Tally
+from bsjoin.worker.connections import SharedConnection
 from bsjoin.worker.grouping import CacheRows
 from bsjoin.worker.loading import Loader
 from bsjoin.worker.maintenance import Upkeep
@@ -131,8 +133,7 @@ class _Worker:
         self.cache = HostCache(
             folder, table.keys.types, table.stored_types, table.limits, exact=table.exact
         )
-        slots = ConnectionSemaphore(folder / "slots", table.retry_policy.max_connections)
-        client = SourceClient(table.source, table.retry_policy, slots)
+        client = SourceClient(table.source, table.retry_policy, _connection(table))
         self.close = client.close
         self._loader = Loader(table, self.cache, client)
         self.upkeep = Upkeep(table, self.cache, client, self._loader)
@@ -188,6 +189,28 @@ class _Worker:
         figures = {name: value for name, value in figures.items() if value}
         rows, held = self.cache.held()
         return {**figures, "rows": rows, "bytes": held, "at": self.cache.header.ticks}
+
+
+class _Connection(SharedConnection):
+    """A connection, and the folder of its host's permits, which is in use as long."""
+
+    def __init__(self, table: SourceTable):
+        self._folder = cache_folder(table.database, table.folder)
+        path = self._folder.path / "connections"
+        super().__init__(ConnectionSemaphore(path, table.retry_policy.max_connections))
+
+
+_connections: WeakValueDictionary[tuple[str, str | None], _Connection] = WeakValueDictionary()
+
+
+def _connection(table: SourceTable) -> SharedConnection:
+    """The connection of this process to a table's database."""
+    # The limit of the first join counts in this process: the permits are the same files.
+    key = table.database, table.folder
+    connection = _connections.get(key)
+    if connection is None:
+        connection = _connections[key] = _Connection(table)
+    return connection
 
 
 class _Workers(LRUCache[str, _Worker]):

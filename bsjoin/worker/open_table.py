@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -10,7 +13,7 @@ from bsjoin.store import Manifest, Segment, StorageLocation
 from bsjoin.store.opening import open_segments
 from bsjoin.store.range_index import RangeIndex
 
-__all__ = ["OpenTable"]
+__all__ = ["OpenTable", "TableRows"]
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -130,6 +133,19 @@ class OpenTable:
             for i, part in enumerate(np.split(order, ends[:-1]))
             if len(part)
         ]
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """The rows of a table, with some of its columns; row -1 has nulls."""
+
+    table: OpenTable
+    columns: tuple[str, ...]
+
+    def gather(self, rows: Int64s, numbers: Sequence[int] | None = None) -> list[pa.Array]:
+        """The values of the columns (or of those numbered) at some rows."""
+        names = self.columns if numbers is None else tuple(self.columns[i] for i in numbers)
+        return self.table.gather(names, rows)
 
 
 def _values(array: pa.Int64Array) -> Int64s:

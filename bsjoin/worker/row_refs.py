@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bsjoin._plan import Shape
 
-__all__ = ["RUN_TYPE", "RowRefs", "RowSource", "answer_type", "lists", "structs"]
+__all__ = ["RUN_TYPE", "RowRefs", "RowSource", "answer_type", "gathered", "lists", "structs"]
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -24,8 +24,8 @@ RUN_TYPE = pa.struct([pa.field("first", pa.int64()), pa.field("count", pa.int64(
 class RowSource(Protocol):
     """A source of rows: a table, the shared cache, or the result of a query."""
 
-    def gather(self, rows: Int64s) -> list[pa.Array]:
-        """The values of the requested columns at some rows."""
+    def gather(self, rows: Int64s, numbers: Sequence[int] | None = None) -> list[pa.Array]:
+        """The values of the requested columns (or of those numbered) at some rows."""
 
 
 P = TypeVar("P", bound=RowSource, covariant=True)
@@ -110,29 +110,39 @@ def _structs(
     rows: Int64s,
     missing: Bools | None,
 ) -> pa.Array:
-    columns = _gathered(places, place, rows)
+    columns = gathered(places, place, rows)
     mask = None if missing is None else pa.array(missing)
     if not columns:
         columns = [pa.nulls(len(rows), pa.bool_())]
     return pa.StructArray.from_arrays(columns, fields=list(row_type), mask=mask)
 
 
-def _gathered(
-    places: Sequence[RowSource], place: NDArray[np.int32] | None, rows: Int64s
+def gathered(
+    places: Sequence[RowSource],
+    place: NDArray[np.int32] | None,
+    rows: Int64s,
+    numbers: Sequence[int] | None = None,
 ) -> list[pa.Array]:
+    """The values of columns at rows of several sources.
+
+    Args:
+        places: the sources.
+        place: int32[m], the index of each row's source; None if there is only one.
+        rows: int64[m].
+        numbers: which columns; None (default) for all.
+    """
     if place is None:
-        return places[0].gather(rows)
+        return places[0].gather(rows, numbers)
     order: list[Int64s] = []
     pieces: list[list[pa.Array]] = []
     for number, one in enumerate(places):
         part = np.flatnonzero(place == number)
         if len(part) or (number == len(places) - 1 and not order):
             order.append(part)
-            pieces.append(one.gather(rows.take(part)))
+            pieces.append(one.gather(rows.take(part), numbers))
+    if len(pieces) == 1:
+        return pieces[0]
     back = np.empty(len(rows), np.int64)
     back[np.concatenate(order)] = np.arange(len(rows))
     indices = pa.array(back)
-    return [
-        piece[0] if len(piece) == 1 else pa.concat_arrays(piece).take(indices)
-        for piece in map(list, zip(*pieces, strict=True))
-    ]
+    return [pa.concat_arrays(piece).take(indices) for piece in zip(*pieces, strict=True)]

@@ -7,28 +7,24 @@ and min(30 s, backoff x 2^k) (M. Brooker, "Exponential Backoff And Jitter", AWS 
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import random
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from bsjoin._plan import RetryPolicy
 from bsjoin.errors import BSJoinError, LookupFailedError
-from bsjoin.shared import ConnectionSemaphore
 from bsjoin.sources.protocol import Source
+from bsjoin.worker.connections import SharedConnection
 
 __all__ = ["Figures", "SourceClient"]
 
 _log = logging.getLogger("bsjoin")
 
 _LONGEST_PAUSE_S = 30.0
-_IDLE_S = 60.0
-_TICK_S = 0.05
 
 
 @dataclass
@@ -49,22 +45,17 @@ class Figures:
 class SourceClient:
     """Queries one source for one process.
 
-    The connection stays open between batches. It is closed when another process of the host waits
-    for a permit, or after a minute without use.
-
     Args:
         source: this process's copy of the source.
         retry_policy: retries, backoff and the policy for failures.
-        slots: the host's semaphore for connections.
+        connection: to the source's database.
     """
 
-    def __init__(self, source: Source, retry_policy: RetryPolicy, slots: ConnectionSemaphore):
+    def __init__(self, source: Source, retry_policy: RetryPolicy, connection: SharedConnection):
         self._source = source
         self._retry_policy = retry_policy
-        self._slots = slots
-        self._busy = threading.Lock()
-        self._last_used = 0.0
-        self._watching = False
+        self._connection = connection
+        connection.add(source)
 
     @property
     def max_keys(self) -> int:
@@ -79,7 +70,7 @@ class SourceClient:
             BSJoinError: a permanent error of the source.
         """
         begun = time.perf_counter()
-        with self._connected():
+        with self._connection.used():
             try:
                 return self._with_retries(
                     lambda: self._source.lookup(keys, columns),
@@ -92,7 +83,7 @@ class SourceClient:
 
     def keys_of(self, query: str, columns: Sequence[str]) -> pa.Table:
         """The keys that a query returns, with retries as in :meth:`look_up`."""
-        with self._connected():
+        with self._connection.used():
             return self._with_retries(
                 lambda: self._source.keys_of(query, columns), "the query for keys", Figures()
             )
@@ -120,45 +111,6 @@ class SourceClient:
                 time.sleep(random.uniform(0, most))
         raise AssertionError("unreachable")
 
-    @contextlib.contextmanager
-    def _connected(self) -> Iterator[None]:
-        with self._busy:
-            self._slots.acquire()
-            if not self._watching:
-                self._watching = True
-                threading.Thread(target=self._watch, name="bsjoin-idle", daemon=True).start()
-            try:
-                yield
-            finally:
-                self._last_used = time.monotonic()
-                if self._slots.is_wanted():
-                    self._give_back()
-
     def close(self) -> None:
-        """Close the connection, unless it is in use."""
-        if self._busy.acquire(blocking=False):
-            try:
-                if self._slots.is_held:
-                    self._give_back()
-            finally:
-                self._busy.release()
-
-    def _give_back(self) -> None:
-        self._source.close()
-        self._slots.release()
-
-    def _watch(self) -> None:
-        """Close the connection when this process does not use it and another one waits."""
-        while True:
-            time.sleep(_TICK_S)
-            if not self._busy.acquire(blocking=False):
-                continue
-            try:
-                idle = time.monotonic() - self._last_used > _IDLE_S
-                if self._slots.is_held and (idle or self._slots.is_wanted()):
-                    self._give_back()
-                if not self._slots.is_held:
-                    self._watching = False
-                    return
-            finally:
-                self._busy.release()
+        """Leave the connection, which is closed with its last source."""
+        self._connection.remove(self._source)

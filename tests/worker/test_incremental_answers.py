@@ -31,6 +31,7 @@ def plan(tmp_path: Path, model: Model, shape: Shape, *, reports: bool) -> JoinPl
     names = [] if shape == "exists" else ["v"]
     table = SourceTable(
         token=f"{tmp_path.name}-{shape}-{reports}",
+        database=f"{tmp_path.name}-{shape}-{reports}",
         source=model,
         keys=KEYS,
         exact=True,

@@ -1,21 +1,15 @@
-"""Keys told apart and matched by value, and hashed as Spark hashes them."""
+"""Keys told apart and matched by value."""
 
 from __future__ import annotations
 
-import datetime
 from decimal import Decimal
 from typing import Any
 
 import hypothesis
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
-from bsjoin._spark.keys import table_key
-from bsjoin.worker.hashing import xxhash64
 from bsjoin.worker.matching import canonical, distinct, owners
 
 NAN = float("nan")
@@ -78,37 +72,3 @@ def test_canonical_numbers_have_one_nan_and_no_negative_zero() -> None:
     assert bits[2] == 0
     assert array[3].as_py() is None
     assert canonical(pa.array([-0.0], pa.float32())).type == pa.float32()
-
-
-MOMENT = datetime.datetime(1969, 12, 31, 23, 59, 59, 999999)
-HASHED: dict[str, list[Any]] = {
-    "tinyint": [-128, 0, 127],
-    "smallint": [-32768, 5],
-    "int": [-(2**31), 5],
-    "bigint": [-(2**63), 0, 2**63 - 1],
-    "float": [0.5, NAN, float("inf")],
-    "double": [0.1, NAN, 0.0],
-    "boolean": [True, False],
-    "string": ["", "a", "é" * 100],
-    "binary": [b"", b"\0\xff" * 40],
-    "date": [datetime.date(1969, 12, 31), datetime.date(9999, 12, 31)],
-    "timestamp_ntz": [MOMENT],
-    "decimal(10,2)": [Decimal("-1.25"), Decimal("0"), Decimal("99999999.99")],
-    "decimal(38,4)": [
-        Decimal(f"{sign}{number}")
-        for sign in ("", "-")
-        for number in (0, "0.0127", "0.0128", "0.0129", "3.2768", 10**20, "9" * 34)
-    ],
-}
-
-
-@pytest.mark.parametrize("name", HASHED)
-def test_hashes_are_those_of_spark(spark: SparkSession, name: str) -> None:
-    rows = [(value, text) for value in HASHED[name] for text in ("", "xyz")]
-    df = spark.createDataFrame(rows, f"k {name}, t string")
-    dtype = df.schema["k"].dataType
-    for names, types in ((["k"], [dtype]), (["t", "k"], [df.schema["t"].dataType, dtype])):
-        hashed = df.select("*", table_key([F.col(n) for n in names], types).hash.alias("h"))
-        table = hashed.toArrow()
-        keys = [canonical(table.column(n).combine_chunks()) for n in names]
-        assert xxhash64(keys).tolist() == table.column("h").to_pylist()

@@ -34,7 +34,7 @@ from range_tables import (
 from bsjoin import AsOf, Band, Overlaps, Within
 from bsjoin.index.scan import scanned
 from bsjoin.store import StorageLocation
-from bsjoin.worker.range_join import NOTE
+from bsjoin.worker.chain import NOTE
 
 SIZES = (1, 2, 7, 49, 50, 51, 100)
 EVERYTHING = [
@@ -292,7 +292,7 @@ def test_a_stream_takes_the_version_of_its_time_and_notes_what_it_found(
     plan = pickle.loads(pickle.dumps(plan_of(location, case, how, version=None)))
     found = results(plan, batches_of(case, 100, time_us=100))
     texts = [text for batch in found for text in batch[NOTE].to_pylist() if text is not None]
-    (note,) = json.loads(f"[{','.join(texts)}]")
+    ((note,),) = json.loads(f"[{','.join(texts)}]")
     assert (note["version"], note["hits"]) == (1, sum(map(bool, expected)))
     assert note["ns"] > 0
     bound = results(plan_of(location, case, how), batches_of(case, 100))

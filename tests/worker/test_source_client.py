@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pickle
+import sqlite3
 import threading
 import time
 from collections.abc import Sequence
@@ -10,11 +14,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import bsjoin
 from bsjoin._plan import RetryPolicy
 from bsjoin.errors import LookupFailedError, SourceError
 from bsjoin.shared import ConnectionSemaphore
 from bsjoin.sources import Source
 from bsjoin.worker import source_client
+from bsjoin.worker.connections import SharedConnection
 from bsjoin.worker.source_client import Figures, SourceClient
 
 SCHEMA = pa.schema([("k", pa.int64())])
@@ -55,7 +61,8 @@ def client(source: Source, folder: Path, retries: int = 3, connections: int = 8)
         on_error="fail",
         failure_cooldown_s=1,
     )
-    return SourceClient(source, retry_policy, ConnectionSemaphore(folder, connections))
+    connection = SharedConnection(ConnectionSemaphore(folder, connections))
+    return SourceClient(source, retry_policy, connection)
 
 
 @pytest.fixture
@@ -132,3 +139,43 @@ def test_an_idle_connection_is_given_back_when_another_process_waits(tmp_path: P
     other.look_up(KEYS, ["k"], Figures())
     assert first.closed == 1
     assert second.closed == 0
+
+
+def test_tables_of_one_database_share_a_connection(tmp_path: Path) -> None:
+    """With one permit two joins take turns, and neither closes the connection of the other."""
+    path = tmp_path / "shop.db"
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        for table in ("planes", "pilots"):
+            database.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, name TEXT)")
+            database.execute(f"INSERT INTO {table} VALUES (1, '{table}')")
+    url = f"sqlite:///{path}"
+    sources = [bsjoin.sources.sql(url, table=table) for table in ("planes", "pilots")]
+    assert sources[0].database == sources[1].database
+    assert sources[0].database != bsjoin.sources.sql(url, table="planes", timeout=1).database
+    connection = SharedConnection(ConnectionSemaphore(tmp_path / "permits", 1))
+    policy = RetryPolicy(
+        retries=0, backoff_s=0, max_connections=1, on_error="fail", failure_cooldown_s=1
+    )
+    here = [pickle.loads(pickle.dumps(source)) for source in sources]
+    clients = [SourceClient(source, policy, connection) for source in here]
+
+    def opened() -> int:
+        links = [os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()]
+        return links.count(str(path.resolve()))
+
+    key = pa.table({"id": [1]})
+    for _ in range(2):
+        for one, name in zip(clients, ("planes", "pilots"), strict=True):
+            assert one.look_up(key, ["name"], Figures())["name"].to_pylist() == [name]
+            assert opened() == 1
+    clients[0].close()
+    assert opened() == 1
+    clients[1].close()
+    assert opened() == 0
+
+
+def test_the_name_of_a_database_has_no_secret() -> None:
+    urls = [f"postgresql://me:{word}@db.example/shop?sslmode=require" for word in ("hidden", "x")]
+    names = {bsjoin.sources.sql(url, table="planes").database for url in urls}
+    assert len(names) == 2
+    assert not any("hidden" in name for name in names)

@@ -1,90 +1,223 @@
-"""The hand-over of whole rows: rows go to the workers and come back joined.
+"""The hand-over of whole rows: rows go to the workers and come back joined, by one join or several.
 
-A row may have any number of answers, so the function is one from batches to batches
-(``mapInArrow``), and what it holds at a time is bounded. The stream's columns travel with the
-key; their names, nullability and metadata (a watermark, say) are put back behind it.
+A join whose stream is the direct result of another one is carried out in the same function, from
+batches to batches (``mapInArrow``): several joins are one stage. A row may have any number of
+answers, and what the function holds at a time is bounded. The stream's columns travel with the
+keys; their names, nullability and metadata (a watermark, say) are put back behind it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin._spark.arrow import arrow_fields
+from bsjoin._plan import SourceTable, StageColumn, StageJoin, StagePlan, StoredTable
+from bsjoin._spark.arrow import arrow_fields, not_exchangeable
 from bsjoin._spark.columns import quoted
-from bsjoin._spark.metrics import observed_range, observed_rows
+from bsjoin._spark.keys import is_floating, is_integer
+from bsjoin._spark.metrics import observed_stage
 from bsjoin._spark.planned_join import PlannedJoin, clock_of
 from bsjoin.errors import ColumnError
-from bsjoin.worker import range_join
+from bsjoin.worker import chain
 
-__all__ = ["joined"]
+__all__ = ["Stage"]
 
 
-def joined(planned: PlannedJoin) -> DataFrame:
-    """The stream's columns, then (inner, left) the table's.
+@dataclass(frozen=True)
+class Stage:
+    """Joins that follow each other in one Python function.
 
     Args:
-        planned: a range join.
-
-    Raises:
-        ColumnError: a column of the stream that Spark cannot exchange with Python.
+        stream: the probe side of the first.
+        joins: first to last.
     """
-    _check_exchangeable(planned.stream.schema)
-    stream, plan, key = planned.stream, planned.plan, planned.stream_key
-    schema, clock = stream.schema, clock_of(plan)
-    points = [point for point, _ in planned.probes(lambda name: stream[quoted(name)])]
-    # Whole lists of names at a time: each Column made in Python is several calls to the JVM.
-    sent = stream.select("*", key.hash, *clock, *key.compared, *points).toDF(
-        *(f"s{i}" for i in range(len(schema))),
-        "h",
-        *(f"t{i}" for i in range(len(clock))),
-        *(f"k{i}" for i in range(len(key.compared))),
-        *(f"p{i}" for i in range(len(points))),
-    )
-    if plan.reports:
-        sent = observed_rows(sent, plan)
-    brings, outer = plan.how in ("inner", "left"), plan.how == "left"
-    fields = planned.fields if brings else ()
-    returned = T.StructType(
-        [
-            *(T.StructField(f"s{i}", f.dataType, f.nullable) for i, f in enumerate(schema)),
+
+    stream: DataFrame
+    joins: tuple[PlannedJoin, ...]
+
+    @classmethod
+    def of(cls, planned: PlannedJoin, before: Stage | None) -> Stage:
+        """A join, after those that its stream is the direct result of.
+
+        Args:
+            planned: the join.
+            before: the stage whose result its stream is; None for a stage of its own.
+
+        Raises:
+            ColumnError: a column of the stream that Spark cannot exchange with Python.
+        """
+        if before is not None:
+            return cls(before.stream, (*before.joins, planned))
+        for field in planned.stream.schema:
+            if why := not_exchangeable(field.dataType):
+                raise ColumnError(
+                    f"the stream's column {field.name!r} has the type "
+                    f"{field.dataType.simpleString()}, which cannot travel through a range join: "
+                    f"{why}. Drop it, or cast it"
+                )
+        return cls(planned.stream, (planned,))
+
+    @property
+    def is_ranged(self) -> bool:
+        """Whether all joins are range joins."""
+        return all(planned.plan.search is not None for planned in self.joins)
+
+    def result(self) -> DataFrame:
+        """The stream's columns, then those that the joins bring."""
+        sent = _Sent(self)
+        carried = self.stream.schema.fields
+        plan = StagePlan(
+            carried=len(carried),
+            joins=tuple(sent.joined(number) for number in range(len(self.joins))),
+        )
+        reports = self.joins[0].plan.reports
+        brought = [field for planned in self.joins for field in _brought(planned)]
+        returned = T.StructType(
+            [
+                *(T.StructField(f"s{i}", f.dataType, f.nullable) for i, f in enumerate(carried)),
+                *(T.StructField(f"c{i}", f.dataType, f.nullable) for i, f in enumerate(brought)),
+                *([T.StructField(chain.NOTE, T.StringType())] if reports else []),
+            ]
+        )
+
+        def bsjoin_join(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return chain.joined(plan, batches)
+
+        result = sent.rows().mapInArrow(bsjoin_join, returned)
+        if reports:
+            note = F.col(chain.NOTE)
+            result = observed_stage(result, [planned.plan for planned in self.joins], note)
+            if any(planned.plan.how != "left" for planned in self.joins):
+                result = result.where(note.isNull() | ~note.startswith(chain.NO_ROW))
+        named = [(field.name, field.metadata) for field in (*carried, *brought)]
+        if not any(metadata for _, metadata in named):
+            return result.drop(chain.NOTE).toDF(*(name for name, _ in named))
+        return result.select(
             *(
-                T.StructField(f"c{i}", f.dataType, f.nullable or outer)
-                for i, f in enumerate(fields)
+                F.col(field.name).alias(name, metadata=metadata)
+                for field, (name, metadata) in zip(returned.fields, named, strict=False)
+            )
+        )
+
+
+def _brought(planned: PlannedJoin) -> list[T.StructField]:
+    """The columns that a join brings, as its result has them."""
+    how = planned.plan.how
+    if how not in ("inner", "left"):
+        return []
+    return [
+        T.StructField(f.name, f.dataType, f.nullable or how == "left", f.metadata)
+        for f in planned.fields
+    ]
+
+
+class _Sent:
+    """What Spark sends to a stage: the stream's columns, and others that it computes of them.
+
+    Spark hashes a key of the stream's columns; the worker hashes one that an earlier join brings.
+
+    Args:
+        stage: the stage.
+    """
+
+    def __init__(self, stage: Stage):
+        self._stage = stage
+        self._fields = stage.stream.schema.fields
+        self._numbers = {field.name: i for i, field in enumerate(self._fields)}
+        self._added: list[Column] = []
+        self._known: dict[object, list[StageColumn]] = {}
+
+    def rows(self) -> DataFrame:
+        """The rows with all that was asked for."""
+        # Whole lists of names at a time: each Column made in Python is several calls to the JVM.
+        names = [f"s{i}" for i in range(len(self._fields))]
+        names += [f"a{i}" for i in range(len(self._added))]
+        return self._stage.stream.select("*", *self._added).toDF(*names)
+
+    def joined(self, number: int) -> StageJoin:
+        """A join of the stage, and where it finds its key."""
+        planned = self._stage.joins[number]
+        join, plan = planned.join, planned.plan
+        brought = {
+            name: (earlier, i)
+            for earlier, one in enumerate(self._stage.joins[:number])
+            for i, name in enumerate(one.join.names)
+        }
+        hashed, types = None, _key_types(planned)
+        if join.keys and brought.keys().isdisjoint(join.stream_keys):
+            hashed, key = self._hashed(planned)
+        else:
+            key = [
+                self._column(brought, name, dtype)
+                for name, dtype in zip(join.stream_keys, types, strict=True)
+            ]
+        searched = [] if join.ranged is None else planned.searched_types
+        clock = clock_of(plan)
+        return StageJoin(
+            plan=plan,
+            hash=hashed,
+            key=tuple(key),
+            probes=tuple(
+                self._column(brought, name, dtype)
+                for name, dtype in zip(join.probes, _arrow_types(searched), strict=True)
             ),
-            *([T.StructField(range_join.NOTE, T.StringType())] if plan.reports else []),
+            clock=self._sent("clock", clock)[0].number if clock else None,
+        )
+
+    def _column(
+        self, brought: Mapping[str, tuple[int, int]], name: str, dtype: pa.DataType
+    ) -> StageColumn:
+        """A column by its name, in a type."""
+        join, number = brought.get(name) or (None, self._numbers[name])
+        return StageColumn(join, number, dtype)
+
+    def _hashed(self, planned: PlannedJoin) -> tuple[StageColumn, list[StageColumn]]:
+        """The hash of a key of the stream's columns, and what is compared or looked up."""
+        join, table = planned.join, planned.plan.table
+        looked_up = None if isinstance(table, StoredTable) else table.keys
+        side = planned.key(lambda name: self._stage.stream[quoted(name)])
+        same = join.stream_keys, join.key_types
+        (hashed,) = self._sent((same, "hash"), [side.hash])
+        key = []
+        for i, column in enumerate(side.compared):
+            number, dtype = self._numbers[join.stream_keys[i]], join.key_types[i]
+            if self._fields[number].dataType == dtype and (
+                isinstance(dtype, T.StringType | T.BinaryType)
+                or (looked_up is not None and not is_floating(dtype))
+            ):
+                key.append(StageColumn(None, number))  # which travels anyway
+            else:
+                key += self._sent((same, i, looked_up), [column])
+        return hashed, key
+
+    def _sent(self, name: object, columns: list[Column]) -> list[StageColumn]:
+        """Columns that Spark computes; once for all joins that need the same."""
+        if name not in self._known:
+            first = len(self._fields) + len(self._added)
+            self._added += columns
+            self._known[name] = [StageColumn(None, first + i) for i in range(len(columns))]
+        return self._known[name]
+
+
+def _key_types(planned: PlannedJoin) -> list[pa.DataType]:
+    """The types in which the worker hashes and compares a key."""
+    table = planned.plan.table
+    if isinstance(table, SourceTable):
+        return list(table.keys.types)
+    wide = {is_integer: T.LongType(), is_floating: T.DoubleType()}
+    return _arrow_types(
+        [
+            next((wider for kind, wider in wide.items() if kind(dtype)), dtype)
+            for dtype in planned.join.key_types
         ]
     )
-    carried = len(schema)
-
-    def bsjoin_range_join(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return range_join.joined(plan, carried, batches)
-
-    result = sent.mapInArrow(bsjoin_range_join, returned)
-    if plan.reports:
-        result = observed_range(result, plan, F.col(range_join.NOTE))
-    named = [(f.name, f.metadata) for f in (*schema, *fields)]
-    if not any(metadata for _, metadata in named):
-        return result.drop(range_join.NOTE).toDF(*(name for name, _ in named))
-    return result.select(
-        *(
-            F.col(field.name).alias(name, metadata=metadata)
-            for field, (name, metadata) in zip(returned.fields, named, strict=False)
-        )
-    )
 
 
-def _check_exchangeable(schema: T.StructType) -> None:
-    for field in schema:
-        try:
-            arrow_fields(T.StructType([field]))
-        except (PySparkException, TypeError, ValueError) as error:
-            raise ColumnError(
-                f"the stream's column {field.name!r} has the type {field.dataType.simpleString()}, "
-                f"which cannot travel through a range join: {error}. Drop it, or cast it"
-            ) from error
+def _arrow_types(types: Sequence[T.DataType]) -> list[pa.DataType]:
+    fields = arrow_fields(T.StructType([T.StructField("k", dtype) for dtype in types]))
+    return [field.type for field in fields]

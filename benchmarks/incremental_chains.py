@@ -1,0 +1,160 @@
+"""Chains of incremental joins over PostgreSQL: one stage, a stage each, and without a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+import bsjoin
+from benchmarks.data.tables import keys_drawn, postgresql
+from benchmarks.harness.outcome import Context, Figure, Outcome, Table
+from benchmarks.harness.spark import (
+    JDBC_DRIVER,
+    Join,
+    cache_totals,
+    consume,
+    file_stream,
+    persisted,
+    run_stream,
+    with_settings,
+)
+from benchmarks.harness.timing import check_joins, ratio, seconds_of
+from benchmarks.incremental import BATCH, JDBC, RECORD, jdbc_table
+from benchmarks.jobs.database import load, per_batch, per_record
+from benchmarks.jobs.job import Job, Step
+
+STAGE, APART = "bsjoin, one stage", "bsjoin, a stage each"
+WARM = "bsjoin, one stage, warm"
+LENGTHS = (1, 2, 3, 6)
+_EXPONENT = 1.04
+_COMPARED = 3
+"""The joins of the figure that is promised."""
+
+
+def _tables(_: Path, size: float) -> Mapping[str, pa.Table]:
+    """Tables of a size; each brings a key of the next."""
+    rows = int(size)
+    keys = np.arange(rows)
+    return {
+        f"t{i}": pa.table(
+            {
+                f"k{i}": keys,
+                f"k{i + 1}": np.random.default_rng(i).permutation(rows),
+                f"v{i}": [f"name-{i}-{key:07d}" for key in keys.tolist()],
+            }
+        )
+        for i in range(LENGTHS[-1])
+    }
+
+
+def _events(size: float, rows: int, cycle: int, kind: str, seed: int) -> pa.Table:
+    keys = keys_drawn(int(size), _EXPONENT, rows, seed + cycle)
+    return pa.table({"id": np.arange(rows) + cycle * rows, "k0": keys})
+
+
+JOB = Job(
+    name="incremental-chain",
+    stream="id long, k0 long",
+    steps=tuple(Step(f"t{i}", f"k{i}", f"k{i + 1} long, v{i} string") for i in range(LENGTHS[-1])),
+    make=_tables,
+    events=_events,
+    size="keys of each table",
+)
+
+
+def _first(count: int) -> Job:
+    """The job with its first joins only."""
+    return Job(**{**vars(JOB), "steps": JOB.steps[:count]})
+
+
+def _cached(url: str, count: int, stream: DataFrame) -> DataFrame:
+    for step in JOB.steps[:count]:
+        source = bsjoin.sources.sql(url, table=step.table)  # a new one has an empty cache
+        cache = bsjoin.Incremental(max_rows=10_000_000)
+        stream = bsjoin.join(stream, source, step.on, cache=cache)
+    return stream
+
+
+def _by_jdbc(url: str, count: int, stream: DataFrame) -> DataFrame:
+    for step in JOB.steps[:count]:
+        stream = stream.join(jdbc_table(stream.sparkSession, url, step.table), step.on)
+    return stream.select(_first(count).columns)
+
+
+def _ways(url: str, count: int) -> dict[str, Join]:
+    ours, job = partial(_cached, url, count), _first(count)
+    apart = {"python.chains": "false", "python.handover": "keys"}
+    ways = {
+        STAGE: ours,
+        APART: with_settings(apart, ours),
+        BATCH: per_batch(job, url),
+        RECORD: per_record(job, url),
+    }
+    return ways | ({JDBC: partial(_by_jdbc, url, count)} if JDBC_DRIVER.exists() else {})
+
+
+def run(context: Context) -> Outcome:
+    """Measure; quick: 10^4 keys, and three joins."""
+    size, batch, batches = context.pick((10_000, 5_000, 3), (1_000_000, 100_000, 10))
+    lengths = context.pick((_COMPARED,), LENGTHS)
+    few = context.pick(500, 10_000)
+    measured: dict[int, dict[str, dict[str, Any]]] = {}
+    files = JOB.stream_files(context.data, size, "zipf", [batch] * batches, context.seed)
+    with postgresql() as url:
+        load(url, JOB, JOB.tables(context.data, size))
+        first = context.spark.read.schema(JOB.stream).parquet(str(files / "0000-0.parquet"))
+        some = persisted(first.limit(few).repartition(2))
+        for count in lengths:
+            ways, columns = _ways(url, count), _first(count).columns
+            check_joins({n: partial(way, some.limit(500)) for n, way in ways.items()}, columns)
+            measured[count] = {}
+            for name, way in ways.items():
+                if name == RECORD:
+                    one = {"rate": some.count() / seconds_of(lambda way=way: consume(way(some)))}  # type: ignore[misc]
+                else:
+                    one = _run(context, files, way)
+                measured[count][name] = one
+                context.say(f"  {count} joins  {name:<30} {one['rate']:>10,.0f} rows/s")
+    return Outcome(_figures(measured, context.quick), [_table(measured)], measured=measured)
+
+
+def _run(context: Context, files: Path, join: Join) -> dict[str, Any]:
+    """Rows per second of all micro-batches, and of the second half."""
+    query = run_stream(join(file_stream(context.spark, JOB.stream, files, 2)))
+    done = [p for p in query.recentProgress if p.numInputRows]
+    rows, seconds = [p.numInputRows for p in done], [p.durationMs["addBatch"] / 1e3 for p in done]
+    half = len(done) // 2
+    rates = {"rate": sum(rows) / sum(seconds), "warm": sum(rows[half:]) / sum(seconds[half:])}
+    return {**rates, "batch_s": seconds, **cache_totals(query)}
+
+
+def _table(measured: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> Table:
+    rows: list[dict[str, Any]] = [
+        {"joins": count, "way": name, "rows/s": rate}
+        for count, ways in measured.items()
+        for name, rate in (
+            *((name, one["rate"]) for name, one in ways.items()),
+            (WARM, ways[STAGE]["warm"]),
+        )
+    ]
+    note = "Each key comes from the table before. Every run begins with empty caches."
+    return Table.of("Chains of incremental joins over PostgreSQL", rows, note).drawn(
+        "lines", "joins", "rows/s", by="way", xlabel="joins", yscale="log"
+    )
+
+
+def _figures(measured: Mapping[int, Mapping[str, Mapping[str, Any]]], quick: bool) -> list[Figure]:
+    found = []
+    for other, bound in ((RECORD, 100.0), (BATCH, None), (APART, None), (JDBC, None)):
+        ways = measured[_COMPARED]
+        if other in ways:
+            name = f"rows/s, {WARM} / {other}, {_COMPARED} joins"
+            rates = [ways[STAGE]["warm"]], [ways[other]["rate"]]
+            found.append(ratio(name, *rates, None if quick else bound))
+    return found

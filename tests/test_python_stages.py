@@ -1,0 +1,265 @@
+"""Joins in Python workers that follow each other are one stage; the two hand-overs are the same."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import oracle
+import pyarrow as pa
+import pytest
+from cache_samples import Model
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from spark_samples import Feed, cycles
+
+import bsjoin
+from bsjoin import AsOf, BatchTable, Incremental
+from bsjoin._plan import SourceTable
+from bsjoin._spark.chain import joins_of
+from bsjoin._spark.workers import recommend_sockets
+from bsjoin.errors import ArgumentError
+
+CACHE = Incremental(max_rows=1_000)
+HANDOVERS = ("auto", "keys", "rows")
+
+
+@pytest.fixture(autouse=True)
+def _in_python(spark: SparkSession) -> Iterator[None]:
+    with oracle.settings(spark, spark__bsjoin__runtime="python"):
+        yield
+
+
+def stages(df: DataFrame) -> int:
+    """How often the plan calls Python workers."""
+    plan = str(df._jdf.queryExecution().optimizedPlan().toString())
+    return plan.count("MapInArrow") + plan.count("ArrowEvalPython")
+
+
+def feed_of(spark: SparkSession, folder: Path, *batches: list[int | None]) -> Feed:
+    feed = Feed(spark, folder)
+    for keys in batches:
+        feed.add(*keys)
+    return feed
+
+
+def run(feed: Feed, df: DataFrame) -> list[bsjoin.CycleProgress]:
+    query = feed.start(df)
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    return cycles(query)
+
+
+@pytest.fixture
+def names(tmp_path: Path) -> Model:
+    """Names 0 to 19, each with the number of another one; the key 3 twice, 4 not at all."""
+    numbers = [n for n in [*range(20), 3] if n != 4]
+    columns = {
+        "id": pa.array(numbers, pa.int32()),
+        "name": [f"name {n}" * n if n % 7 else None for n in numbers],
+        "other": pa.array([(n * 3) % 23 for n in numbers], pa.decimal128(20, 2)),
+        "at": [n * 60 for n in numbers],
+    }
+    return Model(tmp_path / "names", pa.table(columns))
+
+
+def test_full_and_incremental_equality_and_range_in_one_stage(
+    spark: SparkSession, names: Model, tmp_path: Path
+) -> None:
+    """Keys that joins before bring: text, decimals and integers of other types, and two of them."""
+    frame = spark.createDataFrame(names._read())
+    texts = frame.selectExpr("name", "other AS number", "id AS i").where("name IS NOT NULL")
+    by_text = BatchTable.build(texts, on="name", path=tmp_path / "texts")
+    pairs = frame.selectExpr("CAST(id AS bigint) AS i", "name AS n", "CAST(id AS double) AS d")
+    by_pair = BatchTable.build(pairs, on=["i", "n"], path=tmp_path / "pairs")
+    times = frame.selectExpr("CAST(id % 3 AS smallint) AS g", "at AS since", "id AS t")
+    when = AsOf("at", "since")
+    by_time = BatchTable.build(times, on="g", when=when, path=tmp_path / "times")
+    stream = spark.range(30).selectExpr("id AS k", "CAST(id % 3 AS int) AS g")
+    stream = stream.withColumn("k", F.when(F.col("k") != 8, F.col("k")))
+
+    def ours(how: Any) -> DataFrame:
+        df = bsjoin.join(stream, names, {"k": "id"}, how="left", cache=CACHE)
+        df = by_text.join(df, "name", how="left")
+        df = bsjoin.join(df, names, {"other": "id"}, how="left", cache=CACHE, suffix="_2")
+        df = by_pair.join(df, {"i": "i", "name": "n"}, how=how)
+        return by_time.join(df, "g", when=when, how="left")
+
+    def theirs(how: str) -> DataFrame:
+        df = oracle.expected(stream, frame, {"k": "id"}, "left")
+        df = oracle.expected(df, texts, {"name": "name"}, "left")
+        df = oracle.expected(df, frame, {"other": "id"}, "left", None, "_2")
+        df = oracle.expected(df, pairs, {"i": "i", "name": "n"}, how)
+        last = times.groupBy("g").agg(F.collect_list(F.struct("since", "t")).alias("all"))
+        before = F.filter("all", lambda one: one["since"] <= F.col("at"))
+        found = df.join(last, "g", "left").withColumn("best", F.array_max(before))
+        return found.select(*df.columns, "best.since", "best.t")
+
+    for how in ("inner", "anti"):
+        result = ours(how)
+        assert stages(result) == 1
+        oracle.assert_same_rows(result.toArrow(), theirs(how).toArrow(), how)
+
+
+@pytest.mark.parametrize("handover", HANDOVERS)
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_watermark_closes_windows_behind_joins(
+    spark: SparkSession, tmp_path: Path, handover: str, count: int
+) -> None:
+    start = 1_767_225_600
+    feed = feed_of(spark, tmp_path, [0, 1, 11, 12, 13], [40], [41])
+    timed = feed.stream.withColumn("at", F.timestamp_seconds(F.col("k") * 60 + start))
+    stream = timed.withWatermark("at", "5 minutes")
+    table = spark.range(60).selectExpr("id AS k", "id DIV 10 AS n")
+    with oracle.settings(spark, spark__bsjoin__python__handover=handover):
+        df = bsjoin.join(stream, table, "k")
+        if count == 2:
+            df = bsjoin.join(df, table, "k", suffix="_2", how="left")
+    assert df.schema["at"].metadata == stream.schema["at"].metadata != {}
+    counted = df.groupBy(F.window("at", "10 minutes"), "n").count().select("n", "count")
+    run(feed, counted)
+    assert sorted(row for rows in feed.results.values() for row in rows) == [(0, 2), (1, 3)]
+
+
+@pytest.mark.parametrize("handover", HANDOVERS)
+def test_columns_keep_their_metadata_and_nullability(spark: SparkSession, handover: str) -> None:
+    column = F.col("id").alias("id", metadata={"unit": "m"})
+    stream = spark.range(3).select(column, F.struct("id").alias("s"), F.lit("x").alias("twice"))
+    stream = stream.select("*", F.lit(None).cast("string").alias("twice"))
+    table = spark.range(3).select("id", F.col("id").alias("v", metadata={"of": "the table"}))
+    with oracle.settings(spark, spark__bsjoin__python__handover=handover):
+        first = bsjoin.join(stream, table, "id")
+        second = bsjoin.join(first, table, "id", how="left", suffix="_2")
+    assert second.schema.fields[:4] == stream.schema.fields
+    assert second.schema["v"] == table.schema["v"]
+    assert second.schema["v_2"].metadata == {"of": "the table"}
+    assert second.schema["v_2"].nullable
+    assert sorted((row[0], row[1][0], row[2], row[3], row[4]) for row in second.collect()) == [
+        (n, n, "x", None, n) for n in range(3)
+    ]
+
+
+def test_figures_of_a_chain_of_which_nothing_is_left(
+    spark: SparkSession, names: Model, tmp_path: Path
+) -> None:
+    """The first join has hits; no row of the micro-batch comes out."""
+    feed = feed_of(spark, tmp_path / "feed", [3, 3, 5], [99], [7])
+    # Columns that are never null, of which a row of figures has values, too.
+    nobody = spark.range(1).selectExpr(
+        "-1L AS other", "'text' AS t", "array(named_struct('x', 1, 'y', 'z')) AS l",
+        "map('a', 1.5BD) AS m", "DATE'2026-01-01' AS d", "named_struct('b', X'00') AS b",
+        "true AS yes", "current_timestamp() AS now", "INTERVAL '1' DAY AS i", "1.5BD AS n",
+    )  # fmt: skip
+    first = bsjoin.join(feed.stream, names, {"k": "id"}, cache=CACHE, select=["other"])
+    found = run(feed, bsjoin.join(first, nobody, "other"))
+    assert [rows for rows in feed.results.values() if rows] == []
+    by_join = [(c.batch_id, c.rows_in, c.hits, c.matches, c.rows_out, c.mode) for c in found]
+    assert by_join == [
+        (0, 3, 3, 5, 5, "incremental"),
+        (0, 5, 0, 0, 0, "full"),
+        (1, 1, 0, 0, 0, "incremental"),
+        (2, 1, 1, 1, 1, "incremental"),
+        (2, 1, 0, 0, 0, "full"),
+    ]
+    assert found[0].cache is not None
+    assert (found[0].cache.misses, found[0].cache.keys_queried) == (3, 2)
+    assert found[1].table_version == 1
+
+
+def test_a_stage_is_explained(
+    spark: SparkSession, names: Model, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = spark.range(3).selectExpr("id", "id AS v")
+
+    def explained(df: DataFrame) -> list[str]:
+        bsjoin.explain(df)
+        return [
+            line.strip().split(", partitioned")[0]
+            for line in capsys.readouterr().out.splitlines()[1::2]
+        ]
+
+    rows, keys = "Python workers receive whole rows", "Python workers receive keys"
+    with_text = spark.range(3).selectExpr("id", *(f"'{n}' AS t{n}" for n in range(5)))
+    first = bsjoin.join(with_text, table, "id")
+    assert explained(first) == [keys]
+    second = bsjoin.join(first, names, cache=CACHE, on={"v": "id"}, select=["name"])
+    assert explained(second) == [rows, f"{rows}, in the stage of the join before"]
+    wide = with_text.select("*", *(F.lit(n).alias(f"n{n}") for n in range(70)))
+    apart = bsjoin.join(bsjoin.join(wide, table, "id"), table, "id", suffix="_2")
+    assert explained(apart) == [keys, f"{keys}, in a stage of their own: the rows are wide"]
+    third = bsjoin.join(second, table, "id", suffix="_3", partition=bsjoin.Hash(2))
+    assert explained(third)[2].endswith(
+        "in a stage of their own: its rows are sent to partitions first"
+    )
+    with oracle.settings(spark, spark__bsjoin__python__chains="false"):
+        third = bsjoin.join(second, table, "id", suffix="_3")
+    assert explained(third)[2].endswith("of their own: spark.bsjoin.python.chains is false")
+    with oracle.settings(spark, spark__bsjoin__python__handover="keys"):
+        third = bsjoin.join(second, table, "id", suffix="_3")
+    assert explained(third)[2].startswith(keys)
+    assert explained(third)[2].endswith("of their own: spark.bsjoin.python.handover is keys")
+
+
+def test_a_stage_behind_the_jvm(spark: SparkSession, names: Model) -> None:
+    """What the JVM can run stays below; two incremental joins above are one stage."""
+    table = spark.range(30).selectExpr("id", "id + 1 AS v")
+    with oracle.settings(spark, spark__bsjoin__runtime="auto"):
+        df = bsjoin.join(spark.range(10), table, "id")
+        for number in range(2):
+            df = bsjoin.join(
+                df, names, {"v": "id"}, cache=CACHE, select=["name"], suffix=f"_{number}"
+            )
+    assert stages(df) == 1
+    kinds = [isinstance(step.planned.plan.table, SourceTable) for step in joins_of(df)]
+    assert kinds == [False, True, True]
+    assert df.count() == 12  # 1 to 10, of which 4 is missing and 3 there twice: four for it
+
+
+@pytest.mark.parametrize("value", ["parse_json('{\"a\": 1}')", "NULL", "INTERVAL '1' MONTH"])
+def test_rows_that_cannot_travel_send_their_keys(spark: SparkSession, value: str) -> None:
+    stream = spark.range(3).selectExpr("id", f"{value} AS odd")
+    table = spark.range(2).selectExpr("id", "id * 2 AS v")
+    with oracle.settings(spark, spark__bsjoin__python__handover="rows"):
+        df = bsjoin.join(stream, table, "id")
+        df = bsjoin.join(df, table, {"v": "id"}, how="left", suffix="_2")
+    assert df.schema["odd"] == stream.schema["odd"]
+    found = [(row["id"], row["v"], row["v_2"]) for row in df.drop("odd").collect()]
+    assert sorted(found) == [(0, 0, 0), (1, 2, None)]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("spark.bsjoin.python.handover", "row"), ("spark.bsjoin.python.chains", "no")],
+)
+def test_unknown_settings_are_refused(spark: SparkSession, setting: str, value: str) -> None:
+    with (
+        oracle.settings(spark, **{setting.replace(".", "__"): value}),
+        pytest.raises(ArgumentError, match=f"{setting}='{value}' is not known"),
+    ):
+        bsjoin.join(spark.range(1), spark.range(1), "id")
+
+
+def test_sockets_are_recommended_once_where_nobody_has_decided(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Session:
+        """What the recommendation reads of a session."""
+
+        def __init__(self, **settings: str) -> None:
+            self.conf, self.sparkContext = settings, type("Context", (), {})()
+
+    setting = "spark.python.unix.domain.socket.enabled"
+    undecided: Any = Session()
+    with caplog.at_level(logging.WARNING, "bsjoin"):
+        for value in ("true", "false"):
+            decided: Any = Session(**{setting: value})
+            recommend_sockets(decided)
+        assert not caplog.records
+        recommend_sockets(undecided)
+        recommend_sockets(undecided)
+    (record,) = caplog.records
+    assert f"{setting}=true" in record.message
