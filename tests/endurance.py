@@ -1,0 +1,310 @@
+"""Whether memory, open files, mappings, threads and files stay flat: ``python -m tests.endurance``.
+
+A stream with a join with a stored table, which is refreshed, and one with a source behind a cache
+that evicts, runs for many small micro-batches; then queries are started and stopped. A line is
+fitted to what is measured after a first part, in which caches fill and code is compiled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
+
+import bsjoin
+from bsjoin import BatchTable, Incremental
+
+__all__ = ["LIMITS", "Endurance", "Series", "Slope"]
+
+_ROOT = Path(__file__).resolve().parent.parent
+_KEYS = 200
+_RETAINED = "spark.sql.streaming.minBatchesToRetain"
+
+LIMITS: dict[str, tuple[float, float]] = {
+    "JVM heap after a collection, MiB": (24, 0.10),
+    "JVM resident memory, MiB": (64, 0.15),
+    "driver's Python memory, MiB": (16, 0.10),
+    "memory of the largest worker, MiB": (16, 0.15),
+    "open files": (8, 0.05),
+    "mappings": (24, 0.05),
+    "threads": (8, 0.10),
+    "files on disk": (12, 0.05),
+}
+"""By how much each figure may grow over the measured part: so much, or this share of its mean."""
+
+
+@dataclass(frozen=True)
+class Slope:
+    """A fitted line.
+
+    Args:
+        mean: of the figure.
+        per_1000: growth per 1,000 steps.
+        growth: over the measured part.
+        limit: the most that it may grow.
+    """
+
+    mean: float
+    per_1000: float
+    growth: float
+    limit: float
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the figure stays."""
+        return self.growth <= self.limit
+
+
+@dataclass
+class Series:
+    """Figures at steps.
+
+    Args:
+        steps: of each sample.
+        figures: by their name, one number for each sample.
+    """
+
+    steps: list[int] = field(default_factory=list)
+    figures: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, step: int, figures: dict[str, float]) -> None:
+        """Add a sample."""
+        self.steps.append(step)
+        for name, value in figures.items():
+            self.figures.setdefault(name, []).append(value)
+
+    def slopes(self, warm_up: float = 0.4) -> dict[str, Slope]:
+        """The slope of each figure, without the first samples.
+
+        Args:
+            warm_up: the share of samples that are left out.
+        """
+        first = int(warm_up * len(self.steps))
+        steps = np.array(self.steps[first:], float)
+        found = {}
+        for name, values in self.figures.items():
+            some = np.array(values[first:], float)
+            slope = float(np.polyfit(steps - steps[0], some, 1)[0])
+            least, share = LIMITS[name]
+            found[name] = Slope(
+                mean=float(some.mean()),
+                per_1000=1000 * slope,
+                growth=slope * float(steps[-1] - steps[0]),
+                limit=max(least, share * float(some.mean())),
+            )
+        return found
+
+
+def _status(process: int, name: str) -> float:
+    """A line of the status of a process in MiB; 0 if it has ended."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(name)), 0)
+
+
+def _count(process: int, what: str) -> int:
+    place = Path(f"/proc/{process}") / what
+    try:
+        return len(os.listdir(place)) if place.is_dir() else place.read_bytes().count(b"\n")
+    except OSError:
+        return 0
+
+
+def _program(process: int) -> str:
+    try:
+        return os.path.basename(os.readlink(f"/proc/{process}/exe"))
+    except OSError:
+        return ""
+
+
+def _descendants(process: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        try:
+            children = [int(number) for number in task.read_text().split()]
+        except OSError:
+            continue
+        for child in children:
+            found += [child, *_descendants(child)]
+    return found
+
+
+class Endurance:
+    """The session, its tables and its streams.
+
+    Args:
+        spark: the session.
+        folder: for everything on disk.
+        tell: prints a line.
+    """
+
+    def __init__(self, spark: SparkSession, folder: Path, tell: Callable[[str], None]):
+        self.spark, self.folder, self.tell = spark, folder, tell
+        programs = {p: _program(p) for p in _descendants(os.getpid())}
+        self.jvm = next(process for process, name in programs.items() if name == "java")
+        self.version = 1
+        self.table = BatchTable.build(self._rows(), on="k", path=folder / "table")
+        database = folder / "items.db"
+        with closing(sqlite3.connect(database)) as connection, connection:
+            connection.execute("CREATE TABLE items (k BIGINT PRIMARY KEY, name TEXT)")
+            connection.executemany(
+                "INSERT INTO items VALUES (?, ?)", [(k, f"name {k}") for k in range(0, _KEYS, 2)]
+            )
+        self.source = bsjoin.sources.sql(f"sqlite:///{database}", table="items")
+
+    def _rows(self) -> DataFrame:
+        return self.spark.range(_KEYS).selectExpr("id AS k", f"{self.version} AS v")
+
+    def _start(self, checkpoint: str) -> Any:
+        """A query of small micro-batches over both joins."""
+        stream = (
+            self.spark.readStream.format("rate-micro-batch")
+            .option("rowsPerBatch", 20)
+            .option("numPartitions", 1)
+            .load()
+            .selectExpr(f"value * 7919 % {_KEYS} AS k")
+        )
+        cache = Incremental(max_rows=50, folder=self.folder / "cache")
+        (self.folder / "cache").mkdir(exist_ok=True)
+        rows = self.table.join(stream, how="left")
+        rows = bsjoin.join(rows, self.source, "k", how="left", cache=cache, select=["name"])
+        writer = rows.writeStream.format("noop")
+        # Spark keeps the logs of so many micro-batches; it reads the setting as a query starts.
+        self.spark.conf.set(_RETAINED, "10")
+        try:
+            return writer.option("checkpointLocation", str(self.folder / checkpoint)).start()
+        finally:
+            self.spark.conf.unset(_RETAINED)
+
+    def measure(self) -> dict[str, float]:
+        """All figures now."""
+        gc.collect()
+        runtime = self.spark._jvm.java.lang.Runtime.getRuntime()
+        self.spark._jvm.System.gc()
+        heap = (runtime.totalMemory() - runtime.freeMemory()) / 2**20
+        # Spark starts workers, and ends idle ones, as it likes: of these the largest counts.
+        workers = _descendants(self.jvm)
+        lasting = [os.getpid(), self.jvm]
+
+        def of_all(measure: Callable[[int], float]) -> float:
+            return sum(map(measure, lasting)) + max(map(measure, workers), default=0)
+
+        return {
+            "JVM heap after a collection, MiB": heap,
+            "JVM resident memory, MiB": _status(self.jvm, "RssAnon"),
+            "driver's Python memory, MiB": _status(os.getpid(), "RssAnon"),
+            "memory of the largest worker, MiB": max(
+                (_status(process, "RssAnon") for process in workers), default=0
+            ),
+            "open files": of_all(lambda process: _count(process, "fd")),
+            "mappings": of_all(lambda process: _count(process, "maps")),
+            "threads": of_all(lambda process: _count(process, "task")),
+            "files on disk": sum(len(files) for _, _, files in os.walk(self.folder)),
+        }
+
+    def refresh(self) -> None:
+        """Publish one more version, and remove old ones."""
+        self.version += 1
+        self.table.refresh(self._rows())
+        self.table.vacuum(keep=2, older_than="1 second")
+
+    def micro_batches(self, count: int, refreshes: int, samples: int = 50) -> Series:
+        """Run a stream for so many micro-batches, with refreshes between them."""
+        series = Series()
+        query = self._start("checkpoint")
+        begun, refreshed = time.monotonic(), 0
+        try:
+            for sample in range(1, samples + 1):
+                goal = count * sample // samples
+                while (done := _batches(query)) < goal:
+                    if refreshed < refreshes * done // count:
+                        self.refresh()
+                        refreshed += 1
+                    time.sleep(0.02)
+                series.add(done, self.measure())
+                if sample % max(1, samples // 10) == 0:
+                    rate = done / (time.monotonic() - begun)
+                    self.tell(f"{done} micro-batches, {refreshed} refreshes, {rate:.1f} a second")
+        finally:
+            query.stop()
+        return series
+
+    def queries(self, count: int, samples: int = 20) -> Series:
+        """Start and stop so many queries, each for a micro-batch."""
+        series = Series()
+        every = max(1, count // samples)
+        for number in range(1, count + 1):
+            name = f"query-{number}"
+            query = self._start(name)
+            while not _batches(query):
+                time.sleep(0.01)
+            query.stop()
+            shutil.rmtree(self.folder / name)
+            if number % every == 0:
+                series.add(number, self.measure())
+        self.tell(f"{count} queries started and stopped")
+        return series
+
+
+def _batches(query: Any) -> int:
+    """How many micro-batches a query has finished."""
+    if query.exception() is not None:
+        raise query.exception()
+    progress = query.lastProgress
+    return 0 if progress is None else int(progress["batchId"]) + 1
+
+
+def told(slopes: dict[str, Slope]) -> str:
+    """The slopes as a table in Markdown."""
+    lines = ["| figure | mean | per 1,000 | growth | limit |", "| --- | --- | --- | --- | --- |"]
+    lines += [
+        f"| {name} | {s.mean:.1f} | {s.per_1000:+.3f} | {s.growth:+.2f} | {s.limit:.1f}"
+        f"{'' if s.is_flat else ' **exceeded**'} |"
+        for name, s in slopes.items()
+    ]
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run, and print the slopes; 1 if one is not flat."""
+    parser = argparse.ArgumentParser(prog="python -m tests.endurance", description=__doc__)
+    parser.add_argument("--batches", type=int, default=50_000, help="micro-batches")
+    parser.add_argument("--refreshes", type=int, default=1_000)
+    parser.add_argument("--queries", type=int, default=1_000, help="started and stopped")
+    given = parser.parse_args(arguments)
+    from tests import sessions
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYTHONPATH"] = str(_ROOT)
+    spark = sessions.session("local[2]")
+    flat = True
+    with tempfile.TemporaryDirectory(prefix="bsjoin-endurance-") as folder:
+        run = Endurance(spark, Path(folder), lambda text: print(text, flush=True))
+        for title, series in (
+            ("micro-batches", lambda: run.micro_batches(given.batches, given.refreshes)),
+            ("queries", lambda: run.queries(given.queries)),
+        ):
+            slopes = series().slopes()
+            print(f"\n{title}:\n{told(slopes)}", flush=True)
+            flat &= all(slope.is_flat for slope in slopes.values())
+        spark.stop()
+    return 0 if flat else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+"""What a case is made of. Its ``repr`` is Python that makes it again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from bsjoin import AsOf, Band, Overlaps, Within
+from tests.fuzz.values import array
+
+__all__ = ["Case", "Join", "Rows", "Table", "result_columns"]
+
+Condition = Band | Within | Overlaps | AsOf
+Row = tuple[Any, ...]
+Columns = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of named columns.
+
+    Args:
+        columns: names with their kinds (:data:`values.KINDS`).
+        rows: their values, null is None.
+    """
+
+    columns: Columns
+    rows: tuple[Row, ...]
+
+    def names(self) -> list[str]:
+        """The columns' names."""
+        return [name for name, _ in self.columns]
+
+    def arrow(self, start: int = 0, stop: int | None = None) -> pa.Table:
+        """Some of the rows."""
+        rows = self.rows[start:stop]
+        arrays = [array(kind, [row[i] for row in rows]) for i, (_, kind) in enumerate(self.columns)]
+        return pa.table(arrays, names=self.names())
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Args:
+        columns: names with their kinds.
+        versions: the rows of each version; those after the first come by refreshes.
+        keys: the key columns.
+        when: the range condition that it is built for.
+        cache: where it is: ``"stored"`` (a BatchTable), ``"private"`` (a DataFrame, built by the
+            call of the join), ``"sqlite"`` or ``"callback"`` (an incremental cache of a source).
+        unique: whether it is declared unique.
+        limits: arguments of ``Incremental``.
+        strict: whether columns without nulls are declared so.
+    """
+
+    columns: Columns
+    versions: tuple[tuple[Row, ...], ...]
+    keys: tuple[str, ...]
+    when: Condition | None = None
+    cache: str = "stored"
+    unique: bool = False
+    limits: tuple[tuple[str, Any], ...] = ()
+    strict: bool = False
+
+    def nullable(self) -> list[bool]:
+        """Which columns may have nulls."""
+        rows = [row for version in self.versions for row in version]
+        return [
+            not self.strict or any(row[i] is None for row in rows) for i in range(len(self.columns))
+        ]
+
+    def rows(self, version: int) -> Rows:
+        """The rows of a version; of the last one if there are fewer."""
+        return Rows(self.columns, self.versions[min(version, len(self.versions) - 1)])
+
+
+@dataclass(frozen=True)
+class Join:
+    """A join of a chain.
+
+    Args:
+        table: the number of the table.
+        on: the stream's key columns with the table's.
+        how: the join type.
+        when: the range condition.
+        select: the table's columns to bring; None for all that are not keys.
+        partition: None, ``("hash", n)`` or ``("hot spot", n)``.
+        runtime: ``"jvm"`` or ``"python"``.
+    """
+
+    table: int
+    on: tuple[tuple[str, str], ...]
+    how: str = "inner"
+    when: Condition | None = None
+    select: tuple[str, ...] | None = None
+    partition: tuple[str, int] | None = None
+    runtime: str = "jvm"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Joins in a chain, over a batch or a streaming DataFrame.
+
+    Args:
+        tables: the tables.
+        stream: the probe side; its first column is a number that no two rows share.
+        joins: the chain.
+        cuts: how many rows each micro-batch has; empty for a batch DataFrame.
+        events: what happens before a micro-batch, with its number: ``"refresh"`` publishes the next
+            version of every stored table, ``"restart"`` starts the query again from its checkpoint,
+            ``"replay"`` does so without the last commit. A batch DataFrame knows refreshes only.
+        batch_rows: the largest number of rows of an Arrow batch.
+        zone: the session's time zone.
+        parts: how many partitions the stream has, for a batch DataFrame.
+    """
+
+    tables: tuple[Table, ...]
+    stream: Rows
+    joins: tuple[Join, ...]
+    cuts: tuple[int, ...] = ()
+    events: tuple[tuple[int, str], ...] = ()
+    batch_rows: int = 10_000
+    zone: str = "UTC"
+    parts: int = 1
+
+    def version(self, batch: int) -> int:
+        """How many refreshes there are before a micro-batch."""
+        return sum(number <= batch and event == "refresh" for number, event in self.events)
+
+    def batches(self) -> list[tuple[int, int]]:
+        """The rows of each micro-batch: the first, and one past the last."""
+        if not self.cuts:
+            return [(0, len(self.stream.rows))]
+        found, start = [], 0
+        for size in self.cuts:
+            found.append((start, start + size))
+            start += size
+        return found
+
+
+def result_columns(case: Case) -> list[Columns]:
+    """The columns of the stream, then those after each join."""
+    columns = case.stream.columns
+    found = [columns]
+    for number, join in enumerate(case.joins):
+        if join.how in ("inner", "left"):
+            table = case.tables[join.table]
+            taken = {name for name, _ in columns}
+            kinds = dict(table.columns)
+            for name in brought(table, join):
+                there = name + suffix(number) if name in taken else name
+                columns = (*columns, (there, kinds[name]))
+        found.append(columns)
+    return found
+
+
+def brought(table: Table, join: Join) -> list[str]:
+    """The table's columns that an inner or left join brings."""
+    if join.select is not None:
+        return list(join.select)
+    return [name for name, _ in table.columns if name not in table.keys]
+
+
+def suffix(number: int) -> str:
+    """What a join of a chain appends to a name that is taken."""
+    return f"_{number}"

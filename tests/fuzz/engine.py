@@ -1,0 +1,360 @@
+"""Running cases: their tables are built once, their results are held against the oracle."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import shutil
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_type
+
+import bsjoin
+from bsjoin import BatchTable, Full, Hash, HotSpot, Incremental
+from tests.fuzz.case import Case, Columns, Join, Rows, Table, result_columns, suffix
+from tests.fuzz.exact import Tie, difference, expected
+from tests.fuzz.lookup import Lookup
+from tests.fuzz.values import KINDS, cells
+from tests.oracle import collected
+from tests.sessions import configured
+from tests.spark_samples import write_stream_file
+
+__all__ = ["Engine"]
+
+_numbers = itertools.count()
+_SETTINGS = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": lambda case: str(case.batch_rows),
+    "spark.sql.session.timeZone": lambda case: case.zone,
+}
+_RUNTIME = "spark.bsjoin.runtime"
+
+
+class Engine:
+    """Runs cases in a session.
+
+    Args:
+        spark: the session; its settings change while cases run.
+        folder: for tables and checkpoints.
+        first: whether to stop at the first failure.
+    """
+
+    def __init__(self, spark: SparkSession, folder: Path, first: bool = False):
+        self.spark = spark
+        self.folder = folder
+        self.first = first
+        self._choices: dict[Tie, frozenset[int]] = {}
+
+    def failures(self, cases: Mapping[int, Case]) -> dict[int, str]:
+        """The cases whose rows are wrong, and what is wrong.
+
+        Args:
+            cases: by a number; they share tables, stream and settings.
+        """
+        shared = next(iter(cases.values()))
+        settings = {name: value(shared) for name, value in _SETTINGS.items()}
+        with configured(self.spark, settings):
+            return self._failures(shared, cases)
+
+    def _failures(self, shared: Case, cases: Mapping[int, Case]) -> dict[int, str]:
+        self._choices = {}
+        folder = self.folder / str(next(_numbers))
+        folder.mkdir(parents=True)
+        used = {join.table for case in cases.values() for join in case.joins}
+        try:
+            tables = _Tables(self.spark, folder, shared.tables, used)
+        except Exception as error:
+            return {next(iter(cases)): f"the tables: {_told(error)}"}
+        try:
+            run = self._streaming if shared.cuts else self._batch
+            return run(folder, tables, cases)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _batch(self, folder: Path, tables: _Tables, cases: Mapping[int, Case]) -> dict[int, str]:
+        shared = next(iter(cases.values()))
+        stream = frame(self.spark, shared.stream.arrow()).coalesce(shared.parts)
+        found = {}
+        for number, case in sorted(cases.items(), key=lambda item: item[1].version(0)):
+            tables.refresh(case.version(0))
+            try:
+                result = self._joined(stream, tables, case)
+                wrong = _wrong_schema(result, case) or _wrong_rows(
+                    {0: [collected(result)]}, case, self._choices
+                )
+            except Exception as error:
+                wrong = _told(error)
+            if wrong:
+                found[number] = wrong
+                if self.first:
+                    break
+        return found
+
+    def _streaming(
+        self, folder: Path, tables: _Tables, cases: Mapping[int, Case]
+    ) -> dict[int, str]:
+        """All cases in one query; if it fails, each in a query of its own."""
+        shared = next(iter(cases.values()))
+        source, checkpoint = folder / "stream", folder / "checkpoint"
+        source.mkdir()
+        results: dict[int, list[pa.Table]] = {}
+
+        def keep(batch: DataFrame, number: int) -> None:
+            results.setdefault(number, []).append(collected(batch))
+
+        schema = spark_schema(shared.stream.columns)
+        reader = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+
+        def started() -> tuple[Any, dict[int, DataFrame]]:
+            stream = reader.parquet(str(source))
+            joined = {n: self._joined(stream, tables, case) for n, case in cases.items()}
+            writer = _united(joined, len(shared.stream.columns)).writeStream.foreachBatch(keep)
+            return writer.option("checkpointLocation", str(checkpoint)).start(), joined
+
+        query = None
+        try:
+            query, joined = started()
+            for number, (start, stop) in enumerate(shared.batches()):
+                for event in [event for at, event in shared.events if at == number]:
+                    query.processAllAvailable()
+                    if event == "refresh":
+                        tables.refresh(shared.version(number))
+                        continue
+                    query.stop()
+                    if event == "replay":
+                        _forget_last_commit(checkpoint)
+                    tables.reopen()
+                    query, joined = started()
+                rows = shared.stream.arrow(start, stop)
+                columns = dict(zip(rows.column_names, rows.columns, strict=True))
+                write_stream_file(source, number, **columns)
+            query.processAllAvailable()
+        except Exception as error:
+            if len(cases) == 1:
+                return dict.fromkeys(cases, _told(error))
+            alone = {}
+            for number, case in cases.items():
+                alone.update(self.failures({number: case}))
+            return alone or dict.fromkeys(cases, f"only together: {_told(error)}")
+        finally:
+            if query is not None:
+                query.stop()
+        found = {}
+        parts = {
+            batch: [_parted(rows, joined, len(shared.stream.columns)) for rows in several]
+            for batch, several in results.items()
+        }
+        for number, case in cases.items():
+            own = {batch: [part[number] for part in several] for batch, several in parts.items()}
+            wrong = _wrong_schema(joined[number], case) or _wrong_rows(own, case, self._choices)
+            if wrong:
+                found[number] = wrong
+        return found
+
+    def _joined(self, stream: DataFrame, tables: _Tables, case: Case) -> DataFrame:
+        for number, join in enumerate(case.joins):
+            with configured(self.spark, {_RUNTIME: join.runtime}):
+                stream = tables.join(stream, join, suffix(number))
+        return stream
+
+
+class _Tables:
+    """The tables of a round."""
+
+    def __init__(
+        self, spark: SparkSession, folder: Path, tables: tuple[Table, ...], used: set[int]
+    ):
+        self.spark = spark
+        self.tables = tables
+        self.version = 0
+        self.built: dict[int, Any] = {}
+        for number in sorted(used):
+            self.built[number] = self._made(tables[number], folder / f"table{number}")
+
+    def _made(self, table: Table, place: Path) -> Any:
+        rows = table.rows(0)
+        if table.cache == "stored":
+            return BatchTable.build(
+                self._frame(table, 0),
+                on=list(table.keys),
+                when=table.when,
+                path=place,
+                unique=table.unique,
+            )
+        if table.cache == "private":
+            return self._frame(table, 0)
+        if table.cache == "sqlite":
+            return _database(place.with_suffix(".db"), table, rows)
+        return bsjoin.sources.function(
+            Lookup(rows.arrow()), rows.arrow().schema, unique=table.unique
+        )
+
+    def refresh(self, version: int) -> None:
+        """Publish versions of the stored tables up to this one."""
+        while self.version < version:
+            self.version += 1
+            for number, built in self.built.items():
+                if isinstance(built, BatchTable) and self.version < len(
+                    self.tables[number].versions
+                ):
+                    built.refresh(self._frame(self.tables[number], self.version))
+
+    def _frame(self, table: Table, version: int) -> DataFrame:
+        return frame(self.spark, table.rows(version).arrow(), table.nullable()).coalesce(1)
+
+    def reopen(self) -> None:
+        """Open the stored tables as a restarted application does."""
+        for number, built in self.built.items():
+            if isinstance(built, BatchTable):
+                self.built[number] = BatchTable.open(built.path)
+
+    def join(self, stream: DataFrame, join: Join, ending: str) -> DataFrame:
+        """One join of a chain."""
+        table, built = self.tables[join.table], self.built[join.table]
+        arguments: dict[str, Any] = {
+            "on": dict(join.on) or [],
+            "when": join.when,
+            "how": join.how,
+            "suffix": ending,
+            "partition": _partition(join),
+        }
+        if join.select is not None:
+            arguments["select"] = list(join.select)
+        if table.cache == "stored":
+            return built.join(stream, **arguments)
+        if table.cache == "private":
+            return bsjoin.join(stream, built, cache=Full(unique=table.unique), **arguments)
+        cache = Incremental(**dict(table.limits))
+        return bsjoin.join(stream, built, cache=cache, **arguments)
+
+
+def _partition(join: Join) -> Hash | HotSpot | None:
+    if join.partition is None:
+        return None
+    kind, partitions = join.partition
+    return Hash(partitions) if kind == "hash" else HotSpot(partitions=partitions, sample=100)
+
+
+def _database(place: Path, table: Table, rows: Rows) -> Any:
+    """A table in SQLite."""
+    declared = {
+        "long": "BIGINT", "double": "REAL", "string": "TEXT", "binary": "BLOB",
+        "boolean": "BOOLEAN", "date": "DATE",
+    }  # fmt: skip
+    names = ", ".join(f'"{name}" {declared[kind]}' for name, kind in rows.columns)
+    epoch = dt.date(1970, 1, 1)
+
+    def stored(kind: str, value: Any) -> Any:
+        if kind == "date" and value is not None:
+            return (epoch + dt.timedelta(days=value)).isoformat()
+        return value
+
+    with closing(sqlite3.connect(place)) as connection, connection:
+        connection.execute(f"CREATE TABLE t ({names})")
+        marks = ", ".join("?" * len(rows.columns))
+        connection.executemany(
+            f"INSERT INTO t VALUES ({marks})",
+            [
+                [stored(kind, v) for (_, kind), v in zip(rows.columns, row, strict=True)]
+                for row in rows.rows
+            ],
+        )
+    return bsjoin.sources.sql(f"sqlite:///{place}", table="t", unique=table.unique)
+
+
+def spark_schema(columns: Columns) -> T.StructType:
+    """The Spark schema of some columns."""
+    return T.StructType(
+        [
+            T.StructField(name, from_arrow_type(KINDS[kind].arrow, prefer_timestamp_ntz=True))
+            for name, kind in columns
+        ]
+    )
+
+
+def frame(spark: SparkSession, rows: pa.Table, nullable: Sequence[bool] | None = None) -> DataFrame:
+    """Rows as Spark has them: a time without a zone stays one."""
+    nulls = [True] * rows.num_columns if nullable is None else nullable
+    types = [from_arrow_type(field.type, prefer_timestamp_ntz=True) for field in rows.schema]
+    schema = T.StructType(list(map(T.StructField, rows.column_names, types, nulls)))
+    return spark.createDataFrame(rows, schema)
+
+
+def _united(results: Mapping[int, DataFrame], carried: int) -> DataFrame:
+    """The rows of several results, each with its number and with columns of its own at the end."""
+    added = {n: [(f"c{n}_{i}", f) for i, f in enumerate(df.schema.fields[carried:])]
+             for n, df in results.items()}  # fmt: skip
+    tagged = []
+    for number, df in results.items():
+        names = [f"s{i}" for i in range(carried)] + [name for name, _ in added[number]]
+        columns: list[Any] = [F.lit(number).alias("number"), *names[:carried]]
+        for other, fields in added.items():
+            for name, field in fields:
+                nothing = F.lit(None).cast(field.dataType)
+                columns.append(F.col(name) if other == number else nothing.alias(name))
+        tagged.append(df.toDF(*names).select(*columns))
+    return reduce(DataFrame.union, tagged)
+
+
+def _parted(rows: pa.Table, results: Mapping[int, DataFrame], carried: int) -> dict[int, pa.Table]:
+    """The rows of each result, from those of :func:`_united`."""
+    found, start = {}, 1 + carried
+    for number, df in results.items():
+        stop = start + len(df.columns) - carried
+        own = rows.filter(pc.equal(rows["number"], number))
+        found[number] = own.select([*range(1, 1 + carried), *range(start, stop)])
+        start = stop
+    return found
+
+
+def _wrong_schema(result: DataFrame, case: Case) -> str | None:
+    found = [(field.name, field.dataType) for field in result.schema]
+    wanted = [(f.name, f.dataType) for f in spark_schema(result_columns(case)[-1])]
+    return None if found == wanted else f"columns {found}, expected {wanted}"
+
+
+def _wrong_rows(
+    results: dict[int, list[pa.Table]], case: Case, shared: dict[Tie, frozenset[int]]
+) -> str | None:
+    """What is wrong with the rows of the micro-batches.
+
+    Args:
+        results: of each micro-batch; several if it was run again.
+        case: the case.
+        shared: what other cases know of the ties of stored tables; is narrowed.
+    """
+    columns = result_columns(case)[-1]
+    choices = dict(shared)
+    answers = expected(case)
+    if len(results) != len(answers):
+        return f"micro-batches {sorted(results)}, expected {len(answers)}"
+    for batch, worlds in answers:
+        for rows in results[batch]:
+            found = list(zip(*map(cells, rows.columns), strict=True))
+            wrong = difference(found, worlds, columns, choices)
+            if wrong:
+                return f"micro-batch {batch}: {wrong}"
+    shared.update({tie: chosen for tie, chosen in choices.items() if tie[0] < 0})
+    return None
+
+
+def _told(error: Exception) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {text[:1500]}"
+
+
+def _forget_last_commit(checkpoint: Path) -> None:
+    """Make the last micro-batch look interrupted."""
+    commits = checkpoint / "commits"
+    number = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+    for path in commits.glob(f"*{number}*"):
+        path.unlink()

@@ -1,0 +1,343 @@
+"""The oracle: joins by a nested loop in exact arithmetic.
+
+As-of joins may choose among rows with equal points. So the answer for a row of the stream is a list
+of *worlds*: the rows of the result, and which of the tied rows was chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from fractions import Fraction
+from typing import Any
+
+from bsjoin import AsOf, Band, Overlaps, Within
+from tests.fuzz.case import Case, Columns, Join, Row, Table, brought, result_columns
+from tests.fuzz.values import KINDS, equality, order, shown
+
+__all__ = ["TooManyRowsError", "World", "difference", "expected", "width_of"]
+
+Tie = tuple[int, int, frozenset[int]]
+"""The join's number, the table's version, and the rows among which it chooses.
+
+For a stored table it is the table's number instead, inverted: all its joins choose the same row.
+"""
+
+_MOST_ROWS = 3000
+_MOST_WORLDS = 24
+
+
+class TooManyRowsError(Exception):
+    """A result is too large to be a small case."""
+
+
+@dataclass(frozen=True)
+class World:
+    """A possible answer for a row of the stream.
+
+    Args:
+        chosen: for each tie the rows of which one was chosen; they look the same in the result.
+        rows: the rows.
+    """
+
+    chosen: dict[Tie, frozenset[int]]
+    rows: list[Row]
+
+
+class _Side:
+    """A version of a table as a join sees it: rows by key, and the columns that it brings."""
+
+    def __init__(self, table: Table, version: int, join: Join):
+        rows = table.rows(version)
+        names = rows.names()
+        self.rows = rows.rows
+        self.by_key: dict[Row, list[int]] = {}
+        keys = [names.index(key) for _, key in join.on]
+        for number, row in enumerate(rows.rows):
+            key = [row[i] for i in keys]
+            if None not in key:
+                self.by_key.setdefault(tuple(map(equality, key)), []).append(number)
+        taken = [] if join.how in ("semi", "anti") else brought(table, join)
+        self.taken = [names.index(name) for name in taken]
+        self.nothing = (None,) * len(taken)
+        self.ranged = (
+            [] if join.when is None else [names.index(name) for name in join.when.table_columns]
+        )
+
+    def brings(self, row: int) -> Row:
+        """What a row adds to the result."""
+        return tuple(self.rows[row][i] for i in self.taken)
+
+
+def expected(case: Case) -> list[tuple[int, list[list[World]]]]:
+    """For each micro-batch its number, and the worlds of each of its rows.
+
+    Raises:
+        TooManyRowsError: the case is not small.
+    """
+    columns = result_columns(case)
+    sides: dict[tuple[int, int], _Side] = {}
+    answers, total = [], 0
+    for batch, (start, stop) in enumerate(case.batches()):
+        version = case.version(batch)
+        worlds_of_rows = []
+        for row in case.stream.rows[start:stop]:
+            worlds = [World({}, [row])]
+            for number, join in enumerate(case.joins):
+                side = sides.get((number, version))
+                if side is None:
+                    side = _Side(case.tables[join.table], version, join)
+                    sides[number, version] = side
+                after = []
+                for world in worlds:
+                    stored = case.tables[join.table].cache == "stored"
+                    who = ~join.table if stored else number
+                    after += _joined(world, join, who, version, side, columns[number])
+                worlds = after
+                if len(worlds) > _MOST_WORLDS:
+                    raise TooManyRowsError
+                total += max(len(world.rows) for world in worlds)
+                if total > _MOST_ROWS:
+                    raise TooManyRowsError
+            worlds_of_rows.append(worlds)
+        answers.append((batch, worlds_of_rows))
+    return answers
+
+
+def _joined(
+    world: World, join: Join, who: int, version: int, side: _Side, columns: Columns
+) -> Iterator[World]:
+    """The worlds after a join; ``who`` is what its ties begin with."""
+    names = [name for name, _ in columns]
+    keys = [names.index(name) for name, _ in join.on]
+    worlds = [World(world.chosen, [])]
+    for row in world.rows:
+        key = [row[i] for i in keys]
+        same = [] if None in key else side.by_key.get(tuple(map(equality, key)), [])
+        choices = [same]
+        if join.when is not None:
+            probe = [row[names.index(name)] for name in join.when.stream_columns]
+            kinds = [columns[names.index(name)][1] for name in join.when.stream_columns]
+            choices = _ranged(join.when, probe, kinds[0], same, side)
+        if len(choices) == 1 or not side.taken:
+            for one in worlds:
+                one.rows.extend(_rows(row, join.how, choices[0], side))
+            continue
+        tie = (who, version, frozenset(n for choice in choices for n in choice))
+        looks: dict[str, list[int]] = {}
+        for (number,) in choices:
+            looks.setdefault(repr(side.brings(number)), []).append(number)
+        parted = []
+        for one in worlds:
+            for alike in looks.values():
+                chosen = one.chosen.get(tie, tie[2]) & frozenset(alike)
+                if chosen:  # an earlier join has not chosen another one
+                    rows = [*one.rows, *_rows(row, join.how, alike[:1], side)]
+                    parted.append(World({**one.chosen, tie: chosen}, rows))
+        worlds = parted
+        if len(worlds) > _MOST_WORLDS:
+            raise TooManyRowsError
+    yield from worlds
+
+
+def _rows(row: Row, how: str, found: Sequence[int], side: _Side) -> list[Row]:
+    if how == "semi":
+        return [row] if found else []
+    if how == "anti":
+        return [] if found else [row]
+    if how == "left" and not found:
+        return [row + side.nothing]
+    return [row + side.brings(number) for number in found]
+
+
+def _ranged(
+    when: Any, probe: Sequence[Any], kind: str, same: Sequence[int], side: _Side
+) -> list[list[int]]:
+    """The rows that match; several lists of one row each for a tie."""
+    values = {n: [side.rows[n][i] for i in side.ranged] for n in same}
+    known = {n: found for n, found in values.items() if found[0] is not None}
+    if probe[0] is None:
+        return [[]]
+    if isinstance(when, AsOf):
+        nearest = _nearest(when, probe[0], kind, {n: v[0] for n, v in known.items()})
+        return [[n] for n in nearest] or [[]]
+    holds: Callable[..., bool]
+    if isinstance(when, Band):
+        low, high = _moved(probe[0], when.before, kind, -1), _moved(probe[0], when.after, kind, 1)
+        return [[n for n, (v,) in known.items() if _between(v, low, high, when.closed)]]
+    if isinstance(when, Within):
+        holds = _within
+    else:
+        assert isinstance(when, Overlaps)
+        holds = _overlaps
+    return [[n for n, ends in known.items() if holds(probe, ends, when.closed)]]
+
+
+def _between(value: Any, low: Any, high: Any, closed: str) -> bool:
+    """Whether a value is between two, of which None is without limit."""
+    if low is not None:
+        a, b = order(low), order(value)
+        if not (a < b or (a == b and closed in ("both", "left"))):
+            return False
+    if high is None:
+        return True
+    a, b = order(value), order(high)
+    return bool(a < b or (a == b and closed in ("both", "right")))
+
+
+def _is_empty(start: Any, end: Any, closed: str) -> bool:
+    if end is None:
+        return False
+    a, b = order(start), order(end)
+    return bool(a > b if closed == "both" else a >= b)
+
+
+def _within(probe: Sequence[Any], ends: Sequence[Any], closed: str) -> bool:
+    start, end = ends
+    return not _is_empty(start, end, closed) and _between(probe[0], start, end, closed)
+
+
+def _overlaps(probe: Sequence[Any], ends: Sequence[Any], closed: str) -> bool:
+    """Whether two intervals, as intervals of real numbers, share a point."""
+    if _is_empty(*probe, closed) or _is_empty(*ends, closed):
+        return False
+
+    def begins_in_time(start: Any, end: Any) -> bool:
+        if end is None:
+            return True
+        a, b = order(start), order(end)
+        return bool(a < b or (a == b and closed == "both"))
+
+    return begins_in_time(probe[0], ends[1]) and begins_in_time(ends[0], probe[1])
+
+
+def width_of(width: Any, kind: str) -> Fraction | float:
+    """A width in ones, days or microseconds."""
+    family = KINDS[kind].family
+    if isinstance(width, str):
+        amount, unit = width.split()
+        width = timedelta(**{unit.removesuffix("s") + "s": float(amount)})
+    if isinstance(width, timedelta):
+        micros = Fraction(width // timedelta(microseconds=1))
+        return micros / 86_400_000_000 if family == "date" else micros
+    if family in ("timestamp", "timestamp_ntz"):
+        return Fraction(width) * 1_000_000
+    if family == "floating" or (isinstance(width, float) and math.isinf(width)):
+        return float(width)
+    return Fraction(width)
+
+
+def _moved(value: Any, width: Any, kind: str, sign: int) -> Any:
+    """An end of a band; None where it is without limit."""
+    by = width_of(width, kind)
+    if KINDS[kind].family == "floating":
+        return value + sign * by  # in double, as Spark does
+    if isinstance(by, float):
+        return None if (by > 0) else math.copysign(math.inf, -sign)
+    return Fraction(value) + sign * by
+
+
+def _nearest(when: AsOf, point: Any, kind: str, values: dict[int, Any]) -> list[int]:
+    """All rows with the nearest value."""
+    distances = when.tolerance is not None or when.direction == "nearest"
+    floating = KINDS[kind].family == "floating"
+    allowed = {}
+    for number, value in values.items():
+        a, b = order(value), order(point)
+        if (
+            (a == b and not when.exact)
+            or (when.direction == "backward" and a > b)
+            or (when.direction == "forward" and a < b)
+            or (floating and distances and (math.isnan(value) or math.isnan(point)))
+            or (when.tolerance is not None and _is_far(value, point, when.tolerance, kind))
+        ):
+            continue
+        allowed[number] = value
+    if not allowed:
+        return []
+    before = [v for v in allowed.values() if order(v) <= order(point)]
+    behind = [v for v in allowed.values() if order(v) >= order(point)]
+    best = max(before, key=order) if before else None
+    if behind:
+        first = min(behind, key=order)
+        if best is None or (order(best) != order(point) and _nearer(point, best, first, floating)):
+            best = first
+    return [n for n, value in allowed.items() if order(value) == order(best)]
+
+
+def _is_far(value: Any, point: Any, tolerance: Any, kind: str) -> bool:
+    if KINDS[kind].family == "floating":
+        if math.isinf(value) or math.isinf(point):
+            return bool(value != point)
+        by = float(tolerance)
+        return not point - by <= value <= point + by
+    by = width_of(tolerance, kind)
+    return abs(Fraction(value) - Fraction(point)) > by
+
+
+def _nearer(point: Any, before: Any, behind: Any, floating: bool) -> bool:
+    """Whether the value behind a point is nearer than the one before it."""
+    if not floating:
+        return Fraction(behind) - Fraction(point) < Fraction(point) - Fraction(before)
+    back, ahead = point - before, behind - point
+    if math.isinf(back) and math.isinf(ahead):
+        back, ahead = point / 2 - before / 2, behind / 2 - point / 2
+    return bool(ahead < back)
+
+
+def difference(
+    found: Sequence[Row],
+    worlds_of_rows: Sequence[Sequence[World]],
+    columns: Columns,
+    choices: dict[Tie, frozenset[int]],
+) -> str | None:
+    """What is wrong with the rows of a micro-batch; None if nothing is.
+
+    Args:
+        found: the rows, as :func:`values.cells` gives them; the first column is the row's number.
+        worlds_of_rows: what :func:`expected` answers.
+        columns: of the result.
+        choices: what is known of ties; is narrowed.
+    """
+    kinds = [kind for _, kind in columns]
+
+    def look(rows: Sequence[Row]) -> Counter[Row]:
+        return Counter(tuple(map(shown, kinds, row)) for row in rows)
+
+    if all(len(worlds) == 1 for worlds in worlds_of_rows):
+        wanted = look([row for (world,) in worlds_of_rows for row in world.rows])
+        got = Counter(found)
+        if got == wanted:
+            return None
+        return _described(got, wanted)
+    by_number: dict[Any, list[Row]] = {}
+    for row in found:
+        by_number.setdefault(row[0], []).append(row)
+    for worlds in worlds_of_rows:
+        possible = [(world, look(world.rows)) for world in worlds]
+        numbers = {row[0] for _, rows in possible for row in rows}
+        got = Counter(row for number in numbers for row in by_number.pop(number, []))
+        kept = [world for world, rows in possible if rows == got]
+        if not kept:
+            return _described(got, possible[0][1])
+        for tie in {tie for world in kept for tie in world.chosen}:
+            # A world without the tie says nothing of it.
+            if any(tie not in world.chosen for world in kept):
+                continue
+            chosen = frozenset[int]().union(*(world.chosen[tie] for world in kept))
+            choices[tie] = choices.get(tie, tie[2]) & chosen
+            if not choices[tie]:
+                return f"of the rows {sorted(tie[2])}, a tie, not always the same one is chosen"
+    if by_number:
+        return f"rows of nobody: {next(iter(by_number.values()))[:3]}"
+    return None
+
+
+def _described(got: Counter[Row], wanted: Counter[Row]) -> str:
+    return (
+        f"{got.total()} rows, expected {wanted.total()}\n"
+        f"  too many: {(got - wanted).most_common(3)}\n  lacking: {(wanted - got).most_common(3)}"
+    )

@@ -1,0 +1,411 @@
+"""Deliberate faults in the engine, one at a time: each has to be found by the fuzz.
+
+``python -m tests.fuzz.mutants`` puts each into a copy of the tree and runs the fuzz in it. Faults
+of what Python workers run share a session, whose workers import the copy. The others, and those
+not found in this way, since the driver runs them too, get a process of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["MUTANTS", "Mutant"]
+
+_ROOT = Path(__file__).resolve().parent.parent.parent
+_COPIED = ("bsjoin", "scheduling", "tests")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A fault.
+
+    Args:
+        name: what is wrong.
+        file: where, below ``bsjoin/``.
+        old: the text there, which occurs once.
+        new: what replaces it.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+
+    @property
+    def in_workers(self) -> bool:
+        """Whether Python workers run the file."""
+        return self.file.startswith(("index/", "worker/", "shared/", "store/"))
+
+    def applied(self, text: str) -> str:
+        """The text of the file with the fault."""
+        assert text.count(self.old) == 1, (self.name, text.count(self.old))
+        return text.replace(self.old, self.new)
+
+
+_JAVA = "_spark/jvm/java/bsjoin/jvm"
+
+
+def _java(name: str, file: str, old: str, new: str) -> Mutant:
+    return Mutant(f"JVM: {name}", f"{_JAVA}/{file}.java", old, new)
+
+
+MUTANTS = (
+    # The Python kernels.
+    Mutant("pairs begin a row late", "index/row_pairs.py",
+           "offsets = firsts - (np.cumsum(counts) - counts)",
+           "offsets = firsts + 1 - (np.cumsum(counts) - counts)"),
+    Mutant("a range without its last row", "index/row_pairs.py",
+           "counts = np.maximum(stops - firsts, 0)",
+           "counts = np.maximum(stops - firsts - 1, 0)"),
+    Mutant("runs of at most two rows", "index/hash.py",
+           "return self.runs.take(rows).astype(np.int64)",
+           "return np.minimum(self.runs.take(rows), 2).astype(np.int64)"),
+    Mutant("the first probe stays in its bucket", "index/hash.py",
+           "behind = np.flatnonzero(there < hashes)\n        while",
+           "behind = np.flatnonzero(there < hashes)[1:]\n        while"),
+    Mutant("a number without rows is found", "index/hash.py",
+           "return firsts.astype(np.int64), firsts < ends",
+           "return firsts.astype(np.int64), firsts <= ends"),
+    Mutant("the number behind the last one is found", "index/hash.py",
+           "return rows, rows < last  #", "return rows % last, rows <= last  #"),
+    Mutant("equal hashes are equal keys", "store/segment.py",
+           "doubtful = doubtful[~equal]", "doubtful = doubtful[:0]"),
+    Mutant("only the first key of a hash is compared", "store/segment.py",
+           "again = self.index.has(ahead, hashes.take(doubtful))",
+           "again = np.zeros(len(ahead), np.bool_)"),
+    Mutant("NaN is below all", "index/encoding.py",
+           "doubles[np.isnan(doubles)] = np.nan", "doubles[np.isnan(doubles)] = -np.inf"),
+    Mutant("-0.0 is below 0.0 in ranges", "index/encoding.py",
+           "doubles = values.astype(np.float64) + 0.0",
+           "doubles = values.astype(np.float64) - 0.0"),
+    Mutant("a band overflows", "index/encoding.py",
+           "sums = np.clip(sums, room[1], room[0]) + np.int64(piece)",
+           "sums = sums + np.int64(piece)"),
+    Mutant("an infinity has a distance", "index/encoding.py",
+           "finite = np.isfinite(values)", "finite = ~np.isnan(values)"),
+    Mutant("NaN has a distance", "index/encoding.py",
+           "least[nowhere], greatest[nowhere] = GREATEST, LEAST",
+           "least[nowhere], greatest[nowhere] = LEAST, GREATEST"),
+    Mutant("of equally near rows the later one", "index/nearest.py",
+           "ahead = values.take(behind).view(np.uint64) - point\n        return np.asarray(ahead <",
+           "ahead = values.take(behind).view(np.uint64) - point\n"
+           "        return np.asarray(ahead <="),
+    Mutant("backward takes the last of equal rows", "index/nearest.py",
+           "        _first_of_equals(rows, before, low, high)\n", ""),
+    Mutant("exact=False is ignored backward", "index/nearest.py",
+           'before = rows.search(probes, "right" if exact else "left", low,',
+           'before = rows.search(probes, "right", low,'),
+    Mutant("forward goes into the next key", "index/nearest.py",
+           "behind[behind >= high] = -1", "behind[behind > high] = -1\n"
+           "        behind[behind >= rows.rows] = -1"),
+    Mutant("a band is closed on the left", "worker/range_search.py",
+           'left: Side = "left" if search.closed in ("both", "left") else "right"',
+           'left: Side = "left"'),
+    Mutant("a band is closed on the wrong side", "worker/range_search.py",
+           'right: Side = "right" if search.closed in ("both", "right") else "left"',
+           'right: Side = "right" if search.closed in ("both", "left") else "left"'),
+    Mutant("a null point matches", "worker/range_search.py",
+           "    high = _without_nulls(probes, low, high)\n    rows = index.rows\n"
+           "    if isinstance(rows, SortedRows):\n        yield",
+           "    rows = index.rows\n    if isinstance(rows, SortedRows):\n        yield"),
+    Mutant("a null point matches in semi and anti joins", "worker/range_search.py",
+           "    high = _without_nulls(probes, low, high)\n    rows = index.rows\n"
+           "    if isinstance(rows, SortedRows):\n        firsts",
+           "    rows = index.rows\n    if isinstance(rows, SortedRows):\n        firsts"),
+    Mutant("[5, 5) is not empty", "index/intervals.py",
+           'empty = starts > ends if closed == "both" else starts >= ends',
+           "empty = starts > ends"),
+    Mutant("ends belong to all intervals", "index/intervals.py",
+           'lasts = ends.copy() if closed in ("both", "right") else ends - 1',
+           "lasts = ends.copy()"),
+    Mutant("a null end is the least one", "index/intervals.py",
+           "lasts[missing_ends] = GREATEST", "lasts[missing_ends] = LEAST"),
+    Mutant("starts belong to all intervals", "index/intervals.py",
+           'side: Side = "right" if self.closed in ("both", "left") else "left"',
+           'side: Side = "right"'),
+    Mutant("the stream's null end is a value", "index/intervals.py",
+           "stops = np.where(missing_ends, high, stops)", "stops = stops + 0"),
+    Mutant("(1, 2] and (2, 3] touch", "index/intervals.py",
+           "return low, stops, np.minimum(starts, GREATEST - 1) + 1", "return low, stops, starts"),
+    Mutant("the last node of a tree is left out", "index/range_max_tree.py",
+           "inside &= nodes <= (stops.take(probes) - 1) >> shift",
+           "inside &= nodes < ((stops.take(probes) - 1) >> shift) + (level > 0)"),
+    Mutant("any match is a match", "index/range_max_tree.py",
+           "reached |= (begin + place < end) & (value >= wanted)",
+           "reached |= (begin + place < end)"),
+    Mutant("a long run loses its last row", "worker/full_cache.py",
+           "columns = [pa.array(rows), pa.array(table.run_lengths(rows))]",
+           "columns = [pa.array(rows), pa.array(table.run_lengths(rows) - 1)]"),
+    Mutant("new versions are never read", "worker/full_cache.py",
+           "if time_us > table.read_for_us or not table.known:", "if not table.known:"),
+    Mutant("a replay uses the newest version", "store/versions.py",
+           "chosen = active_at(time_us, entries)", "chosen = entries[-1] if entries else None"),
+    Mutant("a missing key has rows", "worker/open_table.py", "        counts[rows < 0] = 0\n", ""),
+    Mutant("-0.0 of a source is another key", "worker/matching.py",
+           "values = array.to_numpy(zero_copy_only=False) + 0.0",
+           "values = array.to_numpy(zero_copy_only=False) - 0.0"),
+    Mutant("a row without a point is cached", "worker/grouping.py",
+           "    whose = np.where(first.is_null().to_numpy(zero_copy_only=False), -1, whose)\n", ""),
+    Mutant("cached rows begin at the wrong place", "shared/content.py",
+           'fresh["first"] = self.header.rows + np.cumsum(counts) - counts',
+           'fresh["first"] = self.header.rows + np.cumsum(counts) - 1'),
+    Mutant("the next rows overwrite the last ones", "shared/content.py",
+           "self.header.rows += int(counts.sum())", "self.header.rows += int(counts[:-1].sum())"),
+    Mutant("the first row of an answer is lost", "worker/loading.py",
+           "order = order[int((whose < 0).sum()) :]",
+           "order = order[int((whose < 0).sum()) + 1 :]"),
+    Mutant("beside null keys, one row of a key", "worker/incremental_cache.py",
+           "first[places], counts[places] = rows.first, rows.counts",
+           "first[places], counts[places] = rows.first, np.minimum(rows.counts, 1)"),
+    Mutant("cached and queried rows are mixed up", "worker/row_refs.py",
+           "back[np.concatenate(order)] = np.arange(len(rows))", "back[:] = np.arange(len(rows))"),
+    Mutant("cached texts begin at zero", "shared/columns.py",
+           "begin = int(self._ends.view(at + 1)[at])\n        if data",
+           "begin = 0\n        if data"),
+    Mutant("merged ranks of open ends", "store/range_index.py",
+           "moved = codes_of_values.take(inside) - (1 - (lasts & 1))",
+           "moved = codes_of_values.take(inside)"),
+    Mutant("texts are compared by eight bytes", "index/ordered_dictionary.py",
+           "counts = np.clip(self.offsets.take(rows + 1) - begins, 0, _PIECE + 1)",
+           "counts = np.clip(self.offsets.take(rows + 1) - begins, 0, _PIECE)"),
+    Mutant("the carry of 128 bits is lost", "index/wide.py",
+           "carry = (low_sum < low).astype(np.int64)", "carry = np.int64(0)"),
+    Mutant("negative numbers are divided towards zero", "index/wide.py",
+           "return np.where(negative[:, None], ~quotients, quotients), left",
+           "return np.where(negative[:, None], ~quotients + left[:, None], quotients), left"),
+    Mutant("of equally near decimals the later one", "index/wide.py",
+           "less = (ahead_high == back_high) & (ahead_low < back_low)",
+           "less = (ahead_high == back_high) & (ahead_low <= back_low)"),
+    Mutant("at the limit of 64 bits a band is cut at a row", "worker/probes.py",
+           "np.where(beyond & (step != 0), shift, int(further))",
+           "np.where(beyond & (step != 0), 0, int(further))"),
+    Mutant("half a unit is a unit", "worker/probes.py",
+           "step = math.floor(delta)", "step = math.ceil(delta)"),
+    Mutant("a value between two ranks is the lower one", "worker/probes.py",
+           "return Cuts(ranks + (above & (ranks & 1 == 1)))", "return Cuts(ranks)"),
+    # The plans.
+    Mutant("5.5 is the key 5", "_spark/keys.py",
+           "return F.when(converted == column, converted)", "return converted"),
+    Mutant("one null key of several is no null", "_spark/keys.py",
+           "known = known & column.isNotNull()", "known = known | column.isNotNull()"),
+    Mutant("without columns a key has one row", "_spark/planned_join.py",
+           'if how in ("semi", "anti") or (unique and not columns):',
+           'if how in ("semi", "anti") or not columns:'),
+    Mutant("unique today is unique for ever", "_spark/full_cache.py",
+           "unique = manifest.unique or (manifest.longest_run <= 1 and not changes)",
+           "unique = manifest.unique or manifest.longest_run <= 1"),
+    Mutant("a stream is bound to a version", "_spark/full_cache.py",
+           "version=None if stream.isStreaming else manifest.version",
+           "version=manifest.version"),
+    Mutant("a refresh is taken for the same rows", "_spark/storing.py",
+           "if before is not None and before.same_as(draft) and", "if before is not None and"),
+    Mutant("an anti join brings dropped rows back", "_spark/jvm/lookups.py",
+           "return self.found.between(_DROPPED + 1, -1)", "return self.found <= -1"),
+    Mutant("a left join brings dropped rows back", "_spark/jvm/lookups.py",
+           "_DROPPED + 1 if self.planned.plan.how", "_DROPPED if self.planned.plan.how"),
+    Mutant("a left join drops rows without a match", "_spark/jvm/matches.py",
+           "count = F.greatest(count, F.lit(1))", "count = F.greatest(count, F.lit(0))"),
+    Mutant("finer digits are rounded down at a start", "_spark/jvm/matches.py",
+           'least = self._code(0, up=closed in ("both", "right"))', "least = self._code(0)"),
+    Mutant("a fraction of a width is lost", "_spark/jvm/matches.py",
+           '"further": units != size}', '"further": False}'),
+    Mutant("zero in place of null", "_spark/jvm/functions.py",
+           "return value if there else F.when(reference >= 0, value)", "return value"),
+    Mutant("a left join loses long runs without rows", "_spark/python/keys_only.py",
+           'explode = F.explode_outer if plan.how == "left" else F.explode', "explode = F.explode"),
+    Mutant("a left join loses lists without rows", "_spark/python/keys_only.py",
+           'unroll = F.inline_outer if planned.plan.how == "left" else F.inline',
+           "unroll = F.inline"),
+    # The look-up in the JVM.
+    _java("a number without rows is found", "Segment",
+          "return row < file.getInt(directory + 4 * bucket + 4) && row < rows ? row : -1;",
+          "return row < rows ? row : -1;"),
+    _java("another hash of the bucket is found", "Segment",
+          "return there == hash && row < rows ? row : -1;", "return row < rows ? row : -1;"),
+    _java("only the second run of a bucket is read", "Segment",
+          "while (there < hash) {", "if (there < hash) {"),
+    _java("a run loses its last row", "Segment",
+          "int found = end(row) - row;", "int found = Math.max(1, end(row) - row - 1);"),
+    _java("the second key of a hash is missing", "Segment",
+          "return after < rows && file.getLong(hashes + 8L * after) == hash ? after : -1;",
+          "return -1;"),
+    _java("texts of one length and hash are equal", "Find",
+          "&& !version.segment(found).column(0).equalsText(Version.row(found), key)",
+          "&& hash == 1"),
+    _java("keys of one hash are equal", "Find", "if (!same) {", "if (!same && types.length > 9) {"),
+    _java("the greatest row is not found", "Points",
+          "if (code > greatest) {", "if (code >= greatest) {"),
+    _java("above is not below", "Points",
+          "return code == Long.MAX_VALUE ? high : notBelow(code + 1, low, high);",
+          "return code == Long.MAX_VALUE ? high : notBelow(code, low, high);"),
+    _java("above ends at the first equal row", "Points",
+          "return descend(code + 1, passed, high);", "return descend(code, passed, high);"),
+    _java("the last of equal rows is taken", "Points",
+          "return row == low || value(row - 1) != value ? row : notBelow(value, low, high);",
+          "return row;"),
+    _java("a band is closed on the left", "InBand",
+          "return closedLeft ? shift > 0 : shift >= 0;", "return shift > 0;"),
+    _java("a band is closed on the right", "InBand",
+          "return closedRight ? shift >= 0 : shift > 0;", "return shift >= 0;"),
+    _java("a band is counted with its end", "InBand", "if (!endsAt(point)) {", "if (point == 7) {"),
+    _java("exact=False is ignored backward", "Nearest",
+          "earlier = met && exact ? at :", "earlier = met ? at :"),
+    _java("exact=False is ignored forward", "Nearest",
+          "later = met && !exact ? points.aboveFrom(code, at, high) : at;", "later = at;"),
+    _java("of equally near rows the later one", "Nearest",
+          "Long.compareUnsigned(more, less) < 0", "Long.compareUnsigned(more, less) <= 0"),
+    _java("of equally near doubles the later one", "Nearest",
+          "return ahead < back;", "return ahead <= back;"),
+    _java("NaN has a distance", "Nearest", "if (Double.isNaN(point)) {",
+          "if (Double.isNaN(point) && false) {"),
+    _java("below the limit is above it", "Width",
+          "return negative ? Long.MIN_VALUE : Long.MAX_VALUE;", "return Long.MAX_VALUE;"),
+    _java("a band overflows", "Width",
+          "return endless || Long.compareUnsigned(size, room) > 0;", "return endless;"),
+    _java("finer digits of a band are lost", "Width",
+          "return further || unit > 1 && point + rest != code * unit ? 1 : 0;",
+          "return further ? 1 : 0;"),
+    _java("-0.0 is below 0.0 in ranges", "Code",
+          "Double.doubleToLongBits(value + 0.0)", "Double.doubleToLongBits(value)"),
+    _java("decimals are rounded towards zero", "Code",
+          "return up ? -Math.floorDiv(-number, unit) : Math.floorDiv(number, unit);",
+          "return up ? -(-number / unit) : number / unit;"),
+    _java("an interval behind the range is found", "Intervals",
+          "int last = stop - 1 >>> BITS * level;", "int last = stop >>> BITS * level;"),
+    _java("a start at the limit of a range belongs to it", "InIntervals",
+          "int stop = segment.points().above(greatest, low, segment.end(low));",
+          "int stop = segment.points().notBelow(greatest, low, segment.end(low));"),
+    _java("a null is a zero", "Get",
+          "return reference >= 0 && !column(reference).isNull(Version.row(reference));",
+          "return reference >= 0;"),
+    _java("a null is an empty text", "Get",
+          "return column.isNull(row) ? null : kept(column.getText(row));",
+          "return kept(column.getText(row));"),
+    _java("a replay uses the newest version", "Table",
+          "if (manifest.activatesAtUs <= timeUs) {",
+          "if (manifest.activatesAtUs <= readForUs + (1L << 60)) {"),
+    _java("new versions are never read", "Table",
+          "if (timeUs > readForUs || known.isEmpty()) {", "if (known.isEmpty()) {"),
+    _java("explode loses the last row", "Run",
+          "return References.inSteps(first, 1, count);",
+          "return References.inSteps(first, 1, Math.max(1, count - 1));"),
+    _java("long decimals lose their high word", "Column",
+          "BigInteger.valueOf(high).shiftLeft(64)", "BigInteger.ZERO.shiftLeft(64)"),
+    _java("the nulls of four rows", "Column", "(row & 7) & 1) == 0", "(row & 3) & 1) == 0"),
+)  # fmt: skip
+"""The faults. What changes no answer is none: the partition of a row, the order of evictions."""
+
+
+def main() -> int:
+    """Run the fuzz with each fault; 1 if one of them is not found."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.mutants", description=__doc__)
+    parser.add_argument("--only", nargs="*", default=[], help="numbers, or parts of names")
+    parser.add_argument("--minutes", type=float, default=3, help="for each; default 3")
+    parser.add_argument("--quick", action="store_true", help="the shared session only, if it may")
+    parser.add_argument("--log", type=Path, help="a file that gets a line for each")
+    arguments = parser.parse_args()
+    missed, shared = 0, _Session()
+    for number, mutant in enumerate(MUTANTS):
+        names = arguments.only
+        if names and not any(int(n) == number if n.isdigit() else n in mutant.name for n in names):
+            continue
+        begun = time.monotonic()
+        found, told = False, ""
+        if mutant.in_workers:
+            found, told = shared.run(mutant, arguments.minutes)
+        if not found and not (mutant.in_workers and arguments.quick):
+            found, told = _run(mutant, arguments.minutes)
+        spent = time.monotonic() - begun
+        line = f"{number:3} {'found' if found else 'MISSED'} {spent:5.0f} s {mutant.name}: {told}"
+        print(line, flush=True)
+        if arguments.log is not None:
+            with arguments.log.open("a") as file:
+                file.write(line + "\n")
+        missed += not found
+    print(f"{missed} missed")
+    return 1 if missed else 0
+
+
+def _copy(mutant: Mutant, folder: str) -> None:
+    """A copy of the tree with the fault."""
+    for name in _COPIED:
+        shutil.copytree(
+            _ROOT / name, Path(folder, name), ignore=shutil.ignore_patterns("__pycache__")
+        )
+    file = Path(folder, "bsjoin", mutant.file)
+    file.write_text(mutant.applied(file.read_text()))
+
+
+class _Session:
+    """A session whose Python workers import a copy of the tree."""
+
+    def __init__(self) -> None:
+        self._spark: Any = None
+
+    def run(self, mutant: Mutant, minutes: float) -> tuple[bool, str]:
+        """Whether the fuzz finds a fault, and after how many cases."""
+        from tests import sessions
+        from tests.fuzz.draw import draw_round
+        from tests.fuzz.engine import Engine
+
+        if self._spark is None:
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            # Workers import what is in the working folder first.
+            self._empty = tempfile.TemporaryDirectory()
+            os.chdir(self._empty.name)
+            self._spark = sessions.session("local[2]")
+        environment = self._spark.sparkContext.environment
+        with tempfile.TemporaryDirectory(prefix="bsjoin-mutant-") as folder:
+            _copy(mutant, folder)
+            environment["PYTHONPATH"] = folder
+            engine = Engine(self._spark, Path(folder, "fuzz"), first=True)
+            begun, cases, number = time.monotonic(), 0, 0
+            while time.monotonic() - begun < 60 * minutes:
+                drawn = draw_round(number).cases
+                wrong = engine.failures(drawn) if drawn else {}
+                if wrong:
+                    seed = min(wrong)
+                    cases += sum(other <= seed for other in drawn)
+                    spent = f"{cases} cases, {time.monotonic() - begun:.0f} s"
+                    return True, f"{spent}; seed {seed}: {_short(wrong[seed])}"
+                cases, number = cases + len(drawn), number + 1
+        return False, f"{cases} cases"
+
+
+def _short(text: str) -> str:
+    return " ".join(text.split())[:160]
+
+
+def _run(mutant: Mutant, minutes: float) -> tuple[bool, str]:
+    """The same in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="bsjoin-mutant-") as folder:
+        _copy(mutant, folder)
+        command = [sys.executable, "-m", "tests.fuzz", "--minutes", str(minutes), "--round", "0"]
+        done = subprocess.run(
+            [*command, "--first", "--as-is"],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": folder},
+            capture_output=True,
+            text=True,
+        )
+    counted = re.search(r"(\d+) cases in (\d+) s", done.stdout)
+    failed = re.search(r"seed (\d+) fails: (.*?)(?:\n\d+ cases|\Z)", done.stdout, re.DOTALL)
+    if failed and counted:
+        return True, f"{counted[1]} cases, {counted[2]} s; seed {failed[1]}: {_short(failed[2])}"
+    if counted:
+        return False, counted[0]
+    return False, f"the fuzz did not end well: {(done.stderr or done.stdout)[-300:]!r}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

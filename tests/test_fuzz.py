@@ -1,0 +1,96 @@
+"""The fuzz itself: kept cases, some drawn ones, its oracle, its faults, and how cases shrink."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.fuzz.case import Case, Join, Rows, Table
+from tests.fuzz.draw import SEEDS_A_ROUND, draw_round
+from tests.fuzz.engine import Engine
+from tests.fuzz.kept import KEPT
+from tests.fuzz.mutants import MUTANTS
+from tests.fuzz.shrink import as_test, shrunk
+from tests.fuzz.spark_join import disagreement
+
+BSJOIN = Path(__file__).resolve().parent.parent / "bsjoin"
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_kept_case_holds(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    assert not Engine(spark, tmp_path).failures({0: KEPT[name]})
+
+
+def test_drawn_cases_hold(spark: SparkSession, tmp_path: Path) -> None:
+    """A few of a round with a batch DataFrame, and all of one with a stream."""
+    batch = next(r for r in map(draw_round, range(50, 99)) if r.cases and not r.streaming)
+    stream = next(r for r in map(draw_round, range(50, 99)) if r.cases and r.streaming)
+    engine = Engine(spark, tmp_path)
+    assert not engine.failures(dict(list(batch.cases.items())[:6]))
+    assert not engine.failures(stream.cases)
+
+
+def test_the_oracle_answers_as_spark(spark: SparkSession) -> None:
+    told = [
+        disagreement(spark, case)
+        for number in range(50, 56)
+        for case in list(draw_round(number).cases.values())[:2]
+    ]
+    assert not any(told)
+    assert told.count(None) > 5  # an empty text is for what Spark has no join for
+
+
+def test_a_seed_always_draws_the_same_case() -> None:
+    for number in range(20):
+        first, second = draw_round(number), draw_round(number)
+        assert repr(first) == repr(second)
+        for seed, case in first.cases.items():
+            assert seed // SEEDS_A_ROUND == number
+            assert case.joins
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_fault_still_applies(mutant: object) -> None:
+    file = BSJOIN / mutant.file  # type: ignore[attr-defined]
+    text = file.read_text()
+    assert mutant.applied(text) != text  # type: ignore[attr-defined]
+
+
+def test_faults_have_names_of_their_own() -> None:
+    assert len(MUTANTS) >= 60
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+
+
+def test_a_failing_case_shrinks_to_what_it_needs() -> None:
+    """One that fails where a row of the stream has a null and a table has a NaN."""
+    cases = (c for n in range(40) for c in draw_round(n).cases.values())
+
+    def fails(case: Case) -> bool:
+        nulls = any(None in row for row in case.stream.rows)
+        used = (case.tables[join.table] for join in case.joins)
+        return nulls and any(
+            isinstance(v, float) and math.isnan(v) for t in used for v in sum(t.versions[0], ())
+        )
+
+    case = next(case for case in cases if fails(case) and len(case.joins) > 1)
+    small = shrunk(case, fails)
+    assert fails(small)
+    assert len(small.stream.rows) == 1
+    (table,), (join,) = small.tables, small.joins
+    assert (len(table.versions), len(table.versions[0])) == (1, 1)
+    assert (join.partition, small.cuts, small.events, small.zone) == (None, (), (), "UTC")
+
+
+def test_a_case_is_written_as_a_test() -> None:
+    rows = Rows((("n", "long"), ("k", "double")), ((0, math.nan), (1, -0.0)))
+    table = Table((("k", "float"),), (((1.5,),),), ("k",))
+    case = Case((table,), rows, (Join(0, (("k", "k"),)),))
+    text = as_test(7, replace(case, zone="Asia/Kathmandu"), 'lacking: """\\')
+    namespace = {"nan": math.nan, "Case": Case, "Join": Join, "Rows": Rows, "Table": Table}
+    namespace |= {"SparkSession": object, "Path": object}
+    exec(text, namespace)
+    assert callable(namespace["test_seed_7"])
