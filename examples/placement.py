@@ -82,6 +82,7 @@ def start_spark() -> SparkSession:
         .config("spark.sql.shuffle.partitions", "3")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
+        .config("spark.python.unix.domain.socket.enabled", "true")
         .getOrCreate()
     )
 

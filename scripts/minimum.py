@@ -5,8 +5,9 @@
 The oldest versions that pyproject.toml admits run ``tests/smoke.py`` in a virtual environment of
 their own. The versions of Spark between the oldest and the installed one stand in front of the
 installed packages and run ``tests/smoke_jvm.py``, since the JVM runtime is compiled once for all
-of them. What is installed is kept in the user's cache folder: where the versions are the same
-again, nothing is installed.
+of them. All run ``tests/smoke_pins.py``: the private members of Spark that ``scheduling`` uses, on
+a standalone cluster. What is installed is kept in the user's cache folder: where the versions are
+the same again, nothing is installed.
 """
 
 import hashlib
@@ -88,8 +89,9 @@ def main() -> int:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     own = installed(oldest(project), apart=True) / "bin" / "python"
     between = [installed([version], apart=False) for version in SPARK_BETWEEN]
-    running = [start(str(own), "smoke.py")]
-    running += [start(sys.executable, "smoke_jvm.py", folder) for folder in between]
+    running = [start(str(own), program) for program in ("smoke.py", "smoke_pins.py")]
+    for folder in between:
+        running += [start(sys.executable, one, folder) for one in ("smoke_jvm.py", "smoke_pins.py")]
     for process in running:
         print(process.communicate()[0], end="", flush=True)
     return int(any(process.returncode for process in running))

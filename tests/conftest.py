@@ -71,12 +71,36 @@ def _stop_streams(request: pytest.FixtureRequest) -> Iterator[None]:
             query.stop()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _settings_stay(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A module that changes the session's settings changes what the next ones find."""
+    session = SparkSession.getActiveSession()
+    before = _settings(session) if session else None
+    yield
+    if session and session.getActiveSession() is session:
+        assert _settings(session) == before
+
+
+def _settings(session: SparkSession) -> dict[str, str]:
+    """But those that say that the jar is attached, which stays."""
+    attached = ("spark.bsjoin.jvm.", "spark.sql.catalog.bsjoin")
+    settings = session.conf.getAll
+    return {name: value for name, value in settings.items() if not name.startswith(attached)}
+
+
 @pytest.fixture(scope="module", params=["jvm", "python"])
 def runtime(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
     """What runs the joins of a module's tests: each runs with both."""
-    spark.conf.set("spark.bsjoin.runtime", request.param)
-    yield request.param
-    spark.conf.unset("spark.bsjoin.runtime")
+    settings = {"spark.bsjoin.runtime": request.param}
+    with sessions.configured(spark, settings | sessions.CODE[request.param]):
+        yield request.param
+
+
+@pytest.fixture(scope="module")
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """A module whose joins run in Python: nothing waits for code that Spark generates."""
+    with sessions.configured(spark, sessions.CODE["python"]):
+        yield
 
 
 @pytest.fixture

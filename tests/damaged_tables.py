@@ -28,8 +28,8 @@ from bsjoin.errors import DamagedTableError
 from bsjoin.store import StorageLocation, versions
 from bsjoin.store.segment import checksum
 from bsjoin.worker import full_cache
+from bsjoin.worker.chain import joined
 from bsjoin.worker.open_table import OpenTable
-from bsjoin.worker.range_join import joined
 
 __all__ = [
     "TABLES",
@@ -134,7 +134,7 @@ def answers(folder: Path, kind: str) -> bytes:
         found = [
             batch
             for how in ("left", "semi")
-            for batch in joined(plan_of(location, case, how), 2, iter(batches_of(case, 100)))
+            for batch in joined(plan_of(location, case, how), iter(batches_of(case, 100)))
         ]
         return b"".join(_stream(pa.Table.from_batches([batch])) for batch in found)
     found = versions.load(location, 1)

@@ -16,7 +16,16 @@ from range_kinds import HIGH, KINDS, LOW, Kind, When
 from stored_tables import put, store
 
 from bsjoin import AsOf, Band, Overlaps, Within
-from bsjoin._plan import JoinPlan, Output, Runtime, Search, StoredTable
+from bsjoin._plan import (
+    JoinPlan,
+    Output,
+    Runtime,
+    Search,
+    StageColumn,
+    StageJoin,
+    StagePlan,
+    StoredTable,
+)
 from bsjoin.store import (
     RangeColumns,
     SegmentInfo,
@@ -25,7 +34,7 @@ from bsjoin.store import (
     versions,
     write_segment,
 )
-from bsjoin.worker.range_join import _MAX_PAIRS, NOTE, joined
+from bsjoin.worker.chain import _MOST, NOTE, joined
 
 __all__ = [
     "HASHES",
@@ -42,7 +51,7 @@ __all__ = [
 ]
 
 HOWS = ("inner", "left", "semi", "anti")
-MOST = _MAX_PAIRS  # rows in a batch of the result
+MOST = _MOST  # rows in a batch of the result
 
 KEYS, LACKING = "abcdef", "g"  # the last one is in no table
 # What tells keys apart: their hashes alone, the ends of the type among them; hashes that two
@@ -177,10 +186,13 @@ def _width(number: Any) -> Fraction | float:
     return number if isinstance(number, float) else Fraction(number)
 
 
-def plan_of(location: StorageLocation, case: Case, how: str, **changes: Any) -> JoinPlan:
+def plan_of(location: StorageLocation, case: Case, how: str, **changes: Any) -> StagePlan:
     """The plan of a case's join."""
     given: dict[str, Any] = {"version": 1, "columns": ("n", "v"), "row_type": _ROW, **changes}
-    return JoinPlan(
+    clocks, points = int(given["version"] is None), 2 if isinstance(case.when, Overlaps) else 1
+    compared = int(case.told_apart_by == "keys")
+    sent = [StageColumn(None, number) for number in range(3 + clocks + compared + points)]
+    plan = JoinPlan(
         label="1:k",
         how=how,
         table=StoredTable(
@@ -194,6 +206,14 @@ def plan_of(location: StorageLocation, case: Case, how: str, **changes: Any) -> 
         runtime=Runtime("python", ""),
         reports=given["version"] is None,
     )
+    join = StageJoin(
+        plan=plan,
+        hash=sent[2],
+        key=tuple(sent[3 + clocks :][:compared]),
+        probes=tuple(sent[-points:]),
+        clock=3 if clocks else None,
+    )
+    return StagePlan(carried=2, joins=(join,))
 
 
 def batches_of(case: Case, size: int, time_us: int | None = None) -> list[pa.RecordBatch]:
@@ -212,12 +232,13 @@ def batches_of(case: Case, size: int, time_us: int | None = None) -> list[pa.Rec
     return [whole.slice(at, size) for at in range(0, len(rows), size)] + [whole.slice(0, 0)]
 
 
-def results(plan: JoinPlan, batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
+def results(plan: StagePlan, batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """The batches of the result, none of them empty or too large."""
-    found = list(joined(plan, 2, iter(batches)))
-    brought = ["c0", "c1"] if plan.how in ("inner", "left") else []
+    found = list(joined(plan, iter(batches)))
+    joined_by = plan.joins[0].plan
+    brought = ["c0", "c1"] if joined_by.how in ("inner", "left") else []
     for batch in found:
-        assert batch.schema.names == ["s0", "s1", *brought, *([NOTE] if plan.reports else [])]
+        assert batch.schema.names == ["s0", "s1", *brought, *([NOTE] if joined_by.reports else [])]
         assert 0 < batch.num_rows <= MOST
         batch.validate(full=True)
     return found

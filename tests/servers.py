@@ -112,6 +112,11 @@ class Server(ABC):
         self.kill()
         self.start()
 
+    def move(self) -> None:
+        """Start on another port."""
+        self.port = free_port()
+        self.start()
+
     def remove(self) -> None:
         with contextlib.suppress(Exception):
             self.kill()
@@ -255,7 +260,8 @@ class Redis(Server):
         return False
 
 
-def _postgresql_programs() -> Path | None:
+def postgresql_programs() -> Path | None:
+    """Where PostgreSQL's programs are; None if it is not here."""
     spec = importlib.util.find_spec("pgserver")
     for place in (spec.submodule_search_locations if spec else None) or ():
         programs = Path(place) / "pginstall" / "bin"
@@ -272,7 +278,7 @@ def _program(*names: str) -> str | None:
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[PostgreSQL]:
-    programs = _postgresql_programs()
+    programs = postgresql_programs()
     if programs is None:
         pytest.skip("no PostgreSQL here: pip install pgserver")
     server = PostgreSQL(programs)

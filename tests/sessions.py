@@ -5,13 +5,14 @@ Sessions of a process of their own take what they need of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from py4j.java_gateway import JavaClass, JavaMember, JavaPackage, JVMView
 from pyspark.sql import SparkSession
 
-__all__ = ["JVM", "SETTINGS", "session"]
+__all__ = ["CLUSTER", "CODE", "JVM", "SETTINGS", "configured", "session"]
 
 # A JVM that compiles quickly beats one that compiles well. Room for the code that Spark generates
 # for each query, of which none is checked again; and few collections.
@@ -39,6 +40,39 @@ SETTINGS = {
     # Otherwise every function of a column calls the JVM twice more, for error messages.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
+CLUSTER = {
+    **SETTINGS,
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": JVM,
+    "spark.executor.extraJavaOptions": JVM,
+    "spark.executor.memory": "512m",
+}
+"""The same on a standalone cluster of this machine."""
+CODE: dict[str, dict[str, str]] = {
+    "jvm": {},
+    # To compile what a small query needs takes longer than to run it. The functions of the jar are
+    # made for generated code; what Spark itself evaluates beside Python has the same value.
+    "python": {
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.codegen.wholeStage": "false",
+    },
+}
+"""How Spark evaluates expressions, by the runtime of the joins."""
+
+
+@contextmanager
+def configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings of a session for a while."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            spark.conf.unset(name) if old is None else spark.conf.set(name, old)
 
 
 def session(master: str, settings: Mapping[str, str] = SETTINGS) -> SparkSession:

@@ -38,9 +38,18 @@ from scheduling import (
     Worker,
 )
 from scheduling import errors as theirs
-from scheduling.spark import LeverWarning, Loop, Placement, SparkMonitor, loop, monitor, pin, pins
+from scheduling.spark import (
+    LeverWarning,
+    Loop,
+    Placement,
+    SparkMonitor,
+    internals,
+    loop,
+    monitor,
+    pin,
+    pins,
+)
 
-WAIT = "spark.locality.wait"
 ROWS = 600
 HOME = Worker("home/driver", Resources(8, 1024), 8, host="home", executor_id="driver")
 # Changes at once, and whatever was measured.
@@ -113,17 +122,15 @@ def at_home(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left(spark: SparkSession) -> Iterator[None]:
-    """Neither the wait nor a tag nor a thread outlives a cycle."""
+    """Neither the wait nor a tag outlives a cycle."""
     yield
-    assert wait(spark) is None
+    assert not waits()
     assert not tags(spark)
-    assert not [one for one in threading.enumerate() if one.name == "scheduling-pins"]
 
 
-def wait(spark: SparkSession) -> str | None:
-    """What tasks wait for their executors."""
-    conf: Any = spark.sparkContext._jsc.sc().conf()
-    return str(conf.get(WAIT)) if conf.contains(WAIT) else None
+def waits() -> bool:
+    """Whether tasks wait for their executors."""
+    return any(one.name == "scheduling-pins" for one in threading.enumerate())
 
 
 def tags(spark: SparkSession) -> list[str]:
@@ -192,20 +199,20 @@ def test_a_local_master_warns_once_and_joins_as_ever(spark: SparkSession, table:
 def test_a_plan_is_requested_and_observed(
     spark: SparkSession, built: BatchTable, at_home: list[Worker]
 ) -> None:
-    seen: list[str | None] = []
+    seen: list[bool] = []
 
     def sink(df: DataFrame, _: int) -> None:
         ran.rows.append(Counter(df.collect()))
-        seen.append(wait(spark))
+        seen.append(waits())
 
     ran = Ran(built, placement=LBACE(), partition=Hash(3), sink=sink)
     ran.run(stream(spark), stream(spark))
     assert ran.rows == [right()] * 2
-    assert seen == ["120000ms"] * 2
+    assert seen == [True] * 2
     first, second = ran.placed
     assert (first.action, first.reason) == ("place", "the first plan")
     assert second.action == "none"
-    assert second.reason.startswith("cooldown")
+    assert second.reason == "nothing to gain"
     for placed in (first, second):
         assert (placed.partitions, placed.requested, placed.landed) == (3, 3, 3)
         assert placed.workers == (("home/driver", 3),)
@@ -367,7 +374,7 @@ def test_an_error_of_the_sink_passes_and_the_next_cycle_is_as_ever(
 
     def sink(df: DataFrame, _: int) -> None:
         ran.rows.append(Counter(df.collect()))
-        assert wait(spark) is not None
+        assert waits()
         if failing.pop():
             failing.append(False)
             raise KeyError("the sink")
@@ -375,7 +382,7 @@ def test_an_error_of_the_sink_passes_and_the_next_cycle_is_as_ever(
     ran = Ran(built, placement=RoundRobin(), partition=Hash(2), sink=sink)
     with pytest.raises(KeyError, match="the sink"):
         ran.run(stream(spark))
-    assert wait(spark) is None
+    assert not waits()
     assert not tags(spark)
     assert ran.told == []
     ran.run(stream(spark))
@@ -479,7 +486,7 @@ def test_tasks_that_run_elsewhere_are_seen(
     away = Worker("away/9", Resources(8, 1024), 8, host="away", executor_id="9")
     at_home.append(away)
     monkeypatch.setattr(SparkMonitor, "_utilisation", lambda *_: {})  # Spark knows no executor 9
-    placement = Placement(policy=AllOn("away/9"), locality_wait_s=0.1, **AT_ONCE)
+    placement = Placement(policy=AllOn("away/9"), search=False, **AT_ONCE)
     ran = Ran(built, placement=placement, partition=Hash(2)).run(stream(spark))
     assert ran.rows == [right()]
     (placed,) = ran.placed
@@ -494,16 +501,31 @@ def test_tasks_that_run_elsewhere_are_seen(
     assert set(found.plan.by_worker) == {"home/driver"}
 
 
+def test_a_task_of_a_lost_executor_does_not_wait_while_others_have_theirs(
+    spark: SparkSession,
+    built: BatchTable,
+    at_home: list[Worker],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at_home.append(Worker("away/9", Resources(8, 1024), 8, host="away", executor_id="9"))
+    monkeypatch.setattr(SparkMonitor, "_utilisation", lambda *_: {})
+    placement = Placement(policy=RoundRobin(), locality_wait_s=9_000, search=False, **AT_ONCE)
+    ran = Ran(built, placement=placement, partition=Hash(2)).run(stream(spark))
+    assert ran.rows == [right()]
+    (placed,) = ran.placed
+    assert (placed.requested, placed.landed) == (2, 1)
+
+
 def test_a_dry_run_plans_logs_and_changes_nothing(
     spark: SparkSession,
     built: BatchTable,
     at_home: list[Worker],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    seen: list[str | None] = []
+    seen: list[bool] = []
 
     def sink(df: DataFrame, _: int) -> None:
-        seen.append(wait(spark))
+        seen.append(waits())
         ran.rows.append(Counter(df.collect()))
 
     ran = Ran(built, placement=Placement(policy=RoundRobin(), dry_run=True), partition=Hash(2))
@@ -512,7 +534,7 @@ def test_a_dry_run_plans_logs_and_changes_nothing(
         ran.run(stream(spark))
     assert "dry run, round-robin: home/driver would have join-0, join-1" in caplog.text
     assert ran.rows == [right()]
-    assert seen == [None]
+    assert seen == [False]
     (placed,) = ran.placed
     assert (placed.action, placed.requested, placed.landed) == ("place", 0, 0)
     assert placed.workers == (("home/driver", 2),)  # where Spark ran them
@@ -578,10 +600,10 @@ def test_pinned_rows_are_the_same_in_the_same_partitions(
 def test_a_version_of_spark_without_a_member_is_an_error_in_words(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def without(session: Any, rdd: Any, executors: Any) -> Any:
-        return rdd.aMemberThatIsNotThere(3)
+    def without(session: Any, _: Any) -> Any:
+        return session._jsparkSession.aMemberThatIsNotThere(3)
 
-    monkeypatch.setattr(pins, "_pinned", without)
+    monkeypatch.setattr(internals, "_compiled", without)
     with pytest.raises(theirs.ActuatorError, match="aMemberThatIsNotThere"):
         pin(spark.range(3), [None] * pins.partitions(spark.range(3)))
 

@@ -287,7 +287,7 @@ def test_the_cluster_file_of_the_page_is_planned_by_the_commands_of_the_page(
     ran = [line.split()[3:] for line in commands(page) if f" {files[0].title}" in line]
     for arguments in ran:
         assert scheduling_main(arguments) == 0, capsys.readouterr().err
-    assert len(ran) == 2
+    assert len(ran) == 3
 
 
 # -- pages -----------------------------------------------------------------------------------------

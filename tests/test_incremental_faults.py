@@ -22,6 +22,8 @@ import bsjoin
 from bsjoin import Incremental, sources
 from bsjoin.errors import SourceError
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 Start = Callable[[DataFrame], StreamingQuery]
 
 
@@ -369,7 +371,7 @@ def test_a_password_appears_nowhere(
     texts += [path.read_bytes().decode("latin-1") for path in written]
     texts += [*capfd.readouterr(), caplog.text]
     assert PASSWORD.startswith("s3cret")
-    assert any("bsjoin_lookup" in text for text in texts)
+    assert any("bsjoin_join" in text for text in texts)
     for text in texts:
         place = text.find("s3cret")
         assert place < 0, text[max(0, place - 200) : place + 100]

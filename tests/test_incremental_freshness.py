@@ -20,6 +20,8 @@ from test_oracle_types import KINDS
 import bsjoin
 from bsjoin import Incremental, sources
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 
 @pytest.fixture
 def database(tmp_path: Path) -> str:

@@ -32,6 +32,8 @@ from test_oracle_types import PAIRS, Answers, Pair, answers, probes, sides, stor
 import bsjoin
 from bsjoin import Full, Incremental
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 _numbers = itertools.count()
 
 ROOMY = Incremental(max_rows=100_000)

@@ -19,6 +19,8 @@ from spark_samples import Feed, cycles, rows
 import bsjoin
 from bsjoin import Incremental
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 START = 1_700_000_000_000_000
 
 

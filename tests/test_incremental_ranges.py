@@ -22,6 +22,8 @@ import bsjoin
 from bsjoin import AsOf, Band, Incremental, Overlaps, Within
 from bsjoin.errors import ArgumentError
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 _numbers = itertools.count()
 
 ROOMY = Incremental(max_rows=100_000)

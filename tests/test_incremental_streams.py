@@ -24,6 +24,8 @@ import bsjoin
 import bsjoin._automatic
 from bsjoin import BatchTable, Full, Incremental, sources
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 
 @pytest.mark.slow
 def test_every_micro_batch_has_the_rows_of_sparks_join(

@@ -219,7 +219,8 @@ def test_what_is_shipped_to_workers_is_small_and_holds_no_session(
     monkeypatch.setattr(build, "_writer", seen_writer)
     many = table_of(spark, 1).withColumn("v", F.explode(F.sequence(F.lit(1), F.lit(70))))
     table = BatchTable.build(many, on="k", path=tmp_path / "t")
-    with spark_settings(spark, spark__bsjoin__runtime="python"):
+    python = {"spark__bsjoin__runtime": "python", "spark__bsjoin__python__handover": "keys"}
+    with spark_settings(spark, **python):
         table.join(stream)
         table.join(spark.readStream.format("rate").load(), {"value": "k"})
     names = [function.__name__ for function in shipped]

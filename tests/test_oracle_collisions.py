@@ -8,42 +8,20 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-import xxhash
 from oracle import check, one_part
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from tests.fuzz.collisions import bytes_of_hash, hash_of
+
 pytestmark = pytest.mark.usefixtures("runtime")
 
 _BITS = (1 << 64) - 1
-_P1, _P2, _P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
-_P4, _P5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
-_I1, _I2, _I3 = (pow(p, -1, 1 << 64) for p in (_P1, _P2, _P3))
-_SEED = 42
 _LARGEST, _SMALLEST = (1 << 63) - 1, 1 << 63
 
 
-def rotated_right(x: int, by: int) -> int:
-    return (x >> by | x << (64 - by)) & _BITS
-
-
-def bytes_of_hash(target: int, seed: int = _SEED) -> bytes:
-    """The 8 bytes whose xxhash64 is ``target``."""
-    h = target ^ target >> 32
-    h = h * _I3 & _BITS
-    h ^= h >> 29 ^ h >> 58
-    h = h * _I2 & _BITS
-    h ^= h >> 33
-    h = rotated_right((h - _P4) * _I1 & _BITS, 27) ^ (seed + _P5 + 8 & _BITS)
-    return (rotated_right(h * _I1 & _BITS, 31) * _I2 & _BITS).to_bytes(8, "little")
-
-
-def hash_of(data: bytes, seed: int = _SEED) -> int:
-    return xxhash.xxh64_intdigest(data, seed)
-
-
-def long_of_hash(target: int, seed: int = _SEED) -> int:
-    return int.from_bytes(bytes_of_hash(target, seed), "little", signed=True)
+def long_of_hash(target: int, *seed: int) -> int:
+    return int.from_bytes(bytes_of_hash(target, *seed), "little", signed=True)
 
 
 def frame(spark: SparkSession, **columns: pa.Array) -> DataFrame:

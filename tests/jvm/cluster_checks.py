@@ -23,7 +23,7 @@ import pyarrow as pa
 from checks_apart import TESTS, environment, named, run
 from pyspark import SparkConf, SparkContext, TaskContext
 from pyspark.sql import DataFrame, SparkSession
-from sessions import JVM, SETTINGS, session
+from sessions import CLUSTER, JVM, SETTINGS, session
 from spark_samples import Feed, cycles
 from standalone import add_worker, process_of, start
 
@@ -33,14 +33,8 @@ SEED = 16
 PARTITIONS = 4
 TABLE = 200  # keys, the first half of them twice
 OPTIONS = {
-    **SETTINGS,
+    **CLUSTER,
     "spark.bsjoin.runtime": "jvm",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": JVM,
-    "spark.executor.extraJavaOptions": JVM,
-    "spark.executor.memory": "512m",
     "spark.executorEnv.PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)]),
     "spark.locality.wait": "0",
     # Code that cannot be compiled, as where the jar is not there, is an error.

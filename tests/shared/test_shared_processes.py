@@ -143,8 +143,10 @@ class RecordingContent(Content):
     def _record(self, kind: str, keys: pa.Array, ticks: np.ndarray) -> None:
         os.write(self._log, f"{json.dumps([kind, keys.to_pylist(), ticks.tolist()])}\n".encode())
 
-    def touch(self, view: Any, ids: np.ndarray, ticks: np.ndarray, now_us: int) -> None:
-        super().touch(view, ids, ticks, now_us)
+    def touch(
+        self, view: Any, ids: np.ndarray, ticks: np.ndarray, now_us: int, *, newest: bool = False
+    ) -> None:
+        super().touch(view, ids, ticks, now_us, newest=newest)
         if len(ids):
             self._record("use", view.keys.gather(ids)[0], ticks)
 

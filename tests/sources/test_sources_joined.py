@@ -15,6 +15,8 @@ from test_sources_contract import CODES, IDS, made, model
 import bsjoin
 from bsjoin import Full, Incremental
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 PLACES = [kind for kind in EVERYWHERE if kind != "function"]
 
 

@@ -139,7 +139,7 @@ def test_a_session_of_sqlite_is_read_only(tmp_path: Path) -> None:
     database.run("INSERT INTO t VALUES (1)")
     source = database.source(table="t")
     assert source.lookup(pa.table({"a": [1]})).num_rows == 1
-    connection = source._held[1]  # type: ignore[attr-defined]
+    connection = source._session.held[1]  # type: ignore[attr-defined]
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         connection.execute("DELETE FROM t")
     for query in ("DELETE FROM t RETURNING a", "SELECT 1) AS t; DELETE FROM t; --"):

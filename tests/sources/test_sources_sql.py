@@ -452,7 +452,7 @@ def test_a_look_up_uses_the_index_in_sqlite(tmp_path: Path) -> None:
     plans = []
     for asked in (by_type(source, a=[1, 2], b=["x", "y"]), by_type(source, b=["x"])):
         source.lookup(asked)
-        connection = source._held[1]  # type: ignore[attr-defined]
+        connection = source._session.held[1]  # type: ignore[attr-defined]
         statements: list[str] = []
         connection.set_trace_callback(statements.append)
         source.lookup(asked)
