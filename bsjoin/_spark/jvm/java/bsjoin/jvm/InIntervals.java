@@ -29,7 +29,7 @@ public abstract class InIntervals<R> extends OfReference<R> {
     return Math.min(row | Run.PIECE - 1, Integer.MAX_VALUE - 1) + 1;
   }
 
-  /** The references of rows of a segment, added one by one. */
+  /** The references of rows of a segment, added in ascending order. */
   static final class Found {
     private final long segment; // what they have before the row
     private long[] rows = new long[16];
@@ -39,11 +39,15 @@ public abstract class InIntervals<R> extends OfReference<R> {
       segment = reference - Version.row(reference);
     }
 
-    void add(int row) {
-      if (size == rows.length) {
-        rows = Arrays.copyOf(rows, 2 * size);
+    /** Add the rows from one on, up to another one. */
+    void add(int row, int end) {
+      int more = end - row;
+      if (more > rows.length - size) {
+        rows = Arrays.copyOf(rows, Math.max(2 * rows.length, size + more));
       }
-      rows[size++] = segment + row;
+      for (int i = 0; i < more; i++) {
+        rows[size++] = segment + row + i;
+      }
     }
 
     ArrayData references() {
@@ -97,8 +101,10 @@ public abstract class InIntervals<R> extends OfReference<R> {
         Intervals intervals = segment.intervals();
         int row = Version.row(reference);
         int stop = stop(segment, row, greatest);
-        for (; row >= 0; row = intervals.next(row + 1, stop, least)) {
-          count++;
+        while (row >= 0) {
+          int end = intervals.endOfRun(row, stop, least);
+          count += end - row;
+          row = intervals.next(end, stop, least);
         }
       }
       return count;
@@ -132,7 +138,7 @@ public abstract class InIntervals<R> extends OfReference<R> {
       int row = Version.row(reference);
       int stop = stop(segment, row, arguments.getLong(1));
       for (; row >= 0; row = intervals.next(afterPiece(row), stop, least)) {
-        found.add(row);
+        found.add(row, row + 1);
       }
       return found.references();
     }
@@ -156,7 +162,6 @@ public abstract class InIntervals<R> extends OfReference<R> {
       if (reference < 0) {
         return missing(reference);
       }
-      Found found = new Found(reference);
       Segment segment = segment(reference);
       Intervals intervals = segment.intervals();
       int row = Version.row(reference);
@@ -164,9 +169,17 @@ public abstract class InIntervals<R> extends OfReference<R> {
       if (inPieces) {
         stop = Math.min(afterPiece(row), stop);
       }
-      while (row >= 0) {
-        found.add(row++);
-        row = intervals.next(row, stop, least);
+      int end = intervals.endOfRun(row, stop, least);
+      int next = intervals.next(end, stop, least);
+      if (next < 0) {
+        return References.inSteps(reference, 1, end - row);
+      }
+      Found found = new Found(reference);
+      found.add(row, end);
+      while (next >= 0) {
+        end = intervals.endOfRun(next, stop, least);
+        found.add(next, end);
+        next = intervals.next(end, stop, least);
       }
       return found.references();
     }
