@@ -111,6 +111,27 @@ def test_a_join_is_generated_code_in_every_thread_and_session(
         assert list(threads.map(count, sessions)) == [10] * 3
 
 
+@pytest.mark.parametrize("key", ["id", "nullif(id, 3)"])
+@pytest.mark.parametrize("how", ["inner", "left", "semi", "anti"])
+def test_a_row_is_looked_up_once_whatever_the_optimizer_moves(
+    spark: SparkSession, key: str, how: Any
+) -> None:
+    """A filter on what was found, moved below or merged, would look it up again."""
+    table = spark.range(10).selectExpr("id AS k", "id AS low", "id + 2 AS high")
+    rows = spark.range(12).selectExpr(f"{key} AS k", f"{key} AS x").localCheckpoint()
+    searched = {
+        "find": bsjoin.join(rows, table, "k", how=how),
+        "band": bsjoin.join(rows, table, when=Band("x", "low", 1, 1), how=how),
+        "interval": bsjoin.join(rows, table, when=Within("x", "low", "high"), how=how),
+    }
+    if how in ("inner", "left"):
+        searched["nearest"] = bsjoin.join(rows, table, when=AsOf("x", "low"), how=how)
+    for name, joined in searched.items():
+        assert plan(joined).count(f"bsjoin_{name}.invoke") == 1, name
+    twice = bsjoin.join(searched["find"], table, "k", how=how, suffix="_2")
+    assert plan(twice).count("bsjoin_find.invoke") == 2
+
+
 @pytest.mark.parametrize("column", ["array(id)", "named_struct('a', id)", "map(id, id)"])
 def test_types_that_the_jvm_does_not_read_go_to_python_and_the_progress_says_so(
     spark: SparkSession, tmp_path: Path, column: str

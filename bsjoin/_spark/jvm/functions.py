@@ -119,7 +119,14 @@ class TableFunctions:
         }
         if ranged is not None:
             expected["ranged"] = [ranged.names, ranged.types, ranged.closed]
-        return self.call("find", *arguments, keys=keys, **expected)
+        return self.reference("find", *arguments, keys=keys, **expected)
+
+    def reference(self, what: str, *arguments: Column, **more: Any) -> Column:
+        """The result of a function that finds a row: to Spark it may be null, for ``or_missing``.
+
+        If it was never null, Spark would leave out what ``or_missing`` adds.
+        """
+        return self.call(what, *arguments, nullable=True, **more)
 
     def or_missing(self, found: Column, searched: Column) -> Column:
         """A reference that is negative where it would be null.
@@ -129,7 +136,7 @@ class TableFunctions:
         evaluating it twice, while filters on other columns move below (SPARK-47672).
 
         Args:
-            found: the reference.
+            found: the reference, of :meth:`reference`.
             searched: what it was found by: a column that is not constant.
         """
         missing = F.when(F.rlike(searched.cast("string"), F.lit("^$")), -2).otherwise(-1)

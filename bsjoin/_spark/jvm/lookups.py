@@ -8,7 +8,6 @@ every such place ends a stage, and its aggregates travel back with every task.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -90,12 +89,14 @@ class Lookups:
         pending: columns to add to it, with those of the next join in the same projection.
         columns: the names of the stream's columns and of ours.
         lookups: the joins, first to last.
+        scratch: the names of the columns of ours that there are, pending ones included.
     """
 
     frame: DataFrame
     pending: tuple[Column, ...]
     columns: tuple[str, ...]
     lookups: tuple[_Lookup, ...]
+    scratch: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, planned: PlannedJoin, before: Lookups | None) -> Lookups:
@@ -130,11 +131,12 @@ class Lookups:
         assert isinstance(table, StoredTable)
         functions = TableFunctions.of(self.frame.sparkSession, table)
         ours = Scratch.beside([*self.columns, *self._brought(), *planned.join.names])
-        columns, clock = self.pending, F.lit("")
+        columns, clock, scratch = self.pending, F.lit(""), [*self.scratch]
         if table.version is None:
             # In a projection of its own, evaluated once for each row: all above is deterministic.
             columns = (*columns, functions.clock().alias(ours.clock))
             clock = F.col(ours.clock)
+            scratch.append(ours.clock)
         frame = self.frame.select("*", *columns) if columns else self.frame
         key = planned.key(self._column)
         probes = tuple(planned.probes(self._column))
@@ -144,11 +146,13 @@ class Lookups:
             found = F.when(self.lookups[-1].stays, found).otherwise(_DROPPED)
         carried = (column.alias(name) for name, column in matches.carried.items())
         lookup = _Lookup(planned, functions, ours, clock, matches)
+        counts = self._counts()
         return Lookups(
             frame=frame,
-            pending=(found.alias(ours.found), *carried, *self._counts()),
+            pending=(found.alias(ours.found), *carried, *counts.values()),
             columns=(*self.columns, *vars(ours).values()),
             lookups=(*self.lookups, lookup),
+            scratch=(*scratch, ours.found, *matches.carried, *counts),
         )
 
     def _column(self, name: str) -> Column:
@@ -158,35 +162,43 @@ class Lookups:
                 return one.value(name)
         return self.frame[quoted(name)]
 
-    def _counts(self) -> Iterable[Column]:
-        """The number of matches of the last join, if that may be several."""
+    def _counts(self) -> dict[str, Column]:
+        """The number of matches of the last join by its name, if that may be several."""
         for one in self.lookups[-1:]:
             counted = one.matches.counted
             if counted is not None:
-                yield counted.alias(one.ours.count)
+                return {one.ours.count: counted.alias(one.ours.count)}
+        return {}
 
     def result(self) -> DataFrame:
         """The stream's columns, then those that the joins bring."""
         rows = self.frame.select("*", *self.pending)
-        counts = [*self._counts()]
-        ours = [name for one in self.lookups for name in vars(one.ours).values()]
-        if self.lookups[-1].planned.plan.reports:
+        last, added = self.lookups[-1], self._counts()
+        reports = last.planned.plan.reports
+        if not reports and not last.matches.count_first:
+            added = {}
+        counted = bool(added)
+        if reports:
             (version,) = unused([*self.columns, *self._brought()], "bsjoin_version")
             versions = [one.functions.version(one.clock) for one in self.lookups]
             # Texts of one length: the greatest is the latest.
             padded = [F.lpad(number.cast("string"), 10, "0") for number in versions]
-            rows = rows.select("*", *counts, F.concat_ws(",", *padded).alias(version))
+            added[version] = F.concat_ws(",", *padded).alias(version)
+        if added:
+            rows = rows.select("*", *added.values())
+        if reports:
             rows = observed_lookups(rows, [*map(_counted, self.lookups)], F.col(version))
-            ours.append(version)
-        elif counts:
-            rows = rows.select("*", *counts)
-        if any(one.drops for one in self.lookups):
-            rows = rows.where(self.lookups[-1].stays)
+        if any(one.drops for one in self.lookups) and not last.matches.drops_missing:
+            rows = rows.where(last.stays)
+        scratch = [*self.scratch, *added]
         for one in self.lookups:
             if one.matches.are_several:
-                rows = one.matches.unrolled(rows)
+                rows = one.matches.unrolled(rows, counted=counted or one is not last)
+                scratch += one.matches.added
         values = [value for one in self.lookups for value in one.values()]
-        return rows.select("*", *values).drop(*ours)
+        ours = ", ".join(map(quoted, scratch))
+        # One projection: each is analyzed when it is made, with all that is below.
+        return rows.select(F.expr(f"* EXCEPT ({ours})"), *values)
 
     def _brought(self) -> list[str]:
         return [name for one in self.lookups for name in one.planned.join.names]

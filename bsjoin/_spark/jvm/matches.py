@@ -100,16 +100,36 @@ class Matches:
         """How many rows match, of the columns before; None if that is not used."""
         return self.functions.count(self.found) if self.are_several else None
 
-    def unrolled(self, rows: DataFrame) -> DataFrame:
+    @property
+    def count_first(self) -> bool:
+        """Whether unrolling needs the number of matches as a column: it uses it twice."""
+        return self.in_pieces
+
+    @property
+    def drops_missing(self) -> bool:
+        """Whether unrolling leaves no row of one without a match."""
+        return self.are_several and self.plan.how == "inner"
+
+    @property
+    def added(self) -> list[str]:
+        """The columns that unrolling adds."""
+        return [self.ours.piece, self.ours.row] if self.in_pieces else [self.ours.row]
+
+    def unrolled(self, rows: DataFrame, *, counted: bool) -> DataFrame:
         """One row for each match, with its reference; a negative one for what a left join keeps.
 
         Generated code holds all rows that it makes of one row, so where these may be very many it
         gets them in pieces.
+
+        Args:
+            rows: the rows, with the reference of the first match.
+            counted: whether they have the number of matches.
         """
-        first, count = self.found, F.col(self.ours.count)
+        first, count = self.found, F.col(self.ours.count) if counted else self.counted
+        assert count is not None
         if self.plan.how == "left":
             count = F.greatest(count, F.lit(1))
-        if self._in_pieces:
+        if self.in_pieces:
             pieces, piece = self.functions.call("run pieces", first, count), F.col(self.ours.piece)
             rows = rows.select("*", F.explode(pieces).alias(self.ours.piece))
             rest = (first + count - piece).cast("int")
@@ -118,7 +138,8 @@ class Matches:
         return rows.select("*", F.explode(run).alias(self.ours.row))
 
     @property
-    def _in_pieces(self) -> bool:
+    def in_pieces(self) -> bool:
+        """Whether the matches of one row may be very many."""
         return self.plan.output.longest_run > _WHOLE_ROWS
 
 
@@ -142,7 +163,8 @@ class _BandMatches(_RangeMatches):
     """The rows of the key in a band around the point: neighbours."""
 
     def first(self, key: Column, hash_: Column) -> Column:
-        return self.functions.or_missing(self._call("band", key, self._point), self._point)
+        found = self.functions.reference("band", key, self._point, **self._band)
+        return self.functions.or_missing(found, self._point)
 
     @property
     def carried(self) -> Mapping[str, Column]:
@@ -152,14 +174,17 @@ class _BandMatches(_RangeMatches):
     def counted(self) -> Column | None:
         if not self.are_several:
             return None
-        return self._call("band count", self.found, F.col(self.ours.point))
+        return self.functions.call("band count", self.found, F.col(self.ours.point), **self._band)
 
-    def _call(self, what: str, *arguments: Column) -> Column:
+    @property
+    def _band(self) -> dict[str, Any]:
         search = self._search
-        band = {"before": _width(-search.before, search), "after": _width(search.after, search)}
-        return self.functions.call(
-            what, *arguments, **band, closed=search.closed, unit=_unit(search)
-        )
+        return {
+            "before": _width(-search.before, search),
+            "after": _width(search.after, search),
+            "closed": search.closed,
+            "unit": _unit(search),
+        }
 
 
 @dataclass(frozen=True)
@@ -178,7 +203,7 @@ class _NearestMatch(_RangeMatches):
                 "before": _width(-search.tolerance, search),
                 "after": _width(search.tolerance, search),
             }
-        nearest = self.functions.call(
+        nearest = self.functions.reference(
             "nearest",
             key,
             self._point,
@@ -196,7 +221,7 @@ class _IntervalMatches(_RangeMatches):
     """The rows of the key whose interval has a point in common with the stream's."""
 
     def first(self, key: Column, hash_: Column) -> Column:
-        found = self.functions.call("interval", key, *self._limits)
+        found = self.functions.reference("interval", key, *self._limits)
         return self.functions.or_missing(found, self._point)
 
     @property
@@ -213,12 +238,15 @@ class _IntervalMatches(_RangeMatches):
         reported = self.are_several and self.plan.reports
         return self._of("interval count", self.found) if reported else None
 
-    def unrolled(self, rows: DataFrame) -> DataFrame:
+    count_first = False
+    drops_missing = False
+
+    def unrolled(self, rows: DataFrame, *, counted: bool) -> DataFrame:
         first = self.found
-        if self._in_pieces:
+        if self.in_pieces:
             pieces, first = self._of("interval pieces", first), F.col(self.ours.piece)
             rows = rows.select("*", F.explode(pieces).alias(self.ours.piece))
-        found = self._of("interval rows", first, pieces=self._in_pieces)
+        found = self._of("interval rows", first, pieces=self.in_pieces)
         return rows.select("*", F.explode(found).alias(self.ours.row))
 
     def _of(self, what: str, reference: Column, **more: Any) -> Column:
