@@ -1,15 +1,21 @@
-"""One join of each kind, without pytest: what `make minimum` runs with the oldest versions."""
+"""One join of each kind, without pytest, for other versions than the installed ones.
+
+    python tests/smoke.py [connect]
+
+`make minimum` and `make matrix` run it. Under Connect the plans of the JVM are not looked at.
+"""
 
 from __future__ import annotations
 
 import importlib
+import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
 
 import smoke_jvm
 from pyspark.sql import DataFrame, SparkSession
-from sessions import session
+from sessions import SETTINGS, session
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, Incremental, sources
@@ -47,11 +53,11 @@ def incremental(spark: SparkSession, folder: Path, scheme: str) -> None:
     source = sources.sql(f"{scheme}:///{file}", table="planes")
     stream = spark.readStream.schema("id long").parquet(str(folder / "stream"))
     joined = bsjoin.join(stream, source, "id", how="left", cache=Incremental(max_rows=10))
-    found: list[tuple[object, ...]] = []
-    query = joined.writeStream.foreachBatch(lambda df, _: found.extend(rows(df))).start()
+    query = joined.writeStream.format("memory").queryName(scheme).start()
     query.processAllAvailable()
     (cycle,) = (cycle for cycle in bsjoin.progress(query) if cycle.rows_in)
     query.stop()
+    found = rows(spark.table(scheme))
     assert found == [(1, "one"), (3, None)], found
     assert cycle.cache is not None
     assert (cycle.rows_in, cycle.rows_out, cycle.hits, cycle.cache.lookups) == (2, 2, 1, 1), cycle
@@ -76,16 +82,21 @@ def main() -> None:
     for name in DRIVERS:
         importlib.import_module(name)
     placement()
-    spark = session("local[2]")
+    connected = sys.argv[1:] == ["connect"]
+    if connected:
+        spark = SparkSession.builder.remote("local[2]").config(map=SETTINGS).getOrCreate()
+    else:
+        spark = session("local[2]")
     with tempfile.TemporaryDirectory() as folder:
         spark.createDataFrame([(1,), (3,)], "id long").coalesce(1).write.parquet(f"{folder}/stream")
         full(spark)
         ranges(spark)
         for scheme in ("sqlite", "duckdb"):
             incremental(spark, Path(folder), scheme)
-        smoke_jvm.checks(spark, Path(folder) / "jvm")
+        if not connected:
+            smoke_jvm.checks(spark, Path(folder) / "jvm")
+    print(f"smoke test: all joins and the placement are right with Spark {spark.version}")
     spark.stop()
-    print("smoke test: all joins and the placement are right in both runtimes")
 
 
 if __name__ == "__main__":

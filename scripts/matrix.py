@@ -1,0 +1,146 @@
+"""Try bsjoin with every Python, Spark and Java that it supports, classic and under Connect.
+
+    python scripts/matrix.py [--list] [--only TEXT]
+
+Each combination is a row: its packages are installed into the user's cache folder once, then
+``tests/smoke.py`` runs every kind of join. The rows are chosen so that any two values of different
+columns are together in at least one of them; all combinations would be ten times as many. A row
+whose Python or Java this machine does not have is listed as absent. The exit status is 1 if a row
+failed.
+"""
+
+import argparse
+import glob
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+from bootstrap import installed_javas
+from environments import installed, oldest, required, start
+
+EXTRAS = ("duckdb", "exact", "mysql", "postgresql", "redis", "scheduling")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One combination of versions."""
+
+    python: str
+    spark: str
+    java: str
+    dependencies: str
+    pandas: str
+    api: str
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether such packages exist: the oldest ones are older than the newer Pythons."""
+        return self.dependencies == "newest" or (
+            self.python == "3.11" and self.pandas == "2" and self.spark == "4.1"
+        )
+
+
+VALUES = {
+    "python": ("3.11", "3.12", "3.13", "3.14"),
+    "spark": ("4.1", "4.2", "4.3"),
+    "java": ("17", "21"),
+    "dependencies": ("newest", "oldest"),
+    "pandas": ("2", "3"),
+    "api": ("classic", "connect"),
+}
+
+
+def rows() -> list[Row]:
+    """Rows that have every possible pair of values: each time the one with most new pairs."""
+    combined = itertools.starmap(Row, itertools.product(*VALUES.values()))
+    possible = [row for row in combined if row.is_possible]
+    missing = {pair for row in possible for pair in pairs(row)}
+    chosen = []
+    while missing:
+        best = max(possible, key=lambda row: len(missing.intersection(pairs(row))))
+        missing.difference_update(pairs(best))
+        chosen.append(best)
+    return sorted(chosen, key=astuple)
+
+
+def pairs(row: Row) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+    """The pairs of a row's values, each with the name of its column."""
+    named = [(field.name, getattr(row, field.name)) for field in fields(row)]
+    return itertools.combinations(named, 2)
+
+
+def pythons() -> dict[str, str]:
+    """The interpreters of this machine, by version."""
+    found = {}
+    for version in VALUES["python"]:
+        homes = sorted(glob.glob(os.path.expanduser(f"~/.pyenv/versions/{version}.*/bin/python")))
+        path = shutil.which(f"python{version}")
+        working = [one for one in (path, *reversed(homes)) if one and has_venv(one)]
+        if working:
+            found[version] = working[0]
+    return found
+
+
+def has_venv(python: str) -> bool:
+    """Whether an interpreter starts and can make environments."""
+    command = [python, "-c", "import ensurepip, venv"]
+    return subprocess.call(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) == 0
+
+
+def packages(row: Row) -> list[str]:
+    """What a row needs beside Spark."""
+    wanted = required(*EXTRAS, *(["connect"] if row.api == "connect" else []))
+    if row.dependencies == "oldest":
+        return oldest(wanted)
+    others = [one for one in wanted if not one.startswith(("pyspark", "pandas"))]
+    spark = "pyspark[sql,connect]" if row.api == "connect" else "pyspark[sql]"
+    return [*others, f"{spark}=={row.spark}.*", f"pandas=={row.pandas}.*"]
+
+
+def tried(row: Row, python: str, java: str) -> str:
+    """Run a row; an empty text if it passes, otherwise the end of what it printed."""
+    folder = installed(packages(row), apart=True, python=python)
+    if folder is None:
+        return "its packages cannot be installed together: see pip's message above"
+    program = "smoke.py connect" if row.api == "connect" else "smoke.py"
+    settings = {"JAVA_HOME": java, "PATH": os.pathsep.join([f"{java}/bin", os.environ["PATH"]])}
+    process = start(str(folder / "bin" / "python"), program, settings=settings)
+    printed, _ = process.communicate()
+    return printed[-2_000:] if process.returncode else ""
+
+
+def main() -> int:
+    """Try the rows and print them; 1 if one of them failed."""
+    parser = argparse.ArgumentParser(description="try bsjoin with all supported versions")
+    parser.add_argument("--list", action="store_true", help="print the rows and do nothing")
+    parser.add_argument("--only", default="", help="rows with this text, such as '3.13 4.2'")
+    given = parser.parse_args()
+    interpreters, javas = pythons(), dict(installed_javas())
+    failed = 0
+    print("python spark java dependencies pandas api")
+    for row in rows():
+        named = " ".join(astuple(row))
+        if given.only not in named:
+            continue
+        told = ""
+        if row.python not in interpreters:
+            told = f"absent: no Python {row.python} on this machine"
+        elif row.java not in javas:
+            told = f"absent: no Java {row.java} on this machine"
+        elif not given.list:
+            begun = time.monotonic()
+            why = tried(row, interpreters[row.python], str(Path(javas[row.java])))
+            failed += bool(why)
+            told = f"failed\n{why}" if why else f"passed in {time.monotonic() - begun:.0f} s"
+        print(f"{named}: {told}" if told else named, flush=True)
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
