@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bsjoin._spark.arguments import JoinType
     from bsjoin._spark.columns import On
     from bsjoin._spark.placing import Placing
-    from bsjoin.hotspot.targets import Splits
+    from bsjoin.hotspot.relieving import Splits
     from scheduling import Policy, Scaler
     from scheduling.spark import CycleContext, Placement
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from scheduling.decision import Action, Decision, idle_workers, saving
 from scheduling.elastic import Static
@@ -21,7 +21,7 @@ from scheduling.errors import ActuatorError, ArgumentError
 from scheduling.estimate import LoadEstimate
 from scheduling.landing import fresh, landed, restricted
 from scheduling.margin import Margin
-from scheduling.model import JobGraph, Plan, Receipt, Snapshot
+from scheduling.model import JobGraph, Move, Plan, Receipt, Snapshot
 from scheduling.objective import Objective, PlacementCost
 from scheduling.partial_moves import take_parts
 from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, Scaler
@@ -287,14 +287,14 @@ class Controller:
                 return self._apply(now, action, self._why(before, found.cost), found)
         parts = self._replanner.split(situation, moves, can)
         if parts is not None and before.running - parts.cost.total > margin:
-            return self._apply(now, "move", self._why(before, parts.cost), parts)
+            reason = f"{self._why(before, parts.cost)}, splits {_split(parts.plan.moves)}"
+            return self._apply(now, "move", reason, parts)
         self._rest.begin(situation, before, share, can)
         wanted = None if "split" in can else self._replanner.split(situation, moves, {"split"})
         if wanted is None or before.running - wanted.cost.total <= margin:
             return Decision(now, "none", "nothing to gain", cost=before)
         dropped = tuple(one for one in wanted.plan.moves if one.part < 1)
-        names = ", ".join(sorted({one.task for one in dropped}))
-        reason = f"nothing to gain but by splitting {names}, which cannot be done here"
+        reason = f"nothing to gain but by splitting {_split(dropped)}, which cannot be done here"
         return Decision(now, "none", reason, cost=before, dropped=dropped)
 
     def _why(self, before: PlacementCost, after: PlacementCost) -> str:
@@ -327,3 +327,8 @@ class Controller:
         self._plan = landed(plan, receipt)
         self._recall.plan(self._plan)
         return Decision(now, action, reason, plan, receipt, found.cost)
+
+
+def _split(moves: Iterable[Move]) -> str:
+    """The tasks of which parts move."""
+    return ", ".join(sorted({one.task for one in moves if one.part < 1}))

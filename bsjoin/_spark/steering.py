@@ -20,7 +20,7 @@ from bsjoin._progress import route
 from bsjoin._spark.session import default_parallelism
 from bsjoin.hotspot import Controller, CycleStatistics, HotSpot, Rule
 from bsjoin.hotspot.published import Rules
-from bsjoin.hotspot.targets import Splits
+from bsjoin.hotspot.relieving import Splits
 from bsjoin.store import StorageLocation
 from bsjoin.store.temporary import temporary_location
 

@@ -22,12 +22,13 @@ from bsjoin.errors import ArgumentError
 from bsjoin.hotspot.cycle import CycleStatistics
 from bsjoin.hotspot.options import HotSpot
 from bsjoin.hotspot.range_rules import algorithm_2, whole_keys
+from bsjoin.hotspot.relieving import Splits, relieved
 from bsjoin.hotspot.routing import STEPS, Router
 from bsjoin.hotspot.rule import Rule
 from bsjoin.hotspot.sample import Sample
 from bsjoin.hotspot.skew import beyond_chance, chance, rarely_by_chance
 from bsjoin.hotspot.spreading import spread_keys
-from bsjoin.hotspot.targets import Splits, Targets
+from bsjoin.hotspot.targets import Targets
 
 __all__ = ["Controller", "Observation"]
 
@@ -211,14 +212,11 @@ class Controller:
         followed = self._smoothed <= self._options.threshold**2
         if not self._window or self._since < self._options.min_cycles or not followed:
             return None
-        sample, before = Sample.together(self._window), self._targets
-        self._targets = before.after(self._rule.loads(sample.codes, sample.weights), splits)
-        found = self._better(math.inf, math.inf)
-        if found is None:
-            self._targets = before
-            return None
-        self._change(found[0])
-        return found[0]
+        sample = Sample.together(self._window)
+        rule = relieved(self._rule, sample, splits)
+        self._targets = Targets.of(rule.loads(sample.codes, sample.weights))
+        self._change(rule)
+        return rule
 
     def set_active_rule(self, rule: Rule) -> None:
         """Use the active rule, because the last one computed here could not be published."""

@@ -1,14 +1,14 @@
 """The share of a cycle's rows that each partition is to have: equal, unless a load is to move.
 
 Rows cost differently: a key with many matches takes longer than one without. Who measures the load
-of the partitions says which share of it is to leave a partition (:meth:`Targets.after`), and the
-rules aim at the shares that follow from it. Skew and its random variation are relative to them.
+of the partitions says which share of it is to leave a partition (:mod:`bsjoin.hotspot.relieving`).
+The shares that the partitions then have are what later rules aim at; skew and its random variation
+are relative to them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,12 +16,9 @@ from numpy.typing import NDArray
 
 from bsjoin.hotspot.skew import skew
 
-__all__ = ["Splits", "Targets"]
+__all__ = ["Targets"]
 
 Float64s = NDArray[np.float64]
-
-Splits = Mapping[int, Mapping[int, float]]
-"""By partition, the share of its load for each other partition."""
 
 _LEAST = 0.1  # of an equal share: a partition with fewer rows says too little of its skew
 
@@ -34,7 +31,7 @@ class Targets:
         shares: float64[n], above 0; they sum to 1.
 
     Example:
-        >>> targets = Targets.equal(4).after(np.full(4, 100.0), {0: {1: 0.25, 3: 0.25}})
+        >>> targets = Targets.of(np.array([50.0, 125.0, 100.0, 125.0]))
         >>> targets.shares.tolist()
         [0.125, 0.3125, 0.25, 0.3125]
         >>> targets.skew(np.array([25, 62, 50, 63])) < 0.02
@@ -48,23 +45,15 @@ class Targets:
         """The same share for each of n partitions."""
         return cls(np.full(partitions, 1 / partitions))
 
-    def after(self, loads: Float64s, splits: Splits) -> Targets:
-        """The shares after parts of partitions have moved.
+    @classmethod
+    def of(cls, loads: Float64s) -> Targets:
+        """The shares that partitions have, at least a tenth of an equal one.
 
         Args:
-            loads: float64[n], the present rows of each partition; some are above 0.
-            splits: what moves; a partition keeps a tenth of an equal share in any case.
-
-        Complexity: O(n + moves).
+            loads: float64[n], the rows of each; some are above 0.
         """
-        before = loads / loads.sum()
-        after = before.copy()
-        for partition, parts in splits.items():
-            for receiver, share in parts.items():
-                after[partition] -= before[partition] * share
-                after[receiver] += before[partition] * share
-        after = np.maximum(after, _LEAST / len(after))
-        return Targets(after / after.sum())
+        shares = np.maximum(loads / loads.sum(), _LEAST / len(loads))
+        return cls(shares / shares.sum())
 
     def skew(self, loads: NDArray[np.int64] | Float64s) -> float:
         """DS (Formula 3) of the loads relative to the shares; DS itself where these are equal."""
