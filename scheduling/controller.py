@@ -330,5 +330,7 @@ class Controller:
 
 
 def _split(moves: Iterable[Move]) -> str:
-    """The tasks of which parts move."""
-    return ", ".join(sorted({one.task for one in moves if one.part < 1}))
+    """The tasks of which parts move: three of them, and the number of the others."""
+    tasks = sorted({one.task for one in moves if one.part < 1})
+    more = f" and {len(tasks) - 3} more" if len(tasks) > 3 else ""
+    return ", ".join(tasks[:3]) + more
