@@ -123,11 +123,13 @@ class StreamCosts:
         reads = float(found.sum())
         own = np.repeat(np.arange(len(found)), self._degree)
         here, there = self._at[own], self._at[self._other]
-        to = np.where(self._incoming, here, there)
-        apart = (here >= 0) & (there >= 0) & (self._host[here] != self._host[there])
-        costs = np.where(apart, self._size * self._price[to], 0.0)
+        placed = (here >= 0) & (there >= 0)
+        own, incoming, size = own[placed], self._incoming[placed], self._size[placed]
+        here, there = here[placed], there[placed]
+        price = self._price[np.where(incoming, here, there)]
+        costs = np.where(self._host[here] != self._host[there], size * price, 0.0)
         found += np.bincount(own, weights=costs, minlength=len(found))
-        return reads + float(costs[self._incoming].sum()), found
+        return reads + float(costs[incoming].sum()), found
 
     def of(self, t: int) -> Float64s:
         """As :meth:`on`, for every worker; not to be changed. O(workers + streams of the task)."""
