@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from bsjoin._spark.arguments import JoinType
     from bsjoin._spark.columns import On
     from bsjoin._spark.placing import Placing
+    from bsjoin.hotspot.relieving import Splits
     from scheduling import Policy, Scaler
     from scheduling.spark import CycleContext, Placement
 
@@ -83,7 +84,8 @@ class Cycles:
         began = datetime.now(UTC)
         with self._context(stream) as context:
             partition = self._partition(context)
-            route_plan = self._route(stream, partition, batch_id)
+            splits = {} if context is None else context.splits
+            route_plan = self._route(stream, partition, batch_id, splits)
             if context is None:
                 cycle = Cycle(route_plan, self._kept)
             else:
@@ -125,7 +127,11 @@ class Cycles:
         return replace(partition, partitions=context.partitions)
 
     def _route(
-        self, stream: DataFrame, partition: Hash | HotSpot | None, batch_id: int
+        self,
+        stream: DataFrame,
+        partition: Hash | HotSpot | None,
+        batch_id: int,
+        splits: Splits,
     ) -> RoutePlan | None:
         if not isinstance(partition, HotSpot):
             return None
@@ -133,6 +139,8 @@ class Cycles:
             self._steering = Steering(partition, default_parallelism(stream.sparkSession))
         elif partition.partitions is not None:
             self._steering.resize(partition.partitions)
+        if splits:
+            self._steering.spread(splits)
         return RoutePlan(
             label="",
             location=None,

@@ -13,26 +13,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from scheduling.decision import Action, Decision
+from scheduling.decision import Action, Decision, idle_workers, saving
 from scheduling.elastic import Static
 from scheduling.errors import ActuatorError, ArgumentError
 from scheduling.estimate import LoadEstimate
 from scheduling.landing import fresh, landed, restricted
-from scheduling.model import JobGraph, Plan, Receipt, Snapshot
+from scheduling.margin import Margin
+from scheduling.model import JobGraph, Move, Plan, Receipt, Snapshot
 from scheduling.objective import Objective, PlacementCost
+from scheduling.partial_moves import take_parts
 from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, Scaler
+from scheduling.recall import Recall
 from scheduling.replanning import Candidate, Replanner, Situation
 from scheduling.rest import Rest
 
 __all__ = ["Controller"]
 
 _KEPT = 100  # decisions in the history
-_RECENT = 20  # adopted numbers of instances, for the largest of which plans are made
-_SETTLING = 3  # measured cycles after a disturbance in which small gains count, too
-_SMALL = 0.02  # the margin then
-_DEVIATIONS = 2.0  # of the loads, that a gain must exceed
 
 
 class Controller:
@@ -104,22 +103,19 @@ class Controller:
         for name, seconds in (("cooldown_s", cooldown_s), ("forget_s", forget_s)):
             if not seconds >= 0:
                 raise ArgumentError(f"{name}={seconds!r}: give seconds, at least 0")
-        if not 0 <= hysteresis < 1:
-            raise ArgumentError(f"hysteresis={hysteresis!r}: give a share, 0 to below 1")
+        self._margin = Margin(hysteresis)
         self._monitor, self._actuator = monitor, actuator
         self._graph_of, self._clock = graph_of, clock
         self._scaler: Scaler = scaler or Static()
         self._replanner = Replanner(policy, rebalancer, objective or Objective(), search)
-        self._cooldown_s, self._hysteresis, self._forget_s = cooldown_s, hysteresis, forget_s
+        self._cooldown_s, self._forget_s = cooldown_s, forget_s
         self._parallelism = dict(parallelism)
         self._plan: Plan | None = None
         self._changed_s = 0.0
         self._failed: dict[tuple[str, str], float] = {}
         self._known: frozenset[str] = frozenset()
-        self._homes: dict[str, str] = {}
-        self._recent: dict[str, deque[int]] = {}
+        self._recall = Recall()
         self._estimate = LoadEstimate()
-        self._correcting = self._settling = 0
         self._rest = Rest()
         self._decisions: deque[Decision] = deque(maxlen=_KEPT)
 
@@ -162,14 +158,15 @@ class Controller:
     def observe(self, receipt: Receipt) -> None:
         """Record where tasks run, for actuators that observe it only after :meth:`step`.
 
-        A failed placement is not requested again for ``forget_s``; the plan has the actual worker.
+        A failed placement is not requested again for ``forget_s``; :attr:`plan` has the actual
+        worker. An actuator that repeats its plan in every cycle, as pins do, needs that plan.
         """
         now = self._clock()
         for task, worker in receipt.missed.items():
             self._failed[task, worker] = now
         if self._plan is not None and receipt.missed:
             self._plan = landed(self._plan, receipt)
-            self._remember(self._plan)
+            self._recall.plan(self._plan)
 
     def adopt(self, parallelism: Mapping[str, int], snapshot: Snapshot | None = None) -> Decision:
         """Plan for a parallelism that was decided elsewhere, regardless of the cooldown.
@@ -191,9 +188,8 @@ class Controller:
         reason = ", ".join(f"{name} has {count}" for name, count in sorted(parallelism.items()))
         wanted = self._parallelism | dict(parallelism)
         first = self._plan is None
-        for name, count in parallelism.items():
-            self._recent.setdefault(name, deque(maxlen=_RECENT)).append(count)
-        situation = self._situation(self._graph_of(self._largest(wanted)), snapshot)
+        self._recall.counts(parallelism)
+        situation = self._situation(self._graph_of(self._recall.largest(wanted)), snapshot)
         found = self._replanner.first(situation) if first else self._replanner.repaired(situation)
         if first:
             self._known = frozenset(snapshot.by_id)
@@ -205,13 +201,8 @@ class Controller:
     def _noted(self, decision: Decision, snapshot: Snapshot) -> Decision:
         """The decision with the idle workers, added to the history."""
         if self._plan is not None:
-            idle = set(snapshot.by_id) - set(self._plan.by_worker)
-            fate = "kept, no task has to run there"
-            if self._releases:
-                fate = "released"
-            elif len(self._plan.assignments) < len(snapshot.workers):
-                fate = "kept, there are fewer tasks than workers"
-            decision = dataclasses.replace(decision, idle=dict.fromkeys(sorted(idle), fate))
+            idle = idle_workers(self._plan, snapshot, released=self._releases)
+            decision = dataclasses.replace(decision, idle=idle)
         self._decisions.append(decision)
         return decision
 
@@ -220,10 +211,7 @@ class Controller:
         return "executors" in self._actuator.capabilities()
 
     def _situation(self, graph: JobGraph, snapshot: Snapshot) -> Situation:
-        there = snapshot.by_id
-        homes = {t: at for t, at in self._homes.items() if t in graph.by_id and at in there}
-        placed = {} if self._plan is None else self._plan.placement
-        present = homes | {task: at for task, at in placed.items() if task in graph.by_id}
+        present = self._recall.present(self._plan, graph, snapshot.by_id)
         return Situation(
             graph,
             snapshot,
@@ -235,21 +223,8 @@ class Controller:
             self._plan,
         )
 
-    def _largest(self, parallelism: Mapping[str, int]) -> dict[str, int]:
-        """The numbers of instances that plans are made for."""
-        return {
-            name: max(count, *self._recent.get(name, ()), count)
-            for name, count in parallelism.items()
-        }
-
-    def _remember(self, plan: Plan) -> None:
-        """Keep the workers of a plan's tasks for when they are missing."""
-        self._homes |= plan.placement
-        for one in plan.unplaced:
-            self._homes.pop(one.task, None)
-
     def _decide(self, now: float, snapshot: Snapshot, wanted: dict[str, int]) -> Decision:
-        graph = self._graph_of(self._largest(self._parallelism))
+        graph = self._graph_of(self._recall.largest(self._parallelism))
         known = self._estimate.measured
         self._estimate.observe(graph, snapshot)
         situation = self._situation(graph, snapshot)
@@ -258,21 +233,21 @@ class Controller:
             self._known = workers
             return self._apply(now, "place", "the first plan", self._replanner.first(situation))
         if self._estimate.measured and not known:
-            self._correcting = self._settling = _SETTLING
+            self._margin.measured()
         if workers != self._known:
-            self._known, self._settling = workers, _SETTLING
+            self._known = workers
+            self._margin.disturbed()
         gone = sorted(set(self._plan.by_worker) - workers)
         if gone:
             found = self._replanner.repaired(situation)
             return self._apply(now, "repair", f"gone: {', '.join(gone)}", found)
         left = self._changed_s + self._cooldown_s - now
-        if left > 0 and not self._correcting:
+        if left > 0 and not self._margin.correcting:
             return Decision(now, "none", f"cooldown, {left:.3g} s left")
         if wanted != self._parallelism:
             return self._resized(now, situation, wanted)
         decision = self._better(now, situation)
-        self._correcting = max(0, self._correcting - 1)
-        self._settling = max(0, self._settling - 1)
+        self._margin.passed()
         return decision
 
     def _resized(self, now: float, before: Situation, wanted: dict[str, int]) -> Decision:
@@ -283,8 +258,8 @@ class Controller:
         )
         graph = self._graph_of(wanted)
         self._estimate.redistribute(before.graph, graph)
-        self._settling = _SETTLING
-        self._recent.clear()
+        self._margin.disturbed()
+        self._recall.forget_counts()
         found = self._replanner.repaired(self._situation(graph, before.snapshot), all_may_move=True)
         return self._apply(now, "resize", reason, found, wanted)
 
@@ -294,7 +269,7 @@ class Controller:
         if not can & {"place", "move"}:
             return Decision(now, "none", "tasks are placed elsewhere")
         before = self._replanner.cost(situation, present)
-        share = self._margin(situation)
+        share = self._margin.share(situation.noise)
         margin = share * before.running
         if self._rest.holds(situation, before, share, can):
             return Decision(now, "none", "nothing to gain", cost=before)
@@ -310,35 +285,20 @@ class Controller:
             if more == 0 and before.running - found.cost.total > margin:
                 action: Action = "move" if found.plan.moves else "place"
                 return self._apply(now, action, self._why(before, found.cost), found)
-        if "split" in can:
-            split = self._replanner.split(situation, moves)
-            if split is not None and before.running - split.cost.total > margin:
-                return self._apply(now, "move", self._why(before, split.cost), split)
+        parts = self._replanner.split(situation, moves, can)
+        if parts is not None and before.running - parts.cost.total > margin:
+            reason = f"{self._why(before, parts.cost)}, splits {_split(parts.plan.moves)}"
+            return self._apply(now, "move", reason, parts)
         self._rest.begin(situation, before, share, can)
-        return Decision(now, "none", "nothing to gain", cost=before)
-
-    def _margin(self, situation: Situation) -> float:
-        """The share of the present cost that a change must gain."""
-        least = _SMALL if self._settling else self._hysteresis
-        return max(least, _DEVIATIONS * situation.noise)
+        wanted = None if "split" in can else self._replanner.split(situation, moves, {"split"})
+        if wanted is None or before.running - wanted.cost.total <= margin:
+            return Decision(now, "none", "nothing to gain", cost=before)
+        dropped = tuple(one for one in wanted.plan.moves if one.part < 1)
+        reason = f"nothing to gain but by splitting {_split(dropped)}, which cannot be done here"
+        return Decision(now, "none", reason, cost=before, dropped=dropped)
 
     def _why(self, before: PlacementCost, after: PlacementCost) -> str:
-        seconds = self._replanner.objective.horizon_s
-        parts = [
-            f"{name} {was:.4g} to {becomes:.4g}"
-            for name, was, becomes in (
-                ("rent", before.rent, after.rent),
-                ("imbalance", before.imbalance, after.imbalance),
-                ("communication", before.communication, after.communication),
-            )
-            if f"{was:.4g}" != f"{becomes:.4g}"
-        ]
-        if after.movement:
-            parts.append(f"moves {after.movement:.4g}")
-        return (
-            f"{after.total:.4g} instead of {before.running:.4g} $ in {seconds:g} s: "
-            f"{', '.join(parts)}"
-        )
+        return saving(before, after, self._replanner.objective.horizon_s)
 
     def _apply(
         self,
@@ -350,7 +310,7 @@ class Controller:
     ) -> Decision:
         self._changed_s = now
         current = self._graph_of(self._parallelism if parallelism is None else parallelism).by_id
-        self._remember(found.plan)
+        self._recall.plan(found.plan)
         plan = restricted(found.plan, current)
         try:
             receipt = self._actuator.apply(plan)
@@ -362,25 +322,15 @@ class Controller:
             self._failed[task, worker] = now
         if parallelism is not None:
             self._parallelism = parallelism
-        self._take_parts(plan, receipt)
+        for operator, count in take_parts(plan, receipt, current, self._estimate).items():
+            self._parallelism[operator] = self._parallelism.get(operator, 0) + count
         self._plan = landed(plan, receipt)
-        self._remember(self._plan)
+        self._recall.plan(self._plan)
         return Decision(now, action, reason, plan, receipt, found.cost)
 
-    def _take_parts(self, plan: Plan, receipt: Receipt) -> None:
-        """Move the estimated load of split tasks; count the instances that were added for them."""
-        parts = [move for move in plan.moves if move.part < 1]
-        if not parts:
-            return
-        tasks = self._graph_of(self._parallelism).by_id
-        added = len(set(receipt.landed) - set(tasks))
-        for number, move in enumerate(parts):
-            operator = tasks[move.task].operator
-            there = [
-                name
-                for name in plan.by_worker.get(move.target, ())
-                if name in tasks and tasks[name].operator == operator and name != move.task
-            ]
-            self._estimate.split(move.task, move.part, there)
-            if number < added:
-                self._parallelism[operator] = self._parallelism.get(operator, 0) + 1
+
+def _split(moves: Iterable[Move]) -> str:
+    """The tasks of which parts move: three of them, and the number of the others."""
+    tasks = sorted({one.task for one in moves if one.part < 1})
+    more = f" and {len(tasks) - 3} more" if len(tasks) > 3 else ""
+    return ", ".join(tasks[:3]) + more

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from scheduling.model import Plan, Receipt
+from scheduling.model import Move, Plan, Receipt, Snapshot
 from scheduling.objective import PlacementCost
 
-__all__ = ["Action", "Decision"]
+__all__ = ["Action", "Decision", "idle_workers", "saving"]
 
 Action = Literal["place", "repair", "resize", "move", "none", "failed"]
 
@@ -28,6 +28,7 @@ class Decision:
         receipt: where the tasks run, as observed; None (default) for no request.
         cost: what the placement costs over the horizon; None (default) if it was not computed.
         idle: the workers without a task, and whether they are released or kept, and why.
+        dropped: the moves of parts of tasks that would pay, and that the actuator cannot make.
     """
 
     time_s: float
@@ -37,3 +38,37 @@ class Decision:
     receipt: Receipt | None = None
     cost: PlacementCost | None = None
     idle: Mapping[str, str] = field(default_factory=dict)
+    dropped: tuple[Move, ...] = ()
+
+
+def idle_workers(plan: Plan, snapshot: Snapshot, *, released: bool) -> dict[str, str]:
+    """The workers without a task, with what becomes of them."""
+    idle = set(snapshot.by_id) - set(plan.by_worker)
+    fate = "kept, no task has to run there"
+    if released:
+        fate = "released"
+    elif len(plan.assignments) < len(snapshot.workers):
+        fate = "kept, there are fewer tasks than workers"
+    return dict.fromkeys(sorted(idle), fate)
+
+
+def saving(before: PlacementCost, after: PlacementCost, seconds: float) -> str:
+    """The reason of a change that pays: what becomes less, and what the moves cost.
+
+    >>> saving(PlacementCost(8, 4, 0, 0, 0), PlacementCost(8, 1, 0, 0.5, 0), 600)
+    '9.5 instead of 12 $ in 600 s: imbalance 4 to 1, moves 0.5'
+    """
+    parts = [
+        f"{name} {was:.4g} to {becomes:.4g}"
+        for name, was, becomes in (
+            ("rent", before.rent, after.rent),
+            ("imbalance", before.imbalance, after.imbalance),
+            ("communication", before.communication, after.communication),
+        )
+        if f"{was:.4g}" != f"{becomes:.4g}"
+    ]
+    if after.movement:
+        parts.append(f"moves {after.movement:.4g}")
+    return (
+        f"{after.total:.4g} instead of {before.running:.4g} $ in {seconds:g} s: {', '.join(parts)}"
+    )

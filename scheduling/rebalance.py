@@ -199,6 +199,8 @@ class StStream:
         moves: list[Move] = []
         # Eqs. 10-13: the excess of those above L_max, to those with the most headroom.
         for giver in sorted(group, key=lambda node: -book.load(node)):
+            if book.load(giver) <= aim.high + _LEAST:
+                continue
             for taker in sorted(group, key=book.load):
                 while book.load(giver) > aim.high + _LEAST and len(moves) < _ROUNDS:
                     move = book.move(giver, taker, book.load(giver) - aim.high, aim)
@@ -207,6 +209,8 @@ class StStream:
                     moves.append(move)
         # Algorithm 2: the lowest with the highest, as long as one is below L_min.
         for taker in sorted(group, key=book.load):
+            if book.load(taker) >= aim.low - _LEAST:
+                continue
             for giver in sorted(group, key=lambda node: -book.load(node)):
                 while book.load(taker) < aim.low - _LEAST and len(moves) < _ROUNDS:
                     surplus = book.load(giver) - aim.mean

@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduling.cost import rent_per_s
-from scheduling.model import Assignment, JobGraph, Move, Plan, Snapshot, Task, Unplaced
+from scheduling.model import Assignment, JobGraph, Move, Plan, Snapshot, Unplaced
 from scheduling.objective import Objective, PlacementCost
+from scheduling.partial_moves import makeable, with_parts
 from scheduling.policies.capacity import ledger_of
 from scheduling.protocols import Policy, Rebalancer
 from scheduling.search import PlacementState, improve
@@ -134,29 +135,29 @@ class Replanner:
             found.append(self._improved(now, now.present))
         return sorted(found, key=lambda one: one.cost.rank)
 
-    def split(self, now: Situation, suggested: Sequence[Move]) -> Candidate | None:
-        """The placement after the rebalancer's moves of parts of tasks; None without any."""
-        moves = [one for one in suggested if (one.task, one.target) not in now.forbidden]
-        if not any(one.part < 1 for one in moves):
+    def split(
+        self, now: Situation, suggested: Sequence[Move], can: Collection[str]
+    ) -> Candidate | None:
+        """The placement after the rebalancer's moves of parts of tasks; None without any.
+
+        Args:
+            now: the situation.
+            suggested: the rebalancer's moves; those of whole tasks are made, too.
+            can: the capabilities of the actuator.
+        """
+        whole = self._fitting(now, suggested)
+        placement = {**now.present, **{one.task: one.target for one in whole}}
+        allowed = [one for one in suggested if (one.task, one.target) not in now.forbidden]
+        parts = makeable(allowed, placement, now.graph, can)
+        if not parts:
             return None
-        tasks, loads = list(now.graph.tasks), dict(now.loads)
-        at, present = dict(now.present), dict(now.present)
-        for number, one in enumerate(moves):
-            if one.part >= 1:
-                at[one.task] = one.target
-                continue
-            name, whole = f"{one.task} part {number}", now.graph.by_id[one.task]
-            tasks.append(Task(name, whole.operator, 0, whole.demand, state_bytes=one.state_bytes))
-            loads[name] = loads[one.task] * one.part
-            loads[one.task] -= loads[name]
-            at[name], present[name] = one.target, one.source
-        after = dataclasses.replace(
-            now, graph=JobGraph(tuple(tasks), now.graph.edges), present=present, loads=loads
-        )
-        whole_moves = {one.task: one.target for one in moves if one.part >= 1}
-        placement = {**now.present, **whole_moves}
+        graph, loads, was, becomes = with_parts(parts, now.graph, now.loads, now.present)
+        after = dataclasses.replace(now, graph=graph, present=was, loads=loads)
         plan = self._plan(now, placement, {}, f"suggested by {self._name}")
-        return Candidate(dataclasses.replace(plan, moves=tuple(moves)), self.cost(after, at))
+        return Candidate(
+            dataclasses.replace(plan, moves=(*whole, *parts)),
+            self.cost(after, {**placement, **becomes}),
+        )
 
     @property
     def _name(self) -> str:
@@ -194,8 +195,8 @@ class Replanner:
         seen = dataclasses.replace(now.snapshot, placement=dict(now.present), usage=usage)
         return self.rebalancer.rebalance(now.graph, seen)
 
-    def _moved(self, now: Situation, moves: Sequence[Move]) -> list[Candidate]:
-        """The present placement after the rebalancer's moves of whole tasks, if there are any."""
+    def _fitting(self, now: Situation, moves: Sequence[Move]) -> list[Move]:
+        """The rebalancer's moves of whole tasks that have room, in their order."""
         ledger = ledger_of(now.present, now.graph, now.snapshot)
         at = {worker.id: i for i, worker in enumerate(now.snapshot.workers)}
         made = []
@@ -209,6 +210,11 @@ class Replanner:
                     made.append(one)
                 else:
                     ledger.place(task, at[one.source], "")
+        return made
+
+    def _moved(self, now: Situation, moves: Sequence[Move]) -> list[Candidate]:
+        """The present placement after the rebalancer's moves of whole tasks, if there are any."""
+        made = self._fitting(now, moves)
         if not made:
             return []
         placement = {**now.present, **{one.task: one.target for one in made}}

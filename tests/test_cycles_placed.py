@@ -44,6 +44,7 @@ from scheduling.spark import (
     Placement,
     SparkMonitor,
     internals,
+    locations,
     loop,
     monitor,
     pin,
@@ -115,7 +116,7 @@ def at_home(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
     """The driver is a worker; or what else a test puts here."""
     workers = [HOME]
     monkeypatch.setattr(monitor, "workers_of", lambda *_: tuple(workers))
-    monkeypatch.setattr(loop, "workers_of", lambda *_: (HOME,))
+    monkeypatch.setattr(locations, "workers_of", lambda *_: (HOME,))
     monkeypatch.setattr(pins, "only_executor", lambda _: None)
     return workers
 
@@ -467,7 +468,7 @@ def test_workers_that_cannot_be_named_are_no_error(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(Loop, "_alive", lambda _: {}["gone"])
+    monkeypatch.setattr(locations.Locations, "_alive", lambda _: {}["gone"])
     at_home.clear()
     ran = Ran(built, placement=RoundRobin(), partition=Hash(2))
     with caplog.at_level(logging.WARNING, "scheduling"):

@@ -12,11 +12,12 @@ from pyspark.sql import SparkSession
 
 from bsjoin._progress import PlacementProgress
 from bsjoin.errors import ArgumentError
+from bsjoin.hotspot import HotSpot
 from scheduling import Policy, Scaler
 from scheduling.spark import CycleContext, Loop, Placement
 
 if TYPE_CHECKING:
-    from bsjoin.hotspot import Hash, HotSpot
+    from bsjoin.hotspot import Hash
 
 __all__ = ["Placing", "check_placing"]
 
@@ -61,8 +62,14 @@ class Placing:
         scaler: Scaler | None,
         partition: Hash | HotSpot | None,
     ) -> None:
-        begin = None if partition is None else partition.partitions
-        self._loop = Loop(spark, placement, scaler=scaler, operator="join", partitions=begin)
+        self._loop = Loop(
+            spark,
+            placement,
+            scaler=scaler,
+            operator="join",
+            partitions=None if partition is None else partition.partitions,
+            splits=isinstance(partition, HotSpot) and partition.splits,
+        )
 
     def cycle(self) -> AbstractContextManager[CycleContext]:
         """One cycle; what is yielded says how many partitions, and places rows."""

@@ -20,6 +20,7 @@ from bsjoin._progress import route
 from bsjoin._spark.session import default_parallelism
 from bsjoin.hotspot import Controller, CycleStatistics, HotSpot, Rule
 from bsjoin.hotspot.published import Rules
+from bsjoin.hotspot.relieving import Splits
 from bsjoin.store import StorageLocation
 from bsjoin.store.temporary import temporary_location
 
@@ -65,15 +66,32 @@ class Steering:
         with self._lock:
             if partitions == self.rule.partitions:
                 return
-            rule = self._controller.resize(partitions)
-            if self._rules is None:
-                return
-            try:
-                in_force = self._rules.publish(rule, self.capacity)
-            except Exception as error:
-                _log.warning("bsjoin: the partition rule is not remembered: %s", error)
-            else:
-                self._controller.set_active_rule(in_force or rule)
+            self._remember(self._controller.resize(partitions))
+
+    def spread(self, splits: Splits) -> bool:
+        """Move parts of partitions to others, from the next cycle on.
+
+        Args:
+            splits: by partition, the share of its load for each other partition.
+
+        Returns:
+            Whether there is a new rule; see :meth:`bsjoin.hotspot.Controller.spread`.
+        """
+        with self._lock:
+            rule = self._controller.spread(splits)
+            if rule is not None:
+                self._remember(rule)
+            return rule is not None
+
+    def _remember(self, rule: Rule) -> None:
+        if self._rules is None:
+            return
+        try:
+            in_force = self._rules.publish(rule, self.capacity)
+        except Exception as error:
+            _log.warning("bsjoin: the partition rule is not remembered: %s", error)
+        else:
+            self._controller.set_active_rule(in_force or rule)
 
     def observe(self, statistics: CycleStatistics) -> None:
         """Record a cycle; activate a new rule if one is due.

@@ -5,6 +5,9 @@ immediately if random variation is very unlikely to explain it, otherwise if the
 the last cycles, or the combined sample of small cycles, confirms it. A rule is not replaced by one
 that is only slightly better, nor earlier than ``min_cycles`` after the last change. This
 hysteresis keeps the rule stable if the skew cannot be reduced or varies around the threshold.
+
+Partitions are to have equal numbers of rows, unless :meth:`Controller.spread` says otherwise; the
+skew is relative to what they are to have.
 """
 
 from __future__ import annotations
@@ -19,11 +22,13 @@ from bsjoin.errors import ArgumentError
 from bsjoin.hotspot.cycle import CycleStatistics
 from bsjoin.hotspot.options import HotSpot
 from bsjoin.hotspot.range_rules import algorithm_2, whole_keys
+from bsjoin.hotspot.relieving import Splits, relieved
 from bsjoin.hotspot.routing import STEPS, Router
 from bsjoin.hotspot.rule import Rule
 from bsjoin.hotspot.sample import Sample
-from bsjoin.hotspot.skew import beyond_chance, chance, rarely_by_chance, skew
+from bsjoin.hotspot.skew import beyond_chance, chance, rarely_by_chance
 from bsjoin.hotspot.spreading import spread_keys
+from bsjoin.hotspot.targets import Targets
 
 __all__ = ["Controller", "Observation"]
 
@@ -95,6 +100,7 @@ class Controller:
                 f"partitions={wanted}: the active rule has {rule.partitions}; call resize()"
             )
         self._options = options
+        self._targets = Targets.equal(wanted)
         self._take(Rule.even(wanted) if rule is None else rule)
         self._since = options.min_cycles
         self._smoothed = 0.0
@@ -130,21 +136,24 @@ class Controller:
         self._since += 1
         n, rows, measured = self._rule.partitions, statistics.rows, statistics.skew
         current = statistics.version == self._rule.version and len(statistics.partitions) == n
+        uneven, counted = measured, self._targets.effective_rows(rows)
         seen = statistics.sample
         sudden = False
         if current:
             seen = statistics.calibrated(self._router)
-            keep = self._options.smoothing
-            self._smoothed = keep * self._smoothed + (1 - keep) * beyond_chance(measured, n, rows)
+            uneven, keep = self._targets.skew(statistics.partitions), self._options.smoothing
+            beyond = beyond_chance(uneven, n, counted)
+            self._smoothed = keep * self._smoothed + (1 - keep) * beyond
             limit = self._options.threshold**2
-            sudden = measured**2 - rarely_by_chance(n, rows) > limit
+            sudden = uneven**2 - rarely_by_chance(n, counted) > limit
         self._remember(seen, alone=sudden)
         found = None
         if current and self._since >= self._options.min_cycles:
-            if sudden or self._slow(rows):
-                found = self._better(max(beyond_chance(measured, n, rows), self._smoothed), rows)
+            if sudden or self._slow(counted):
+                most = max(beyond_chance(uneven, n, counted), self._smoothed)
+                found = self._better(most, counted)
             elif self._slow_together():
-                found = self._better(math.inf, rows)
+                found = self._better(math.inf, counted)
         rule, expected = found or (None, None)
         self.last = Observation(
             version=statistics.version,
@@ -170,8 +179,42 @@ class Controller:
         """
         version = self._rule.version + 1
         rule = Rule.even(partitions, version)
+        self._targets = Targets.equal(partitions)
         if self._window:
             rule = self._made(rule)
+        self._change(rule)
+        return rule
+
+    def spread(self, splits: Splits) -> Rule | None:
+        """Move parts of partitions to others, and keep the shares that follow from it.
+
+        For who measures what partitions cost: rows of some keys take longer than those of others.
+        Nothing moves before ``min_cycles`` cycles have run by the active rule, since the
+        measurements are older, and while the rows do not follow the present shares.
+
+        Args:
+            splits: by partition, the share of its load for each other partition.
+
+        Returns:
+            The rule for the next cycles; None if the rule is not replaced.
+
+        Raises:
+            ArgumentError: the options keep keys whole, or a partition is not there.
+        """
+        n = self._rule.partitions
+        if not self._options.splits:
+            raise ArgumentError(
+                "a partition cannot be split where keys stay whole: use "
+                "HotSpot(rule='balanced', split_hot_keys=True), the default"
+            )
+        if wrong := {*splits, *(r for parts in splits.values() for r in parts)} - set(range(n)):
+            raise ArgumentError(f"there are {n} partitions, and none is {sorted(wrong)}")
+        followed = self._smoothed <= self._options.threshold**2
+        if not self._window or self._since < self._options.min_cycles or not followed:
+            return None
+        sample = Sample.together(self._window)
+        rule = relieved(self._rule, sample, splits)
+        self._targets = Targets.of(rule.loads(sample.codes, sample.weights))
         self._change(rule)
         return rule
 
@@ -186,7 +229,7 @@ class Controller:
         self._take(rule)
         self._since, self._smoothed = 0, 0.0
 
-    def _slow(self, rows: int) -> bool:
+    def _slow(self, rows: float) -> bool:
         """Whether the smoothed skew beyond random variation is above the threshold."""
         n, keep = self._rule.partitions, self._options.smoothing
         # An exponential mean has the variance of a plain mean over this many cycles.
@@ -198,8 +241,8 @@ class Controller:
         if len(self._window) < 2 or self._since % len(self._window):
             return False
         sample = Sample.together(self._window)
-        squared = skew(self._rule.loads(sample.codes, sample.weights)) ** 2
-        rare = rarely_by_chance(self._rule.partitions, sample.drawn)
+        squared = self._targets.skew(self._rule.loads(sample.codes, sample.weights)) ** 2
+        rare = rarely_by_chance(self._rule.partitions, self._targets.effective_rows(sample.drawn))
         return squared - rare > self._options.threshold**2
 
     def _remember(self, seen: Sample, *, alone: bool) -> None:
@@ -211,7 +254,7 @@ class Controller:
         while kept - self._window[0].drawn >= self._options.sample:
             kept -= self._window.popleft().drawn
 
-    def _better(self, squared: float, rows: int) -> tuple[Rule, float] | None:
+    def _better(self, squared: float, rows: float) -> tuple[Rule, float] | None:
         """A new rule and its expected skew, if it is sufficiently better than the active one.
 
         The active rule's expected skew for the sample counts too: if that is small, the skew has
@@ -223,7 +266,10 @@ class Controller:
         sample = Sample.together(self._window)
         # A boundary is uncertain only inside its cell: an error of a third of a step, twice.
         error = rule.partitions / (3 * STEPS * sample.drawn)
-        now, then = (skew(r.loads(sample.codes, sample.weights)) ** 2 for r in (self._rule, rule))
+        now, then = (
+            self._targets.skew(r.loads(sample.codes, sample.weights)) ** 2
+            for r in (self._rule, rule)
+        )
         promised = then + error
         if promised > _BETTER**2 * min(now, squared):
             return None
@@ -233,7 +279,9 @@ class Controller:
         """A rule for the current samples, with the version of another rule and near its ranges."""
         sample = Sample.together(self._window)
         if self._options.splits:
-            return spread_keys(sample, like.partitions, like.version, like.boundaries)
+            return spread_keys(
+                sample, like.partitions, like.version, like.boundaries, self._targets
+            )
         make = algorithm_2 if self._options.rule == "algorithm_2" else whole_keys
         return make(sample, like.partitions, like.version)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bsjoin.hotspot.rule import Rule
 from bsjoin.hotspot.sample import Sample
@@ -76,14 +77,14 @@ def whole_keys(sample: Sample, partitions: int, version: int = 0) -> Rule:
     return Rule(version, partitions, tuple(ends))
 
 
-def near_quantiles(sample: Sample, partitions: int) -> tuple[int, ...]:
-    """The weighted quantiles: for each n-th of the total weight the code whose end is nearest.
+def near_quantiles(sample: Sample, shares: NDArray[np.float64]) -> tuple[int, ...]:
+    """The weighted quantiles: for each share of the total weight the code whose end is nearest.
 
     Unlike in :func:`whole_keys`, an error at one boundary does not affect the next one.
 
     Args:
         sample: m codes and their weights, one or more.
-        partitions: n, 1 or more.
+        shares: float64[n], of the partitions; they sum to 1.
 
     Returns:
         n - 1 codes, ascending.
@@ -91,11 +92,11 @@ def near_quantiles(sample: Sample, partitions: int) -> tuple[int, ...]:
     Complexity: O(m + n log m).
 
     Example:
-        >>> near_quantiles(Sample.of(np.arange(6)), 3)
+        >>> near_quantiles(Sample.of(np.arange(6)), np.full(3, 1 / 3))
         (1, 3)
     """
     sums = np.cumsum(sample.weights)
-    targets = np.arange(1, partitions) * (sums[-1] / partitions)
+    targets = np.cumsum(shares[:-1]) * sums[-1]
     after = np.minimum(np.searchsorted(sums, targets), len(sums) - 1)
     before = np.maximum(after - 1, 0)
     nearer = targets - sums[before] < sums[after] - targets

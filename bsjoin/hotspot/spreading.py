@@ -1,10 +1,10 @@
 """The rule that splits heavy keys: ranges for most keys, heavy keys fill the remaining capacity.
 
-Every partition has a range of codes. The heaviest keys are removed from the ranges until no
-partition is above the mean without them. Then they fill the gaps up to the mean, one key after
-another (the wrap-around rule of R. McNaughton, "Scheduling with Deadlines and Loss Functions",
-1959): a key may end inside a gap, and the next one continues there. So n partitions and k such keys
-need at most n + k - 1 pieces.
+Every partition has a range of codes, and a target: the mean load, unless some are to have more
+than others. The heaviest keys are removed from the ranges until no partition is above its target
+without them. Then they fill the gaps up to the targets, one key after another (the wrap-around rule
+of R. McNaughton, "Scheduling with Deadlines and Loss Functions", 1959): a key may end inside a gap,
+and the next one continues there. So n partitions and k such keys need at most n + k - 1 pieces.
 
 The ranges of the previous rule are kept if possible. When only the hot keys change, all other
 keys stay on their partitions, and caches stay warm.
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bsjoin.hotspot.range_rules import near_quantiles
 from bsjoin.hotspot.rule import HotKey, Rule
 from bsjoin.hotspot.sample import Sample
-from bsjoin.hotspot.skew import skew
+from bsjoin.hotspot.targets import Targets
 
 __all__ = ["spread_keys"]
 
@@ -38,6 +38,7 @@ def spread_keys(
     partitions: int,
     version: int = 0,
     keep: tuple[int, ...] | None = None,
+    targets: Targets | None = None,
 ) -> Rule:
     """A rule that balances the weight of a sample.
 
@@ -47,6 +48,7 @@ def spread_keys(
         partitions: n, 1 or more.
         version: of the rule.
         keep: n - 1 boundaries to keep if they allow an even rule; None (default) for none.
+        targets: the share of the weight for each partition; None (default): equal shares.
 
     Returns:
         The rule with the fewest split keys that is even; if none is even, the most even one. A rule
@@ -61,6 +63,7 @@ def spread_keys(
     """
     if partitions == 1 or not len(sample.codes):
         return Rule(version, partitions, keep or Rule.even(partitions).boundaries)
+    targets = targets or Targets.equal(partitions)
     best, least = None, np.inf
     for kept in (keep, None) if keep is not None else (None,):
         for heavy in _HEAVY:
@@ -68,8 +71,8 @@ def spread_keys(
             hot &= sample.counts >= _DRAWN
             if hot.sum() > max(_MOST_KEYS[0] * partitions, _MOST_KEYS[1]):
                 break
-            rule = _spread(sample.where(hot), sample.where(~hot), partitions, version, kept)
-            uneven = skew(rule.loads(sample.codes, sample.weights))
+            rule = _spread(sample.where(hot), sample.where(~hot), targets, version, kept)
+            uneven = targets.skew(rule.loads(sample.codes, sample.weights))
             if uneven <= _EVEN:
                 return rule
             if uneven < least:
@@ -79,21 +82,22 @@ def spread_keys(
 
 
 def _spread(
-    hot: Sample, cold: Sample, partitions: int, version: int, boundaries: tuple[int, ...] | None
+    hot: Sample, cold: Sample, targets: Targets, version: int, boundaries: tuple[int, ...] | None
 ) -> Rule:
     """The rule that splits these keys, over these ranges or new ones."""
+    partitions = len(targets.shares)
     if boundaries is None:
         boundaries = (
-            near_quantiles(cold, partitions)
+            near_quantiles(cold, targets.shares)
             if len(cold.codes)
             else Rule.even(partitions).boundaries
         )
     rule = Rule(version, partitions, boundaries)
     if not len(hot.codes):
         return rule
-    mean = (hot.weight + cold.weight) / partitions
-    gaps = np.maximum(mean - rule.loads(cold.codes, cold.weights), 0.0)
-    return replace(rule, hot=_poured(hot, gaps, _SLIVER * mean))
+    total = hot.weight + cold.weight
+    gaps = np.maximum(total * targets.shares - rule.loads(cold.codes, cold.weights), 0.0)
+    return replace(rule, hot=_poured(hot, gaps, _SLIVER * total / partitions))
 
 
 def _poured(hot: Sample, gaps: Float64s, sliver: float) -> tuple[HotKey, ...]:

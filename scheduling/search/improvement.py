@@ -23,11 +23,12 @@ _SMALL_JOB = 64  # tasks of a job in which tasks that talk are placed anew toget
 _SHAKES = 40
 _BETTER = 1e-9  # share of the total cost that counts as less
 _FAILURES = 8  # workers in a row that are not worth closing or replacing
-_LOOKS = 400  # tasks whose other workers are looked at, at least
+_LOOKS = 256  # tasks whose other workers are looked at, at least
 _LOOKS_SHARE = 0.2  # and this share of all tasks, if that is more
 _ROUNDS = 3  # over all kinds of step
 _GAIN = 1e-3  # share of the total cost that another round must have gained
 _LEVELS = 32  # steps of levelling after a worker is closed
+_NOT_WORTH = 3  # failures that one counts as which was tried to the end
 _LEVELLED = 1.5  # what levelling may gain, over what the highest load costs above the mean
 _EJECTIONS = 16  # workers on which room is made for a task
 
@@ -99,12 +100,15 @@ def _close(state: PlacementState) -> None:
         if not state.on[i] or any(state.fixed[t] for t in state.on[i]):
             continue
         mark, before = len(state.log), state.value
-        if _emptied(state, i) and _pays(state, before):
+        if not _emptied(state, i):
+            state.undo(mark)
+            failures += 1
+        elif _pays(state, before):
             failures = 0
-            continue
-        state.undo(mark)
-        failures += 1
-        if failures == _FAILURES:
+        else:
+            state.undo(mark)
+            failures += _NOT_WORTH
+        if failures >= _FAILURES:
             break
 
 
@@ -163,8 +167,8 @@ def _nearer(state: PlacementState, looks: int) -> int:
     Those that pay most for it first. Returns how many of ``looks`` are left.
     """
     talks = [t for t in sorted(state.streams.talking) if state.at[t] >= 0 and not state.fixed[t]]
-    paid = {t: state.streams.on(t, int(state.at[t])) for t in talks} if looks else {}
-    chosen = sorted((t for t in paid if paid[t] > 0), key=lambda t: (-paid[t], t))
+    paid = state.streams.paid()[1].tolist() if talks and looks else [0.0] * len(state.tasks)
+    chosen = sorted((t for t in talks if paid[t] > 0), key=lambda t: (-paid[t], t))
     for _ in range(_ROUNDS):
         moved = False
         for t in chosen:

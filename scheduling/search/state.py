@@ -76,7 +76,7 @@ class PlacementState:
         if present is not None:
             for t, task in enumerate(self.tasks):
                 self.present[t] = self.position.get(present.get(task.id, ""), -1)
-        self._counted = present is not None
+        self._moves_cost = present is not None
         self._known = np.array(
             [present is not None and task.id in present for task in self.tasks], np.bool_
         )
@@ -92,6 +92,7 @@ class PlacementState:
         for name, worker in forbidden:
             if name in self.number and worker in self.position:
                 self._forbidden.setdefault(self.number[name], []).append(self.position[worker])
+        self._count_workers()
         self._places(graph)
         self.log: list[tuple[int, int]] = []  # task and its former worker, to undo steps
 
@@ -141,28 +142,25 @@ class PlacementState:
 
     def paid(self) -> float:
         """Rent and imbalance."""
-        counted = self.counted()
-        rent = float(self.price[counted].sum()) if self.release else float(self.price.sum())
-        load, speed = self.load()[counted], self.speed[counted]
-        cores, total = float(speed.sum()), float(self.used.sum())
+        total, cores = float(self.used.sum()), self._cores
         if not total or not cores:
-            return self.objective.horizon_s * rent
-        squares = float((speed * load * load).sum())
+            return self.objective.horizon_s * self._rent
+        load = self.load()
+        load[~self._counted] = 0.0
+        squares = float((self.speed * load).dot(load))
         excess = float(self.objective.excess(float(load.max()), squares, total, cores))
-        return self.objective.horizon_s * rent * (1 + excess)
+        return self.objective.horizon_s * self._rent * (1 + excess)
 
     @property
     def mean(self) -> float:
         """The mean load of the workers that count; 0 without load."""
-        cores = float(self.speed[self.counted()].sum())
-        return float(self.used.sum()) / cores if cores else 0.0
+        return float(self.used.sum()) / self._cores if self._cores else 0.0
 
     def per_load(self, mean: float) -> float:
         """What one unit of the highest load costs at a mean load."""
         if not mean:
             return 0.0
-        rent = float(self.price[self.counted()].sum() if self.release else self.price.sum())
-        return self.objective.horizon_s * rent * self.objective.imbalance / mean
+        return self.objective.horizon_s * self._rent * self.objective.imbalance / mean
 
     @property
     def busy(self) -> Bools:
@@ -172,8 +170,14 @@ class PlacementState:
 
     def counted(self) -> Bools:
         """The workers whose load counts: those in use, or all where none is released."""
+        return self._counted.copy()
+
+    def _count_workers(self) -> None:
+        """What depends on which workers have a task."""
         busy = self.busy
-        return busy if self.release else busy | self.open
+        self._counted: Bools = busy if self.release else busy | self.open
+        self._cores = float(self.speed[self._counted].sum())
+        self._rent = float(self.price[self._counted].sum() if self.release else self.price.sum())
 
     def load(self) -> Float64s:
         """The load of each worker."""
@@ -182,7 +186,7 @@ class PlacementState:
 
     def moves(self, t: int) -> Float64s:
         """The cost of moving task ``t`` to each worker from where it is at present."""
-        if not self._counted:
+        if not self._moves_cost:
             return np.zeros(len(self.workers))
         cost: Float64s = self._bytes[t] * self._load_price
         for host, size in self.tasks[t].cached.items():
@@ -196,7 +200,7 @@ class PlacementState:
 
     def _move(self, t: int, i: int) -> float:
         """As :meth:`moves`, for one worker."""
-        if not self._counted or i == self.present[t]:
+        if not self._moves_cost or i == self.present[t]:
             return 0.0
         missing = self._bytes[t] - self.tasks[t].cached.get(self.workers[i].host, 0.0)
         fixed = self._start_price[i] if self._known[t] else 0.0
@@ -211,7 +215,7 @@ class PlacementState:
         """The cost of moves and streams of some tasks (rows) on some workers (columns)."""
         chosen = np.asarray(tasks)
         cost = np.zeros((len(chosen), len(workers)))
-        if self._counted:
+        if self._moves_cost:
             cost += np.outer(self._bytes[chosen], self._load_price[workers])
             cost += np.outer(self._known[chosen], self._start_price[workers])
             for row in np.flatnonzero(self._cached[chosen]).tolist():
@@ -232,8 +236,7 @@ class PlacementState:
         extra = self.extra(t)
         before = self.paid() + (extra[here] if here >= 0 else 0.0)
         total = float(self.used.sum()) + (self.cpu[t] if here < 0 else 0.0)
-        rent = float(price[counted].sum()) if self.release else float(price.sum())
-        cores = float(speed[counted].sum())
+        rent, cores = self._rent, self._cores
         if here >= 0:
             load[here] = max(load[here] - self.cpu[t] / speed[here], 0.0)
             if len(self.on[here]) == 1:
@@ -283,6 +286,8 @@ class PlacementState:
         self.used[i] += self.cpu[t]
         self.on[i].add(t)
         self._count[i] += 1
+        if self._count[i] == 1:
+            self._count_workers()
         self.at[t] = i
         self.streams.moved(t)
 
@@ -292,6 +297,8 @@ class PlacementState:
         self.at[t] = -1
         self.on[i].discard(t)
         self._count[i] -= 1
+        if not self._count[i]:
+            self._count_workers()
         self.used[i] = self.used[i] - self.cpu[t] if self.on[i] else 0.0
         self.free[i] += self.demand[t]
         self.moving -= self._move(t, i)
@@ -319,16 +326,35 @@ class PlacementState:
                 self.put(t, i)
 
     def start(self, placement: Mapping[str, str]) -> None:
-        """Place tasks where there is room for them; the others stay without a worker.
+        """Place all tasks that are nowhere yet: where there is room, else without a worker.
 
         A task that is there at present stays, also where its worker has become too small.
         """
+        stay: list[int] = []
+        rest: list[tuple[int, int]] = []
         for name, worker in placement.items():
             t, i = self.number.get(name, -1), self.position.get(worker, -1)
             if t >= 0 and i >= 0 and self.at[t] < 0 and self.may(t, i):
-                stays = self.present[t] == i
-                if stays or (self.free[i] >= self.demand[t]).all():
-                    self.put(t, i)
+                if self.present[t] == i:
+                    stay.append(t)
+                else:
+                    rest.append((t, i))
+        self._stay(np.array(stay, np.intp))
+        for t, i in rest:
+            if (self.free[i] >= self.demand[t]).all():
+                self.put(t, i)
+
+    def _stay(self, tasks: NDArray[np.intp]) -> None:
+        """Place tasks where they are at present: no move costs anything."""
+        at = self.at[tasks] = self.present[tasks]
+        np.subtract.at(self.free, at, self.demand[tasks])
+        np.add.at(self.used, at, self.cpu[tasks])
+        np.add.at(self._count, at, 1)
+        for t, i in zip(tasks.tolist(), at.tolist(), strict=True):
+            self.on[i].add(t)
+        self._count_workers()
+        self.streams.forget()
+        self.talking = self.streams.paid()[0]
 
     def sorted_tasks(self, tasks: Sequence[int]) -> list[int]:
         """Tasks in the order of their demand, the largest first."""

@@ -22,11 +22,20 @@ class CycleContext:
     Args:
         loop: the loop.
         decision: the controller's decision before the cycle; None if it failed.
+        splits: what :attr:`splits` says.
     """
 
-    def __init__(self, loop: Loop, decision: Decision | None) -> None:
+    def __init__(
+        self, loop: Loop, decision: Decision | None, splits: Mapping[int, Mapping[int, float]]
+    ) -> None:
         self._loop = loop
         self.decision = decision
+        self.splits = splits
+        """By partition, the share of its load that is to go to each other partition.
+
+        For a caller that can spread a heavy partition (``Loop(splits=True)``); others never see
+        any. They hold from this cycle on, and are said once.
+        """
         self.count = 0
         """The number of placed partitions; 0 before :meth:`place`."""
 
@@ -34,15 +43,6 @@ class CycleContext:
     def partitions(self) -> int:
         """The decided number of partitions of the cycle."""
         return self._loop.partitions
-
-    @property
-    def splits(self) -> Mapping[int, float]:
-        """By partition, the share of its load that the rebalancer wants on other executors.
-
-        For a caller that can spread a heavy partition (``Loop(splits=True)``); others never see
-        any.
-        """
-        return self._loop.splits
 
     def place(self, df: DataFrame) -> DataFrame:
         """The rows of ``df``, placed by the plan.

@@ -16,7 +16,7 @@ to Spark then, with one warning.
 | ``_jsparkSession.internalCreateDataFrame`` | the rows above pins |
 | ``TaskSchedulerImpl``: ``rootPool``, ``isExecutorAlive``; ``isExecutorActive`` | lost executors |
 | ``TaskSetManager``: ``localityWaits``, ``pendingTasks``, ``recomputeLocality`` | waits |
-| Janino's ``ScriptEvaluator``, as Spark's code generation uses it | one call for all partitions |
+| Janino's ``ClassBodyEvaluator``, as Spark's code generation does | one call for all pins |
 """
 
 from __future__ import annotations
@@ -183,11 +183,10 @@ def pinned_rdd(spark: SparkSession, rdd: Any, locations: Sequence[str]) -> Any:
         ActuatorError: a class differs from the verified versions.
     """
     try:
-        tag = rdd.elementClassTag()
         script = _compiled(spark, java.PIN)
         if script is None:
-            return _pinned_one_by_one(spark, rdd, tag, locations)
-        return _run(spark, script, rdd, tag, "\n".join(locations))
+            return _pinned_one_by_one(spark, rdd, rdd.elementClassTag(), locations)
+        return script.run(rdd, "\n".join(locations))
     except Py4JJavaError:
         raise  # a shuffle below has failed
     except (AttributeError, TypeError, Py4JError) as error:
@@ -203,7 +202,7 @@ def preferred_hosts(spark: SparkSession, rdd: Any) -> list[tuple[str, ...]]:
         script = _compiled(spark, java.HOSTS)
         if script is None:
             return []
-        lines = str(_run(spark, script, rdd)).split("\n")
+        lines = str(script.run(rdd)).split("\n")
     except Exception as error:  # what a source says of its data is a hint
         _log.info("scheduling: where the data is stored is not known: %s", error)
         return []
@@ -270,7 +269,7 @@ def wait_for_executors(spark: SparkSession, rdd: int, seconds: float) -> int:
         script = _compiled(spark, java.WAIT)
         if script is None:
             raise TypeError("the script that sets it does not compile")
-        return int(_run(spark, script, _context(spark), rdd, milliseconds))
+        return int(script.run(_context(spark), rdd, milliseconds))
     except (AttributeError, TypeError, Py4JError) as error:
         raise ActuatorError(
             f"the wait of a stage cannot be set in this version of Spark (verified: "
@@ -289,28 +288,13 @@ def _compile(gateway: Any, script: Script) -> Any:
     jvm = gateway.jvm
     try:
         loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        named = jvm.java.lang.Class.forName
-        types = gateway.new_array(jvm.java.lang.Class, len(script.parameters))
-        names = gateway.new_array(jvm.java.lang.String, len(script.parameters))
-        for i, (name, kind) in enumerate(script.parameters):
-            types[i], names[i] = named(kind, False, loader), name
-        found = jvm.org.codehaus.janino.ScriptEvaluator()
+        found = jvm.org.codehaus.janino.ClassBodyEvaluator()
         found.setParentClassLoader(loader)
-        found.setReturnType(named(script.returns, False, loader))
-        found.setParameters(names, types)
-        found.cook(script.body)
+        found.cook(script.method)
+        return found.getClazz().getConstructor(None).newInstance(None)
     except (TypeError, Py4JError) as error:
         _log.info("scheduling: a script is not compiled: %s", error)
         return None
-    return found
-
-
-def _run(spark: SparkSession, script: Any, *given: Any) -> Any:
-    context: Any = spark.sparkContext
-    arguments = context._gateway.new_array(context._jvm.java.lang.Object, len(given))
-    for i, one in enumerate(given):
-        arguments[i] = one
-    return script.evaluate(arguments)
 
 
 def _pinned_one_by_one(spark: SparkSession, rdd: Any, tag: Any, locations: Sequence[str]) -> Any:

@@ -24,13 +24,19 @@ class Script:
     parameters: tuple[tuple[str, str], ...]
     returns: str
 
+    @property
+    def method(self) -> str:
+        """The method ``run``: called by its name, it takes its arguments in one call."""
+        parameters = ", ".join(f"{kind} {name}" for name, kind in self.parameters)
+        return f"public {self.returns} run({parameters}) throws Exception {{{self.body}}}"
+
 
 PIN = Script(
     """
     String[] at = where.split("\\n", -1);
     scala.Option nowhere = scala.Option.empty();
     org.apache.spark.rdd.CoalescedRDD found =
-        new org.apache.spark.rdd.CoalescedRDD(parent, at.length, nowhere, tag);
+        new org.apache.spark.rdd.CoalescedRDD(parent, at.length, nowhere, parent.elementClassTag());
     found.setName("placed");
     org.apache.spark.Partition[] kept = found.partitions();
     for (int i = 0; i < at.length; i++) {
@@ -41,7 +47,6 @@ PIN = Script(
     """,
     (
         ("parent", "org.apache.spark.rdd.RDD"),
-        ("tag", "scala.reflect.ClassTag"),
         ("where", "java.lang.String"),
     ),
     "org.apache.spark.rdd.CoalescedRDD",
@@ -83,7 +88,7 @@ WAIT = Script(
             (org.apache.spark.scheduler.TaskSetManager) running.get(k);
         try {
             if (!context.statusStore().lastStageAttempt(set.taskSet().stageId())
-                    .rddIds().contains(rdd)) continue;
+                    .rddIds().contains(Integer.valueOf(rdd))) continue;
         } catch (java.util.NoSuchElementException notListedYet) {
             continue;
         }
@@ -108,7 +113,7 @@ WAIT = Script(
             Object[] levels = set.myLocalityLevels();
             long[] waits = new long[levels.length];
             for (int i = 0; i < levels.length; i++) {
-                waits[i] = levels[i].toString().equals("PROCESS_LOCAL") ? millis.longValue() : 0L;
+                waits[i] = levels[i].toString().equals("PROCESS_LOCAL") ? (long) millis : 0L;
             }
             lost |= !java.util.Arrays.equals(waits, set.localityWaits());
             set.localityWaits_$eq(waits);
@@ -116,13 +121,13 @@ WAIT = Script(
         }
     }
     if (changed) scheduler.backend().reviveOffers();
-    return Integer.valueOf(found);
+    return found;
     """,
     (
         ("context", "org.apache.spark.SparkContext"),
-        ("rdd", "java.lang.Integer"),
-        ("millis", "java.lang.Integer"),
+        ("rdd", "int"),
+        ("millis", "int"),
     ),
-    "java.lang.Integer",
+    "int",
 )
 """Sets how long the running stages of an RDD wait for executors, and frees tasks of lost ones."""

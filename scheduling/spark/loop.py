@@ -31,6 +31,7 @@ from scheduling.elastic import Static
 from scheduling.elastic.sizing import workers_needed
 from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Plan, Receipt, Snapshot
+from scheduling.partial_moves import dropped_shares, indices
 from scheduling.policies import RoundRobin
 from scheduling.protocols import Actuator, Clock, Policy, Scaler
 from scheduling.spark import internals, pins
@@ -39,7 +40,8 @@ from scheduling.spark.cycle import CycleContext
 from scheduling.spark.demand import CycleSeen, TaskSeen
 from scheduling.spark.fleet import Fleet
 from scheduling.spark.levers import DryRun, Partitions, Pins, together
-from scheduling.spark.monitor import SparkMonitor, workers_of
+from scheduling.spark.locations import Locations
+from scheduling.spark.monitor import SparkMonitor
 from scheduling.spark.once import LogOnce
 from scheduling.spark.placement import Placement
 from scheduling.spark.placement_result import PlacementResult, tasks_of
@@ -54,6 +56,14 @@ _log = logging.getLogger("scheduling")
 
 _numbers = itertools.count()
 
+_HOW = (
+    "its rows have to be spread by key, which this job does not do. In bsjoin.cycles give "
+    "partition=HotSpot(); elsewhere Loop(..., splits=True), and spread CycleContext.splits"
+)
+_NO_PARTITION = (
+    "the executor that has room for a part runs no other partition: give more partitions"
+)
+
 
 class Loop:
     """Controls the placement and the parallelism of one job. Not thread-safe.
@@ -65,8 +75,9 @@ class Loop:
         operator: the name of the job in plans; default ``"join"``.
         partitions: the initial number. None (default): the number of the executors' cores.
         clock: a clock in seconds; default ``time.monotonic``.
-        splits: whether the caller spreads a part of a partition over others, as a hot-spot rule
-            does, if :attr:`CycleContext.splits` says so; default False.
+        splits: whether the caller spreads parts of a partition over others, as a rule for hot keys
+            does, if :attr:`CycleContext.splits` says so; default False: a split that would pay is
+            dropped, and the log and :attr:`PlacementResult.dropped` say so.
 
     Raises:
         ArgumentError: the session is one of Spark Connect, whose server runs the jobs.
@@ -93,8 +104,6 @@ class Loop:
         self._operator, self._clock = operator, clock
         self._splits, self._dynamic = splits, _is_dynamic(spark)
         self._log = LogOnce()
-        self.splits: Mapping[int, float] = {}
-        """The partitions of which a part is to be spread, from the last plan; see the context."""
         self._status = status_of(spark)
         local = internals.is_local(spark)
         self._monitor = SparkMonitor(
@@ -112,18 +121,18 @@ class Loop:
         self._fleet = self._fleet_of()
         tiers = self._options.tiers
         self._tiers = Tiers(spark, tiers) if tiers else None
+        self._locations = Locations(operator, self._status, self._monitor, self._tiers)
         self._levers = self._levers_of()
         self._scaled = scaler is not None
         begin = partitions or max(1, int(spark.sparkContext.defaultParallelism))
         self._begin = begin
         self._monitor.expect(begin)
         policy, monitor = self._options.policy or RoundRobin(), self._monitor
-        tiered = None if self._tiers is None else self._tiers_seen
         self._controller = Controller(
-            monitor
-            if tiered is None
-            else TierMonitor(monitor, [tier.worker for tier in tiers], tiered),
-            policy if tiered is None else CheapestTier(policy),
+            TierMonitor(monitor, [tier.worker for tier in tiers], self._locations.tiers)
+            if tiers
+            else monitor,
+            CheapestTier(policy) if tiers else policy,
             self,
             self._graph,
             {operator: begin},
@@ -169,12 +178,11 @@ class Loop:
         """
         found = frozenset[str]().union(*(lever.capabilities() for lever in self._levers))
         if self._splits:
-            found |= {"split"}
+            found |= {"spread"}
         return found | {"executors"} if self._dynamic else found
 
     def apply(self, plan: Plan) -> Receipt:
         """Let every lever adopt a plan; see :class:`scheduling.Actuator`."""
-        self.splits = _parts(plan)
         return together(self._levers, plan)
 
     @contextlib.contextmanager
@@ -185,7 +193,8 @@ class Loop:
         """
         began_s = self._clock()
         self._record(began_s)
-        cycle = CycleContext(self, self._step())
+        decision = self._step()
+        cycle = CycleContext(self, decision, self._splits_of(decision))
         context: Any = self._spark.sparkContext
         tag = f"scheduling-{self._operator}-{next(_numbers)}"
         context.addJobTag(tag)
@@ -196,7 +205,6 @@ class Loop:
         finally:
             context.removeJobTag(tag)
         self._began_s = began_s
-        self.splits = {}
 
     def _step(self) -> Decision | None:
         try:
@@ -213,7 +221,19 @@ class Loop:
         plan = decision.plan
         if plan is not None and plan.fallback:
             self._log.warn(f"{plan.policy} fell back to", plan.fallback)
+        if decision.dropped:
+            shares = dropped_shares(decision.dropped)
+            _log.info("scheduling: of these partitions a share should run elsewhere: %s", shares)
+            self._log.warn(
+                "a heavy partition is not split", _NO_PARTITION if self._splits else _HOW
+            )
         return decision
+
+    def _splits_of(self, decision: Decision | None) -> dict[int, dict[int, float]]:
+        """What a decision wants to be spread, by partition."""
+        if decision is None or decision.plan is None or not self._splits or self._options.dry_run:
+            return {}
+        return indices(decision.plan.moves, decision.plan.placement, self._operator)
 
     def _needed(self, snapshot: Snapshot) -> int:
         """The number of executors that the partitions need; 0 if nothing says so.
@@ -258,40 +278,45 @@ class Loop:
     def _look(self, cycle: CycleContext, tag: str) -> None:
         """Where the tasks of the pinned stage ran."""
         pinned, self._tasks = self._pins.pinned, ()
-        if pinned is None:
-            self.last = PlacementResult(
-                cycle.decision, cycle.count, {}, {}, {}, *self._left(), self.splits
-            )
-            return
-        at: dict[str, str] = {}
-        try:
-            self._tasks = tasks_of(self._spark, self._status, pinned, tag)
-            at = self._places({task.executor for task in self._tasks})
-        except Exception as error:
-            self._log.warn("where tasks ran is not known", error)
-        landed = {
-            f"{self._operator}-{task.index}": at.get(name, f"executor {name}")
-            for task in self._tasks
-            for name in [task.requested_at or task.executor]
-        }
-        requested = self._requested(pinned)
-        # An action may skip partitions, as take() does: those did not run elsewhere.
-        ran = {task: there for task, there in requested.items() if task in landed}
-        if ran:
-            receipt = Receipt(ran, landed)
-            self._controller.observe(receipt)
-            if receipt.missed and self._tiers is None and self._controller.plan is not None:
-                self._pins.apply(self._controller.plan)  # or a lost executor is requested again
+        requested: dict[str, str] = {}
+        landed: dict[str, str] = {}
+        if pinned is not None:
+            try:
+                self._tasks = tasks_of(self._spark, self._status, pinned, tag)
+                landed = self._locations.landed(self._tasks)
+            except Exception as error:
+                self._log.warn("where tasks ran is not known", error)
+                landed = {
+                    f"{self._operator}-{t.index}": f"executor {t.executor}" for t in self._tasks
+                }
+            requested = self._locations.requested(pinned)
+            self._observe(requested, landed)
+        unplaced, idle = self._left()
+        decision = cycle.decision
         self.last = PlacementResult(
-            cycle.decision,
+            decision,
             cycle.count,
             requested,
             landed,
             Counter(landed.values()),
-            *self._left(),
-            self.splits,
+            unplaced,
+            idle,
+            cycle.splits,
+            {} if decision is None else dropped_shares(decision.dropped),
         )
-        _log.info("scheduling: %s", self.last.summary)
+        if pinned is not None:
+            _log.info("scheduling: %s", self.last.summary)
+
+    def _observe(self, requested: Mapping[str, str], landed: Mapping[str, str]) -> None:
+        """Tell the controller where tasks ran, and the levers if they ran elsewhere."""
+        # An action may skip partitions, as take() does: those did not run elsewhere.
+        ran = {task: there for task, there in requested.items() if task in landed}
+        if not ran:
+            return
+        receipt = Receipt(ran, landed)
+        self._controller.observe(receipt)
+        if receipt.missed and self._tiers is None and self._controller.plan is not None:
+            self.apply(self._controller.plan)  # or a lost executor is requested again
 
     def _left(self) -> tuple[dict[str, str], Mapping[str, str]]:
         """The tasks without room, and the idle workers, of the last decision."""
@@ -300,37 +325,6 @@ class Loop:
         unplaced = {one.task: one.reason for one in self._controller.plan.unplaced}
         decisions = self._controller.decisions
         return unplaced, decisions[-1].idle if decisions else {}
-
-    def _requested(self, pinned: pins.Pinned) -> dict[str, str]:
-        """The requested worker or tier of each task."""
-        names = [f"{self._operator}-{i}" for i in range(len(pinned.requested))]
-        if self._tiers is not None:
-            chosen = self._tiers.chosen
-            return {} if chosen is None else dict.fromkeys(names, chosen)
-        seen = self._monitor.snapshot_seen
-        at = {} if seen is None else {worker.executor_id: worker.id for worker in seen.workers}
-        return {
-            name: at[one.id]
-            for name, one in zip(names, pinned.requested, strict=True)
-            if one is not None and one.id in at
-        }
-
-    def _places(self, executors: set[str]) -> dict[str, str]:
-        """The worker or the tier of each executor, by Spark's id of the executor."""
-        if self._tiers is not None:
-            return self._tiers_seen()
-        seen = self._monitor.snapshot_seen
-        at = {} if seen is None else {str(w.executor_id): w.id for w in seen.workers}
-        return at if executors <= at.keys() else self._alive() | at
-
-    def _tiers_seen(self) -> dict[str, str]:
-        """The tier of each executor, by Spark's id."""
-        return {} if self._tiers is None else self._tiers.of(self._status.executors())
-
-    def _alive(self) -> dict[str, str]:
-        """The id of the worker of each living executor, by Spark's id."""
-        workers = workers_of(self._status.executors(), 0.0, 1)
-        return {str(worker.executor_id): worker.id for worker in workers}
 
     def _record(self, now: float) -> None:
         """Record the previous cycle in the monitor: its length is known only now."""
@@ -371,16 +365,6 @@ class Loop:
         if self._options.policy is not None:
             levers.append(self._pins if self._tiers is None else self._tiers)
         return levers if self._fleet is None else [*levers, self._fleet]
-
-
-def _parts(plan: Plan) -> dict[int, float]:
-    """By partition, the share of its load that the moves of a plan take away."""
-    found: dict[int, float] = {}
-    for move in plan.moves:
-        if move.part < 1:
-            index = int(move.task.rpartition("-")[2])
-            found[index] = 1 - (1 - found.get(index, 0.0)) * (1 - move.part)
-    return found
 
 
 def _is_dynamic(spark: SparkSession) -> bool:

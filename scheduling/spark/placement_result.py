@@ -33,8 +33,10 @@ class PlacementResult:
         workers: the number of tasks that ran on each worker.
         unplaced: the tasks for which no worker had room, with the reason; Spark placed them.
         idle: the workers without a task, and whether they are released or kept, and why.
-        splits: by partition, the share of its load that the rebalancer wants on other executors;
-            empty unless the caller can spread partitions (``Loop(splits=True)``).
+        splits: by partition, the share of its load that is to go to each other partition from this
+            cycle on; handed to a caller that can spread partitions (``Loop(splits=True)``).
+        dropped: by partition, the share of its load that should run on other executors and does
+            not: the caller cannot spread it, or no other partition runs there.
     """
 
     decision: Decision | None
@@ -44,7 +46,8 @@ class PlacementResult:
     workers: Mapping[str, int]
     unplaced: Mapping[str, str] = field(default_factory=dict)
     idle: Mapping[str, str] = field(default_factory=dict)
-    splits: Mapping[int, float] = field(default_factory=dict)
+    splits: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
+    dropped: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def share(self) -> float:
@@ -65,9 +68,11 @@ class PlacementResult:
         decided = "no decision"
         if self.decision is not None:
             decided = f"{self.decision.action}: {self.decision.reason}"
+        parts = f"{len(self.splits)} partitions split, " if self.splits else ""
+        parts += f"{len(self.dropped)} splits dropped, " if self.dropped else ""
         return (
             f"{self.partitions} tasks, {100 * self.share:.0f} % where planned, "
-            f"{len(self.unplaced)} without room, {len(self.idle)} workers idle; {decided}"
+            f"{len(self.unplaced)} without room, {parts}{len(self.idle)} workers idle; {decided}"
         )
 
 

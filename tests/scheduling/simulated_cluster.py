@@ -1,4 +1,7 @@
-"""A cluster of executors on which tasks use CPU as a test says, with noise: for a controller."""
+"""A cluster of executors on which tasks use CPU as a test says, with noise: for a controller.
+
+With the capability ``"spread"`` a part of a partition goes to others, as HotSpot's rules do it.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from scheduling import (
     Worker,
 )
 from scheduling.load import busyness
+from scheduling.partial_moves import indices
 
 CYCLE_S = 10.0
 
@@ -65,7 +69,7 @@ class SimulatedCluster:
         self.can, self.state_bytes = frozenset(can), state_bytes
         self.now = 0.0
         self.at: dict[str, str] = {}
-        self.moves = 0
+        self.moves = self.splits = 0
         self._draw = random.Random(seed)
         self._ran = False
 
@@ -166,5 +170,12 @@ class SimulatedCluster:
         landed = {task: worker for task, worker in plan.placement.items() if worker in there}
         self.moves += sum(self.at.get(task, worker) != worker for task, worker in landed.items())
         self.at = landed
+        parts = indices(plan.moves, plan.placement, "join") if "spread" in self.can else {}
+        for partition, to in parts.items():
+            whole = self.loads[partition]
+            for receiver, share in to.items():
+                self.loads[partition] -= whole * share
+                self.loads[receiver] += whole * share
+            self.splits += 1
         unplaced = tuple(one.task for one in plan.unplaced)
         return Receipt(plan.placement, landed, unplaced)
