@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import smoke_jvm
+import smoke_projections
 from pyspark.sql import DataFrame, SparkSession
 from sessions import session
 
@@ -84,6 +85,7 @@ def main() -> None:
         for scheme in ("sqlite", "duckdb"):
             incremental(spark, Path(folder), scheme)
         smoke_jvm.checks(spark, Path(folder) / "jvm")
+        smoke_projections.check(spark)
     spark.stop()
     print("smoke test: all joins and the placement are right in both runtimes")
 
