@@ -81,6 +81,7 @@ SELECTIONS: dict[str, tuple[Change, str]] = {
     "select": (lambda df: df.select("next", "k"), "next"),
     "drop": (lambda df: df.drop("text", "g", "id"), "next"),
     "rename": (lambda df: df.withColumnRenamed("next", "n2"), "n2"),
+    "by reference": (lambda df: df.select(df["next"], df["k"], df["s"]["t"]), "next"),
     "exchange": (lambda df: df.selectExpr("next AS k", "k AS next", "text"), "k"),
     "toDF": (lambda df: df.toDF(*(f"c{i}" for i in range(len(df.columns)))), "c4"),
     "alias": (lambda df: df.alias("a").select("a.next", "a.k", "a.s"), "next"),
