@@ -110,7 +110,7 @@ class Derivation:
                 plan = catalyst.project(items, plan)
             else:
                 plan = node.withNewChildren(catalyst.seq([plan]))
-        made = catalyst.dataset.ofRows(self.session, plan)
+        made = catalyst.rows_of(self.session, plan)
         return type(rows)(made, rows.sparkSession)
 
     @property
@@ -198,7 +198,7 @@ class _Catalyst:
             ("a Python function", catalyst.trees.TreePattern.PYTHON_UDF()),
             ("a subquery", catalyst.trees.TreePattern.PLAN_EXPRESSION()),
         ]
-        self.dataset = jvm.org.apache.spark.sql.classic.Dataset
+        self.rows_of = jvm.org.apache.spark.sql.classic.Dataset.ofRows
         self.seq: Callable[[list[Any]], Any] = jvm.PythonUtils.toSeq
         self.results = _Results(jvm)
 
@@ -215,7 +215,7 @@ class _Catalyst:
                 return f"{what} is between them"
         if not session.sharedState().cacheManager().isEmpty():
             for node in [*nodes, result]:
-                level = self.dataset.ofRows(session, node).storageLevel()
+                level = self.rows_of(session, node).storageLevel()
                 if level.useMemory() or level.useDisk():
                     return "the rows between them are cached"
         return ""
