@@ -19,7 +19,7 @@ from cache_runs import database_of_planes
 from cache_samples import Model
 from checks_apart import named, run
 from pyspark.sql import SparkSession
-from sessions import SETTINGS
+from sessions import SETTINGS, configured
 from spark_samples import rows, table_of, write_parquet, write_stream_file
 
 import bsjoin
@@ -27,6 +27,7 @@ import bsjoin.table
 from bsjoin import BatchTable, Full, Incremental, sources
 from bsjoin._spark import session as session_module
 from bsjoin._spark import workers
+from bsjoin._spark.chain import joins_of
 from bsjoin.errors import ArgumentError
 
 HOWS = ("inner", "left", "semi", "anti")
@@ -56,6 +57,22 @@ def joins_equal_sparks_own(spark: SparkSession, folder: Path) -> None:
             own, ours = left.join(right, on, how), table.join(left, how=how)
             assert ours.schema == own.schema, (on, how)
             assert sorted(map(repr, ours.collect())) == sorted(map(repr, own.collect())), (on, how)
+
+
+def a_selection_between_joins_begins_a_stage(spark: SparkSession, folder: Path) -> None:
+    table = BatchTable.build(table_of(spark, 1).selectExpr("k", "k + 1 AS v"), on="k")
+    stream = spark.range(3).withColumnRenamed("id", "k")
+    reason = "under Spark Connect a selection between joins begins a new stage"
+    with configured(spark, {"spark.bsjoin.runtime": "python"}):
+        first = table.join(stream)
+        direct = table.join(first, {"v": "k"}, suffix="_2")
+        between = first.withColumnRenamed("v", "w").select("w").alias("a")
+        derived = table.join(between, {"w": "k"})
+        filtered = table.join(first.where("k > 0"), {"v": "k"}, suffix="_2")
+    assert [step.apart for step in joins_of(direct)] == ["", ""]
+    assert [step.apart for step in joins_of(derived)] == ["", reason]
+    assert [step.apart for step in joins_of(filtered)] == ["", "between them is Filter"]
+    assert rows(derived) == [(1, 2), (2, 3), (3, 4)]
 
 
 def a_table_lives_its_life(spark: SparkSession, folder: Path) -> None:
@@ -309,6 +326,7 @@ def a_remote_table_is_copied_by_the_python_that_the_session_names(
 CHECKS = named(
     is_connect,
     joins_equal_sparks_own,
+    a_selection_between_joins_begins_a_stage,
     a_table_lives_its_life,
     an_unchanged_source_is_not_built_again,
     a_stream_follows_its_table,

@@ -14,6 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 import smoke_jvm
+import smoke_projections
 from pyspark.sql import DataFrame, SparkSession
 from sessions import SETTINGS, session
 
@@ -95,6 +96,7 @@ def main() -> None:
             incremental(spark, Path(folder), scheme)
         if not connected:
             smoke_jvm.checks(spark, Path(folder) / "jvm")
+            smoke_projections.check(spark)
     print(f"smoke test: all joins and the placement are right with Spark {spark.version}")
     spark.stop()
 

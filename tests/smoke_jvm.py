@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
 
+import smoke_projections
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from sessions import session
@@ -138,6 +139,7 @@ def main() -> None:
     spark = session("local[2]")
     with tempfile.TemporaryDirectory() as folder:
         checks(spark, Path(folder))
+    smoke_projections.check(spark)
     print(f"smoke test: joins in the JVM of Spark {spark.version} are right")
     spark.stop()
 

@@ -21,7 +21,7 @@ from bsjoin import AsOf, Band, BatchTable, Within
 _KEYS = 12
 WAYS = {
     "jvm": {"runtime": "jvm"},
-    "one stage": {"runtime": "python"},
+    "one stage": {"runtime": "python", "python__chains": "true"},
     "keys": {"runtime": "python", "python__handover": "keys"},
     "rows, a stage each": {
         "runtime": "python",

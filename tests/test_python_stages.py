@@ -28,7 +28,8 @@ HANDOVERS = ("auto", "keys", "rows")
 
 @pytest.fixture(autouse=True)
 def _in_python(spark: SparkSession) -> Iterator[None]:
-    with oracle.settings(spark, spark__bsjoin__runtime="python"):
+    settings = {"spark__bsjoin__runtime": "python", "spark__bsjoin__python__chains": "true"}
+    with oracle.settings(spark, **settings):
         yield
 
 

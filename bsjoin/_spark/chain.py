@@ -1,25 +1,27 @@
 """Chains of joins: the DataFrame that a join returns remembers how it was made.
 
 The planner of a join sees by it that its stream is the result of a join. What is derived from such
-a DataFrame, by a selection for instance, is a DataFrame of its own, which remembers nothing.
+a DataFrame, by a selection for instance, is a DataFrame of its own, which remembers nothing: its
+plan tells from which result it is derived (:mod:`bsjoin._spark.projections`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
 from bsjoin._plan import SourceTable
 from bsjoin._spark.planned_join import PlannedJoin
+from bsjoin._spark.projections import UNREADABLE, Derivation, derivation, register
 from bsjoin.errors import ArgumentError
 
 if TYPE_CHECKING:
     from bsjoin._spark.jvm import Lookups
     from bsjoin._spark.python import Stage
 
-__all__ = ["JoinStep", "explain", "joins_of", "remember", "step_of"]
+__all__ = ["Earlier", "JoinStep", "earlier", "explain", "joins_of", "remember", "step_of"]
 
 _ATTRIBUTE = "_bsjoin_step"
 
@@ -36,6 +38,10 @@ class JoinStep:
         stage: the Python stage that ends with it; None (default) in the JVM, and where its rows
             cannot travel.
         first: how the join runs if a later one shares its stage; None (default) for as ``runs``.
+        apart: why it does not share the stage of the join before; empty (default) if it does, or
+            if neither has a stage in Python.
+        before: the join before; None (default) where the plan was not searched for it.
+        is_derived: whether its result has projections above the columns of the stage; default no.
     """
 
     stream: DataFrame
@@ -44,6 +50,9 @@ class JoinStep:
     lookups: Lookups | None = None
     stage: Stage | None = None
     first: str | None = None
+    apart: str = ""
+    before: JoinStep | None = None
+    is_derived: bool = False
 
     def shares(self, before: JoinStep) -> bool:
         """Whether the join runs in the Python stage of the join before."""
@@ -52,22 +61,61 @@ class JoinStep:
         )
 
 
-def remember(result: DataFrame, step: JoinStep) -> DataFrame:
-    """Note on the result of a join how it was made."""
+@dataclass(frozen=True)
+class Earlier:
+    """The join whose result a DataFrame is, or is derived from by projections.
+
+    Args:
+        step: the join.
+        between: the projections; None if there are none.
+    """
+
+    step: JoinStep
+    between: Derivation | None = None
+
+
+def remember(result: DataFrame, step: JoinStep, below: DataFrame | None = None) -> DataFrame:
+    """Note on the result of a join how it was made.
+
+    Args:
+        result: what the join returns.
+        step: how it was made.
+        below: the result below its projections, with the columns of all joins of the stage; None
+            (default) where it has none.
+    """
     setattr(result, _ATTRIBUTE, step)
+    register(result if below is None else below, step)
     return result
+
+
+def earlier(df: DataFrame) -> Earlier | None:
+    """The join whose result a DataFrame is, or is derived from by projections; None if none."""
+    step = step_of(df)
+    if step is not None and not step.is_derived:
+        return Earlier(step)
+    between = derivation(df)
+    if between is not None:
+        return Earlier(between.made_by, between)
+    return None if step is None else Earlier(step, Derivation(step, UNREADABLE))
 
 
 def joins_of(df: DataFrame) -> list[JoinStep]:
     """The joins that a DataFrame is the direct result of, first to last; none for any other.
 
-    Complexity: O(joins).
+    Between the joins there may be whatever has one input: it is said where a stage begins by it.
+
+    Complexity: O(joins), and O(nodes of the plan) where something is between them.
     """
     steps: list[JoinStep] = []
     step = step_of(df)
     while step is not None:
+        before = step.before or step_of(step.stream)
+        if before is None and (found := derivation(step.stream, rows_change=True)):
+            before = found.made_by
+            if step.stage is not None and before.stage is not None:
+                step = replace(step, apart=found.against)
         steps.append(step)
-        step = step_of(step.stream)
+        step = before
     return steps[::-1]
 
 
@@ -86,8 +134,8 @@ def explain(df: DataFrame) -> None:
 
     Args:
         df: what :func:`bsjoin.join`, or ``BatchTable.join``, returned; its stream may be the result
-            of another join. A DataFrame derived from it by a selection or a filter is a different
-            one, and does not remember its joins.
+            of another join, or derived from one. A DataFrame that is itself derived from a result
+            by a selection or a filter is a different one, and is refused.
 
     Raises:
         ArgumentError: the DataFrame is not the direct result of a join.
@@ -105,7 +153,10 @@ def explain(df: DataFrame) -> None:
         )
     for number, (step, after) in enumerate(zip(steps, [*steps[1:], None], strict=True), 1):
         first = step.first if after is not None and after.shares(step) else None
-        print(f"({number}) {_lines(step, first or step.runs)}")
+        runs = first or step.runs
+        if step.apart:
+            runs = f"{runs}, in a stage of their own: {step.apart}"
+        print(f"({number}) {_lines(step, runs)}")
 
 
 def _lines(step: JoinStep, runs: str) -> str:

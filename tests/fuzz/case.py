@@ -89,6 +89,7 @@ class Join:
         select: the table's columns to bring; None for all that are not keys.
         partition: None, ``("hash", n)`` or ``("hot spot", n)``.
         runtime: ``"jvm"`` or ``"python"``.
+        selects: whether selections come before it that leave rows and columns as they are.
     """
 
     table: int
@@ -98,6 +99,7 @@ class Join:
     select: tuple[str, ...] | None = None
     partition: tuple[str, int] | None = None
     runtime: str = "jvm"
+    selects: bool = False
 
 
 @dataclass(frozen=True)

@@ -388,7 +388,8 @@ class _Drawing:
         partition = None
         if on and draw.random() < 0.12:
             partition = draw.choice([("hash", draw.choice([1, 3])), ("hot spot", 3)])
-        return Join(which, tuple(on), how, when, select, partition, runtime)
+        selects = draw.random() < 0.4
+        return Join(which, tuple(on), how, when, select, partition, runtime, selects)
 
 
 _SQLITE = {

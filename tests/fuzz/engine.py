@@ -162,6 +162,8 @@ class Engine:
 
     def _joined(self, stream: DataFrame, tables: _Tables, case: Case) -> DataFrame:
         for number, join in enumerate(case.joins):
+            if join.selects:
+                stream = _selected(stream)
             with configured(self.spark, {_RUNTIME: join.runtime}):
                 stream = tables.join(stream, join, suffix(number))
         return stream
@@ -235,6 +237,13 @@ class _Tables:
             return bsjoin.join(stream, built, cache=Full(unique=table.unique), **arguments)
         cache = Incremental(**dict(table.limits))
         return bsjoin.join(stream, built, cache=cache, **arguments)
+
+
+def _selected(df: DataFrame) -> DataFrame:
+    """The same rows and columns, behind several selections."""
+    names = [f"x{i}" for i in range(len(df.columns))]
+    renamed = df.toDF(*names).withColumn("more", F.lit(1)).select("more", *reversed(names))
+    return renamed.drop("more").alias("a").select(*names).toDF(*df.columns)
 
 
 def _partition(join: Join) -> Hash | HotSpot | None:

@@ -48,8 +48,9 @@ def _smaller(case: Case) -> Iterator[Case]:
         if smaller != case:
             yield smaller
     for number, join in enumerate(case.joins):
-        for change in ({"partition": None}, {"select": None}, {"runtime": "python"}):
-            other = replace(join, **change)  # type: ignore[arg-type]
+        plain_join = {"partition": None, "select": None, "selects": False, "runtime": "python"}
+        for name, value in plain_join.items():
+            other = replace(join, **{name: value})  # type: ignore[arg-type]
             if other != join:
                 yield replace(case, joins=_with(case.joins, number, other))
     many = len(case.stream.rows)

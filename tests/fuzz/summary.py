@@ -74,6 +74,7 @@ def _features(case: Case) -> Iterator[str]:
         yield f"join type: {join.how}"
         yield f"condition: {'equality' if join.when is None else type(join.when).__name__}"
         yield f"runtime: {join.runtime}"
+        yield f"selections before a join: {join.selects}"
         yield f"table: {table.cache}"
         yield f"keys: {len(join.on)}"
         yield f"partition: {None if join.partition is None else join.partition[0]}"

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from bsjoin._spark.chain import JoinStep, remember, step_of
+from bsjoin._spark.chain import JoinStep, earlier, remember
 from bsjoin._spark.planned_join import PlannedJoin
+from bsjoin._spark.projections import UNREADABLE
 from bsjoin._spark.python import handover, keys_only
 from bsjoin._spark.python.whole_rows import Stage
 from bsjoin._spark.workers import check_workers, recommend_sockets
@@ -34,16 +35,38 @@ def joined(stream: DataFrame, planned: PlannedJoin) -> DataFrame:
     """
     check_workers(stream.sparkSession)
     recommend_sockets(stream.sparkSession)
-    step = step_of(stream)
-    before = None if step is None else step.stage
-    chosen = handover.choose(planned, before, moved=planned.stream is not stream)
+    found = earlier(stream)
+    chosen = handover.choose(planned, found, moved=planned.stream is not stream)
+    result, below = _result(chosen, planned)
+    if result is None:
+        chosen = handover.choose(planned, found, moved=False, against=UNREADABLE)
+        result, below = _result(chosen, planned)
+    assert result is not None
+    runs = _ROWS if chosen.rows else _KEYS
+    shares = chosen.stage is not None and len(chosen.stage.joins) > 1
+    step = JoinStep(
+        stream,
+        planned,
+        f"{runs}, in the stage of the join before" if shares else runs,
+        stage=chosen.stage,
+        first=None if shares else _ROWS,
+        apart=chosen.apart,
+        before=None if found is None else found.step,
+        is_derived=below is not None,
+    )
+    return remember(result, step, below)
+
+
+def _result(
+    chosen: handover.Choice, planned: PlannedJoin
+) -> tuple[DataFrame | None, DataFrame | None]:
+    """The result of a join, and what is below its projections; None where it has none.
+
+    The first is None where Spark's plan cannot be rewritten.
+    """
     if chosen.stage is None or not chosen.rows:
-        result, runs = keys_only.joined(planned), _KEYS
-    else:
-        result, runs = chosen.stage.result(), _ROWS
-    if chosen.apart:
-        runs = f"{runs}, in a stage of their own: {chosen.apart}"
-    elif chosen.rows and before is not None:
-        runs = f"{runs}, in the stage of the join before"
-    first = None if before is not None and not chosen.apart else _ROWS
-    return remember(result, JoinStep(stream, planned, runs, stage=chosen.stage, first=first))
+        return keys_only.joined(planned), None
+    rows = chosen.stage.result()
+    if chosen.between is None:
+        return rows, None
+    return chosen.between.above(rows, chosen.stage.brought(-1)), rows

@@ -7,14 +7,16 @@ narrow (docs/decisions/0016-python-stages.md).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._spark.arrow import not_exchangeable
+from bsjoin._spark.chain import Earlier
 from bsjoin._spark.planned_join import PlannedJoin
+from bsjoin._spark.projections import UNREADABLE, Derivation
 from bsjoin._spark.python.whole_rows import Stage
 from bsjoin.errors import ArgumentError, suggest
 
@@ -50,20 +52,25 @@ class Choice:
         rows: whether whole rows travel.
         apart: why it does not share the stage of the join before; empty if it does, or there is
             none.
+        between: the projections that belong above the stage; None (default) without any.
     """
 
     stage: Stage | None
     rows: bool
     apart: str = ""
+    between: Derivation | None = None
 
 
-def choose(planned: PlannedJoin, before: Stage | None, *, moved: bool) -> Choice:
+def choose(
+    planned: PlannedJoin, earlier: Earlier | None, *, moved: bool, against: str = ""
+) -> Choice:
     """Choose for a join.
 
     Args:
         planned: the join.
-        before: the stage that its stream is the direct result of; None without one.
+        earlier: the join whose result its stream is, or is derived from; None if there is none.
         moved: whether the rows are sent to partitions in between.
+        against: why it cannot share the stage of that join, if that is known; default empty.
 
     Raises:
         ArgumentError: a setting has an unknown value.
@@ -74,10 +81,14 @@ def choose(planned: PlannedJoin, before: Stage | None, *, moved: bool) -> Choice
     chains = _setting(spark, CHAINS, _SWITCH, "true") == "true"
     ranged = planned.plan.search is not None
     apart = ""
-    if before is not None:
-        apart = _apart(planned, before, moved, wanted, chains)
+    if earlier is not None and earlier.step.stage is not None:
+        before, between = earlier.step.stage, earlier.between
+        apart = against or _apart(planned, before, moved, wanted, chains)
         if not apart:
-            return Choice(Stage.of(planned, before), True)
+            found = _found(planned, between)
+            if isinstance(found, Mapping):
+                return Choice(Stage.of(planned, before, found), True, between=between)
+            apart = found
     if not ranged and any(not_exchangeable(f.dataType) for f in planned.stream.schema):
         return Choice(None, False, apart)
     rows = ranged or wanted == "rows" or (wanted == "auto" and _is_narrow(planned.stream, 1))
@@ -96,7 +107,31 @@ def _apart(planned: PlannedJoin, before: Stage, moved: bool, wanted: str, chains
         return "its figures are read, and those of the join before are not"
     if wanted == "auto" and not _is_narrow(before.stream, len(before.joins) + 1):
         return "the rows are wide"
+    if planned.stream.is_cached:
+        return "the rows between them are cached"
     return ""
+
+
+def _found(planned: PlannedJoin, between: Derivation | None) -> Mapping[str, int] | str:
+    """Where the result before has the columns that a join needs, by name; why not, if it has not.
+
+    Args:
+        planned: the join.
+        between: what is between it and that result.
+    """
+    columns, join = planned.stream.columns, planned.join
+    needed = list(dict.fromkeys([*join.stream_keys, *join.probes]))
+    numbers = [columns.index(name) for name in needed]
+    if between is None:
+        return dict(zip(needed, numbers, strict=True))
+    if between.against:
+        return between.against
+    below = between.numbers(numbers)
+    if below is None:
+        return UNREADABLE
+    found = {name: n for name, n in zip(needed, below, strict=True) if n is not None}
+    computed = [name for name in needed if name not in found]
+    return f"{computed[0]!r} is computed between them" if computed else found
 
 
 def _is_narrow(stream: DataFrame, joins: int) -> bool:

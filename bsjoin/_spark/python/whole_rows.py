@@ -1,9 +1,11 @@
 """The hand-over of whole rows: rows go to the workers and come back joined, by one join or several.
 
-A join whose stream is the direct result of another one is carried out in the same function, from
-batches to batches (``mapInArrow``): several joins are one stage. A row may have any number of
-answers, and what the function holds at a time is bounded. The stream's columns travel with the
-keys; their names, nullability and metadata (a watermark, say) are put back behind it.
+A join whose stream is the result of another one, or a selection of it, is carried out in the same
+function, from batches to batches (``mapInArrow``): several joins are one stage. A row may have any
+number of answers, and what the function holds at a time is bounded. The stream's columns travel
+with the keys; their names, nullability and metadata (a watermark, say) are put back behind it.
+Within the stage a column has a number and no name: a selection between two joins may rename it, or
+drop it and let another have its name.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import SourceTable, StageColumn, StageJoin, StagePlan, StoredTable
 from bsjoin._spark.arrow import arrow_fields, not_exchangeable
-from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import is_floating, is_integer
 from bsjoin._spark.metrics import observed_stage
 from bsjoin._spark.planned_join import PlannedJoin, clock_of
@@ -35,24 +36,34 @@ class Stage:
     Args:
         stream: the probe side of the first.
         joins: first to last.
+        found: for each join, which columns of the joins before (the stream's, then those that they
+            bring) its key and range columns are, by name.
     """
 
     stream: DataFrame
     joins: tuple[PlannedJoin, ...]
+    found: tuple[Mapping[str, int], ...]
 
     @classmethod
-    def of(cls, planned: PlannedJoin, before: Stage | None) -> Stage:
-        """A join, after those that its stream is the direct result of.
+    def of(
+        cls,
+        planned: PlannedJoin,
+        before: Stage | None = None,
+        found: Mapping[str, int] | None = None,
+    ) -> Stage:
+        """A join, after those that made its stream.
 
         Args:
             planned: the join.
-            before: the stage whose result its stream is; None for a stage of its own.
+            before: their stage; None (default) for a stage of its own.
+            found: the numbers of the columns, among those of that stage, that the join finds its
+                matches by; None (default) without a stage before.
 
         Raises:
             ColumnError: a column of the stream that Spark cannot exchange with Python.
         """
-        if before is not None:
-            return cls(before.stream, (*before.joins, planned))
+        if before is not None and found is not None:
+            return cls(before.stream, (*before.joins, planned), (*before.found, found))
         for field in planned.stream.schema:
             if why := not_exchangeable(field.dataType):
                 raise ColumnError(
@@ -60,12 +71,17 @@ class Stage:
                     f"{field.dataType.simpleString()}, which cannot travel through a range join: "
                     f"{why}. Drop it, or cast it"
                 )
-        return cls(planned.stream, (planned,))
+        numbers = {name: number for number, name in enumerate(planned.stream.columns)}
+        return cls(planned.stream, (planned,), (numbers,))
 
     @property
     def is_ranged(self) -> bool:
         """Whether all joins are range joins."""
         return all(planned.plan.search is not None for planned in self.joins)
+
+    def brought(self, number: int) -> int:
+        """How many columns a join brings."""
+        return len(_brought(self.joins[number]))
 
     def result(self) -> DataFrame:
         """The stream's columns, then those that the joins bring."""
@@ -128,32 +144,28 @@ class _Sent:
     def __init__(self, stage: Stage):
         self._stage = stage
         self._fields = stage.stream.schema.fields
-        self._numbers = {field.name: i for i, field in enumerate(self._fields)}
+        self._brought = [
+            (join, i) for join in range(len(stage.joins)) for i in range(stage.brought(join))
+        ]
         self._added: list[Column] = []
         self._known: dict[object, list[StageColumn]] = {}
 
     def rows(self) -> DataFrame:
         """The rows with all that was asked for."""
         # Whole lists of names at a time: each Column made in Python is several calls to the JVM.
-        names = [f"s{i}" for i in range(len(self._fields))]
-        names += [f"a{i}" for i in range(len(self._added))]
-        return self._stage.stream.select("*", *self._added).toDF(*names)
+        rows = self._stage.stream.toDF(*map(_sent_name, range(len(self._fields))))
+        return rows.select("*", *self._added)
 
     def joined(self, number: int) -> StageJoin:
         """A join of the stage, and where it finds its key."""
-        planned = self._stage.joins[number]
+        planned, found = self._stage.joins[number], self._stage.found[number]
         join, plan = planned.join, planned.plan
-        brought = {
-            name: (earlier, i)
-            for earlier, one in enumerate(self._stage.joins[:number])
-            for i, name in enumerate(one.join.names)
-        }
         hashed, types = None, _key_types(planned)
-        if join.keys and brought.keys().isdisjoint(join.stream_keys):
-            hashed, key = self._hashed(planned)
+        if join.keys and all(found[name] < len(self._fields) for name in join.stream_keys):
+            hashed, key = self._hashed(planned, found)
         else:
             key = [
-                self._column(brought, name, dtype)
+                self._column(found[name], dtype)
                 for name, dtype in zip(join.stream_keys, types, strict=True)
             ]
         searched = [] if join.ranged is None else planned.searched_types
@@ -163,29 +175,32 @@ class _Sent:
             hash=hashed,
             key=tuple(key),
             probes=tuple(
-                self._column(brought, name, dtype)
+                self._column(found[name], dtype)
                 for name, dtype in zip(join.probes, _arrow_types(searched), strict=True)
             ),
             clock=self._sent("clock", clock)[0].number if clock else None,
         )
 
-    def _column(
-        self, brought: Mapping[str, tuple[int, int]], name: str, dtype: pa.DataType
-    ) -> StageColumn:
-        """A column by its name, in a type."""
-        join, number = brought.get(name) or (None, self._numbers[name])
+    def _column(self, number: int, dtype: pa.DataType) -> StageColumn:
+        """A column by its number, in a type."""
+        join = None
+        if number >= len(self._fields):
+            join, number = self._brought[number - len(self._fields)]
         return StageColumn(join, number, dtype)
 
-    def _hashed(self, planned: PlannedJoin) -> tuple[StageColumn, list[StageColumn]]:
+    def _hashed(
+        self, planned: PlannedJoin, found: Mapping[str, int]
+    ) -> tuple[StageColumn, list[StageColumn]]:
         """The hash of a key of the stream's columns, and what is compared or looked up."""
         join, table = planned.join, planned.plan.table
         looked_up = None if isinstance(table, StoredTable) else table.keys
-        side = planned.key(lambda name: self._stage.stream[quoted(name)])
-        same = join.stream_keys, join.key_types
+        side = planned.key(lambda name: F.col(_sent_name(found[name])))
+        numbers = tuple(found[name] for name in join.stream_keys)
+        same = numbers, join.key_types
         (hashed,) = self._sent((same, "hash"), [side.hash])
         key = []
         for i, column in enumerate(side.compared):
-            number, dtype = self._numbers[join.stream_keys[i]], join.key_types[i]
+            number, dtype = numbers[i], join.key_types[i]
             if self._fields[number].dataType == dtype and (
                 isinstance(dtype, T.StringType | T.BinaryType)
                 or (looked_up is not None and not is_floating(dtype))
@@ -198,10 +213,18 @@ class _Sent:
     def _sent(self, name: object, columns: list[Column]) -> list[StageColumn]:
         """Columns that Spark computes; once for all joins that need the same."""
         if name not in self._known:
-            first = len(self._fields) + len(self._added)
-            self._added += columns
-            self._known[name] = [StageColumn(None, first + i) for i in range(len(columns))]
+            first = len(self._added)
+            self._added += [
+                column.alias(f"a{i}") for i, column in enumerate(columns, len(self._added))
+            ]
+            numbers = range(len(self._fields) + first, len(self._fields) + len(self._added))
+            self._known[name] = [StageColumn(None, number) for number in numbers]
         return self._known[name]
+
+
+def _sent_name(number: int) -> str:
+    """What a column of the stream is called when it is sent."""
+    return f"s{number}"
 
 
 def _key_types(planned: PlannedJoin) -> list[pa.DataType]:

@@ -1,0 +1,367 @@
+"""Selections between joins in Python workers: the joins stay one stage, the answers Spark's own."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import oracle
+import pyarrow as pa
+import pytest
+from cache_samples import Model
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from spark_samples import Feed
+from test_python_stages import run, stages
+
+import bsjoin
+from bsjoin import AsOf, BatchTable, Incremental
+from bsjoin._spark import projections
+from bsjoin._spark.chain import joins_of
+from bsjoin.errors import ColumnError
+
+CACHE = Incremental(max_rows=1_000)
+CHAINS = "spark__bsjoin__python__chains"
+Change = Callable[[DataFrame], DataFrame]
+
+
+@pytest.fixture(autouse=True)
+def _in_python(spark: SparkSession) -> Iterator[None]:
+    with oracle.settings(spark, spark__bsjoin__runtime="python", **{CHAINS: "true"}):
+        yield
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    """Keys 0 to 19, each with another one and a text; the key 3 twice, 4 not at all."""
+    numbers = [n for n in [*range(20), 3] if n != 4]
+    columns = {
+        "id": pa.array(numbers, pa.int32()),
+        "next": pa.array([(n * 3) % 23 if n % 6 else None for n in numbers], pa.int64()),
+        "text": [f"text {n}" if n % 7 else None for n in numbers],
+    }
+    return Model(tmp_path_factory.mktemp("rows") / "model", pa.table(columns))
+
+
+@pytest.fixture(scope="module")
+def tables(
+    spark: SparkSession, rows: Model, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, BatchTable]:
+    frame = spark.createDataFrame(rows._read())
+    folder = tmp_path_factory.mktemp("tables")
+    points = frame.selectExpr("id % 3 AS g", "id AS since", "text AS point")
+    when = AsOf("g", "since")
+    return {
+        "id": BatchTable.build(frame, on="id", path=folder / "id"),
+        "text": BatchTable.build(frame, on="text", path=folder / "text"),
+        "points": BatchTable.build(points, on="g", when=when, path=folder / "points"),
+    }
+
+
+def stream(spark: SparkSession) -> DataFrame:
+    """Keys with a metadata, a nested value, and names that need quoting."""
+    key = F.when(F.col("id") != 8, F.col("id")).alias("k", metadata={"unit": "m"})
+    odd = F.col("id").cast("string").alias("an `odd`.name, #1")
+    return spark.range(24).select(
+        key, (F.col("id") % 5).alias("g"), F.struct("id", F.lit("x").alias("t")).alias("s"), odd
+    )
+
+
+def reasons(df: DataFrame) -> list[str]:
+    """For each join why it begins a stage; empty for one that shares the stage before."""
+    return [step.apart for step in joins_of(df)]
+
+
+# What may be between two joins, and the key of the second.
+SELECTIONS: dict[str, tuple[Change, str]] = {
+    "select": (lambda df: df.select("next", "k"), "next"),
+    "drop": (lambda df: df.drop("text", "g", "id"), "next"),
+    "rename": (lambda df: df.withColumnRenamed("next", "n2"), "n2"),
+    "by reference": (lambda df: df.select(df["next"], df["k"], df["s"]["t"]), "next"),
+    "exchange": (lambda df: df.selectExpr("next AS k", "k AS next", "text"), "k"),
+    "toDF": (lambda df: df.toDF(*(f"c{i}" for i in range(len(df.columns)))), "c4"),
+    "alias": (lambda df: df.alias("a").select("a.next", "a.k", "a.s"), "next"),
+    "withColumn": (lambda df: df.withColumn("g", F.col("next") * 2 + F.col("g")), "next"),
+    "expressions": (
+        lambda df: df.selectExpr(
+            "next AS key", "upper(text) AS text", "transform(array(k, next), v -> v + 1) AS l",
+            "CASE WHEN g > 2 THEN 'a, b' END AS c", "s.t AS t", "s.*", "current_date() AS d",
+            "named_struct('x', next, 'y', map('a', k)) AS m", "1 AS one", "next AS next",
+        ),
+        "key",
+    ),
+    "twice by alias": (lambda df: df.select("k", "next", F.col("next").alias("again")), "again"),
+    "upper case": (lambda df: df.select("NEXT", "K"), "next"),
+    "metadata": (lambda df: df.withMetadata("next", {"a": 1}).withMetadata("k", {}), "next"),
+    "filled": (lambda df: df.fillna({"text": "none"}), "next"),
+    "odd names": (
+        lambda df: df.select("`an ``odd``.name, #1`", F.col("next").alias("none#0 AS #1, x")),
+        "none#0 AS #1, x",
+    ),
+    "a chain of them": (
+        lambda df: df.drop("text").withColumn("z", F.lit(1)).select("*", F.col("next").alias("m"))
+        .alias("b").withColumn("m", F.col("b.m")).drop("g").select("m", "k", "z", "b.next"),
+        "m",
+    ),
+    "of the stream only": (lambda df: df.select(F.col("k").alias("again"), "g"), "again"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", SELECTIONS)
+def test_a_selection_keeps_the_stage(
+    spark: SparkSession, rows: Model, tables: dict[str, BatchTable], what: str
+) -> None:
+    """A full and an incremental cache, left and inner; a name that was dropped comes again."""
+    change, key = SELECTIONS[what]
+    frame = spark.createDataFrame(rows._read())
+
+    def ours() -> DataFrame:
+        df = change(tables["id"].join(stream(spark), {"k": "id"}, how="left"))
+        df = bsjoin.join(df, rows, {key: "id"}, cache=CACHE, select=["text"], suffix="_2")
+        return df.withColumnRenamed(df.columns[-1], "renamed")
+
+    wanted = change(oracle.expected(stream(spark), frame, {"k": "id"}, "left"))
+    name = next(name for name in wanted.columns if name.lower() == key.lower())
+    wanted = oracle.expected(wanted, frame, {name: "id"}, "inner", ["text"], "_2")
+    wanted = wanted.withColumnRenamed(wanted.columns[-1], "renamed")
+    with oracle.settings(spark, **{CHAINS: "false"}):
+        apart = ours()
+    together = ours()
+    assert (stages(together), stages(apart)) == (1, 2)
+    assert together.schema.simpleString() == wanted.schema.simpleString()
+    oracle.assert_same_schema(together, apart)
+    expected = oracle.collected(wanted)
+    for result in oracle.rows_of_all({"together": together, "apart": apart}).values():
+        oracle.assert_same_rows(result, expected, what)
+
+
+@pytest.mark.parametrize("last", oracle.HOWS)
+def test_a_long_chain_with_selections(
+    spark: SparkSession, rows: Model, tables: dict[str, BatchTable], last: Any
+) -> None:
+    """Later keys and range columns under other names; two joins without a selection between."""
+    frame = spark.createDataFrame(rows._read())
+    by_id, by_text, points = tables["id"], tables["text"], tables["points"]
+
+    def second(df: DataFrame) -> DataFrame:
+        return df.selectExpr("id2 AS at", "text AS t", "next * 2 AS twice", "k AS next", "g")
+
+    def third(df: DataFrame) -> DataFrame:
+        return df.drop("next").withColumnRenamed("next_3", "next").withColumn("n", F.lit("n"))
+
+    def ours() -> DataFrame:
+        df = by_id.join(stream(spark), {"k": "id"}, how="left")
+        df = by_text.join(df, "text", how="left", select=["id"], suffix="2")
+        df = second(df.withColumnRenamed("id", "id2"))
+        df = bsjoin.join(df, rows, {"at": "id"}, cache=CACHE, suffix="_3", select=["next"])
+        df = by_id.join(third(df), {"next": "id"}, how="left", select=["text"])
+        df = points.join(df.toDF(*"abcdefg"), {"d": "g"}, when=AsOf("a", "since"), how="left")
+        df = df.drop("c")
+        return by_text.join(df, {"point": "text"}, how=last, suffix="_9")
+
+    def theirs() -> DataFrame:
+        df = oracle.expected(stream(spark), frame, {"k": "id"}, "left")
+        df = oracle.expected(df, frame, {"text": "text"}, "left", ["id"], "2")
+        df = second(df.withColumnRenamed("id", "id2"))
+        df = oracle.expected(df, frame, {"at": "id"}, "inner", ["next"], "_3")
+        df = oracle.expected(third(df), frame, {"next": "id"}, "left", ["text"])
+        df = df.toDF(*"abcdefg")
+        every = frame.groupBy((F.col("id") % 3).alias("g"))
+        every = every.agg(F.collect_list(F.struct("id", "text")).alias("all"))
+        df = df.join(every.withColumnRenamed("g", "of"), F.col("d") == F.col("of"), "left")
+        before = F.filter("all", lambda one: one["id"] <= F.col("a"))
+        df = df.withColumn("best", F.array_max(before))
+        df = df.selectExpr(*"abdefg", "best.id AS since", "best.text AS point")
+        return oracle.expected(df, frame, {"point": "text"}, last, None, "_9")
+
+    with oracle.settings(spark, **{CHAINS: "false"}):
+        apart = ours()
+    together = ours()
+    assert (stages(together), stages(apart)) == (1, 6)
+    assert reasons(together) == [""] * 6
+    assert reasons(apart) == ["", *["spark.bsjoin.python.chains is false"] * 5]
+    expected = oracle.collected(theirs())
+    for df in (together, apart):
+        oracle.assert_same_rows(oracle.collected(df), expected, last)
+
+
+def test_two_derivations_of_one_result(
+    spark: SparkSession, rows: Model, tables: dict[str, BatchTable]
+) -> None:
+    """Joined with each other, united, and joined with what they are derived from."""
+    frame = spark.createDataFrame(rows._read())
+
+    def results(first: DataFrame, join: Callable[[DataFrame, str], DataFrame]) -> list[DataFrame]:
+        one = first.select("k", F.col("next").alias("m"), (F.col("g") + 1).alias("h"))
+        other = first.select(F.col("next").alias("k"), F.col("k").alias("m"), "g")
+        left, right = join(one, "m"), join(other, "m")
+        by_key = left.alias("l").join(right.alias("r"), F.col("l.k") == F.col("r.k"))
+        with_own = left.join(one.alias("o"), F.col("o.h") == left["h"])
+        return [by_key, left.union(right), with_own, left.join(left.alias("x"), "k")]
+
+    found = results(
+        tables["id"].join(stream(spark), {"k": "id"}),
+        lambda df, key: tables["id"].join(df, {key: "id"}, how="left", select=["text"]),
+    )
+    wanted = results(
+        oracle.expected(stream(spark), frame, {"k": "id"}),
+        lambda df, key: oracle.expected(df, frame, {key: "id"}, "left", ["text"]),
+    )
+    for one, other, count in zip(found, wanted, (2, 2, 2, 2), strict=True):
+        assert stages(one) == count
+        oracle.assert_same_rows(oracle.collected(one), oracle.collected(other))
+
+
+def test_a_column_of_the_stream_finds_its_column_in_the_result(
+    spark: SparkSession, tables: dict[str, BatchTable]
+) -> None:
+    first = tables["id"].join(stream(spark), {"k": "id"})
+    between = first.withColumn("sum", F.col("k") + F.col("next"))
+    second = tables["id"].join(between, {"next": "id"}, select=["text"], suffix="_2")
+    assert stages(second) == 1
+    assert second.where(between["sum"] == 4).select(between["sum"]).collect() == [(4,)] * 2
+
+
+def test_what_begins_a_stage(
+    spark: SparkSession,
+    rows: Model,
+    tables: dict[str, BatchTable],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    by_id, frame = tables["id"], spark.createDataFrame(rows._read())
+    first = by_id.join(stream(spark), {"k": "id"})
+    function = F.udf(lambda value: value, "long")
+    cached = first.select("next", "k").cache()
+    derived_from_cached = cached.withColumnRenamed("k", "q")
+    changed = {
+        "'next' is computed between them": first.withColumn("next", F.col("next") + 0),
+        "'x' is computed between them": first.select(F.col("s.id").alias("x")),
+        "an expression between them is not deterministic": first.withColumn("r", F.rand()),
+        "a Python function is between them": first.withColumn("f", function("k")),
+        "a subquery is between them": first.selectExpr("next", "(SELECT max(id) FROM range(3))"),
+        "the rows between them are cached": cached,
+        "the rows between them are cached ": derived_from_cached,
+        "between them is Filter": first.where("k > 0").select("next"),
+        "between them is Aggregate": first.groupBy("next").count(),
+    }
+    found, wanted = {}, {}
+    try:
+        for reason, df in changed.items():
+            key = "x" if "x" in df.columns else "next"
+            second = by_id.join(df, {key: "id"}, select=["text"], suffix="_2", how="left")
+            assert reasons(second) == ["", reason.strip()]
+            found[reason] = second.select(second.columns[-1])
+            theirs = oracle.expected(df, frame, {key: "id"}, "left", ["text"], "_2")
+            wanted[reason] = theirs.select(theirs.columns[-1])
+        expected = oracle.rows_of_all(wanted)
+        for reason, ours in oracle.rows_of_all(found).items():
+            oracle.assert_same_rows(ours, expected[reason], reason)
+        bsjoin.explain(second)
+    finally:
+        cached.unpersist()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert "in a stage of their own: between them is Aggregate, partitioned: none" in lines[3]
+    assert joins_of(spark.range(3).select("id")) == []
+
+
+def test_names_that_occur_twice(spark: SparkSession, tables: dict[str, BatchTable]) -> None:
+    first = tables["id"].join(stream(spark), {"k": "id"})
+    with pytest.raises(ColumnError, match="2 columns called 'next'"):
+        tables["id"].join(first.select("k", "next", F.col("k").alias("next")), {"next": "id"})
+    twice = first.select("k", "g", "text", "next", F.col("text"))
+    second = tables["id"].join(twice, {"next": "id"}, how="semi")
+    assert stages(second) == 1
+    assert second.columns == ["k", "g", "text", "next", "text"]
+    assert all(row[2] == row[4] for row in second.collect())
+
+
+@pytest.mark.parametrize("chains", ["true", "false"])
+def test_a_stream_with_a_watermark_and_its_figures(
+    spark: SparkSession, rows: Model, tables: dict[str, BatchTable], tmp_path: Path, chains: str
+) -> None:
+    feed = Feed(spark, tmp_path / "feed")
+    for keys in ([0, 1, 11, 12, 13], [40], [41]):
+        feed.add(*keys)
+    at = F.timestamp_seconds(F.col("k") * 60 + 1_767_225_600)
+    marked = feed.stream.withColumn("at", at).withWatermark("at", "5 minutes")
+    with oracle.settings(spark, **{CHAINS: chains}):
+        df = tables["id"].join(marked, {"k": "id"}, how="left")
+        df = df.select(F.col("k").alias("n"), F.col("at").alias("time"), "next")
+        df = bsjoin.join(df, rows, {"next": "id"}, how="left", cache=CACHE, select=["text"])
+        df = df.withColumn("text", F.coalesce("text", F.lit("none")))
+        df = tables["id"].join(df, {"n": "id"}, how="left", select=["next"], suffix="_2")
+    apart = "" if chains == "true" else "spark.bsjoin.python.chains is false"
+    assert reasons(df) == ["", apart, apart]
+    assert df.schema["time"].metadata == marked.schema["at"].metadata != {}
+    counted = df.groupBy(F.window("time", "10 minutes"), "text").count().select("text", "count")
+    found = run(feed, counted)
+    closed = sorted(row for rows in feed.results.values() for row in rows)
+    assert closed == [("none", 1), ("none", 1), ("text 10", 1), ("text 16", 1), ("text 3", 2)]
+    figures = [(c.batch_id, c.rows_in, c.hits, c.matches, c.mode) for c in found]
+    assert figures == [
+        (0, 5, 5, 5, "full"), (0, 5, 3, 4, "incremental"), (0, 6, 6, 6, "full"),
+        (1, 1, 0, 0, "full"), (1, 1, 0, 0, "incremental"), (1, 1, 0, 0, "full"),
+        (2, 1, 0, 0, "full"), (2, 1, 0, 0, "incremental"), (2, 1, 0, 0, "full"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("part", ["_derivation", "_numbers", "_above"])
+def test_where_spark_differs_a_stage_begins(
+    spark: SparkSession,
+    tables: dict[str, BatchTable],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    part: str,
+) -> None:
+    def fails(*_: object) -> None:
+        raise AttributeError(f"no {part} in this version of Spark")
+
+    where: Any = projections if part == "_derivation" else projections.Derivation
+    first = tables["id"].join(stream(spark), {"k": "id"})
+    monkeypatch.setattr(where, part, fails)
+    with caplog.at_level(logging.DEBUG, "bsjoin"):
+        second = tables["id"].join(first.select("k", "next"), {"next": "id"}, select=["text"])
+    assert f"no {part} in this version of Spark" in caplog.text
+    assert stages(second) == 2
+    assert reasons(second)[-1] == ("" if part == "_derivation" else projections.UNREADABLE)
+    assert second.count() > 0
+
+
+def test_a_result_is_forgotten_with_its_plan(
+    spark: SparkSession, tables: dict[str, BatchTable]
+) -> None:
+    jvm: Any = spark._jvm
+    known = projections._catalyst_of(jvm).results
+
+    def make(_: int = 0) -> DataFrame:
+        df = tables["id"].join(stream(spark), {"k": "id"})
+        return tables["id"].join(df.select("next"), {"next": "id"}, select=["text"])
+
+    kept = make().select("text")
+    made: list[DataFrame] = []
+    threads = [threading.Thread(target=lambda: made.append(make())) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [stages(df) for df in made] == [1, 1]
+    before = len(known)
+    assert before >= 6
+    del threads, thread
+    made.clear()
+    gc.collect()
+    jvm.java.lang.System.gc()
+    known._sweep()
+    assert 2 <= len(known) <= before - 4
+    found = projections.derivation(kept)
+    assert found is not None
+    assert [step.planned.plan.how for step in joins_of_step(found.made_by)] == ["inner"] * 2
+
+
+def joins_of_step(step: Any) -> list[Any]:
+    return [] if step is None else [*joins_of_step(step.before), step]
