@@ -118,9 +118,10 @@ class _Drawing:
             batch_rows=draw.choice(_BATCH_ROWS),
             zone=draw.choice(_ZONES),
             parts=draw.choice([1, 1, 2]),
+            generated=draw.random() < 0.2,  # which costs more than the rest of a small query
         )
         cases: dict[int, Case] = {}
-        wanted = draw.choice([5, 6, 7]) if self.streaming else 20
+        wanted = 12 if self.streaming else 40
         privates = 0
         for _ in range(3 * wanted):
             if len(cases) == wanted:
@@ -129,7 +130,7 @@ class _Drawing:
             if joins is None:
                 continue
             private = any(tables[join.table].cache == "private" for join in joins)
-            if private and (privates == 3 or self.streaming):  # each costs a build
+            if private and (privates == 4 or self.streaming):  # each costs a build
                 continue
             here = events
             if not self.streaming:  # the later half comes after a refresh
