@@ -19,7 +19,7 @@ test: ## Run the tests
 	$(PYTEST) $(ARGS)
 
 fuzz: ## Run random joins (MINUTES=10; ARGS="--seed 7" for one of them)
-	$(IN_ENV) --java python -m tests.fuzz --minutes $(MINUTES) $(ARGS)
+	$(IN_ENV) --java python -m tests.fuzz --processes 2 --minutes $(MINUTES) $(ARGS)
 
 minimum: ## Try the oldest dependencies that are allowed, and the versions of Spark in between
 	$(IN_ENV) --java python scripts/minimum.py

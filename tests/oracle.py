@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from sessions import configured
 
 from bsjoin import BatchTable
+from tests.sessions import configured
 
 __all__ = [
     "FUZZ",

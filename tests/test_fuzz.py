@@ -16,6 +16,7 @@ from tests.fuzz.kept import KEPT
 from tests.fuzz.mutants import MUTANTS
 from tests.fuzz.shrink import as_test, shrunk
 from tests.fuzz.spark_join import disagreement
+from tests.fuzz.summary import Summary
 
 BSJOIN = Path(__file__).resolve().parent.parent / "bsjoin"
 
@@ -26,12 +27,12 @@ def test_a_kept_case_holds(spark: SparkSession, tmp_path: Path, name: str) -> No
 
 
 def test_drawn_cases_hold(spark: SparkSession, tmp_path: Path) -> None:
-    """A few of a round with a batch DataFrame, and all of one with a stream."""
+    """A few of a round with a batch DataFrame, and of one with a stream."""
     batch = next(r for r in map(draw_round, range(50, 99)) if r.cases and not r.streaming)
     stream = next(r for r in map(draw_round, range(50, 99)) if r.cases and r.streaming)
     engine = Engine(spark, tmp_path)
     assert not engine.failures(dict(list(batch.cases.items())[:6]))
-    assert not engine.failures(stream.cases)
+    assert not engine.failures(dict(list(stream.cases.items())[:6]))
 
 
 def test_the_oracle_answers_as_spark(spark: SparkSession) -> None:
@@ -63,6 +64,20 @@ def test_a_fault_still_applies(mutant: object) -> None:
 def test_faults_have_names_of_their_own() -> None:
     assert len(MUTANTS) >= 60
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+
+
+def test_processes_that_share_rounds_add_up(tmp_path: Path) -> None:
+    path = tmp_path / "summary.json"
+    total, parts = Summary(path), [Summary(None), Summary(None)]
+    for number in range(5):
+        cases = draw_round(number).cases
+        total.add(number, cases, [], 1.0, 1)
+        parts[number % 2].add(number, cases, [], 1.0, 1)
+    merged = Summary(tmp_path / "merged.json")
+    merged.merge(parts)
+    assert merged.data == {**total.data, "seconds": 3.0}  # of the one that ran longest
+    assert merged.next_round() == 5
+    assert Summary(merged.path).data == merged.data
 
 
 def test_a_failing_case_shrinks_to_what_it_needs() -> None:

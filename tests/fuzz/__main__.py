@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -27,10 +28,14 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10, help="how long; default 10")
     parser.add_argument("--seed", type=int, help="run this case alone")
     parser.add_argument("--round", type=int, help="the first round; default: a random one")
+    parser.add_argument("--step", type=int, default=1, help="from a round to the next; default 1")
+    parser.add_argument("--processes", type=int, default=1, help="that share rounds; default 1")
     parser.add_argument("--summary", type=Path, help="a file that counts what is run; its next")
     parser.add_argument("--first", action="store_true", help="stop at the first failure")
     parser.add_argument("--as-is", action="store_true", help="do not make failing cases smaller")
     arguments = parser.parse_args()
+    if arguments.processes > 1 and arguments.seed is None:
+        return _processes(arguments)
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["PYTHONPATH"] = str(_ROOT)  # what the workers import
@@ -45,10 +50,7 @@ def main() -> int:
             print(f"seed {arguments.seed}: {'fails' if failed else 'holds'}")
         else:
             summary = Summary(arguments.summary)
-            number = arguments.round
-            if number is None:
-                fresh = random.SystemRandom().randrange(1 << 40)
-                number = fresh if arguments.summary is None else summary.next_round()
+            number = _first_round(arguments, summary)
             done, spent = 0, 0.0
             while (spent := time.monotonic() - begun) < 60 * arguments.minutes:
                 drawn = draw_round(number).cases
@@ -56,7 +58,7 @@ def main() -> int:
                 done, failed = done + len(drawn), failed + many
                 took = time.monotonic() - begun - spent
                 summary.add(number, drawn, seeds, took, checked)
-                number += 1
+                number += arguments.step
                 if failed and arguments.first:
                     break
             spent = time.monotonic() - begun
@@ -67,6 +69,39 @@ def main() -> int:
             )
     spark.stop()
     return 1 if failed else 0
+
+
+def _first_round(arguments: argparse.Namespace, summary: Summary) -> int:
+    if arguments.round is not None:
+        return int(arguments.round)
+    if arguments.summary is not None:
+        return summary.next_round()
+    return random.SystemRandom().randrange(1 << 40)
+
+
+def _processes(arguments: argparse.Namespace) -> int:
+    """Several processes, each with every so many-th round; 1 if a case of one of them failed."""
+    many, summary = arguments.processes, Summary(arguments.summary)
+    first = _first_round(arguments, summary)
+    flags = [f"--{name.replace('_', '-')}" for name in ("first", "as_is") if vars(arguments)[name]]
+    with tempfile.TemporaryDirectory(prefix="bsjoin-fuzz-") as folder:
+        counts = [Path(folder, f"{i}.json") for i in range(many)]
+        command = [sys.executable, "-m", "tests.fuzz", *flags]
+        command += ["--minutes", str(arguments.minutes), "--step", str(many)]
+        running = [
+            subprocess.Popen(
+                [*command, "--round", str(first + i), "--summary", str(path)],
+                cwd=_ROOT,
+            )
+            for i, path in enumerate(counts)
+        ]
+        try:
+            codes = [process.wait() for process in running]
+        finally:
+            for process in running:
+                process.terminate()
+            summary.merge([Summary(path) for path in counts])
+    return 1 if any(codes) else 0
 
 
 def _run(

@@ -117,6 +117,7 @@ class Case:
         batch_rows: the largest number of rows of an Arrow batch.
         zone: the session's time zone.
         parts: how many partitions the stream has, for a batch DataFrame.
+        generated: whether Spark generates code for expressions; else it evaluates them one by one.
     """
 
     tables: tuple[Table, ...]
@@ -127,6 +128,7 @@ class Case:
     batch_rows: int = 10_000
     zone: str = "UTC"
     parts: int = 1
+    generated: bool = True
 
     def version(self, batch: int) -> int:
         """How many refreshes there are before a micro-batch."""

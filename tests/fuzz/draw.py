@@ -40,7 +40,11 @@ _ZONES = ("UTC", "UTC", "America/New_York", "Asia/Kathmandu")
 _CLOSED = ("both", "left", "right", "neither")
 _HOWS = ("inner", "inner", "left", "left", "semi", "anti")
 _NUMBER = "n"
-_OFTEN = {"exact": 6, "string": 2, "int": 3, "long": 3}
+_POINTS = ("p", "r")
+"""What the names of range columns begin with, of the stream and of tables."""
+_NULLS = (0, 0.1, 0.1, 0.4)
+"""The share of nulls in a column is one of these."""
+_OFTEN = {"exact": 6, "floating": 2, "string": 2, "int": 3, "long": 3}
 """Families and kinds that are drawn more often than others."""
 
 
@@ -88,6 +92,11 @@ class _Drawing:
         if draw.random() < 0.4:
             self.collide()
         self.ranged = draw.choice([f for f in self.families if f in RANGED])
+        self.point_kinds = FAMILIES[self.ranged]
+        if draw.random() < 0.5:  # so that both sides of a condition often have wide decimals
+            wide = [kind for kind in self.point_kinds if KINDS[kind].digits[0] >= 20]
+            few = draw.sample(self.point_kinds, min(2, len(self.point_kinds)))
+            self.point_kinds = draw.choice([few, wide or few])
         self.points = dense(draw, self.ranged, draw.choice([5, 15, 30]))
         self.names = 0
 
@@ -118,9 +127,10 @@ class _Drawing:
             batch_rows=draw.choice(_BATCH_ROWS),
             zone=draw.choice(_ZONES),
             parts=draw.choice([1, 1, 2]),
+            generated=draw.random() < 0.2,  # which costs more than the rest of a small query
         )
         cases: dict[int, Case] = {}
-        wanted = draw.choice([5, 6, 7]) if self.streaming else 20
+        wanted = 12 if self.streaming else 40
         privates = 0
         for _ in range(3 * wanted):
             if len(cases) == wanted:
@@ -129,7 +139,7 @@ class _Drawing:
             if joins is None:
                 continue
             private = any(tables[join.table].cache == "private" for join in joins)
-            if private and (privates == 3 or self.streaming):  # each costs a build
+            if private and (privates == 4 or self.streaming):  # each costs a build
                 continue
             here = events
             if not self.streaming:  # the later half comes after a refresh
@@ -145,17 +155,16 @@ class _Drawing:
         if not self.streaming:
             return (), ()
         draw, cuts, left = self.draw, [], rows
-        for _ in range(draw.choice([2, 3, 4])):
-            size = min(left, draw.choice([1, 2, 7, 20, 50, 0]) or left)
+        for _ in range(draw.choice([1, 2, 2, 3])):
+            size = min(left - 1, draw.choice([1, 2, 7, 20, 50]))
             if size:
                 cuts.append(size)
                 left -= size
-        if left:
-            cuts.append(left)
+        cuts.append(left)
         events = [
             (number, event)
             for number in range(1, len(cuts))
-            for event, share in (("refresh", 0.5), ("restart", 0.15), ("replay", 0.15))
+            for event, share in (("refresh", 0.7), ("restart", 0.15), ("replay", 0.3))
             if draw.random() < share
         ]
         return tuple(cuts), tuple(events)
@@ -165,7 +174,7 @@ class _Drawing:
         return f"{stem}{self.names}"
 
     def column(self, family: str, stem: str) -> tuple[str, str]:
-        kinds = FAMILIES[family]
+        kinds = self.point_kinds if stem in _POINTS else FAMILIES[family]
         return self.name(stem), self.draw.choices(kinds, [_OFTEN.get(k, 1) for k in kinds])[0]
 
     def value(self, kind: str, nulls: float, ranged: bool = False) -> Any:
@@ -183,11 +192,16 @@ class _Drawing:
         return None
 
     def rows(
-        self, columns: Columns, size: int, ranged: Sequence[str] = (), skew: float = 0
+        self,
+        columns: Columns,
+        size: int,
+        ranged: Sequence[str] = (),
+        skew: float = 0,
+        shares: Sequence[float] = _NULLS,
     ) -> tuple[Row, ...]:
         """Rows of these columns, of which a share of ``skew`` repeats one of the first two."""
         draw = self.draw
-        nulls = {name: draw.choice([0, 0.1, 0.1, 0.4]) for name, _ in columns}
+        nulls = {name: draw.choice(shares) for name, _ in columns}
         made: list[Row] = []
         again_share = 0.8 if skew < 0.9 else 0.98
         for _ in range(size):
@@ -220,7 +234,7 @@ class _Drawing:
         draw.shuffle(columns)
         size = draw.choices([0, 1, 3, 12, 25, 40, 60, 103], [1, 1, 2, 5, 7, 7, 5, 3])[0]
         if self.streaming:
-            size = max(size, 3)
+            size = max(size, 12)  # at least two micro-batches, so that something is between
         rows = self.rows(tuple(columns), size, [n for n, _ in points], draw.choice([0, 0, 0.6]))
         numbered = tuple(
             (number, *self.matching(row, columns, tables)) for number, row in enumerate(rows)
@@ -264,7 +278,7 @@ class _Drawing:
                 points = [points[0], (points[1][0], points[0][1])]
             when = self.condition([("p", points[0][1])] * 2, points, draw.choice(_CLOSED))
         payload = [self.column(f, "c") for f in draw.choices(self.families, k=draw.randrange(1, 3))]
-        if draw.random() < 0.5:
+        for _ in range(draw.randrange(4)):  # of all types: to carry one costs little
             payload.append((self.name("c"), draw.choice([*CARRIED, *KINDS])))
         columns = [*keys, *points, *payload]
         if cache == "sqlite":
@@ -285,16 +299,19 @@ class _Drawing:
             )
         unique = bool(keys) and draw.random() < 0.25
         names = [name for name, _ in columns]
+        strict = draw.random() < 0.4
         versions = []
         for _ in range(
             3 if cache == "stored" and self.streaming else 2 if cache == "stored" else 1
         ):
             size = draw.choices([0, 1, 5, 15, 40, 80, 150], [1, 1, 2, 6, 7, 6, 3])[0]
             skew = draw.choice([0, 0, 0.6, 0.9 if size == 150 else 0])
-            rows = self.rows(tuple(columns), size, [n for n, _ in points], skew)
+            shares = (0, 0, 0, 0.1) if strict else _NULLS
+            rows = self.rows(tuple(columns), size, [n for n, _ in points], skew, shares)
             if cache == "sqlite":
                 rows = tuple(tuple(_in_sqlite(value) for value in row) for row in rows)
-            if unique:
+            # Keys without duplicates in this version only.
+            if unique or (self.streaming and not versions and draw.random() < 0.3):
                 rows = _distinct(rows, [names.index(name) for name, _ in keys])
             versions.append(rows)
         return Table(
@@ -305,7 +322,7 @@ class _Drawing:
             cache=cache,
             unique=unique,
             limits=limits,
-            strict=draw.random() < 0.4,
+            strict=strict,
         )
 
     def condition(

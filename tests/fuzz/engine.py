@@ -26,7 +26,7 @@ from tests.fuzz.exact import Tie, difference, expected
 from tests.fuzz.lookup import Lookup
 from tests.fuzz.values import KINDS, cells
 from tests.oracle import collected
-from tests.sessions import configured
+from tests.sessions import CODE, configured
 from tests.spark_samples import write_stream_file
 
 __all__ = ["Engine"]
@@ -36,6 +36,7 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": lambda case: str(case.batch_rows),
     "spark.sql.session.timeZone": lambda case: case.zone,
 }
+_INTERPRETED = CODE["python"]
 _RUNTIME = "spark.bsjoin.runtime"
 
 
@@ -62,6 +63,8 @@ class Engine:
         """
         shared = next(iter(cases.values()))
         settings = {name: value(shared) for name, value in _SETTINGS.items()}
+        if not shared.generated:
+            settings |= _INTERPRETED
         with configured(self.spark, settings):
             return self._failures(shared, cases)
 

@@ -1,28 +1,24 @@
 """Deliberate faults in the engine, one at a time: each has to be found by the fuzz.
 
-``python -m tests.fuzz.mutants`` puts each into a copy of the tree and runs the fuzz in it. Faults
-of what Python workers run share a session, whose workers import the copy. The others, and those
-not found in this way, since the driver runs them too, get a process of their own.
+``python -m tests.fuzz.mutants`` puts each into a running session (``faulty.py``), in which the
+fuzz begins anew.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import re
-import shutil
-import subprocess
+import json
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.fuzz.faulty import FaultySession
+
 __all__ = ["MUTANTS", "Mutant"]
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
-_COPIED = ("bsjoin", "scheduling", "tests")
 
 
 @dataclass(frozen=True)
@@ -34,17 +30,14 @@ class Mutant:
         file: where, below ``bsjoin/``.
         old: the text there, which occurs once.
         new: what replaces it.
+        streams: whether it changes nothing but answers of micro-batches.
     """
 
     name: str
     file: str
     old: str
     new: str
-
-    @property
-    def in_workers(self) -> bool:
-        """Whether Python workers run the file."""
-        return self.file.startswith(("index/", "worker/", "shared/", "store/"))
+    streams: bool = False
 
     def applied(self, text: str) -> str:
         """The text of the file with the fault."""
@@ -55,8 +48,8 @@ class Mutant:
 _JAVA = "_spark/jvm/java/bsjoin/jvm"
 
 
-def _java(name: str, file: str, old: str, new: str) -> Mutant:
-    return Mutant(f"JVM: {name}", f"{_JAVA}/{file}.java", old, new)
+def _java(name: str, file: str, old: str, new: str, streams: bool = False) -> Mutant:
+    return Mutant(f"JVM: {name}", f"{_JAVA}/{file}.java", old, new, streams)
 
 
 MUTANTS = (
@@ -147,9 +140,11 @@ MUTANTS = (
            "columns = [pa.array(rows), pa.array(table.run_lengths(rows))]",
            "columns = [pa.array(rows), pa.array(table.run_lengths(rows) - 1)]"),
     Mutant("new versions are never read", "worker/full_cache.py",
-           "if time_us > table.read_for_us or not table.known:", "if not table.known:"),
+           "if time_us > table.read_for_us or not table.known:", "if not table.known:",
+           streams=True),
     Mutant("a replay uses the newest version", "store/versions.py",
-           "chosen = active_at(time_us, entries)", "chosen = entries[-1] if entries else None"),
+           "chosen = active_at(time_us, entries)", "chosen = entries[-1] if entries else None",
+           streams=True),
     Mutant("a missing key has rows", "worker/open_table.py", "        counts[rows < 0] = 0\n", ""),
     Mutant("-0.0 of a source is another key", "worker/matching.py",
            "values = array.to_numpy(zero_copy_only=False) + 0.0",
@@ -203,10 +198,10 @@ MUTANTS = (
            'if how in ("semi", "anti") or not columns:'),
     Mutant("unique today is unique for ever", "_spark/full_cache.py",
            "unique = manifest.unique or (manifest.longest_run <= 1 and not changes)",
-           "unique = manifest.unique or manifest.longest_run <= 1"),
+           "unique = manifest.unique or manifest.longest_run <= 1", streams=True),
     Mutant("a stream is bound to a version", "_spark/full_cache.py",
            "version=None if stream.isStreaming else manifest.version",
-           "version=manifest.version"),
+           "version=manifest.version", streams=True),
     Mutant("a refresh is taken for the same rows", "_spark/storing.py",
            "if before is not None and before.same_as(draft) and", "if before is not None and"),
     Mutant("an anti join brings dropped rows back", "_spark/jvm/lookups.py",
@@ -293,9 +288,9 @@ MUTANTS = (
           "return kept(column.getText(row));"),
     _java("a replay uses the newest version", "Table",
           "if (manifest.activatesAtUs <= timeUs) {",
-          "if (manifest.activatesAtUs <= readForUs + (1L << 60)) {"),
+          "if (manifest.activatesAtUs <= readForUs + (1L << 60)) {", streams=True),
     _java("new versions are never read", "Table",
-          "if (timeUs > readForUs || known.isEmpty()) {", "if (known.isEmpty()) {"),
+          "if (timeUs > readForUs || known.isEmpty()) {", "if (known.isEmpty()) {", streams=True),
     _java("explode loses the last row", "Run",
           "return References.inSteps(first, 1, count);",
           "return References.inSteps(first, 1, Math.max(1, count - 1));"),
@@ -310,101 +305,34 @@ def main() -> int:
     """Run the fuzz with each fault; 1 if one of them is not found."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.mutants", description=__doc__)
     parser.add_argument("--only", nargs="*", default=[], help="numbers, or parts of names")
-    parser.add_argument("--minutes", type=float, default=3, help="for each; default 3")
-    parser.add_argument("--quick", action="store_true", help="the shared session only, if it may")
-    parser.add_argument("--log", type=Path, help="a file that gets a line for each")
+    parser.add_argument("--minutes", type=float, default=2, help="for each; default 2")
+    parser.add_argument(
+        "--results", type=Path, help="a file of what was found; those it has are left out"
+    )
     arguments = parser.parse_args()
-    missed, shared = 0, _Session()
+    results: dict[str, Any] = {}
+    path = None if arguments.results is None else arguments.results.resolve()
+    if path is not None and path.exists():
+        results = json.loads(path.read_text())
+    missed, session = 0, FaultySession()
     for number, mutant in enumerate(MUTANTS):
         names = arguments.only
         if names and not any(int(n) == number if n.isdigit() else n in mutant.name for n in names):
             continue
+        if not names and mutant.name in results:
+            continue
         begun = time.monotonic()
-        found, told = False, ""
-        if mutant.in_workers:
-            found, told = shared.run(mutant, arguments.minutes)
-        if not found and not (mutant.in_workers and arguments.quick):
-            found, told = _run(mutant, arguments.minutes)
+        text = mutant.applied((_ROOT / "bsjoin" / mutant.file).read_text())
+        found, told = session.run(mutant.file, text, arguments.minutes, mutant.streams)
         spent = time.monotonic() - begun
-        line = f"{number:3} {'found' if found else 'MISSED'} {spent:5.0f} s {mutant.name}: {told}"
-        print(line, flush=True)
-        if arguments.log is not None:
-            with arguments.log.open("a") as file:
-                file.write(line + "\n")
+        verdict = "found" if found else "MISSED"
+        print(f"{number:3} {verdict} {spent:5.0f} s {mutant.name}: {told}", flush=True)
         missed += not found
+        results[mutant.name] = {"found": found, "after": told.split(";")[0]}
+        if path is not None:
+            path.write_text(json.dumps(results, indent=1) + "\n")
     print(f"{missed} missed")
     return 1 if missed else 0
-
-
-def _copy(mutant: Mutant, folder: str) -> None:
-    """A copy of the tree with the fault."""
-    for name in _COPIED:
-        shutil.copytree(
-            _ROOT / name, Path(folder, name), ignore=shutil.ignore_patterns("__pycache__")
-        )
-    file = Path(folder, "bsjoin", mutant.file)
-    file.write_text(mutant.applied(file.read_text()))
-
-
-class _Session:
-    """A session whose Python workers import a copy of the tree."""
-
-    def __init__(self) -> None:
-        self._spark: Any = None
-
-    def run(self, mutant: Mutant, minutes: float) -> tuple[bool, str]:
-        """Whether the fuzz finds a fault, and after how many cases."""
-        from tests import sessions
-        from tests.fuzz.draw import draw_round
-        from tests.fuzz.engine import Engine
-
-        if self._spark is None:
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-            # Workers import what is in the working folder first.
-            self._empty = tempfile.TemporaryDirectory()
-            os.chdir(self._empty.name)
-            self._spark = sessions.session("local[2]")
-        environment = self._spark.sparkContext.environment
-        with tempfile.TemporaryDirectory(prefix="bsjoin-mutant-") as folder:
-            _copy(mutant, folder)
-            environment["PYTHONPATH"] = folder
-            engine = Engine(self._spark, Path(folder, "fuzz"), first=True)
-            begun, cases, number = time.monotonic(), 0, 0
-            while time.monotonic() - begun < 60 * minutes:
-                drawn = draw_round(number).cases
-                wrong = engine.failures(drawn) if drawn else {}
-                if wrong:
-                    seed = min(wrong)
-                    cases += sum(other <= seed for other in drawn)
-                    spent = f"{cases} cases, {time.monotonic() - begun:.0f} s"
-                    return True, f"{spent}; seed {seed}: {_short(wrong[seed])}"
-                cases, number = cases + len(drawn), number + 1
-        return False, f"{cases} cases"
-
-
-def _short(text: str) -> str:
-    return " ".join(text.split())[:160]
-
-
-def _run(mutant: Mutant, minutes: float) -> tuple[bool, str]:
-    """The same in a process of its own."""
-    with tempfile.TemporaryDirectory(prefix="bsjoin-mutant-") as folder:
-        _copy(mutant, folder)
-        command = [sys.executable, "-m", "tests.fuzz", "--minutes", str(minutes), "--round", "0"]
-        done = subprocess.run(
-            [*command, "--first", "--as-is"],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": folder},
-            capture_output=True,
-            text=True,
-        )
-    counted = re.search(r"(\d+) cases in (\d+) s", done.stdout)
-    failed = re.search(r"seed (\d+) fails: (.*?)(?:\n\d+ cases|\Z)", done.stdout, re.DOTALL)
-    if failed and counted:
-        return True, f"{counted[1]} cases, {counted[2]} s; seed {failed[1]}: {_short(failed[2])}"
-    if counted:
-        return False, counted[0]
-    return False, f"the fuzz did not end well: {(done.stderr or done.stdout)[-300:]!r}"
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def _smaller(case: Case) -> Iterator[Case]:
         yield replace(case, cuts=(len(case.stream.rows),), events=())
     for number in range(len(case.events)):
         yield replace(case, events=_without(case.events, number, 1))
-    for plain in ({"batch_rows": 10_000}, {"zone": "UTC"}, {"parts": 1}):
+    for plain in ({"batch_rows": 10_000}, {"zone": "UTC"}, {"parts": 1}, {"generated": True}):
         smaller = replace(case, **plain)  # type: ignore[arg-type]
         if smaller != case:
             yield smaller

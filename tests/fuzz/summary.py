@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,27 +43,51 @@ class Summary:
         data["seconds"] = round(data["seconds"] + seconds, 1)
         data["checked_by_spark"] += checked
         data["failed"] += failed
-        rounds = data["rounds"]
-        if rounds and rounds[-1][1] == number:
-            rounds[-1][1] = number + 1
-        else:
-            rounds.append([number, number + 1])
+        data["rounds"] = _touching([*data["rounds"], [number, number + 1]])
         counts = Counter(data["features"])
         for case in cases.values():
             counts.update(set(_features(case)))
         data["features"] = dict(sorted(counts.items()))
+        self._write()
+
+    def merge(self, others: Sequence[Summary]) -> None:
+        """Add what processes have counted that ran at the same time, and write the file."""
+        data = self.data
+        for other in (summary.data for summary in others):
+            for name in ("cases", "checked_by_spark", "failed"):
+                data[name] += other[name]
+            data["rounds"] = _touching([*data["rounds"], *other["rounds"]])
+            counts = Counter(data["features"]) + Counter(other["features"])
+            data["features"] = dict(sorted(counts.items()))
+        seconds = max((summary.data["seconds"] for summary in others), default=0.0)
+        data["seconds"] = round(data["seconds"] + seconds, 1)
+        self._write()
+
+    def _write(self) -> None:
         if self.path is not None:
-            self.path.write_text(json.dumps(data, indent=1) + "\n")
+            self.path.write_text(json.dumps(self.data, indent=1) + "\n")
 
     def next_round(self) -> int:
         """The first round after those that were run."""
         return max((stop for _, stop in self.data["rounds"]), default=0)
 
 
+def _touching(ranges: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Ranges in order, as one where one ends at the start of the next."""
+    found: list[list[int]] = []
+    for start, stop in sorted(ranges):
+        if found and found[-1][1] == start:
+            found[-1][1] = stop
+        else:
+            found.append([start, stop])
+    return found
+
+
 def _features(case: Case) -> Iterator[str]:
     yield f"joins in the chain: {len(case.joins)}"
     yield f"rows in an Arrow batch: {case.batch_rows}"
     yield f"time zone: {case.zone}"
+    yield f"expressions: {'generated code' if case.generated else 'interpreted'}"
     yield "stream: micro-batches" if case.cuts else "stream: batch"
     for _, event in case.events:
         yield f"between micro-batches: {event}" if case.cuts else f"before a batch: {event}"

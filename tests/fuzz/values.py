@@ -170,6 +170,7 @@ def dense(draw: random.Random, family: str, size: int) -> list[Any]:
     elif family == "floating":
         scale = draw.choice([0.25, 1.0, 0.1, 1e300])
         values = [scale * draw.randrange(-n, n) for _ in range(size)]
+        values += draw.choices([0.0, -0.0, math.inf, -math.inf, math.nan], k=draw.randrange(6))
     elif family == "date":
         values = [draw.choice([0, 19000, -719162]) + draw.randrange(n) for _ in range(size)]
     elif family in ("timestamp", "timestamp_ntz"):

@@ -1,0 +1,241 @@
+"""A session in which faults are put into the engine, one after the other.
+
+The driver imports a copy of the tree again for each, and so do new Python workers. Classes of the
+jar get other method bodies while the JVM runs (``Faults.java``). So a fault costs no new session.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyspark
+
+__all__ = ["FaultySession"]
+
+_ROOT = Path(__file__).resolve().parent.parent.parent
+_PACKAGES = ("bsjoin", "scheduling", "tests")
+_AGENT = Path(__file__).with_name("Faults.java")
+_JAVAC = ["-source", "8", "-target", "8", "-nowarn", "-Xlint:-options", "-proc:none", "-encoding",
+          "UTF-8"]  # fmt: skip
+_RANGES = (
+    "encoding", "nearest", "range_search", "intervals", "range_max_tree", "range_index", "wide",
+    "ordered_dictionary", "probes", "InBand", "InIntervals", "Intervals", "Nearest", "Points",
+    "Width", "Code",
+)  # fmt: skip
+"""Files that only joins with a range condition use."""
+_SOURCES = ("incremental_cache", "loading", "row_refs")
+"""Files that only joins with the table of a source use."""
+_MOST_CASES = 15
+_STARTED = "BSJOIN_FUZZ_FAULT"
+Uses = Callable[[Any, str], bool]
+
+
+class FaultySession:
+    """A session that runs the fuzz with one fault at a time."""
+
+    def __init__(self) -> None:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        self._place = tempfile.TemporaryDirectory(prefix="bsjoin-faults-")
+        folder = Path(self._place.name)
+        self._tree, self._count = folder / "tree", 0
+        for name in _PACKAGES:
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(_ROOT / name, self._tree / name, ignore=ignored)
+        (folder / "empty").mkdir()
+        os.chdir(folder / "empty")  # workers import what is in the working folder first
+        sys.path.insert(0, str(self._tree))
+        os.environ["PYTHONPATH"] = str(self._tree)
+        _import_again()
+        from tests import sessions
+
+        agent = f" -javaagent:{_agent(folder)}"
+        name = "spark.driver.extraJavaOptions"
+        settings = {**sessions.SETTINGS, name: sessions.SETTINGS[name] + agent}
+        self._spark: Any = sessions.session("local[2]", settings)
+        found = self._fuzz("", rounds=1)
+        if found[0]:
+            raise AssertionError(f"without a fault: {found[1]}")
+
+    def run(self, file: str, text: str, minutes: float, streams: bool = False) -> tuple[bool, str]:
+        """Whether the fuzz finds a fault, and after how many cases.
+
+        Args:
+            file: that has it, below ``bsjoin/``.
+            text: of the file, with the fault.
+            minutes: how long to look for it.
+            streams: whether to look in micro-batches only.
+        """
+        if file.endswith(".java"):
+            with self._defined(self._tree / "bsjoin" / file, text):
+                return self._fuzz(file, minutes, streams=streams)
+        with self._written(self._tree / "bsjoin" / file, text):
+            return self._fuzz(file, minutes, streams=streams)
+
+    def _fuzz(
+        self, file: str, minutes: float = 60, rounds: int | None = None, streams: bool = False
+    ) -> tuple[bool, str]:
+        from tests.fuzz.draw import draw_round
+        from tests.fuzz.engine import Engine
+
+        uses = _uses(file)
+
+        def concerns(case: Any) -> bool:
+            if streams and not case.cuts:
+                return False
+            return any(uses(join, case.tables[join.table].cache) for join in case.joins)
+
+        with tempfile.TemporaryDirectory(prefix="bsjoin-fuzz-") as folder:
+            engine = Engine(self._spark, Path(folder), first=True)
+            begun, cases, number = time.monotonic(), 0, 0
+            while time.monotonic() - begun < 60 * minutes and number != rounds:
+                drawn = {n: _with_runtime(c, file) for n, c in draw_round(number).cases.items()}
+                drawn = {n: c for n, c in drawn.items() if concerns(c)}
+                drawn = dict([*drawn.items()][:_MOST_CASES])  # and then other tables
+                wrong = engine.failures(drawn) if drawn else {}
+                if wrong:
+                    seed = min(wrong)
+                    cases += sum(other <= seed for other in drawn)
+                    spent = f"{cases} cases, {time.monotonic() - begun:.0f} s"
+                    return True, f"{spent}; seed {seed}: {' '.join(wrong[seed].split())[:160]}"
+                cases, number = cases + len(drawn), number + 1
+        return False, f"{cases} cases"
+
+    @contextmanager
+    def _written(self, file: Path, text: str) -> Iterator[None]:
+        """The fault in the driver and in Python workers of its own."""
+        before = file.read_text()
+        try:
+            self._replace(file, text)
+            yield
+        finally:
+            self._replace(file, before)
+
+    def _replace(self, file: Path, text: str) -> None:
+        file.write_text(text)
+        for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
+            compiled.unlink()
+        _import_again()
+        # Workers of another environment are others; those there were are not used again.
+        old = _daemons()
+        self._count += 1
+        self._spark.sparkContext.environment[_STARTED] = str(self._count)
+        for daemon in old:
+            with suppress(psutil.NoSuchProcess):
+                for process in [*daemon.children(recursive=True), daemon]:
+                    process.kill()
+
+    @contextmanager
+    def _defined(self, file: Path, text: str) -> Iterator[None]:
+        """The fault in the classes of the JVM."""
+        original = self._packaged(file.stem)
+        try:
+            self._define(self._compiled(file, text))
+            yield
+        finally:
+            self._define(original)
+
+    def _packaged(self, name: str) -> dict[str, bytes]:
+        """The classes of a source as the session has got them."""
+        from bsjoin._spark.jvm.jar import jar
+
+        with zipfile.ZipFile(jar()) as archive:
+            return {
+                entry.removesuffix(".class").replace("/", "."): archive.read(entry)
+                for entry in archive.namelist()
+                if entry.endswith(".class") and Path(entry).stem.split("$")[0] == name
+            }
+
+    def _compiled(self, file: Path, text: str) -> dict[str, bytes]:
+        """The classes of another text; the tree, which names the jar, stays as it is."""
+        jvm, gateway = self._spark._jvm, self._spark.sparkContext._gateway
+        with tempfile.TemporaryDirectory() as given, tempfile.TemporaryDirectory() as out:
+            source = Path(given, file.name)
+            source.write_text(text)
+            jars = ":".join(map(str, (Path(pyspark.__file__).parent / "jars").glob("*.jar")))
+            options = [*_JAVAC, "-cp", jars, "-sourcepath", str(file.parents[2]), "-d", out]
+            arguments = gateway.new_array(jvm.java.lang.String, len(options) + 1)
+            for i, option in enumerate([*options, str(source)]):
+                arguments[i] = option
+            if jvm.com.sun.tools.javac.Main.compile(arguments):  # quicker than one more process
+                raise AssertionError(f"{file.name} with the fault does not compile")
+            return {
+                str(path.relative_to(out).with_suffix("")).replace("/", "."): path.read_bytes()
+                for path in Path(out).rglob("*.class")
+                if path.stem.split("$")[0] == file.stem
+            }
+
+    def _define(self, classes: dict[str, bytes]) -> None:
+        jvm = self._spark._jvm
+        given = jvm.java.util.HashMap()
+        for name, content in classes.items():
+            given.put(name, content)
+        if not jvm.Faults.define(given):
+            raise AssertionError(f"no class is loaded of {sorted(classes)}")
+
+
+def _with_runtime(case: Any, file: str) -> Any:
+    """The case with all its joins in the runtime that a file is of."""
+    runtime = None
+    if file.startswith("_spark/jvm/"):
+        runtime = "jvm"
+    if file.startswith(("_spark/python/", "index/", "worker/", "shared/")):
+        runtime = "python"
+    if runtime is None:
+        return case
+    joins = tuple(replace(join, runtime=runtime) for join in case.joins)
+    return replace(case, joins=joins, generated=False)
+
+
+def _uses(file: str) -> Uses:
+    """Whether a join, with a table in a kind of cache, runs what is in a file."""
+    ranged = Path(file).stem in _RANGES
+    sources = file.startswith("shared/") or Path(file).stem in _SOURCES
+
+    def used(join: Any, cache: str) -> bool:
+        in_python = join.runtime == "python" or cache in ("sqlite", "callback")
+        if ranged and join.when is None:
+            return False
+        if sources:
+            return cache in ("sqlite", "callback")
+        if file.startswith("_spark/jvm/"):
+            return not in_python
+        return in_python or not file.startswith(("_spark/python/", "index/", "worker/"))
+
+    return used
+
+
+def _import_again() -> None:
+    for name in [*sys.modules]:
+        if name.split(".")[0] in _PACKAGES:
+            del sys.modules[name]
+    importlib.invalidate_caches()
+
+
+def _daemons() -> list[psutil.Process]:
+    """The daemons of Python workers that this session has started."""
+    started = psutil.Process().children()
+    return [daemon for java in started if java.name() == "java" for daemon in java.children()]
+
+
+def _agent(folder: Path) -> Path:
+    """The jar of the agent."""
+    out = folder / "agent"
+    subprocess.run(["javac", *_JAVAC, "-d", str(out), str(_AGENT)], check=True)
+    manifest = folder / "manifest"
+    manifest.write_text("Premain-Class: Faults\nCan-Redefine-Classes: true\n")
+    agent = folder / "agent.jar"
+    subprocess.run(["jar", "cfm", str(agent), str(manifest), "-C", str(out), "."], check=True)
+    return agent
