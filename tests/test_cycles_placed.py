@@ -20,6 +20,7 @@ from oracle import HOWS
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from sessions import configured
 
 import bsjoin
 from bsjoin import Band, BatchTable, Hash, HotSpot, Incremental
@@ -578,8 +579,7 @@ def test_a_loop_under_connect_is_refused_in_words() -> None:
 def test_pinned_rows_are_the_same_in_the_same_partitions(
     spark: SparkSession, adaptive: str
 ) -> None:
-    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
-    try:
+    with configured(spark, {"spark.sql.adaptive.enabled": adaptive}):
         rows = stream(spark).repartition(3, "k").observe("seen", F.count("*").alias("n"))
         laid = rows.withColumn("at", F.spark_partition_id())
         pinned = pin(laid, [None] * 3)
@@ -594,8 +594,6 @@ def test_pinned_rows_are_the_same_in_the_same_partitions(
         assert pins.observed(pinned) == {"seen": {"n": ROWS}}
         with pytest.raises(theirs.ArgumentError, match="3 partitions, and executors for 2"):
             pin(laid, [None] * 2)
-    finally:
-        spark.conf.unset("spark.sql.adaptive.enabled")
 
 
 def test_a_version_of_spark_without_a_member_is_an_error_in_words(

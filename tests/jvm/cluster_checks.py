@@ -136,9 +136,9 @@ def paced_by(pace: Path, tasks: Path) -> Callable[[Iterator[pa.RecordBatch]], An
 
 
 def wait_for(condition: Callable[[], Any], what: str) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 180  # a slow machine starts executors slowly
     while not condition():
-        assert time.monotonic() < until, f"{what}: not within a minute"
+        assert time.monotonic() < until, f"{what}: not within three minutes"
         time.sleep(0.05)
 
 
@@ -185,9 +185,9 @@ def a_killed_executor_loses_and_doubles_nothing(spark: SparkSession, folder: Pat
     stream.run()
     thread.join()
     assert max(count for (batch, _), count in stream.attempts().items() if batch == 1) > 1
-    stream.set_pace()
     stream.table.refresh(rows_of(spark, 2))
-    # The one that comes in its place has no jar of its own, nor a mapping.
+    # The one that comes in its place has no jar of its own, nor a mapping. As above, the other
+    # worker is busy meanwhile.
     wait_for(lambda: "worker-1" in stream.run(), "an executor in the place of the killed one")
     assert process_of(spark, "127.0.0.3") != victim
     versions = stream.check()
