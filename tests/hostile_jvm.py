@@ -90,8 +90,8 @@ def build(spark: SparkSession, folder: Path, kind: str) -> None:
         rows = spark.range(20).selectExpr("id AS k", "concat('k', id) AS j", "id * 2 AS v")
         BatchTable.build(rows, on=["k", "j"], path=folder)
         return
-    hash_ = table_key([F.col("k")], types).hash
-    found = rows.select("*", hash_.alias("hash")).orderBy("hash").toArrow()
+    hash_ = table_key(["k"], types).hash
+    found = rows.selectExpr("*", f"{hash_} AS hash").orderBy("hash").toArrow()
     hashes, stored = found["hash"].to_pylist(), found.drop("hash")
     schema = pa.schema(
         field.with_nullable(rows.schema[field.name].nullable) for field in stored.schema

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("runtime")
 PUNCTUATED = [
     "", " ", "*", ".", "a.b", "a..b", "`", "a`b", "`a`", "``", "a,b", "a b", "a:b", "[]", '["a"]',
     "'", '"', "a\nb", "\\", "$a", "{x}", "%s", "#1", "a;b", "a=b", "a->b", "😀", "é", "(",
-    "a#1L", "\u017f",
+    "a#1L", "\u017f", "${env:HOME}", "`${user}` ${x", "$", "${}",
 ]  # fmt: skip
 INTERNAL = [
     *(f"{letter}0" for letter in "skctrpd"), "s1", "k1", "c1", "h", "r1", "p1",
@@ -37,7 +37,7 @@ INTERNAL = [
     "bsjoin_partition_", "c0_bsjoin_row_", "c0_bsjoin_row__", "bsjoin_answer___", "BSJOIN_NOTE__",
 ]  # fmt: skip
 NAMES = [*PUNCTUATED, *INTERNAL]
-SOME = ["count", "a.b", "a`b", "a,b", "", "😀", "__bsjoin_answer", "a\nb"]
+SOME = ["count", "a.b", "a`b", "${env:HOME}", "", "😀", "__bsjoin_answer", "a\nb"]
 
 
 def wide(df: DataFrame, names: list[str], *values: str) -> DataFrame:

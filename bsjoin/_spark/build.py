@@ -26,6 +26,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._retype import retyped
+from bsjoin._spark import sql
 from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import hash_is_exact, hashable, table_key, type_name
@@ -94,24 +95,25 @@ def build(df: DataFrame, location: StorageLocation, layout: Layout) -> Manifest:
     folder = f"data/{uuid.uuid4().hex}"
     fields = {field.name: field for field in df.schema.fields}
     key_types = [fields[name].dataType for name in layout.on]
-    key = table_key([df[quoted(name)] for name in layout.on], key_types)
+    key = table_key([*map(sql.column, layout.on)], key_types)
     compared = [_COMPARED.format(i) for i in range(len(key.compared))]
     stored = T.StructType([fields[name] for name in layout.columns])
     # Names inside the job are positions: the table's own names may repeat ours.
     names = [f"c{i}" for i in range(len(layout.columns))]
-    ranged = range_side(df, layout.ranged)
-    keyed = df.select(
-        key.hash.alias(_HASH),
-        *(c.alias(name) for c, name in zip(key.compared, compared, strict=True)),
-        *(column.alias(name) for name, column in ranged.items()),
-        *(df[quoted(c)].alias(name) for c, name in zip(layout.columns, names, strict=True)),
-    ).where(F.col(_HASH).isNotNull())
+    ranged = range_side(layout.ranged)
+    found = {
+        _HASH: key.hash,
+        **dict(zip(compared, key.compared, strict=True)),
+        **ranged,
+        **{name: sql.column(c) for c, name in zip(layout.columns, names, strict=True)},
+    }
+    keyed = df.selectExpr(*(f"{value} AS {name}" for name, value in found.items()))
+    keyed = keyed.where(f"{_HASH} IS NOT NULL")
     if ranged:
         # A row without a point, or without a start, matches nothing. Rows with the same one
         # are always in the same order.
-        keyed = keyed.where(F.col(next(iter(ranged))).isNotNull())
-        tie = F.xxhash64(*(F.col(name) for name in hashable(keyed.schema)))
-        keyed = keyed.select("*", tie.alias(_TIE))
+        keyed = keyed.where(f"{next(iter(ranged))} IS NOT NULL")
+        keyed = keyed.selectExpr("*", f"xxhash64({', '.join(hashable(keyed.schema))}) AS {_TIE}")
     tasks = min(_MAX_TASKS, default_parallelism(df.sparkSession))
     compared_types = T.StructType([keyed.schema[name] for name in compared])
     range_types = T.StructType([keyed.schema[name] for name in ranged])
@@ -159,8 +161,8 @@ def build(df: DataFrame, location: StorageLocation, layout: Layout) -> Manifest:
 
 def _task_of(tasks: int) -> Column:
     """Equal, contiguous ranges of hashes: the task number grows with the hash."""
-    share = (F.col(_HASH).cast("double") / F.lit(2.0**64) + F.lit(0.5)) * F.lit(float(tasks))
-    return F.least(F.floor(share).cast("int"), F.lit(tasks - 1))
+    share = f"(cast({_HASH} AS double) / {2.0**64}D + 0.5D) * {tasks}"
+    return F.expr(f"least(cast(floor({share}) AS int), {tasks - 1})")
 
 
 def _writer(

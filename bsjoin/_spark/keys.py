@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from bsjoin._spark import sql
 from bsjoin.errors import KeyTypeError
 from bsjoin.store.spark_schema import LONG_DIGITS, MAX_DIGITS
 
@@ -57,7 +56,7 @@ _SIMPLE: dict[type[T.DataType], str] = {
 
 @dataclass(frozen=True)
 class KeySide:
-    """One side of the join's key, as expressions.
+    """One side of the join's key, as SQL expressions.
 
     Args:
         hash: the 64-bit hash; null where a key is null.
@@ -65,12 +64,12 @@ class KeySide:
         integer: the key as a long if it is one integer; else None.
     """
 
-    hash: Column
-    compared: tuple[Column, ...]
-    integer: Column | None = None
+    hash: str
+    compared: tuple[str, ...]
+    integer: str | None = None
 
     @property
-    def searched(self) -> Column:
+    def searched(self) -> str:
         """What the JVM finds the key by."""
         return self.hash if self.integer is None else self.integer
 
@@ -186,70 +185,68 @@ def hashable(schema: T.StructType) -> list[str]:
     return [field.name for field in schema if fits(field.dataType)]
 
 
-def _canonical(column: Column, dtype: T.DataType, table: T.DataType) -> Column:
+def _canonical(value: str, dtype: T.DataType, table: T.DataType) -> str:
     """The value in the table's canonical type; null where nothing of that type equals it."""
     if is_floating(table):
-        number = column.cast(T.DoubleType())
-        return F.when(F.isnan(number), F.lit(float("nan"))).otherwise(number + F.lit(0.0))
+        number = sql.cast(value, T.DoubleType())
+        return sql.case((f"isnan({number})", "double('NaN')"), otherwise=f"{number} + 0.0D")
     if not isinstance(table, T.DecimalType):
         if isinstance(dtype, T.DecimalType):
-            return _if_equal(column, T.LongType())
-        return column.cast(T.LongType()) if is_integer(table) else column
-    return column if dtype == table else _if_equal(column, table)
+            return _if_equal(value, T.LongType())
+        return sql.cast(value, T.LongType()) if is_integer(table) else value
+    return value if dtype == table else _if_equal(value, table)
 
 
-def _if_equal(column: Column, dtype: T.DataType) -> Column:
-    converted = column.try_cast(dtype)
-    return F.when(converted == column, converted)
+def _if_equal(value: str, dtype: T.DataType) -> str:
+    converted = sql.try_cast(value, dtype)
+    return sql.case((f"{converted} = {value}", converted))
 
 
-def _side(columns: Sequence[Column], table: Sequence[T.DataType]) -> KeySide:
-    known = F.lit(True)
-    for column in columns:
-        known = known & column.isNotNull()
-    compared: tuple[Column, ...] = ()
+def _side(values: Sequence[str], table: Sequence[T.DataType]) -> KeySide:
+    if not values:  # a pure range join: all rows have the same, empty key
+        return KeySide("0L", ())
+    compared: tuple[str, ...] = ()
     if not hash_is_exact(table):
         # The hash of a value of at most 8 bytes is a bijection and easier to compare than
         # the value: no NaN, no -0.0, no time zone.
         compared = tuple(
-            F.xxhash64(column) if fits_8_bytes(dtype) else column
-            for column, dtype in zip(columns, table, strict=True)
+            f"xxhash64({value})" if fits_8_bytes(dtype) else value
+            for value, dtype in zip(values, table, strict=True)
         )
-    if not columns:  # a pure range join: all rows have the same, empty key
-        return KeySide(F.lit(0).cast("long"), ())
-    integer = columns[0] if len(table) == 1 and is_integer(table[0]) else None
-    return KeySide(F.when(known, F.xxhash64(*columns)), compared, integer)
+    integer = values[0] if len(table) == 1 and is_integer(table[0]) else None
+    known = " AND ".join(f"({value}) IS NOT NULL" for value in values)
+    return KeySide(sql.case((known, f"xxhash64({', '.join(values)})")), compared, integer)
 
 
-def table_key(columns: Sequence[Column], types: Sequence[T.DataType]) -> KeySide:
+def table_key(values: Sequence[str], types: Sequence[T.DataType]) -> KeySide:
     """The table's side of the key."""
-    pairs = zip(columns, types, strict=True)
-    return _side([_canonical(column, dtype, dtype) for column, dtype in pairs], types)
+    pairs = zip(values, types, strict=True)
+    return _side([_canonical(value, dtype, dtype) for value, dtype in pairs], types)
 
 
 def stream_key(
-    columns: Sequence[Column], types: Sequence[T.DataType], table: Sequence[T.DataType]
+    values: Sequence[str], types: Sequence[T.DataType], table: Sequence[T.DataType]
 ) -> KeySide:
     """The stream's side of the key, comparable with the table's."""
-    triples = zip(columns, types, table, strict=True)
+    triples = zip(values, types, table, strict=True)
     return _side([_canonical(*triple) for triple in triples], table)
 
 
 def source_key(
-    columns: Sequence[Column], types: Sequence[T.DataType], table: Sequence[T.DataType]
+    values: Sequence[str], types: Sequence[T.DataType], table: Sequence[T.DataType]
 ) -> KeySide:
     """The stream's side of a key that is looked up in a source.
 
     Its ``compared`` columns are the values to look up, in exactly the table's types; floating-point
     ones are canonical. The hash is that of :func:`table_key`.
     """
-    triples = zip(columns, types, table, strict=True)
-    values = [_exactly(*triple) for triple in triples]
-    return KeySide(table_key(values, table).hash, tuple(values))
+    triples = zip(values, types, table, strict=True)
+    exact = [_exactly(*triple) for triple in triples]
+    return KeySide(table_key(exact, table).hash, tuple(exact))
 
 
-def _exactly(column: Column, dtype: T.DataType, table: T.DataType) -> Column:
+def _exactly(value: str, dtype: T.DataType, table: T.DataType) -> str:
     """The value in the table's type; null where nothing of that type equals it."""
-    value = _canonical(column, dtype, table)  # a long or a double, where it is a number
+    value = _canonical(value, dtype, table)  # a long or a double, where it is a number
     narrow = isinstance(table, T.ByteType | T.ShortType | T.IntegerType | T.FloatType)
     return _if_equal(value, table) if narrow else value

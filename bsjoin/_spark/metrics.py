@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin._plan import FIGURES, ROUTE_FIGURES, JoinPlan, SourceTable
+from bsjoin._spark import sql
 from bsjoin._spark.observing import observe
 
 __all__ = [
@@ -44,7 +45,7 @@ def observed(answers: DataFrame, plan: JoinPlan, answer: Column, note: Column) -
 
 @dataclass(frozen=True)
 class CountedJoin:
-    """What tells the figures of one of several look-ups in the JVM.
+    """What tells the figures of one of several look-ups in the JVM, in SQL.
 
     Args:
         plan: the join.
@@ -53,11 +54,11 @@ class CountedJoin:
     """
 
     plan: JoinPlan
-    found: Column
-    count: Column | None
+    found: str
+    count: str | None
 
 
-def observed_lookups(rows: DataFrame, joins: Sequence[CountedJoin], versions: Column) -> DataFrame:
+def observed_lookups(rows: DataFrame, joins: Sequence[CountedJoin], versions: str) -> DataFrame:
     """The same for several look-ups in the same rows, which no join has multiplied yet.
 
     Aggregates have no functions of the jar: what adds figures up travels back to the driver, where
@@ -66,20 +67,22 @@ def observed_lookups(rows: DataFrame, joins: Sequence[CountedJoin], versions: Co
     Args:
         rows: the rows.
         joins: first to last; the rows that one drops are missing in those after it.
-        versions: the numbers of the versions that answer.
+        versions: the numbers of the versions that answer, in SQL.
     """
-    aggregates = [F.count(F.lit(1)).alias("rows_in"), F.max(versions).alias("versions")]
-    copies: Column | None = None  # of each row that the joins before have made
+    aggregates = {"rows_in": "count(1)", "versions": f"max({versions})"}
+    copies = ""  # of each row that the joins before have made
     for i, join in enumerate(joins):
-        hit = join.found >= 0
-        hits = F.count_if(hit) if copies is None else F.sum(F.when(hit, copies))
-        aggregates.append(hits.alias(f"hits_{i}"))
+        hit = f"{join.found} >= 0"
+        made = f"sum({sql.case((hit, copies))})" if copies else f"count_if({hit})"
+        aggregates[f"hits_{i}"] = made
         if join.count is not None:
-            kept = F.greatest(join.count, F.lit(1)) if join.plan.how == "left" else join.count
-            kept = kept.cast("long")
-            copies = kept if copies is None else F.try_multiply(copies, kept)
-            aggregates.append(F.sum(F.when(hit, copies)).alias(f"matches_{i}"))
-    return observe(rows, _name(*(join.plan for join in joins)), *aggregates)
+            kept = f"greatest({join.count}, 1)" if join.plan.how == "left" else join.count
+            kept = f"cast({kept} AS bigint)"
+            copies = f"try_multiply({copies}, {kept})" if copies else kept
+            aggregates[f"matches_{i}"] = f"sum({sql.case((hit, copies))})"
+    # Each is named in the text: `alias` would be calls to the JVM.
+    columns = (F.expr(f"{value} AS {name}") for name, value in aggregates.items())
+    return observe(rows, _name(*(join.plan for join in joins)), *columns)
 
 
 def observed_stage(rows: DataFrame, plans: Sequence[JoinPlan], note: Column) -> DataFrame:

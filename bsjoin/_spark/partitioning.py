@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 
 from bsjoin._plan import RoutePlan
-from bsjoin._spark import jvm
+from bsjoin._spark import jvm, sql
 from bsjoin._spark.arguments import Partition
-from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import stream_key
 from bsjoin._spark.observing import current_cycle
 from bsjoin._spark.resolve import ResolvedJoin
@@ -53,7 +52,7 @@ def _sent(
     stream: DataFrame, join: ResolvedJoin, label: str, partition: Hash | HotSpot
 ) -> DataFrame:
     names = join.stream_keys
-    columns = [stream[quoted(name)] for name in names]
+    columns = [*map(sql.column, names)]
     key = stream_key(columns, [stream.schema[n].dataType for n in names], join.key_types).hash
     if isinstance(partition, Hash):
         return by_hash(stream, key, partition.partitions)
@@ -70,7 +69,7 @@ def _sent(
     return _by_rule(stream, key, names, plan)
 
 
-def _by_rule(stream: DataFrame, key: Column, names: Sequence[str], plan: RoutePlan) -> DataFrame:
+def _by_rule(stream: DataFrame, key: str, names: Sequence[str], plan: RoutePlan) -> DataFrame:
     chosen = choose_runtime(stream.sparkSession, lambda: jvm.unsupported_route(plan))
     if chosen.name == "python":
         return by_rule(stream, key, names, plan)

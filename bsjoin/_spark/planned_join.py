@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import JoinPlan, Shape, SourceTable, StoredTable
-from bsjoin._spark.columns import quoted
+from bsjoin._spark import sql
 from bsjoin._spark.keys import KeySide, type_of
 from bsjoin._spark.range_columns import probe_type
 from bsjoin._spark.resolve import ResolvedJoin
@@ -30,8 +29,8 @@ __all__ = [
 PIECE_ROWS = 64
 """The most rows of a key in one list."""
 
-KeyOf = Callable[[Callable[[str], Column]], KeySide]
-"""The stream's key, comparable with the table's, of the stream's columns, which it gets by name."""
+KeyOf = Callable[[Callable[[str], str]], KeySide]
+"""The stream's key, comparable with the table's: it gets the stream's columns in SQL, by name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +83,7 @@ class PlannedJoin:
     @property
     def stream_key(self) -> KeySide:
         """The key, of the stream's own columns."""
-        return self.key(lambda name: self.stream[quoted(name)])
+        return self.key(sql.column)
 
     @property
     def searched_types(self) -> list[T.DataType]:
@@ -95,23 +94,23 @@ class PlannedJoin:
         given = [self.stream.schema[name].dataType for name in self.join.probes]
         return [probe_type(type_of(ranged.types[0]), given)] * len(given)
 
-    def probes(self, column: Callable[[str], Column]) -> list[tuple[Column, T.DataType]]:
+    def probes(self, column: Callable[[str], str]) -> list[tuple[str, T.DataType]]:
         """The stream's range columns as they are searched, and their type; none without.
 
         Args:
-            column: gets the stream's columns by name.
+            column: gets the stream's columns in SQL, by name.
         """
         return [
-            (column(name).cast(searched), searched)
+            (sql.cast(column(name), searched), searched)
             for name, searched in zip(self.join.probes, self.searched_types, strict=True)
         ]
 
 
-def clock_of(plan: JoinPlan) -> list[Column]:
-    """The column by which a worker chooses the table's version; none if the plan has it."""
+def clock_of(plan: JoinPlan) -> list[str]:
+    """The time, in SQL, by which a worker chooses the version; none if the plan has it."""
     # The timestamp of the micro-batch is fixed in Spark's offset log: a replay has it again.
     follows = isinstance(plan.table, StoredTable) and plan.table.version is None
-    return [F.current_timestamp()] if follows else []
+    return ["current_timestamp()"] if follows else []
 
 
 def shape_of(how: str, columns: Sequence[str], unique: bool, longest_run: int) -> Shape:

@@ -9,11 +9,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import Search
-from bsjoin._spark.columns import quoted
+from bsjoin._spark import sql
 from bsjoin._spark.keys import digits_together, fits_8_bytes, is_binary_collation, type_of
 from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Width, Within
 from bsjoin.durations import seconds
@@ -241,12 +240,12 @@ def _width_in_units(width: Width, dtype: T.DataType, argument: str) -> Fraction 
     return scaled
 
 
-def range_side(df: DataFrame, ranged: RangeColumns | None) -> dict[str, Column]:
-    """A table's range columns as they are searched, under the names r0 and r1."""
+def range_side(ranged: RangeColumns | None) -> dict[str, str]:
+    """A table's range columns as they are searched, in SQL, under the names r0 and r1."""
     if ranged is None:
         return {}
     return {
-        f"r{i}": df[quoted(name)].cast(type_of(dtype))
+        f"r{i}": sql.cast(sql.column(name), type_of(dtype))
         for i, (name, dtype) in enumerate(zip(ranged.names, ranged.types, strict=True))
     }
 

@@ -14,13 +14,14 @@ from functools import lru_cache
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
 from bsjoin._plan import RoutePlan
-from bsjoin._spark.columns import quoted, unused
+from bsjoin._spark import sql
+from bsjoin._spark.columns import unused
 from bsjoin._spark.keys import hashable
 from bsjoin._spark.metrics import observed_route
 from bsjoin.hotspot import Rule
@@ -37,24 +38,24 @@ _ANSWER = T.StructType(
 _ARROW_ANSWER = pa.struct([("partition", pa.int32()), ("note", pa.string())])
 
 
-def by_hash(stream: DataFrame, key: Column, partitions: int) -> DataFrame:
+def by_hash(stream: DataFrame, key: str, partitions: int) -> DataFrame:
     """Send rows to partitions by the hash of their key.
 
     Args:
         stream: the rows.
-        key: the 64-bit hash of their keys; null for a null key.
+        key: the 64-bit hash of their keys, in SQL; null for a null key.
         partitions: how many.
     """
-    spread = F.coalesce(key, content_of(stream))
-    return stream.repartitionById(partitions, F.pmod(spread, F.lit(partitions)).cast("int"))
+    spread = f"coalesce({key}, {content_of(stream)})"
+    return stream.repartitionById(partitions, F.expr(f"cast(pmod({spread}, {partitions}) AS int)"))
 
 
-def by_rule(stream: DataFrame, key: Column, names: Sequence[str], plan: RoutePlan) -> DataFrame:
+def by_rule(stream: DataFrame, key: str, names: Sequence[str], plan: RoutePlan) -> DataFrame:
     """Send rows to partitions by a rule, and count and sample them on the way.
 
     Args:
         stream: the rows.
-        key: the 64-bit hash of their keys; null for a null key.
+        key: the 64-bit hash of their keys, in SQL; null for a null key.
         names: the key columns.
         plan: the rule, or where rules come from.
     """
@@ -71,10 +72,11 @@ def by_rule(stream: DataFrame, key: Column, names: Sequence[str], plan: RoutePla
     # Fixed in Spark's offset log: a micro-batch that is run again has it again.
     clock = F.current_timestamp()
     route = arrow_udf(bsjoin_route, _ANSWER).asNondeterministic()
-    keys = [stream[quoted(name)] for name in names]
+    hashes = map(F.expr, (key, content_of(stream)))
+    keys = map(F.expr, map(sql.column, names))
     both, *ours = unused(stream.columns, "bsjoin_route", "bsjoin_partition", "bsjoin_note")
     partition, note = ours
-    answered = stream.select("*", route(clock, key, content_of(stream), *keys).alias(both))
+    answered = stream.select("*", route(clock, *hashes, *keys).alias(both))
     answer = F.col(both)
     routed_rows = answered.select(
         "*", answer.getField("partition").alias(partition), answer.getField("note").alias(note)
@@ -84,9 +86,9 @@ def by_rule(stream: DataFrame, key: Column, names: Sequence[str], plan: RoutePla
     return sent.drop(*ours)
 
 
-def content_of(stream: DataFrame) -> Column:
-    """A hash of the whole row: the same whenever the row is read."""
-    return F.xxhash64(*(stream[quoted(name)] for name in hashable(stream.schema)))
+def content_of(stream: DataFrame) -> str:
+    """A hash of the whole row, in SQL: the same whenever the row is read."""
+    return f"xxhash64({', '.join(map(sql.column, hashable(stream.schema)))})"
 
 
 def _task(plan: RoutePlan, time_us: int) -> Task:

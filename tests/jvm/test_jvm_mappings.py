@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from hostile_jvm import change
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin import BatchTable
@@ -71,11 +71,11 @@ def test_a_thousand_versions_leave_few_mappings(
     for number in range(2, 1001):
         publish(folder, number)
     rows = spark.range(1, 1001, numPartitions=1).selectExpr("id AS s", "id % 20 AS k")
-    clock, place = F.col("s") * _SECOND, {"path": str(folder), "epoch": 1, "version": 0}
-    row = found(F.col("k"), clock, place).alias("row")
-    answers = rows.select("s", "k", call("version", clock, **place).alias("v"), row)
+    clock, place = f"s * {_SECOND}", {"path": str(folder), "epoch": 1, "version": 0}
+    version, row = call("version", clock, **place), found("k", clock, place)
+    answers = rows.selectExpr("s", "k", f"{version} AS v", f"{row} AS row")
     text = {"column": "text", "type": "string", "nulls": True, "nullable": True}
-    got = answers.select("s", "k", "v", call("get", F.col("row"), **text, **place)).collect()
+    got = answers.selectExpr("s", "k", "v", call("get", "row", **text, **place)).collect()
     assert [tuple(row) for row in got] == [(s, s % 20, s, f"text {s % 20}") for s in range(1, 1001)]
     assert mapped(spark, folder) <= _FEW
 
@@ -105,17 +105,17 @@ def test_a_table_that_is_removed_is_not_kept(
     assert mapped(spark, tmp_path / "removed", 0) == 0
 
 
-def found(key: Column, clock: Column, place: dict[str, Any]) -> Column:
+def found(key: str, clock: str, place: dict[str, Any]) -> str:
     """Look a key up, for which the version of a time is opened."""
-    return call("find", key.cast("long"), clock, keys="integer", **place)
+    return call("find", f"cast({key} AS bigint)", clock, keys="integer", **place)
 
 
 def opened(spark: SparkSession, folder: Path, epoch: int) -> None:
     """Open, as later plans do, versions until none that was open before is kept."""
     for later in range(5):
         place = {"path": str(folder), "epoch": epoch + 1 + later, "version": 0}
-        clock = (F.col("id") + 1) * _SECOND
-        assert spark.range(5).select(found(F.lit(-1), clock, place)).collect()
+        clock = f"(id + 1) * {_SECOND}"
+        assert spark.range(5).selectExpr(found("-1", clock, place)).collect()
 
 
 def test_collecting_garbage_breaks_no_running_task(
@@ -128,8 +128,9 @@ def test_collecting_garbage_breaks_no_running_task(
     epoch = json.loads((folder / "versions" / "00000051.json").read_text())["created_at_us"]
     rows = spark.range(1, 52, numPartitions=1).selectExpr("id AS s", "id % 20 AS k")
     first = BatchTable.open(folder, verify=False).join(rows, "k")
-    clock, place = F.col("s") * _SECOND, {"path": str(folder), "epoch": epoch, "version": 0}
-    newer = F.when(found(F.lit(-1), clock, place) < 0, call("version", clock, **place))
+    clock, place = f"s * {_SECOND}", {"path": str(folder), "epoch": epoch, "version": 0}
+    version = call("version", clock, **place)
+    newer = F.expr(f"IF({found('-1', clock, place)} < 0, {version}, NULL)")
     collect = F.expr("IF(s % 4 = 0, reflect('java.lang.System', 'gc'), '')")
     seen = first.select("s", "text", newer.alias("version"), collect.alias("collected"))
     got = [(row["s"], row["text"], row["version"]) for row in seen.collect()]

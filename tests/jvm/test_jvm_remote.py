@@ -218,7 +218,7 @@ def test_a_python_that_does_not_run_is_an_error_that_says_what_to_set(
     spark: SparkSession, url: str, command: str
 ) -> None:
     place = {"path": url, "epoch": 1, "version": 0, "python": [command]}
-    asked = spark.range(1).select(call("version", F.col("id").cast("string"), **place))
+    asked = spark.range(1).selectExpr(call("version", "cast(id AS string)", **place))
     refused(asked, "WorkerEnvironmentError", url, "does not run", "PYSPARK_PYTHON")
 
 

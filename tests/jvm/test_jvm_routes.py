@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
+from bsjoin._spark import sql
 from bsjoin._spark.jvm import attached
 from bsjoin._spark.jvm.attach import call
 from bsjoin.hotspot import HotKey, HotSpot, Router, Rule
@@ -63,13 +63,14 @@ def rows(spark: SparkSession) -> DataFrame:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.partitions}-{len(rule.hot)}")
 def test_a_row_has_the_place_that_the_router_gives_it(rows: DataFrame, rule: Rule) -> None:
-    text = F.lit(published(rule))
-    found = rows.select("*", call("place", text, rows.code, rows.content), call("rule cells", text))
-    codes, contents, places, cells = (column.to_numpy() for column in found.toArrow())
+    text = sql.text(published(rule))
+    place, cells = call("place", text, "code", "content"), call("rule cells", text)
+    found = rows.selectExpr("*", place, cells)
+    codes, contents, places, counted = (column.to_numpy() for column in found.toArrow())
     router = Router(rule)
     assert (places // rule.partitions == router.locate(codes)).all()
     assert (places % rule.partitions == router.route(codes, contents)).all()
-    assert set(cells.tolist()) == {router.cells}
+    assert set(counted.tolist()) == {router.cells}
 
 
 def test_a_partitioned_join_in_the_jvm_has_no_stage_in_python(
@@ -89,14 +90,15 @@ def test_the_sample_is_as_large_as_it_shall_be_and_stands_for_all_rows(
 ) -> None:
     many, label = 60_000, f"sample {capacity}"
     frame = spark.range(0, many, 1, 1).selectExpr("IF(id % 4 = 0, -7, id) AS code")
-    rule = F.lit(published(Rule.even(2), capacity))
-    sampled = frame.select(call("sampled", rule, frame.code, label=label, seed=1).alias("drawn"))
+    rule = sql.text(published(Rule.even(2), capacity))
+    drawn = call("sampled", rule, "code", label=label, seed=1)
+    sampled = frame.selectExpr(f"{drawn} AS drawn")
     for _ in range(2):  # the second one begins with the exponent at which the first one ended
-        drawn = [row.drawn for row in sampled.where("drawn IS NOT NULL").collect()]
-        sample = note_of("1,32,2", 1, "[]", ",".join(map(json.dumps, drawn))).statistics.sample
+        shown = [row.drawn for row in sampled.where("drawn IS NOT NULL").collect()]
+        sample = note_of("1,32,2", 1, "[]", ",".join(map(json.dumps, shown))).statistics.sample
         assert sample.weight == pytest.approx(many, rel=0.5)
         assert sample.weights[sample.codes == -7] == pytest.approx(many / 4, rel=0.8)
-        assert sum(text.endswith("!") for text in drawn) >= 1
+        assert sum(text.endswith("!") for text in shown) >= 1
     assert capacity / 2 < sample.drawn < 2 * capacity
 
 
@@ -109,7 +111,7 @@ def test_the_rule_in_the_folder_that_is_active_and_valid(
     def version(time_us: int, partitions: int = 3) -> int:
         first = published(Rule.even(partitions))
         where = {"folder": str(tmp_path), "first": first, "partitions": partitions}
-        found = row.select(call("rule", F.lit(str(time_us)), **where)).first()
+        found = row.selectExpr(call("rule", f"'{time_us}'", **where)).first()
         assert found is not None
         return int(json.loads(json.loads(found[0])["rule"])["version"])
 

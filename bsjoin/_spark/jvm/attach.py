@@ -14,9 +14,9 @@ from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import SparkSession
 
+from bsjoin._spark.columns import quoted
 from bsjoin._spark.jvm.jar import JarError, build_of_sources, compiled
 from bsjoin._spark.session import application_of, is_connect
 
@@ -30,17 +30,18 @@ _CHECKED = "spark.bsjoin.jvm.build"  # a session inherits it together with the c
 _refused: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
-def call(what: str, *arguments: Column, **more: Any) -> Column:
-    """One of the functions, as a column.
+def call(what: str, *arguments: str, **more: Any) -> str:
+    """A call of one of the functions, in SQL.
 
     Args:
         what: its kind; see ``Functions.java``.
-        arguments: its arguments.
+        arguments: its arguments, in SQL.
         more: what else it needs to know; part of its name.
     """
     build = build_of_sources()
     name = json.dumps({"what": what, "build": build, **more}, separators=(",", ":"))
-    return F.call_function(f"{_CATALOG}.`{name.replace('`', '``')}`", *arguments)
+    name = name.replace("$", r"\u0024")  # Spark would make values of variables of ${...}
+    return f"{_CATALOG}.{quoted(name)}({', '.join(arguments)})"
 
 
 def attached(spark: SparkSession) -> str | None:
@@ -75,7 +76,7 @@ def _attach(spark: SparkSession) -> None:
         _attach_classic(spark, path)
     spark.conf.set(_SETTING, _CLASS)
     # Calls what the jar has: another build of it, attached before, refuses.
-    spark.range(0).select(call("build")).schema  # noqa: B018
+    spark.range(0).selectExpr(call("build")).schema  # noqa: B018
     spark.conf.set(_CHECKED, build_of_sources())
 
 

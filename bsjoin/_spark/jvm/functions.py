@@ -1,4 +1,4 @@
-"""The functions of the jar as columns: find a row, then get its columns.
+"""The functions of the jar in SQL: find a row, then get its columns.
 
 ``find`` returns the reference of a key's first row, a long, or -1. A column of the table is one
 more function of the reference: a column that is not used is never read, and nothing is boxed.
@@ -10,11 +10,11 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import StoredTable
+from bsjoin._spark import sql
 from bsjoin._spark.jvm.attach import call
 from bsjoin._spark.keys import KeySide, fits_8_bytes, is_binary_collation
 from bsjoin._spark.planned_join import PlannedJoin
@@ -49,16 +49,16 @@ def is_read(dtype: T.DataType) -> bool:
     return isinstance(dtype, _READ)
 
 
-def batch_clock() -> Column:
+def batch_clock() -> str:
     """The timestamp of the micro-batch: microseconds since the epoch, as a text."""
     batch = call("batch time")
-    spelled_out = F.unix_micros(F.current_timestamp()).cast("string")
-    return F.when(batch.isin("unknown", "now"), spelled_out).otherwise(batch)
+    spelled_out = "cast(unix_micros(current_timestamp()) AS string)"
+    return sql.case((f"{batch} IN ('unknown', 'now')", spelled_out), otherwise=batch)
 
 
 @dataclass(frozen=True)
 class TableFunctions:
-    """The functions of one table, as columns.
+    """The functions of one table, in SQL.
 
     Args:
         table: which table, and which version.
@@ -83,29 +83,30 @@ class TableFunctions:
         pythons = [workers_python(spark), None if is_connect(spark) else sys.executable]
         return cls(table, tuple(dict.fromkeys(filter(None, pythons))))
 
-    def clock(self) -> Column:
+    def clock(self) -> str:
         """The time that chooses the version for a row: microseconds since the epoch, as a text.
 
         Of a micro-batch it is the timestamp in Spark's offset log, which a replay has again. In
         real-time mode, whose batches run for minutes, it goes on. The optimizer knows which, and
         leaves one of the three.
         """
-        return F.when(call("batch time") == "now", self.call("now")).otherwise(batch_clock())
+        is_real_time = f"{call('batch time')} = 'now'"
+        return sql.case((is_real_time, self.call("now")), otherwise=batch_clock())
 
-    def call(self, what: str, *arguments: Column, **more: Any) -> Column:
+    def call(self, what: str, *arguments: str, **more: Any) -> str:
         table = self.table
         which = {"path": table.location.url, "epoch": table.epoch, "version": table.version or 0}
         if self.python:
             more["python"] = self.python
         return call(what, *arguments, **which, **more)
 
-    def version(self, clock: Column) -> Column:
+    def version(self, clock: str) -> str:
         """The number of the version that the time chooses."""
         if self.table.version is not None:
-            return F.lit(self.table.version)
+            return str(self.table.version)
         return self.call("version", clock)
 
-    def find(self, planned: PlannedJoin, key: KeySide, clock: Column) -> Column:
+    def find(self, planned: PlannedJoin, key: KeySide, clock: str) -> str:
         """The reference of a key's first row; negative if it is not there, null for a null key."""
         types, ranged = planned.join.key_types, planned.join.ranged
         keys = "hash" if key.integer is None else "integer"
@@ -121,14 +122,14 @@ class TableFunctions:
             expected["ranged"] = [ranged.names, ranged.types, ranged.closed]
         return self.reference("find", *arguments, keys=keys, **expected)
 
-    def reference(self, what: str, *arguments: Column, **more: Any) -> Column:
+    def reference(self, what: str, *arguments: str, **more: Any) -> str:
         """The result of a function that finds a row: to Spark it may be null, for ``or_missing``.
 
         If it was never null, Spark would leave out what ``or_missing`` adds.
         """
         return self.call(what, *arguments, nullable=True, **more)
 
-    def or_missing(self, found: Column, searched: Column) -> Column:
+    def or_missing(self, found: str, searched: str) -> str:
         """A reference that is negative where it would be null.
 
         The pattern, which is never compared with anything, makes Spark count the whole expression
@@ -139,10 +140,10 @@ class TableFunctions:
             found: the reference, of :meth:`reference`.
             searched: what it was found by: a column that is not constant.
         """
-        missing = F.when(F.rlike(searched.cast("string"), F.lit("^$")), -2).otherwise(-1)
-        return F.coalesce(found, missing.cast("long"))
+        missing = sql.case((f"rlike(cast({searched} AS string), '^$')", "-2L"), otherwise="-1L")
+        return f"coalesce({found}, {missing})"
 
-    def code(self, value: Column, dtype: T.DataType, *, unit: int = 1, up: bool = False) -> Column:
+    def code(self, value: str, dtype: T.DataType, *, unit: int = 1, up: bool = False) -> str:
         """The code by which a value of a range column is searched; null for null.
 
         Args:
@@ -155,13 +156,13 @@ class TableFunctions:
             return value
         code = self.call("code", value, type=dtype.jsonValue(), unit=unit, up=up)
         # Spark calls no function with a null that is primitive.
-        return F.when(value.isNotNull(), code) if isinstance(dtype, _OBJECTS) else code
+        return sql.case((f"{value} IS NOT NULL", code)) if isinstance(dtype, _OBJECTS) else code
 
-    def count(self, reference: Column) -> Column:
+    def count(self, reference: str) -> str:
         """How many rows follow with the same key, this one included; 0 for -1."""
         return self.call("count", reference)
 
-    def get(self, reference: Column, column: str, field: T.StructField, *, there: bool) -> Column:
+    def get(self, reference: str, column: str, field: T.StructField, *, there: bool) -> str:
         """The value of a column.
 
         Args:
@@ -177,11 +178,11 @@ class TableFunctions:
             return self.call("get", reference, nullable=nullable, **named)
         value = self.call("get", reference, **named)
         if field.nullable:
-            return F.when(self.call("has", reference, **named), value)
-        return value if there else F.when(reference >= 0, value)
+            return sql.case((self.call("has", reference, **named), value))
+        return value if there else sql.case((f"{reference} >= 0", value))
 
 
-def _compared(values: tuple[Column, ...], types: tuple[T.DataType, ...]) -> tuple[Any, Column]:
+def _compared(values: tuple[str, ...], types: tuple[T.DataType, ...]) -> tuple[Any, str]:
     """How keys are compared where equal hashes do not imply equal keys, and the key."""
     if len(values) == 1 and isinstance(types[0], T.StringType):
         return "text", values[0]
@@ -192,5 +193,5 @@ def _compared(values: tuple[Column, ...], types: tuple[T.DataType, ...]) -> tupl
         T.StructField(f"k{i}", T.LongType() if fits_8_bytes(dtype) else dtype, nullable=False)
         for i, dtype in enumerate(types)
     ]
-    named = [value.alias(part.name) for value, part in zip(values, parts, strict=True)]
-    return T.StructType(parts).jsonValue(), F.struct(*named)
+    named = (f"'{part.name}', {value}" for value, part in zip(values, parts, strict=True))
+    return T.StructType(parts).jsonValue(), f"named_struct({', '.join(named)})"

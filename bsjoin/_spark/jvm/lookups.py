@@ -1,4 +1,4 @@
-"""Joins as expressions over the functions of the jar: several joins are one pass over the rows.
+"""Joins as SQL expressions over the functions of the jar: several joins are one pass over the rows.
 
 A join that follows another one directly looks its keys up in the same rows: first all references
 are found, then the rows that a join drops are dropped, then the columns of all tables are read.
@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin._plan import StoredTable
-from bsjoin._spark.columns import quoted, unused
+from bsjoin._spark import sql
+from bsjoin._spark.columns import unused
 from bsjoin._spark.jvm.functions import TableFunctions
 from bsjoin._spark.jvm.matches import Matches, Scratch, matches_of
 from bsjoin._spark.metrics import CountedJoin, observed_lookups
@@ -42,11 +42,11 @@ class _Lookup:
     planned: PlannedJoin
     functions: TableFunctions
     ours: Scratch
-    clock: Column
+    clock: str
     matches: Matches
 
     @property
-    def found(self) -> Column:
+    def found(self) -> str:
         """The reference of the first match."""
         return self.matches.found
 
@@ -56,26 +56,27 @@ class _Lookup:
         return self.planned.plan.how != "left"
 
     @property
-    def stays(self) -> Column:
+    def stays(self) -> str:
         """Whether the join, and those before it, keep a row of the stream."""
         if self.planned.plan.how == "anti":
-            return self.found.between(_DROPPED + 1, -1)
-        return self.found.between(_DROPPED + 1 if self.planned.plan.how == "left" else 0, GREATEST)
+            return f"{self.found} BETWEEN {_DROPPED + 1} AND -1"
+        least = _DROPPED + 1 if self.planned.plan.how == "left" else 0
+        return f"{self.found} BETWEEN {least} AND {GREATEST}L"
 
-    def value(self, name: str) -> Column:
+    def value(self, name: str) -> str:
         """A column that the join brings, of the first match; null without one."""
         return self._get(self.planned.join.names.index(name), self.found, there=False)
 
-    def values(self) -> list[Column]:
-        """The columns that the join brings."""
+    def values(self) -> list[str | Column]:
+        """The columns that the join brings: each with its name."""
         there = self.planned.plan.how == "inner"
-        reference = F.col(self.ours.row) if self.matches.are_several else self.found
+        reference = self.ours.row if self.matches.are_several else self.found
         return [
-            self._get(i, reference, there=there).alias(field.name, metadata=field.metadata)
+            sql.named(self._get(i, reference, there=there), field.name, field.metadata)
             for i, field in enumerate(self.planned.fields)
         ]
 
-    def _get(self, number: int, reference: Column, *, there: bool) -> Column:
+    def _get(self, number: int, reference: str, *, there: bool) -> str:
         column = self.planned.plan.output.columns[number]
         return self.functions.get(reference, column, self.planned.fields[number], there=there)
 
@@ -93,7 +94,7 @@ class Lookups:
     """
 
     frame: DataFrame
-    pending: tuple[Column, ...]
+    pending: tuple[str, ...]
     columns: tuple[str, ...]
     lookups: tuple[_Lookup, ...]
     scratch: tuple[str, ...] = ()
@@ -131,48 +132,46 @@ class Lookups:
         assert isinstance(table, StoredTable)
         functions = TableFunctions.of(self.frame.sparkSession, table)
         ours = Scratch.beside([*self.columns, *self._brought(), *planned.join.names])
-        columns, clock, scratch = self.pending, F.lit(""), [*self.scratch]
+        columns, clock, scratch = self.pending, "''", [*self.scratch]
         if table.version is None:
             # In a projection of its own, evaluated once for each row: all above is deterministic.
-            columns = (*columns, functions.clock().alias(ours.clock))
-            clock = F.col(ours.clock)
-            scratch.append(ours.clock)
-        frame = self.frame.select("*", *columns) if columns else self.frame
+            clock = ours.clock
+            columns = (*columns, f"{functions.clock()} AS {clock}")
+            scratch.append(clock)
+        frame = sql.select(self.frame, *columns) if columns else self.frame
         key = planned.key(self._column)
         probes = tuple(planned.probes(self._column))
         matches = matches_of(planned.plan, functions, ours, probes)
         found = matches.first(functions.find(planned, key, clock), key.searched)
         if any(one.drops for one in self.lookups):
-            found = F.when(self.lookups[-1].stays, found).otherwise(_DROPPED)
-        carried = (column.alias(name) for name, column in matches.carried.items())
+            found = sql.case((self.lookups[-1].stays, found), otherwise=f"{_DROPPED}L")
         lookup = _Lookup(planned, functions, ours, clock, matches)
-        counts = self._counts()
+        added = {ours.found: found, **matches.carried, **self._counts()}
         return Lookups(
             frame=frame,
-            pending=(found.alias(ours.found), *carried, *counts.values()),
+            pending=tuple(f"{value} AS {name}" for name, value in added.items()),
             columns=(*self.columns, *vars(ours).values()),
             lookups=(*self.lookups, lookup),
-            scratch=(*scratch, ours.found, *matches.carried, *counts),
+            scratch=(*scratch, *added),
         )
 
-    def _column(self, name: str) -> Column:
+    def _column(self, name: str) -> str:
         """A column of the stream, or one that a join brings."""
         for one in self.lookups:
             if name in one.planned.join.names:
                 return one.value(name)
-        return self.frame[quoted(name)]
+        return sql.column(name)
 
-    def _counts(self) -> dict[str, Column]:
+    def _counts(self) -> dict[str, str]:
         """The number of matches of the last join by its name, if that may be several."""
         for one in self.lookups[-1:]:
-            counted = one.matches.counted
-            if counted is not None:
-                return {one.ours.count: counted.alias(one.ours.count)}
+            if (counted := one.matches.counted) is not None:
+                return {one.ours.count: counted}
         return {}
 
     def result(self) -> DataFrame:
         """The stream's columns, then those that the joins bring."""
-        rows = self.frame.select("*", *self.pending)
+        rows = sql.select(self.frame, *self.pending)
         last, added = self.lookups[-1], self._counts()
         reports = last.planned.plan.reports
         if not reports and not last.matches.count_first:
@@ -182,12 +181,12 @@ class Lookups:
             (version,) = unused([*self.columns, *self._brought()], "bsjoin_version")
             versions = [one.functions.version(one.clock) for one in self.lookups]
             # Texts of one length: the greatest is the latest.
-            padded = [F.lpad(number.cast("string"), 10, "0") for number in versions]
-            added[version] = F.concat_ws(",", *padded).alias(version)
+            padded = (f"lpad(cast({number} AS string), 10, '0')" for number in versions)
+            added[version] = f"concat_ws(',', {', '.join(padded)})"
         if added:
-            rows = rows.select("*", *added.values())
+            rows = sql.select(rows, *(f"{value} AS {name}" for name, value in added.items()))
         if reports:
-            rows = observed_lookups(rows, [*map(_counted, self.lookups)], F.col(version))
+            rows = observed_lookups(rows, [*map(_counted, self.lookups)], version)
         if any(one.drops for one in self.lookups) and not last.matches.drops_missing:
             rows = rows.where(last.stays)
         scratch = [*self.scratch, *added]
@@ -196,9 +195,8 @@ class Lookups:
                 rows = one.matches.unrolled(rows, counted=counted or one is not last)
                 scratch += one.matches.added
         values = [value for one in self.lookups for value in one.values()]
-        ours = ", ".join(map(quoted, scratch))
         # One projection: each is analyzed when it is made, with all that is below.
-        return rows.select(F.expr(f"* EXCEPT ({ours})"), *values)
+        return sql.select(rows, *values, without=scratch)
 
     def _brought(self) -> list[str]:
         return [name for one in self.lookups for name in one.planned.join.names]
@@ -206,5 +204,4 @@ class Lookups:
 
 def _counted(lookup: _Lookup) -> CountedJoin:
     counted = lookup.matches.counted is not None
-    count = F.col(lookup.ours.count) if counted else None
-    return CountedJoin(lookup.planned.plan, lookup.found, count)
+    return CountedJoin(lookup.planned.plan, lookup.found, lookup.ours.count if counted else None)

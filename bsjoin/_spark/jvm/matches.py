@@ -1,4 +1,4 @@
-"""The rows of a key that match, as expressions: one class for each way they are found.
+"""The rows of a key that match, as SQL expressions: one class for each way they are found.
 
 A join first finds the reference of the first matching row, or a negative number; then, if it brings
 several, how many they are; and unrolls them.
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import JoinPlan, Search
+from bsjoin._spark import sql
 from bsjoin._spark.columns import ScratchColumns
 from bsjoin._spark.jvm.functions import TableFunctions
 from bsjoin.index.encoding import GREATEST
@@ -69,14 +69,14 @@ class Matches:
     plan: JoinPlan
     functions: TableFunctions
     ours: Scratch
-    probes: tuple[tuple[Column, T.DataType], ...]
+    probes: tuple[tuple[str, T.DataType], ...]
 
     @property
     def are_several(self) -> bool:
         """Whether a row of the stream may have several matches, and these are brought."""
         return self.plan.output.shape in ("rows", "runs")
 
-    def first(self, key: Column, hash_: Column) -> Column:
+    def first(self, key: str, hash_: str) -> str:
         """The reference of the first match; negative if there is none.
 
         Args:
@@ -86,17 +86,17 @@ class Matches:
         return self.functions.or_missing(key, hash_)
 
     @property
-    def carried(self) -> Mapping[str, Column]:
+    def carried(self) -> Mapping[str, str]:
         """What is evaluated together with the first match, and used by the other expressions."""
         return {}
 
     @property
-    def found(self) -> Column:
+    def found(self) -> str:
         """The reference of the first match, once it is a column."""
-        return F.col(self.ours.found)
+        return self.ours.found
 
     @property
-    def counted(self) -> Column | None:
+    def counted(self) -> str | None:
         """How many rows match, of the columns before; None if that is not used."""
         return self.functions.count(self.found) if self.are_several else None
 
@@ -125,17 +125,17 @@ class Matches:
             rows: the rows, with the reference of the first match.
             counted: whether they have the number of matches.
         """
-        first, count = self.found, F.col(self.ours.count) if counted else self.counted
+        first, count = self.found, self.ours.count if counted else self.counted
         assert count is not None
         if self.plan.how == "left":
-            count = F.greatest(count, F.lit(1))
+            count = f"greatest({count}, 1)"
         if self.in_pieces:
-            pieces, piece = self.functions.call("run pieces", first, count), F.col(self.ours.piece)
-            rows = rows.select("*", F.explode(pieces).alias(self.ours.piece))
-            rest = (first + count - piece).cast("int")
-            first, count = piece, F.least(rest, F.lit(_PIECE_ROWS))
+            pieces, piece = self.functions.call("run pieces", first, count), self.ours.piece
+            rows = rows.selectExpr("*", f"explode({pieces}) AS {piece}")
+            rest = f"cast({first} + {count} - {piece} AS int)"
+            first, count = piece, f"least({rest}, {_PIECE_ROWS})"
         run = self.functions.call("run", first, count)
-        return rows.select("*", F.explode(run).alias(self.ours.row))
+        return rows.selectExpr("*", f"explode({run}) AS {self.ours.row}")
 
     @property
     def in_pieces(self) -> bool:
@@ -153,7 +153,7 @@ class _RangeMatches(Matches):
         return self.plan.search
 
     @property
-    def _point(self) -> Column:
+    def _point(self) -> str:
         """The point, in its own units."""
         return self.functions.code(*self.probes[0])
 
@@ -162,19 +162,19 @@ class _RangeMatches(Matches):
 class _BandMatches(_RangeMatches):
     """The rows of the key in a band around the point: neighbours."""
 
-    def first(self, key: Column, hash_: Column) -> Column:
+    def first(self, key: str, hash_: str) -> str:
         found = self.functions.reference("band", key, self._point, **self._band)
         return self.functions.or_missing(found, self._point)
 
     @property
-    def carried(self) -> Mapping[str, Column]:
+    def carried(self) -> Mapping[str, str]:
         return {self.ours.point: self._point} if self.are_several else {}
 
     @property
-    def counted(self) -> Column | None:
+    def counted(self) -> str | None:
         if not self.are_several:
             return None
-        return self.functions.call("band count", self.found, F.col(self.ours.point), **self._band)
+        return self.functions.call("band count", self.found, self.ours.point, **self._band)
 
     @property
     def _band(self) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class _NearestMatch(_RangeMatches):
     def are_several(self) -> bool:
         return False
 
-    def first(self, key: Column, hash_: Column) -> Column:
+    def first(self, key: str, hash_: str) -> str:
         search = self._search
         reach: dict[str, Any] = {}
         if search.tolerance is not None and (search.floating or search.tolerance < math.inf):
@@ -220,20 +220,20 @@ class _NearestMatch(_RangeMatches):
 class _IntervalMatches(_RangeMatches):
     """The rows of the key whose interval has a point in common with the stream's."""
 
-    def first(self, key: Column, hash_: Column) -> Column:
+    def first(self, key: str, hash_: str) -> str:
         found = self.functions.reference("interval", key, *self._limits)
         return self.functions.or_missing(found, self._point)
 
     @property
-    def carried(self) -> Mapping[str, Column]:
+    def carried(self) -> Mapping[str, str]:
         if not self.are_several:
             return {}
         # Without a limit nothing is found, and the other expressions do not use it.
-        limits = (F.coalesce(limit, F.lit(0)) for limit in self._limits)
+        limits = (f"coalesce({limit}, 0)" for limit in self._limits)
         return dict(zip((self.ours.point, self.ours.least), limits, strict=True))
 
     @property
-    def counted(self) -> Column | None:
+    def counted(self) -> str | None:
         # What is brought is found without their number.
         reported = self.are_several and self.plan.reports
         return self._of("interval count", self.found) if reported else None
@@ -244,17 +244,16 @@ class _IntervalMatches(_RangeMatches):
     def unrolled(self, rows: DataFrame, *, counted: bool) -> DataFrame:
         first = self.found
         if self.in_pieces:
-            pieces, first = self._of("interval pieces", first), F.col(self.ours.piece)
-            rows = rows.select("*", F.explode(pieces).alias(self.ours.piece))
+            pieces, first = self._of("interval pieces", first), self.ours.piece
+            rows = rows.selectExpr("*", f"explode({pieces}) AS {self.ours.piece}")
         found = self._of("interval rows", first, pieces=self.in_pieces)
-        return rows.select("*", F.explode(found).alias(self.ours.row))
+        return rows.selectExpr("*", f"explode({found}) AS {self.ours.row}")
 
-    def _of(self, what: str, reference: Column, **more: Any) -> Column:
-        limits = F.col(self.ours.point), F.col(self.ours.least)
-        return self.functions.call(what, reference, *limits, **more)
+    def _of(self, what: str, reference: str, **more: Any) -> str:
+        return self.functions.call(what, reference, self.ours.point, self.ours.least, **more)
 
     @property
-    def _limits(self) -> tuple[Column, Column]:
+    def _limits(self) -> tuple[str, str]:
         """The greatest start and the least last point of what matches; null where nothing does.
 
         The index has the end of an interval as its last point, or the code before if the end does
@@ -266,20 +265,20 @@ class _IntervalMatches(_RangeMatches):
         if touching or (is_point and closed == "left"):
             last = self._code(-1)
         else:
-            last = F.try_subtract(self._code(-1, up=True), F.lit(1))
+            last = f"try_subtract({self._code(-1, up=True)}, 1L)"
         if closed == "right" and not is_point:
-            least = F.try_add(self._code(0), F.lit(1))
+            least = f"try_add({self._code(0)}, 1L)"
         else:
             least = self._code(0, up=closed in ("both", "right"))
         if is_point:
             return last, least
-        empty = (start > end) if touching else (start >= end)
+        empty = f"{start} > {end}" if touching else f"{start} >= {end}"
         if closed in ("right", "neither"):
-            empty = F.coalesce(empty, F.lit(False)) | (self._code(0) == GREATEST)
-        last = F.when(empty, None).when(end.isNull(), F.lit(GREATEST)).otherwise(last)
+            empty = f"coalesce({empty}, false) OR {self._code(0)} = {GREATEST}L"
+        last = sql.case((empty, "NULL"), (f"{end} IS NULL", f"{GREATEST}L"), otherwise=last)
         return last, least
 
-    def _code(self, number: int, *, up: bool = False) -> Column:
+    def _code(self, number: int, *, up: bool = False) -> str:
         """The code at or below one of the points; or at or above it."""
         return self.functions.code(*self.probes[number], unit=_unit(self._search), up=up)
 

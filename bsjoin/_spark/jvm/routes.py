@@ -1,4 +1,4 @@
-"""Routing as expressions over the functions of the jar: where a row goes, and what is counted.
+"""Routing as SQL expressions over the functions of the jar: where a row goes, and what is counted.
 
 The rule of a micro-batch is a constant: the optimizer evaluates the function that reads it from the
 rules' folder, in the driver. Spark adds up the rows of every place, which is a cell of the rule and
@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin._plan import RoutePlan
-from bsjoin._spark.columns import quoted, unused
+from bsjoin._spark import sql
+from bsjoin._spark.columns import unused
 from bsjoin._spark.jvm.attach import call
 from bsjoin._spark.jvm.functions import batch_clock
 from bsjoin._spark.metrics import observed_places
@@ -36,14 +37,14 @@ def unsupported_route(plan: RoutePlan) -> str | None:
 
 
 def by_rule(
-    stream: DataFrame, key: Column, content: Column, names: Sequence[str], plan: RoutePlan
+    stream: DataFrame, key: str, content: str, names: Sequence[str], plan: RoutePlan
 ) -> DataFrame:
     """Send rows to partitions by a rule, and count and sample them on the way.
 
     Args:
         stream: the rows.
-        key: the 64-bit hash of their keys; null for a null key.
-        content: a hash of the whole rows.
+        key: the 64-bit hash of their keys, in SQL; null for a null key.
+        content: a hash of the whole rows, in SQL.
         names: the key columns.
         plan: the rule, or where rules come from, for which :func:`unsupported_route` has no
             objection.
@@ -51,39 +52,38 @@ def by_rule(
     partitions = plan.rule.partitions
     rule = _rule(plan)
     # A null key matches nothing, wherever it goes: such rows are spread.
-    code = F.coalesce(key, content)
+    code = f"coalesce({key}, {content})"
     ours = unused(
         stream.columns, *(f"bsjoin_{name}" for name in ("place", "about", "task", "drawn"))
     )
     place, about, task, drawn = ours
-    columns = [call("place", rule, code, content).alias(place)]
+    columns = [f"{call('place', rule, code, content)} AS {place}"]
     if is_reported(stream):
-        version = F.get_json_object(F.get_json_object(rule, "$.rule"), "$.version")
-        cells = call("rule cells", rule).cast("string")
+        version = f"get_json_object(get_json_object({rule}, '$.rule'), '$.version')"
+        cells = f"cast({call('rule cells', rule)} AS string)"
         sampled = call("sampled", rule, code, label=plan.label, seed=plan.seed)
         columns += [
-            F.concat_ws(",", version, cells, F.lit(partitions)).alias(about),
-            F.spark_partition_id().alias(task),
-            sampled.alias(drawn),
+            f"concat_ws(',', {version}, {cells}, '{partitions}') AS {about}",
+            f"spark_partition_id() AS {task}",
+            f"{sampled} AS {drawn}",
         ]
-    rows = stream.select("*", *columns)
+    rows = sql.select(stream, *columns)
     if is_reported(stream):
-        texts = [F.col(quoted(name)).cast("string") for name in names]
-        name = F.to_json(F.struct(F.concat_ws(",", *texts).alias("name")))
-        written = F.concat(F.lit('"'), F.col(drawn), F.lit('"'))
-        named = F.col(drawn).endswith("!") & key.isNotNull()
-        rows = rows.withColumn(
-            drawn, F.when(named, F.concat_ws(",", written, name)).otherwise(written)
-        )
+        texts = ", ".join(f"cast({sql.column(name)} AS string)" for name in names)
+        name = f"to_json(named_struct('name', concat_ws(',', {texts})))"
+        written = f"""concat('"', {drawn}, '"')"""
+        is_named = f"endswith({drawn}, '!') AND ({key}) IS NOT NULL"
+        named = sql.case((is_named, f"concat_ws(',', {written}, {name})"), otherwise=written)
+        rows = rows.withColumn(drawn, F.expr(named))
         rows = observed_places(rows, plan.label, *map(F.col, ours))
-    partition = (F.col(place) % partitions).cast("int")
+    partition = F.expr(f"cast({place} % {partitions} AS int)")
     return rows.repartitionById(partitions, partition).drop(*ours)
 
 
-def _rule(plan: RoutePlan) -> Column:
+def _rule(plan: RoutePlan) -> str:
     """The rule of the micro-batch, as its file has it."""
     first = json.dumps({"capacity": plan.capacity, "rule": plan.rule.to_json()})
     if plan.location is None:
-        return F.lit(first)
+        return sql.text(first)
     folder, partitions = plan.location.url, plan.rule.partitions
     return call("rule", batch_clock(), folder=folder, first=first, partitions=partitions)

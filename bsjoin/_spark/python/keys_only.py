@@ -100,7 +100,7 @@ def _in_pieces(answers: DataFrame, planned: PlannedJoin, ours: _Scratch) -> Data
     # `least` skips nulls: a miss must be excluded first.
     size = F.least(answer.getField("count") - piece, F.lit(PIECE_ROWS))
     count = F.when(answer.isNotNull(), size).otherwise(F.lit(0))
-    rows = _gather(plan, planned.row)(first, count, *clock_of(plan))
+    rows = _gather(plan, planned.row)(first, count, *map(F.expr, clock_of(plan)))
     return cut.withColumn(ours.answer, rows)
 
 
@@ -118,20 +118,21 @@ def _unrolled(answers: DataFrame, planned: PlannedJoin, ours: _Scratch) -> DataF
 
 def _answered(planned: PlannedJoin, ours: _Scratch) -> DataFrame:
     """The stream with the answers beside it, and the notes if the plan reports."""
-    plan, key, stream = planned.plan, planned.stream_key, planned.stream
+    plan, stream, key = planned.plan, planned.stream, planned.stream_key
+    hash_, compared = F.expr(key.hash), map(F.expr, key.compared)
     returned = _answer_type(plan.output.shape, planned.row)
     if isinstance(plan.table, StoredTable):
         answer = _function(_stored_lookup(plan, plan.table), returned)
-        added = [answer(key.hash, *clock_of(plan), *key.compared).alias(ours.answer)]
+        added = [answer(hash_, *map(F.expr, clock_of(plan)), *compared).alias(ours.answer)]
         if plan.reports:
-            added.append(_note(plan)(key.hash).alias(ours.note))
+            added.append(_note(plan)(hash_).alias(ours.note))
         return stream.select("*", *added)
     lookup = _source_lookup(plan)
     if not plan.reports:
         answer = _function(lookup, returned)
-        return stream.select("*", answer(key.hash, *key.compared).alias(ours.answer))
+        return stream.select("*", answer(hash_, *compared).alias(ours.answer))
     both = T.StructType([T.StructField("answer", returned), T.StructField("note", T.StringType())])
-    answers = stream.select("*", _function(lookup, both)(key.hash, *key.compared).alias(ours.both))
+    answers = stream.select("*", _function(lookup, both)(hash_, *compared).alias(ours.both))
     found, note = (F.col(ours.both).getField(name) for name in ("answer", "note"))
     return answers.select("*", found.alias(ours.answer), note.alias(ours.note)).drop(ours.both)
 

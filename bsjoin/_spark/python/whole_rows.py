@@ -14,11 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import SourceTable, StageColumn, StageJoin, StagePlan, StoredTable
+from bsjoin._spark import sql
 from bsjoin._spark.arrow import arrow_fields, not_exchangeable
 from bsjoin._spark.keys import is_floating, is_integer
 from bsjoin._spark.metrics import observed_stage
@@ -147,14 +148,14 @@ class _Sent:
         self._brought = [
             (join, i) for join in range(len(stage.joins)) for i in range(stage.brought(join))
         ]
-        self._added: list[Column] = []
+        self._added: list[str] = []
         self._known: dict[object, list[StageColumn]] = {}
 
     def rows(self) -> DataFrame:
         """The rows with all that was asked for."""
         # Whole lists of names at a time: each Column made in Python is several calls to the JVM.
         rows = self._stage.stream.toDF(*map(_sent_name, range(len(self._fields))))
-        return rows.select("*", *self._added)
+        return sql.select(rows, *self._added) if self._added else rows
 
     def joined(self, number: int) -> StageJoin:
         """A join of the stage, and where it finds its key."""
@@ -194,12 +195,12 @@ class _Sent:
         """The hash of a key of the stream's columns, and what is compared or looked up."""
         join, table = planned.join, planned.plan.table
         looked_up = None if isinstance(table, StoredTable) else table.keys
-        side = planned.key(lambda name: F.col(_sent_name(found[name])))
+        side = planned.key(lambda name: _sent_name(found[name]))
         numbers = tuple(found[name] for name in join.stream_keys)
         same = numbers, join.key_types
         (hashed,) = self._sent((same, "hash"), [side.hash])
         key = []
-        for i, column in enumerate(side.compared):
+        for i, value in enumerate(side.compared):
             number, dtype = numbers[i], join.key_types[i]
             if self._fields[number].dataType == dtype and (
                 isinstance(dtype, T.StringType | T.BinaryType)
@@ -207,16 +208,14 @@ class _Sent:
             ):
                 key.append(StageColumn(None, number))  # which travels anyway
             else:
-                key += self._sent((same, i, looked_up), [column])
+                key += self._sent((same, i, looked_up), [value])
         return hashed, key
 
-    def _sent(self, name: object, columns: list[Column]) -> list[StageColumn]:
-        """Columns that Spark computes; once for all joins that need the same."""
+    def _sent(self, name: object, values: list[str]) -> list[StageColumn]:
+        """Values that Spark computes; once for all joins that need the same."""
         if name not in self._known:
             first = len(self._added)
-            self._added += [
-                column.alias(f"a{i}") for i, column in enumerate(columns, len(self._added))
-            ]
+            self._added += [f"{value} AS a{i}" for i, value in enumerate(values, first)]
             numbers = range(len(self._fields) + first, len(self._fields) + len(self._added))
             self._known[name] = [StageColumn(None, number) for number in numbers]
         return self._known[name]
