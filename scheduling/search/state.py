@@ -83,6 +83,7 @@ class PlacementState:
         self.fixed = np.zeros(count, np.bool_)
         if movable is not None:
             self.fixed[:] = [task.id not in movable for task in self.tasks]
+        self._all_movable = not self.fixed.any()
         self.at = np.full(count, -1)
         self.on: list[set[int]] = [set() for _ in self.workers]
         self._count = np.zeros(len(self.workers), np.int64)
@@ -270,6 +271,11 @@ class PlacementState:
     def may(self, t: int, i: int) -> bool:
         """Whether task ``t`` may run on worker ``i``, room aside."""
         return i not in self._forbidden.get(t, ())
+
+    def movable(self, i: int) -> Collection[int]:
+        """The tasks of worker ``i`` that may leave it."""
+        tasks = self.on[i]
+        return tasks if self._all_movable else [t for t in tasks if not self.fixed[t]]
 
     def allow_all(self) -> None:
         """Forbid no pair of task and worker any more."""
