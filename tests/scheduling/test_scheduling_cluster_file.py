@@ -243,6 +243,12 @@ def test_the_example_can_be_planned_explained_and_simulated(
     assert float(lba_ce[3]) == pytest.approx(20_000, rel=0.02)
     assert main([*run, "--seeds", "0"]) == 2
     assert "--seeds 0" in capsys.readouterr().err
+    # One run has no interval.
+    assert main([*run[:4], "--seconds", "10", "--seeds", "1"]) == 0
+    alone = capsys.readouterr().out
+    assert alone.startswith("20000 records/s for 10 s, one seed\n")
+    assert "nan" not in alone
+    assert "±" not in alone
 
 
 def test_operators_in_a_cycle_are_refused() -> None:
