@@ -88,8 +88,11 @@ class Cached:
     def of(self, count: int) -> list[dict[str, float]]:
         """By host, what is cached there of each of ``count`` partitions; see ``Task.cached``."""
         share = self._table_bytes * min(1.0, max(1, len(self._hosts)) / count)
-        found = [dict.fromkeys(sorted(self._open), share) if share else {} for _ in range(count)]
+        table = dict.fromkeys(sorted(self._open), share) if share else {}
         loaded = self._loaded.get(count, {})
+        if not loaded:
+            return [table] * count  # one for all: a search looks at it once
+        found = [dict(table) for _ in range(count)]
         total: dict[str, float] = {}
         users: dict[str, int] = {}
         for (_, host), entries in loaded.items():
