@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.model import JobGraph, Snapshot
-from scheduling.objective import LEAST_CORES, Objective, prices, speeds
+from scheduling.objective import Objective
 from scheduling.policies.capacity import free_of
+from scheduling.quantities import LEAST_CORES, prices, speeds
 from scheduling.search.moves import MoveCosts
 from scheduling.search.streams import StreamCosts
 

@@ -22,7 +22,7 @@ from scheduling import (
     Worker,
     errors,
 )
-from scheduling.objective import cpu_loads
+from scheduling.quantities import cpu_loads
 from scheduling.search import PlacementState, improve
 
 HOUR = Objective(horizon_s=3600.0)
