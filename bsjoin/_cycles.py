@@ -95,6 +95,9 @@ class Cycles:
                 result = join_by(call, stream, self.batch, self.cache)
             self.sink(result, batch_id)
             figures = cycle.figures({} if context is None else context.observed())
+            if context is not None and self._placing is not None:
+                shuffled = self.call.partition is not None
+                self._placing.cached(context, figures, cycle.table_bytes, by_key=shuffled)
         placed = None if self._placing is None else self._placing.progress()
         timestamp = began.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         progress = _Progress(batch_id, timestamp, figures, placed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ __all__ = [
     "CycleProgress",
     "PartitionProgress",
     "PlacementProgress",
+    "cached_entries",
     "progress",
     "route",
 ]
@@ -332,6 +333,31 @@ def route(one: Any, label: str) -> Note | None:
         return None
     names = {code: text for note in notes for code, text in note.names.items()}
     return Note(added(note.statistics for note in notes), names)
+
+
+def cached_entries(observed: Mapping[str, Any]) -> dict[int, tuple[int, int]]:
+    """What the tasks of an incremental cache saw, by partition.
+
+    Args:
+        observed: Spark's figures of a micro-batch, by name.
+
+    Returns:
+        The bytes in the cache of the host where the partition ran, and the keys that it has loaded.
+    """
+    notes: list[dict[str, Any]] = []
+    for metric, metrics in observed.items():
+        if _NAME.fullmatch(metric) is None:
+            continue
+        figures = _figures(metrics)
+        for task in json.loads(f"[{figures.get('tasks') or ''}]"):
+            notes += [note for join in task for note in join.get("cache", [])]
+        notes += json.loads(f"[{figures.get('notes') or ''}]")
+    found: dict[int, tuple[int, int]] = {}
+    for note in notes:
+        if "part" in note:
+            held, loaded = found.get(note["part"], (0, 0))
+            found[note["part"]] = max(held, note["bytes"]), loaded + note.get("asked", 0)
+    return found
 
 
 _REASONS = {

@@ -21,19 +21,18 @@ all pairs of tasks. Numbers of an operator are those of one task.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from scheduling.cluster_fields import count_of, fields_of, list_of, number_of, resources_of
 from scheduling.cost import CostModel
 from scheduling.errors import ArgumentError, ClusterFileError
 from scheduling.model import (
     Edge,
     JobGraph,
     Reserved,
-    Resources,
     Snapshot,
     Task,
     Utilisation,
@@ -120,8 +119,8 @@ def read_prices(path: str | Path) -> tuple[Price, ...]:
     """
     content = _content(path)
     try:
-        top = _fields(content, _TOP, "the file", need=("prices",))
-        return tuple(_price(row, k) for k, row in enumerate(_list(top["prices"], "prices")))
+        top = fields_of(content, _TOP, "the file", need=("prices",))
+        return tuple(_price(row, k) for k, row in enumerate(list_of(top["prices"], "prices")))
     except ArgumentError as error:
         raise ClusterFileError(f"{path}: {error}") from error
 
@@ -136,21 +135,24 @@ def parse(content: Any) -> Cluster:
         ClusterFileError: a name is unknown or missing, or a value is of another kind.
         ArgumentError: a value is out of its range.
     """
-    top = _fields(content, _TOP, "the file", need=("workers", "operators"))
-    delta = _number(top.get("delta", 0.8), "delta")
-    table = [_price(row, k) for k, row in enumerate(_list(top.get("prices", []), "prices"))]
-    entries = [_worker(row, k) for k, row in enumerate(_list(top["workers"], "workers"))]
+    top = fields_of(content, _TOP, "the file", need=("workers", "operators"))
+    delta = number_of(top.get("delta", 0.8), "delta")
+    table = [_price(row, k) for k, row in enumerate(list_of(top.get("prices", []), "prices"))]
+    entries = [_worker(row, k) for k, row in enumerate(list_of(top["workers"], "workers"))]
     workers = []
     for entry in entries:
         known = {name: entry[name] for name in _WORKER[:4] if name in entry}
         known |= {
-            name: _number(entry[name], f"{name} of worker {entry['id']!r}")
+            name: number_of(entry[name], f"{name} of worker {entry['id']!r}")
             for name in ("price_per_s", "delta", "bandwidth_bytes_per_s", "latency_s")
             if name in entry
         }
         known.setdefault("delta", delta)
+        where = f"of worker {entry['id']!r}"
         bare = Worker(
-            capacity=_resources(entry), slots=_count(entry.get("slots", 0), "slots"), **known
+            capacity=resources_of(entry, where),
+            slots=count_of(entry.get("slots", 0), f"slots {where}"),
+            **known,
         )
         # The worker's own values take precedence over the table.
         row = priced([bare], table)[0] if table and "price_per_s" not in entry else bare
@@ -165,15 +167,21 @@ def parse(content: Any) -> Cluster:
             )
         known |= {"price_per_s": row.price_per_s, "tier": known.get("tier", row.tier)}
         workers.append(Worker(capacity=capacity, slots=slots, **known))
-    cost = _fields(top.get("cost", {}), _COST, "cost")
-    weights = [_number(one, "weights") for one in _list(cost.get("weights", [1, 0, 0]), "weights")]
+    cost = fields_of(top.get("cost", {}), _COST, "cost")
+    weights = [
+        number_of(one, "weights") for one in list_of(cost.get("weights", [1, 0, 0]), "weights")
+    ]
     if "weights" not in cost:
         weights = list(CostModel().weights)
     model = CostModel(
         weights=tuple(weights),  # type: ignore[arg-type]  # CostModel checks that there are three
-        price_per_byte=_number(cost.get("price_per_byte", 0.0), "price_per_byte"),
+        price_per_byte=number_of(cost.get("price_per_byte", 0.0), "price_per_byte"),
     )
-    return Cluster(_snapshot(tuple(workers), entries), _graph(top["operators"]), model)
+    found = Cluster(_snapshot(tuple(workers), entries), _graph(top["operators"]), model)
+    for name, given in (("workers", workers), ("operators", found.graph.tasks)):
+        if not given:
+            raise ClusterFileError(f"there are no {name}: give one or more")
+    return found
 
 
 def _snapshot(workers: tuple[Worker, ...], entries: Iterable[Mapping[str, Any]]) -> Snapshot:
@@ -181,12 +189,13 @@ def _snapshot(workers: tuple[Worker, ...], entries: Iterable[Mapping[str, Any]])
     reserved: dict[str, Reserved] = {}
     for entry in entries:
         if "reserved" in entry:
-            taken = _fields(entry["reserved"], _RESERVED, f"reserved of worker {entry['id']!r}")
-            slots = _count(taken.get("slots", 0), "slots reserved")
-            reserved[entry["id"]] = Reserved(slots, _resources(taken))
+            taken = fields_of(entry["reserved"], _RESERVED, f"reserved of worker {entry['id']!r}")
+            where = f"reserved of worker {entry['id']!r}"
+            slots = count_of(taken.get("slots", 0), f"slots {where}")
+            reserved[entry["id"]] = Reserved(slots, resources_of(taken, where))
         for name in ("tuples", "cost", "busyness", "cpu", "memory"):
             if name in entry:
-                value = _number(entry[name], f"{name} of worker {entry['id']!r}")
+                value = number_of(entry[name], f"{name} of worker {entry['id']!r}")
                 by_field.setdefault(name, {})[entry["id"]] = value
     memory = by_field.get("memory", {})
     return Snapshot(
@@ -206,20 +215,28 @@ def _snapshot(workers: tuple[Worker, ...], entries: Iterable[Mapping[str, Any]])
 def _graph(content: Any) -> JobGraph:
     tasks: list[Task] = []
     rows = [
-        _fields(row, _OPERATOR, f"operators[{k}]", need=("name",))
-        for k, row in enumerate(_list(content, "operators"))
+        fields_of(row, _OPERATOR, f"operators[{k}]", need=("name",))
+        for k, row in enumerate(list_of(content, "operators"))
     ]
-    counts = {str(row["name"]): _count(row.get("parallelism", 1), "parallelism") for row in rows}
+    counts = {
+        str(row["name"]): count_of(
+            row.get("parallelism", 1), f"parallelism of operator {row['name']!r}", least=1
+        )
+        for row in rows
+    }
     edges: list[Edge] = []
     for row in rows:
         name = str(row["name"])
         optional: dict[str, Any] = {
-            key: _number(row[key], f"{key} of operator {name!r}")
+            key: number_of(row[key], f"{key} of operator {name!r}")
             for key in ("rate_in_per_s", "state_bytes", "input_bytes", "input_bytes_per_s")
             if key in row
         }
-        preferred = tuple(str(one) for one in _list(row.get("preferred", []), "preferred"))
-        kind = replace(Task(name, name, 0, _resources(row), preferred=preferred), **optional)
+        preferred = tuple(str(one) for one in list_of(row.get("preferred", []), "preferred"))
+        kind = replace(
+            Task(name, name, 0, resources_of(row, f"of operator {name!r}"), preferred=preferred),
+            **optional,
+        )
         tasks += [replace(kind, id=f"{name}-{i}", index=i) for i in range(counts[name])]
         targets = row.get("to", {})
         if not isinstance(targets, Mapping):
@@ -230,7 +247,9 @@ def _graph(content: Any) -> JobGraph:
                     f"operator {name!r} sends to {target!r}, which is no operator; there are "
                     f"{', '.join(map(repr, counts))}"
                 )
-            share = _number(total, f"to {target!r}") / (counts[name] * counts[target])
+            share = number_of(total, f"to {target!r} of operator {name!r}") / (
+                counts[name] * counts[target]
+            )
             edges += [
                 Edge(f"{name}-{i}", f"{target}-{j}", share)
                 for i in range(counts[name])
@@ -264,67 +283,26 @@ def _acyclic(targets: Mapping[str, list[str]]) -> None:
 
 
 def _price(row: Any, k: int) -> Price:
-    known = _fields(row, _PRICE, f"prices[{k}]", need=("pattern", "price_per_s"))
+    known = fields_of(row, _PRICE, f"prices[{k}]", need=("pattern", "price_per_s"))
     sized = {"cpu_cores", "memory_mb"} & set(known)
+    where = f"of prices[{k}]"
     return Price(
         str(known["pattern"]),
-        _number(known["price_per_s"], "price_per_s"),
-        _count(known["slots"], "slots") if "slots" in known else None,
+        number_of(known["price_per_s"], f"price_per_s {where}"),
+        count_of(known["slots"], f"slots {where}") if "slots" in known else None,
         str(known["tier"]) if "tier" in known else None,
-        _resources(known) if sized else None,
+        resources_of(known, where) if sized else None,
     )
 
 
 def _worker(row: Any, k: int) -> dict[str, Any]:
     if isinstance(row, str):
         return {"id": row}
-    known = dict(_fields(row, _WORKER, f"workers[{k}]", need=("id",)))
+    known = dict(fields_of(row, _WORKER, f"workers[{k}]", need=("id",)))
     for name in ("id", "host", "executor_id", "tier"):
         if name in known:
             known[name] = str(known[name])
     return known
-
-
-def _fields(
-    content: Any, names: Iterable[str], where: str, need: Iterable[str] = ()
-) -> Mapping[str, Any]:
-    if not isinstance(content, Mapping):
-        raise ClusterFileError(f"{where} is {content!r}: give names with values")
-    known = list(names)
-    for name in content:
-        if name not in known:
-            close = difflib.get_close_matches(str(name), known, n=1)
-            hint = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(known)}"
-            raise ClusterFileError(f"{where} has no field {name!r}. {hint}")
-    for name in need:
-        if name not in content:
-            raise ClusterFileError(f"{where} lacks {name!r}; add it")
-    return content
-
-
-def _list(content: Any, where: str) -> list[Any]:
-    if not isinstance(content, list):
-        raise ClusterFileError(f"{where} is {content!r}: give a list")
-    return content
-
-
-def _number(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        hint = " (YAML reads 1e-5 as a text: write 1.0e-5)" if isinstance(value, str) else ""
-        raise ClusterFileError(f"{where} is {value!r}: give a number{hint}")
-    return float(value)
-
-
-def _count(value: Any, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ClusterFileError(f"{where} is {value!r}: give a whole number, at least 0")
-    return value
-
-
-def _resources(content: Mapping[str, Any]) -> Resources:
-    return Resources(
-        *(_number(content.get(name, 0.0), name) for name in ("cpu_cores", "memory_mb", "disk_mb"))
-    )
 
 
 def _content(path: str | Path) -> Any:

@@ -117,6 +117,7 @@ class Controller:
         self._recall = Recall()
         self._estimate = LoadEstimate()
         self._rest = Rest()
+        self._turn = self._in_vain = 0  # searches, and those since the last change
         self._decisions: deque[Decision] = deque(maxlen=_KEPT)
 
     @property
@@ -276,7 +277,8 @@ class Controller:
         if not before.unplaced and before.running - self._replanner.least(situation) <= margin:
             return Decision(now, "none", "nothing to gain", cost=before)
         moves = self._replanner.moves(situation) if "move" in can else ()
-        for found in self._replanner.candidates(situation, moves):
+        self._turn, self._in_vain = self._turn + 1, self._in_vain + 1
+        for found in self._replanner.candidates(situation, moves, self._turn):
             if found.plan.placement == present:
                 break  # the best of all is the present one
             more = before.unplaced - found.cost.unplaced
@@ -289,7 +291,8 @@ class Controller:
         if parts is not None and before.running - parts.cost.total > margin:
             reason = f"{self._why(before, parts.cost)}, splits {_split(parts.plan.moves)}"
             return self._apply(now, "move", reason, parts)
-        self._rest.begin(situation, before, share, can)
+        if self._in_vain >= self._replanner.starts(situation):
+            self._rest.begin(situation, before, share, can)
         wanted = None if "split" in can else self._replanner.split(situation, moves, {"split"})
         if wanted is None or before.running - wanted.cost.total <= margin:
             return Decision(now, "none", "nothing to gain", cost=before)
@@ -308,7 +311,7 @@ class Controller:
         found: Candidate,
         parallelism: dict[str, int] | None = None,
     ) -> Decision:
-        self._changed_s = now
+        self._changed_s, self._in_vain = now, 0
         current = self._graph_of(self._parallelism if parallelism is None else parallelism).by_id
         self._recall.plan(found.plan)
         plan = restricted(found.plan, current)

@@ -26,26 +26,22 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.model import JobGraph, Plan, Snapshot, Task, Worker
+from scheduling.model import JobGraph, Plan, Snapshot, Worker
 from scheduling.model.checks import number
+from scheduling.quantities import (
+    LEAST_CORES,
+    bytes_to_load,
+    cpu_loads,
+    is_preferred,
+    prices,
+    speeds,
+)
 
-__all__ = [
-    "LEAST_CORES",
-    "Objective",
-    "PlacementCost",
-    "bytes_to_load",
-    "cpu_loads",
-    "is_preferred",
-    "prices",
-    "speeds",
-]
+__all__ = ["Objective", "PlacementCost"]
 
 _SPREAD = 0.1  # the weight of the deviation against the highest load
 
 Number = TypeVar("Number", float, NDArray[np.float64])
-
-LEAST_CORES = 0.01
-"""The cores of a worker that has none and still runs a task."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +96,7 @@ class Objective:
         ArgumentError: a number is out of its range.
 
     Example:
-        >>> from scheduling.model import Resources
+        >>> from scheduling.model import Resources, Task
         >>> workers = tuple(Worker(name, Resources(4, 8192), 4, 0.01) for name in "ab")
         >>> graph = JobGraph(tuple(Task(f"t{i}", "t", i, Resources(1, 64)) for i in range(4)))
         >>> at = {"t0": "a", "t1": "a", "t2": "a", "t3": "b"}
@@ -147,6 +143,7 @@ class Objective:
         used = set(at.values())
         paid = [w for w in snapshot.workers if not release or w.id in used]
         price = dict(zip((one.id for one in snapshot.workers), prices(snapshot), strict=True))
+        placed = _Placed(at, graph, snapshot, price)
         rent = math.fsum(price[worker.id] for worker in paid)
         sums = dict.fromkeys((worker.id for worker in paid), 0.0)
         for task, name in at.items():
@@ -154,8 +151,8 @@ class Objective:
         return PlacementCost(
             self.horizon_s * rent,
             self.horizon_s * rent * self._excess(sums, snapshot, used),
-            self._communication(at, graph, snapshot, price),
-            0.0 if present is None else self._movement(at, graph, snapshot, present, price),
+            self.horizon_s * placed.communication_per_s(self.price_per_byte),
+            0.0 if present is None else placed.movement(present, self.move_s),
             len(graph.tasks) - len(at),
         )
 
@@ -216,111 +213,54 @@ class Objective:
         )
         return self.horizon_s * max(_fluid(need, has, price) for need, has in kinds)
 
-    def _communication(
-        self,
-        at: Mapping[str, str],
-        graph: JobGraph,
-        snapshot: Snapshot,
-        price: Mapping[str, float],
-    ) -> float:
-        by_id, parts = snapshot.by_id, []
+
+@dataclass(frozen=True)
+class _Placed:
+    """A placement and what its bytes cost.
+
+    Args:
+        at: the worker of each placed task.
+        graph: the tasks and streams.
+        snapshot: the workers.
+        price: of each worker.
+    """
+
+    at: Mapping[str, str]
+    graph: JobGraph
+    snapshot: Snapshot
+    price: Mapping[str, float]
+
+    def communication_per_s(self, price_per_byte: float) -> float:
+        """The cost of the bytes between hosts in a second."""
+        at, by_id, parts = self.at, self.snapshot.by_id, []
 
         def byte(worker: Worker) -> float:
-            return self.price_per_byte + price[worker.id] / worker.bandwidth_bytes_per_s
+            return price_per_byte + self.price[worker.id] / worker.bandwidth_bytes_per_s
 
-        for edge in graph.edges:
+        for edge in self.graph.edges:
             if edge.source in at and edge.target in at:
                 target = by_id[at[edge.target]]
                 if by_id[at[edge.source]].host != target.host:
                     parts.append(edge.bytes_per_s * byte(target))
-        for task in graph.tasks:
+        for task in self.graph.tasks:
             if task.input_bytes_per_s and task.preferred and task.id in at:
                 worker = by_id[at[task.id]]
                 if not is_preferred(task, worker):
                     parts.append(task.input_bytes_per_s * byte(worker))
-        return self.horizon_s * math.fsum(parts)
+        return math.fsum(parts)
 
-    def _movement(
-        self,
-        at: Mapping[str, str],
-        graph: JobGraph,
-        snapshot: Snapshot,
-        present: Mapping[str, str],
-        price: Mapping[str, float],
-    ) -> float:
+    def movement(self, present: Mapping[str, str], move_s: float) -> float:
+        """The cost of the moves from a present placement."""
         parts = []
-        for name, target in at.items():
+        for name, target in self.at.items():
             before = present.get(name)
             if before == target:
                 continue
-            worker = snapshot.by_id[target]
-            seconds = self.move_s if before is not None else 0.0
-            seconds += bytes_to_load(graph.by_id[name], worker.host) / worker.bandwidth_bytes_per_s
-            parts.append(price[target] * seconds)
+            worker = self.snapshot.by_id[target]
+            missing = bytes_to_load(self.graph.by_id[name], worker.host)
+            seconds = move_s if before is not None else 0.0
+            parts.append(self.price[target] * (seconds + missing / worker.bandwidth_bytes_per_s))
         return math.fsum(parts)
-
-
-def prices(snapshot: Snapshot) -> list[float]:
-    """The price of each worker in $/s, in their order; 1 for all where none has a price.
-
-    >>> from scheduling.model import Resources
-    >>> free = tuple(Worker(name, Resources(4, 8192), 4, 0.0) for name in "ab")
-    >>> prices(Snapshot(0.0, free))
-    [1.0, 1.0]
-    """
-    found = [worker.price_per_s for worker in snapshot.workers]
-    return found if any(found) else [1.0] * len(found)
-
-
-def cpu_loads(graph: JobGraph, snapshot: Snapshot) -> dict[str, float]:
-    """The CPU cores that each task uses: as measured, else as demanded.
-
-    Where nothing is known of any task, each counts as one core.
-
-    >>> from scheduling.model import Resources
-    >>> graph = JobGraph((Task("t0", "t", 0, Resources(0, 0)), Task("t1", "t", 1, Resources(0, 0))))
-    >>> cpu_loads(graph, Snapshot(0.0, ()))
-    {'t0': 1.0, 't1': 1.0}
-    """
-    usage = snapshot.usage
-    found = {task.id: usage.get(task.id, task.demand).cpu_cores for task in graph.tasks}
-    return found if any(found.values()) else dict.fromkeys(found, 1.0)
-
-
-def bytes_to_load(task: Task, host: str) -> float:
-    """The bytes that a task loads when it moves to a worker of a host.
-
-    >>> from scheduling.model import Resources
-    >>> task = Task("t", "t", 0, Resources(1, 1), state_bytes=5.0, cached={"a": 9.0, "b": 3.0})
-    >>> [bytes_to_load(task, host) for host in "abc"]
-    [5.0, 11.0, 14.0]
-    """
-    if not task.cached:
-        return task.state_bytes
-    return task.state_bytes + max(task.cached.values()) - task.cached.get(host, 0.0)
-
-
-def is_preferred(task: Task, worker: Worker) -> bool:
-    """Whether a worker, or its host, stores the data of a task."""
-    return worker.id in task.preferred or worker.host in task.preferred
-
-
-def speeds(snapshot: Snapshot) -> dict[str, float]:
-    """Per worker, the cores that others leave for this job; 0 where no task can run.
-
-    >>> from scheduling.model import Reserved, Resources
-    >>> taken = {"a": Reserved(0, Resources(1, 0)), "b": Reserved(4)}
-    >>> workers = tuple(Worker(name, Resources(4, 8192), 4) for name in "abc")
-    >>> speeds(Snapshot(0.0, workers, reserved=taken))
-    {'a': 3.0, 'b': 0.0, 'c': 4.0}
-    """
-    found = {}
-    for worker in snapshot.workers:
-        cores = worker.capacity.cpu_cores
-        if worker.id in snapshot.reserved:
-            cores = max(cores - snapshot.reserved[worker.id].resources.cpu_cores, 0.0)
-        found[worker.id] = cores if snapshot.free_slots[worker.id] else 0.0
-    return {name: float(cores) for name, cores in found.items()}
 
 
 def _fluid(need: float, has: list[float], price: list[float]) -> float:

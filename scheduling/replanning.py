@@ -23,6 +23,7 @@ __all__ = ["Candidate", "Replanner", "Situation"]
 
 _EVEN = 0.01  # a difference of loads that does not count, as a share of the mean
 _DEVIATIONS = 3.0  # of the loads, which do not count either
+_LARGE = 50_000  # tasks times workers from which a step searches from one start only
 
 
 @dataclass(frozen=True)
@@ -118,19 +119,30 @@ class Replanner:
                 return found
         return self._improved(now, start)
 
-    def candidates(self, now: Situation, moves: Sequence[Move]) -> list[Candidate]:
+    def starts(self, now: Situation) -> int:
+        """How many steps search from all starts: large jobs take them in turns."""
+        large = len(now.graph.tasks) * len(now.snapshot.workers) > _LARGE
+        return 2 if large and self.search and self._has_a_say(now) else 1
+
+    def candidates(self, now: Situation, moves: Sequence[Move], turn: int = 0) -> list[Candidate]:
         """The other placements, the best first.
 
         Args:
             now: the situation.
             moves: the rebalancer's; those of parts of tasks are left out.
+            turn: of a large job, whether the search begins at the policy's plan (even) or at the
+                present placement (odd); default 0.
 
         Raises:
             InfeasibleError: a task fits no worker, not even an empty one.
         """
         found = self._moved(now, moves)
-        if (planned := self._from_policy(now)) is not None:
+        one_start = self.starts(now) > 1
+        planned = None if one_start and turn % 2 else self._from_policy(now)
+        if planned is not None:
             found.append(planned)
+            if one_start:
+                return sorted(found, key=lambda one: one.cost.rank)
         if self.search or len(now.present) < len(now.graph.tasks):
             found.append(self._improved(now, now.present))
         return sorted(found, key=lambda one: one.cost.rank)
@@ -163,13 +175,18 @@ class Replanner:
     def _name(self) -> str:
         return "" if self.rebalancer is None else self.rebalancer.name
 
+    @staticmethod
+    def _has_a_say(now: Situation) -> bool:
+        """Whether the workers that the policy chooses make a difference."""
+        return now.release or bool(now.graph.edges)
+
     def _from_policy(self, now: Situation) -> Candidate | None:
         """The policy's plan, improved; None if it leads to the same search as the present one.
 
         Of a policy's plan for a running job its workers count: tasks that are on one of them stay.
         Where all workers are paid for anyway and no streams cost, they make no difference.
         """
-        if self.search and now.present and not (now.release or now.graph.edges):
+        if self.search and now.present and not self._has_a_say(now):
             return None
         plan = self.policy.plan(now.graph, now.snapshot, now.previous)
         reasons = {one.task: one for one in plan.assignments}

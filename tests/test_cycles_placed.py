@@ -263,6 +263,38 @@ def test_a_source_is_queried_from_placed_partitions(
     assert [one.hits for one in ran.told] == [HITS] * 2
     assert [placed.landed for placed in ran.placed] == [2, 2]
     assert set(source.times.values()) == {1}
+    # What the host has cached is known by partition; all of it is on this one.
+    held = [one.cache.bytes for one in ran.told if one.cache is not None][-1]
+    cached = cached_by(ran, 2)
+    assert [set(one) for one in cached] == [{HOME.host}] * 2
+    assert sum(one[HOME.host] for one in cached) == pytest.approx(held)
+    assert min(one[HOME.host] for one in cached) > 0
+
+
+def test_what_a_host_has_cached_is_known(
+    spark: SparkSession, built: BatchTable, table: DataFrame, at_home: list[Worker], tmp_path: Path
+) -> None:
+    whole = Ran(built, placement=RoundRobin(), partition=Hash(3)).run(stream(spark))
+    share = built.stats().bytes / 3
+    assert cached_by(whole, 3) == [{HOME.host: pytest.approx(share)}] * 3
+    # Rows that stay in the stream's partitions bring any key: the entries serve all of them.
+    source = Model(tmp_path / "source", table.toArrow())
+    any_key = Ran(source, cache=Incremental(max_rows=1000), placement=RoundRobin())
+    any_key.run(stream(spark))
+    cache = any_key.told[0].cache
+    assert cache is not None
+    assert [one[HOME.host] for one in cached_by(any_key, 3)] == [pytest.approx(cache.bytes / 3)] * 3
+    # Whole rows in one stage, as range joins send them.
+    when = Band("p", "q", 1, 1)
+    ranged = Ran(source, cache=Incremental(max_rows=1000), when=when, placement=RoundRobin())
+    ranged.run(stream(spark))
+    assert all(one[HOME.host] > 0 for one in cached_by(ranged, 3))
+
+
+def cached_by(ran: Ran, partitions: int) -> list[Any]:
+    """By partition, the bytes on each host."""
+    assert ran.cycles._placing is not None
+    return [task.cached for task in ran.cycles._placing._loop._monitor.tasks(partitions)]
 
 
 # The number of partitions

@@ -151,6 +151,12 @@ def pinning(context: Context) -> Outcome:
         )
         for count, times in driver.items()
     ]
+    # The new DataFrame of a pin is a fixed cost, which few partitions share.
+    least = {count: min(times) * count for count, times in driver.items()}
+    few, many = min(least), max(least)
+    each = (least[many] - least[few]) / (many - few)
+    name = f"ms for each partition beyond {few}"
+    figures.append(Figure(name, each, _PIN_MS, at_most=True, unit="ms"))
     name = f"{rows:,} rows in 12 partitions, pinned / not"
     sides = (micro_batches["with pins"], micro_batches["without pins"])
     figures.append(ratio(name, *sides, at_most=True, by_round=True))

@@ -60,6 +60,7 @@ class FullCache:
                 keys=manifest.keys,
             ),
             longest_run=manifest.longest_run,
+            bytes=manifest.stats.bytes,
         )
 
 

@@ -40,6 +40,8 @@ class Cycle:
         self.route = route
         self.kept = kept
         self.place = place
+        self.table_bytes = 0
+        """Of the planned join's table, if it is stored in files."""
         self._observations: dict[str, Observation] = {}
 
     @contextlib.contextmanager

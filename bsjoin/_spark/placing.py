@@ -5,21 +5,25 @@ The only module of bsjoin that imports ``scheduling``; imported when it is neede
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from bsjoin._progress import PlacementProgress
+from bsjoin._progress import PlacementProgress, cached_entries
 from bsjoin.errors import ArgumentError
 from bsjoin.hotspot import HotSpot
 from scheduling import Policy, Scaler
-from scheduling.spark import CycleContext, Loop, Placement
+from scheduling.spark import CachesSeen, CycleContext, EntriesSeen, Loop, Placement
 
 if TYPE_CHECKING:
     from bsjoin.hotspot import Hash
 
 __all__ = ["Placing", "check_placing"]
+
+_log = logging.getLogger("bsjoin")
 
 
 def check_placing(placement: object, scaler: object) -> None:
@@ -74,6 +78,35 @@ class Placing:
     def cycle(self) -> AbstractContextManager[CycleContext]:
         """One cycle; what is yielded says how many partitions, and places rows."""
         return self._loop.cycle()
+
+    def cached(
+        self,
+        context: CycleContext,
+        observed: Mapping[str, dict[str, Any]],
+        table_bytes: int,
+        *,
+        by_key: bool,
+    ) -> None:
+        """Say what the hosts have cached, so that the plan knows what a move loads again.
+
+        Args:
+            context: the running cycle.
+            observed: its figures.
+            table_bytes: of a table in files; 0 for an incremental cache.
+            by_key: whether a key is always in the same partition. Where it is not, the entries of a
+                host serve whichever partitions run there, as a table does.
+        """
+        try:
+            entries = cached_entries(observed)
+        except Exception as error:  # the rows have been processed
+            _log.warning("bsjoin: what is cached where is not known: %s", error)
+            return
+        if entries and not by_key:
+            table_bytes = max(held for held, _ in entries.values())
+            entries = {}
+        context.caches = CachesSeen(
+            table_bytes, {part: EntriesSeen(*seen) for part, seen in entries.items()}
+        )
 
     def progress(self) -> PlacementProgress | None:
         """Of the cycle that ended last."""

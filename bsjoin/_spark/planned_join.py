@@ -43,6 +43,7 @@ class PlannedTable:
         shape: what the answer to one key is.
         table: where the workers find the rows.
         longest_run: the largest number of rows of one key, as the table is now, if that is known.
+        bytes: of its files, which every host loads; 0 (default) for a cache that fills up.
     """
 
     key: KeyOf
@@ -50,6 +51,7 @@ class PlannedTable:
     shape: Shape
     table: StoredTable | SourceTable
     longest_run: int = 1
+    bytes: int = 0
 
 
 class Cache(Protocol):

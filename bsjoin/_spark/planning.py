@@ -45,6 +45,8 @@ def plan_join(stream: DataFrame, join: ResolvedJoin, cache: Cache) -> DataFrame:
     label = _next_label([*join.stream_keys, *join.probes])
     sent = send_to_partitions(stream, join, label)
     table = cache.planned(sent, join)
+    if (cycle := current_cycle()) is not None:
+        cycle.table_bytes = table.bytes
     row = answer_row(table.fields)
     search = None
     if join.when is not None and join.ranged is not None:

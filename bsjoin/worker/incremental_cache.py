@@ -187,6 +187,8 @@ class _Worker:
             "n": len(sample),
         }
         figures = {name: value for name, value in figures.items() if value}
+        if notes.partition is not None:
+            figures["part"] = notes.partition
         rows, held = self.cache.held()
         return {**figures, "rows": rows, "bytes": held, "at": self.cache.header.ticks}
 

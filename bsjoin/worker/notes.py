@@ -11,10 +11,19 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["add", "fetch"]
+__all__ = ["add", "begin", "fetch", "partition"]
+
+partition: int | None = None
+"""The partition of the running task; None if it is unknown."""
 
 _notes: dict[str, list[dict[str, Any]]] = {}
 _MOST = 1000  # kept at most: a batch query fetches none of them
+
+
+def begin(task: int | None) -> None:
+    """Set the partition whose task begins in this process."""
+    global partition
+    partition = task
 
 
 def add(label: str, figures: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ __all__ = ["level"]
 
 _TARGETS = 8  # the least loaded workers that a step looks at
 _CHOICES = 64  # tasks of the most loaded worker that a step looks at
+_PAIRS = 48  # exchanges that a step looks at, those that lower the load most
 _BETTER = 1e-9
 
 Int64s = NDArray[np.int64]
@@ -56,7 +57,7 @@ def level(state: PlacementState, steps: int) -> None:
 
 def _step(state: PlacementState, high: int, load: NDArray[np.float64], mean: float) -> Step | None:
     """The moves of the best step that lowers the load of one worker; None if there is none."""
-    tasks = [t for t in state.on[high] if not state.fixed[t] and state.cpu[t] > 0]
+    tasks = [t for t in state.movable(high) if state.cpu[t] > 0]
     if not tasks:
         return None
     if len(tasks) > _CHOICES:
@@ -72,11 +73,13 @@ def _step(state: PlacementState, high: int, load: NDArray[np.float64], mean: flo
         near = others[np.argpartition(load[others], _TARGETS)[:_TARGETS]]
     near = np.sort(near)
     step = _Choice(state, high, tasks, load, state.tolerance * mean, state.per_load(mean))
-    found = step.move(near)
-    if found is None and len(near) < len(others):
-        roomy = others[(state.free[others] >= state.demand[tasks].min(axis=0)).all(axis=1)]
+    # In a cluster that is nearly full most workers have room for none of the tasks.
+    roomy = others[(state.free[others] >= state.demand[tasks].min(axis=0)).all(axis=1)]
+    first = near[np.isin(near, roomy)] if len(roomy) else roomy
+    found = step.move(first) if len(first) else None
+    if found is None and len(first) < len(roomy):
         roomy = roomy[np.argsort(load[roomy], kind="stable")[:_CHOICES]]
-        found = step.move(roomy) if len(roomy) else None
+        found = step.move(roomy)
     return found or step.swap(near)
 
 
@@ -130,7 +133,7 @@ class _Choice:
         found = [
             (u, column)
             for column, i in enumerate(targets.tolist())
-            for u in sorted(u for u in state.on[i] if not state.fixed[u])[:_CHOICES]
+            for u in sorted(state.movable(i))[:_CHOICES]
         ]
         if not found:
             return None
@@ -147,9 +150,12 @@ class _Choice:
         rows, places = rows[fits], places[fits]
         if not len(rows):
             return None
+        if len(rows) > _PAIRS:
+            most = np.sort(np.argpartition(-fall[rows, places], _PAIRS)[:_PAIRS])
+            rows, places = rows[most], places[most]
         all_columns = np.append(targets, high)
-        lent, leaving = np.unique(rows, return_inverse=True)
-        back, coming = np.unique(places, return_inverse=True)
+        lent, leaving = _numbered(rows, len(tasks))
+        back, coming = _numbered(places, len(others))
         out = state.extras([tasks[row] for row in lent.tolist()], all_columns)
         into = state.extras(others[back].tolist(), all_columns)
         there = columns[places]
@@ -162,3 +168,15 @@ class _Choice:
             if state.may(t, i) and state.may(u, high):
                 return [(t, i), (u, high)]
         return None
+
+
+def _numbered(values: Int64s, size: int) -> tuple[Int64s, Int64s]:
+    """The different values below ``size`` in their order, and for each value which of them it is.
+
+    >>> [part.tolist() for part in _numbered(np.array([5, 2, 5]), 6)]
+    [[2, 5], [1, 0, 1]]
+    """
+    there = np.zeros(size, np.bool_)
+    there[values] = True
+    different: Int64s = np.flatnonzero(there)
+    return different, (np.cumsum(there) - 1)[values]

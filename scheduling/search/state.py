@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.model import JobGraph, Snapshot
-from scheduling.objective import LEAST_CORES, Objective, prices, speeds
+from scheduling.objective import Objective
 from scheduling.policies.capacity import free_of
+from scheduling.quantities import LEAST_CORES, prices, speeds
+from scheduling.search.moves import MoveCosts
 from scheduling.search.streams import StreamCosts
 
 __all__ = ["PlacementState"]
@@ -76,13 +78,10 @@ class PlacementState:
         if present is not None:
             for t, task in enumerate(self.tasks):
                 self.present[t] = self.position.get(present.get(task.id, ""), -1)
-        self._moves_cost = present is not None
-        self._known = np.array(
-            [present is not None and task.id in present for task in self.tasks], np.bool_
-        )
         self.fixed = np.zeros(count, np.bool_)
         if movable is not None:
             self.fixed[:] = [task.id not in movable for task in self.tasks]
+        self._all_movable = not self.fixed.any()
         self.at = np.full(count, -1)
         self.on: list[set[int]] = [set() for _ in self.workers]
         self._count = np.zeros(len(self.workers), np.int64)
@@ -93,30 +92,22 @@ class PlacementState:
             if name in self.number and worker in self.position:
                 self._forbidden.setdefault(self.number[name], []).append(self.position[worker])
         self._count_workers()
-        self._places(graph)
-        self.log: list[tuple[int, int]] = []  # task and its former worker, to undo steps
-
-    def _places(self, graph: JobGraph) -> None:
-        """What moves and streams cost, as far as it does not depend on the placement."""
         bandwidth = np.array([one.bandwidth_bytes_per_s for one in self.workers], np.float64)
-        self._load_price = self.price / bandwidth
-        self._start_price = self.objective.move_s * self.price
-        byte_price = self.objective.price_per_byte + self._load_price
-        self._bytes = np.array(
-            [
-                one.state_bytes + (max(one.cached.values()) if one.cached else 0.0)
-                for one in self.tasks
-            ],
-            np.float64,
-        )
-        self._cached = np.array([bool(task.cached) for task in self.tasks], np.bool_)
+        load_price = self.price / bandwidth
+        byte_price = objective.price_per_byte + load_price
         self.streams = StreamCosts(
-            graph,
-            self.workers,
-            self.number,
-            self.at,
-            self.objective.horizon_s * byte_price,
+            graph, self.workers, self.number, self.at, objective.horizon_s * byte_price
         )
+        self._moves = MoveCosts(
+            self.tasks,
+            self.workers,
+            self.streams.on_host,
+            None if present is None else self.present,
+            np.array([task.id in (present or ()) for task in self.tasks], np.bool_),
+            objective.move_s * self.price,
+            load_price,
+        )
+        self.log: list[tuple[int, int]] = []  # task and its former worker, to undo steps
 
     # Costs
 
@@ -184,43 +175,14 @@ class PlacementState:
         found: Float64s = self.used / self.speed
         return found
 
-    def moves(self, t: int) -> Float64s:
-        """The cost of moving task ``t`` to each worker from where it is at present."""
-        if not self._moves_cost:
-            return np.zeros(len(self.workers))
-        cost: Float64s = self._bytes[t] * self._load_price
-        for host, size in self.tasks[t].cached.items():
-            if (near := self.streams.on_host.get(host)) is not None:
-                cost[near] -= size * self._load_price[near]
-        if self._known[t]:
-            cost += self._start_price
-        if self.present[t] >= 0:
-            cost[self.present[t]] = 0.0
-        return cost
-
-    def _move(self, t: int, i: int) -> float:
-        """As :meth:`moves`, for one worker."""
-        if not self._moves_cost or i == self.present[t]:
-            return 0.0
-        missing = self._bytes[t] - self.tasks[t].cached.get(self.workers[i].host, 0.0)
-        fixed = self._start_price[i] if self._known[t] else 0.0
-        return float(missing * self._load_price[i] + fixed)
-
     def extra(self, t: int) -> Float64s:
         """The cost of moves and streams of task ``t`` on each worker."""
-        moves = self.moves(t)
+        moves = self._moves.of(t)
         return moves + self.streams.of(t) if t in self.streams.talking else moves
 
     def extras(self, tasks: Sequence[int], workers: NDArray[np.int64]) -> Float64s:
         """The cost of moves and streams of some tasks (rows) on some workers (columns)."""
-        chosen = np.asarray(tasks)
-        cost = np.zeros((len(chosen), len(workers)))
-        if self._moves_cost:
-            cost += np.outer(self._bytes[chosen], self._load_price[workers])
-            cost += np.outer(self._known[chosen], self._start_price[workers])
-            for row in np.flatnonzero(self._cached[chosen]).tolist():
-                cost[row] = self.moves(tasks[row])[workers]
-            cost[self.present[chosen][:, None] == workers] = 0.0
+        cost = self._moves.many(np.asarray(tasks, np.intp), workers)
         talking = [row for row, t in enumerate(tasks) if t in self.streams.talking]
         if talking:
             cost[talking] += self.streams.many([tasks[row] for row in talking])[:, workers]
@@ -271,6 +233,11 @@ class PlacementState:
         """Whether task ``t`` may run on worker ``i``, room aside."""
         return i not in self._forbidden.get(t, ())
 
+    def movable(self, i: int) -> Collection[int]:
+        """The tasks of worker ``i`` that may leave it."""
+        tasks = self.on[i]
+        return tasks if self._all_movable else [t for t in tasks if not self.fixed[t]]
+
     def allow_all(self) -> None:
         """Forbid no pair of task and worker any more."""
         self._forbidden.clear()
@@ -279,7 +246,7 @@ class PlacementState:
 
     def put(self, t: int, i: int) -> None:
         """Place task ``t``, which is nowhere, on worker ``i``."""
-        self.moving += self._move(t, i)
+        self.moving += self._moves.on(t, i)
         if t in self.streams.talking:
             self.talking += self.streams.on(t, i)
         self.free[i] -= self.demand[t]
@@ -301,7 +268,7 @@ class PlacementState:
             self._count_workers()
         self.used[i] = self.used[i] - self.cpu[t] if self.on[i] else 0.0
         self.free[i] += self.demand[t]
-        self.moving -= self._move(t, i)
+        self.moving -= self._moves.on(t, i)
         if t in self.streams.talking:
             self.talking -= self.streams.on(t, i)
         self.streams.moved(t)

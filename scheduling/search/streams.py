@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.model import JobGraph, Worker
-from scheduling.objective import is_preferred
+from scheduling.quantities import is_preferred
 
 __all__ = ["StreamCosts"]
 

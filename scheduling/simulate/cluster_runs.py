@@ -52,6 +52,8 @@ class Interval:
         return Interval(mean, t * statistics.stdev(values) / math.sqrt(len(values)))
 
     def __str__(self) -> str:
+        if math.isnan(self.half):  # one run tells nothing of others
+            return _plain(self.mean, 4)
         if self.half <= abs(self.mean) * _NOTHING:
             return f"{_plain(self.mean, 4)} ± 0"
         return f"{_plain(self.mean, 4)} ± {_plain(self.half, 2)}"
@@ -201,6 +203,7 @@ def main(args: Sequence[str]) -> int:
         print(f"python -m scheduling: {error}", file=sys.stderr)
         return 2
     offered = job_of(cluster)[1]
-    print(f"{offered:g} records/s for {options.seconds:g} s, {options.seeds} seeds; mean ± 95 %\n")
+    runs = "one seed" if options.seeds == 1 else f"{options.seeds} seeds; mean ± 95 %"
+    print(f"{offered:g} records/s for {options.seconds:g} s, {runs}\n")
     print(table(rows))
     return 0

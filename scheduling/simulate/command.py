@@ -108,6 +108,8 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(
         prog="python -m scheduling simulate",
+        epilog="With a cluster file first its own job is run: python -m scheduling simulate "
+        "cluster.yaml --help says how.",
         description="Run the papers' comparisons in the simulator; print and draw them.",
     )
     parser.add_argument(

@@ -4,6 +4,7 @@
 runs it for any job with cycles. ``import scheduling`` does not import this package.
 """
 
+from scheduling.spark.cached import CachesSeen, EntriesSeen
 from scheduling.spark.cycle import CycleContext
 from scheduling.spark.fleet import Fleet
 from scheduling.spark.levers import DryRun, Partitions, Pins
@@ -17,8 +18,10 @@ from scheduling.spark.probe import Reading
 from scheduling.spark.tiers import Tier, Tiers, on_tier
 
 __all__ = [
+    "CachesSeen",
     "CycleContext",
     "DryRun",
+    "EntriesSeen",
     "Executor",
     "Fleet",
     "LeverWarning",

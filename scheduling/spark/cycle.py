@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from scheduling.decision import Decision
 from scheduling.spark import pins
+from scheduling.spark.cached import CachesSeen
 
 if TYPE_CHECKING:
     from scheduling.spark.loop import Loop
@@ -38,6 +39,12 @@ class CycleContext:
         """
         self.count = 0
         """The number of placed partitions; 0 before :meth:`place`."""
+        self.caches: CachesSeen | None = None
+        """What the caller says of its caches before the cycle ends; None (default) for nothing.
+
+        The bytes that a partition has cached on a host count in the price of a move to another
+        host, from the next cycle on.
+        """
 
     @property
     def partitions(self) -> int:

@@ -9,10 +9,11 @@ rows than partition 3 of 12, and adaptive execution changes the number all the t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduling.model import Resources, Task
+from scheduling.spark.cached import Cached, CachesSeen
 
 __all__ = ["CycleSeen", "Demand", "TaskSeen"]
 
@@ -95,6 +96,7 @@ class Demand:
         self._useful_s: dict[str, float] = {}
         self._share: dict[str, float] = {}
         self._preferred: Sequence[tuple[str, ...]] = ()
+        self._cached = Cached()
 
     def record(self, cycle: CycleSeen) -> None:
         """Take the tasks of a cycle into account. O(tasks)."""
@@ -127,6 +129,14 @@ class Demand:
         """Set the hosts that store the data of each partition, as the source says."""
         self._preferred = hosts
 
+    def keep(self, hosts: Collection[str]) -> None:
+        """Set the hosts that have executors; what others have cached is gone."""
+        self._cached.keep(hosts)
+
+    def caches(self, count: int, hosts: Mapping[int, str], seen: CachesSeen) -> None:
+        """Set what the hosts on which the partitions of a cycle ran have cached."""
+        self._cached.record(count, hosts, seen)
+
     def cores(self, index: int) -> float:
         """The cores that a partition of the last cycle uses; 0 if it is unknown."""
         need = self._needs.get(self._latest, {}).get(index)
@@ -155,10 +165,11 @@ class Demand:
         return found
 
     def tasks(self, operator: str, demands: Sequence[Resources]) -> tuple[Task, ...]:
-        """The partitions as tasks, with their demands and their data."""
+        """The partitions as tasks: their demands, their data, and what is cached of it where."""
         count = len(demands)
         known = self._needs.get(count, {})
         near = self._preferred if len(self._preferred) == count else [()] * count
+        cached = self._cached.of(count)
         return tuple(
             Task(
                 f"{operator}-{i}",
@@ -167,6 +178,7 @@ class Demand:
                 demand,
                 preferred=near[i],
                 input_bytes_per_s=known[i].bytes_per_s if i in known else 0.0,
+                cached=cached[i],
             )
             for i, demand in enumerate(demands)
         )

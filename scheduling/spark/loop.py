@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -28,18 +27,16 @@ from pyspark.sql import DataFrame, SparkSession
 from scheduling.controller import Controller
 from scheduling.decision import Decision
 from scheduling.elastic import Static
-from scheduling.elastic.sizing import workers_needed
 from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Plan, Receipt, Snapshot
 from scheduling.partial_moves import dropped_shares, indices
 from scheduling.policies import RoundRobin
-from scheduling.protocols import Actuator, Clock, Policy, Scaler
+from scheduling.protocols import Clock, Policy, Scaler
 from scheduling.spark import internals, pins
 from scheduling.spark.bounded import Bounded
 from scheduling.spark.cycle import CycleContext
 from scheduling.spark.demand import CycleSeen, TaskSeen
-from scheduling.spark.fleet import Fleet
-from scheduling.spark.levers import DryRun, Partitions, Pins, together
+from scheduling.spark.lever_set import LeverSet
 from scheduling.spark.locations import Locations
 from scheduling.spark.monitor import SparkMonitor
 from scheduling.spark.once import LogOnce
@@ -48,7 +45,6 @@ from scheduling.spark.placement_result import PlacementResult, tasks_of
 from scheduling.spark.prober import Prober
 from scheduling.spark.status import is_connect, status_of
 from scheduling.spark.tier_monitor import CheapestTier, TierMonitor
-from scheduling.spark.tiers import Tiers
 
 __all__ = ["CycleContext", "Loop"]
 
@@ -102,7 +98,7 @@ class Loop:
             )
         self._spark, self._options = spark, Placement.of(placement)
         self._operator, self._clock = operator, clock
-        self._splits, self._dynamic = splits, _is_dynamic(spark)
+        self._splits = splits
         self._log = LogOnce()
         self._status = status_of(spark)
         local = internals.is_local(spark)
@@ -116,13 +112,10 @@ class Loop:
             probe=Prober(spark, clock) if self._options.probe and not local else None,
             task_cpus=max(1, int(spark.sparkContext.getConf().get("spark.task.cpus", "1"))),
         )
-        self._pins = Pins(spark, operator, self._options.locality_wait_s)
-        self._partitions = Partitions(operator)
-        self._fleet = self._fleet_of()
+        self._levers = LeverSet(spark, self._options, operator, splits=splits)
+        self._pins, self._tiers = self._levers.pins, self._levers.tiers
         tiers = self._options.tiers
-        self._tiers = Tiers(spark, tiers) if tiers else None
         self._locations = Locations(operator, self._status, self._monitor, self._tiers)
-        self._levers = self._levers_of()
         self._scaled = scaler is not None
         begin = partitions or max(1, int(spark.sparkContext.defaultParallelism))
         self._begin = begin
@@ -137,7 +130,7 @@ class Loop:
             self._graph,
             {operator: begin},
             clock=clock,
-            scaler=Bounded(scaler or Static(), self._bounds),
+            scaler=Bounded(scaler or Static(), lambda: self._levers.bounds(monitor.snapshot_seen)),
             rebalancer=self._options.rebalancer,
             objective=self._options.objective,
             search=self._options.search and not tiers,
@@ -176,14 +169,11 @@ class Loop:
 
         ``"executors"`` also where dynamic allocation releases idle executors.
         """
-        found = frozenset[str]().union(*(lever.capabilities() for lever in self._levers))
-        if self._splits:
-            found |= {"spread"}
-        return found | {"executors"} if self._dynamic else found
+        return self._levers.capabilities()
 
     def apply(self, plan: Plan) -> Receipt:
         """Let every lever adopt a plan; see :class:`scheduling.Actuator`."""
-        return together(self._levers, plan)
+        return self._levers.apply(plan)
 
     @contextlib.contextmanager
     def cycle(self) -> Iterator[CycleContext]:
@@ -209,9 +199,11 @@ class Loop:
     def _step(self) -> Decision | None:
         try:
             decision = self._controller.step()
-            if self._fleet is not None and self._monitor.snapshot_seen is not None:
-                seen = self._monitor.snapshot_seen
-                more, given = self._fleet.settle(seen, self._needed(seen))
+            if self._levers.fleet is not None and self._monitor.snapshot_seen is not None:
+                tasks = self._monitor.tasks(self.partitions)
+                more, given = self._levers.settle(
+                    self._monitor.snapshot_seen, self.plan, tasks, scaled=self._scaled
+                )
                 if more or given:
                     _log.info("scheduling: %d executors requested, released: %s", more, given)
         except Exception as error:
@@ -235,26 +227,12 @@ class Loop:
             return {}
         return indices(decision.plan.moves, decision.plan.placement, self._operator)
 
-    def _needed(self, snapshot: Snapshot) -> int:
-        """The number of executors that the partitions need; 0 if nothing says so.
-
-        With a scaler each partition gets a core, so executors and partitions are sized together.
-        """
-        plan, workers = self._controller.plan, snapshot.workers
-        if not workers or plan is None or not (self._scaled or plan.unplaced):
-            return 0
-        usual = sorted(workers, key=lambda one: one.capacity.cpu_cores)[len(workers) // 2]
-        needed = workers_needed(self._monitor.tasks(self.partitions), usual)
-        if self._scaled:
-            needed = max(needed, math.ceil(self.partitions / max(usual.capacity.cpu_cores, 1)))
-        return needed
-
     def _place(self, cycle: CycleContext, df: DataFrame) -> DataFrame:
         snapshot = self._monitor.snapshot_seen or Snapshot(self._clock(), ())
         dry = self._options.dry_run
         try:
             if self._scaled and not dry:
-                df = self._partitions.prepare(df)
+                df = self._levers.partitions.prepare(df)
             cycle.count = pins.partitions(df)
             if not cycle.count:  # no rows, no tasks
                 return df
@@ -291,6 +269,9 @@ class Loop:
                 }
             requested = self._locations.requested(pinned)
             self._observe(requested, landed)
+            if cycle.caches is not None:
+                at = {task.index: task.executor for task in self._tasks}
+                self._monitor.caches(cycle.count, at, cycle.caches)
         unplaced, idle = self._left()
         decision = cycle.decision
         self.last = PlacementResult(
@@ -341,33 +322,3 @@ class Loop:
     def _graph(self, parallelism: Mapping[str, int]) -> JobGraph:
         count = parallelism[self._operator]
         return JobGraph(self._monitor.tasks(count))
-
-    def _bounds(self) -> tuple[int, int]:
-        if self._options.partitions is not None:
-            return self._options.partitions
-        seen = self._monitor.snapshot_seen
-        cores = sum(int(worker.capacity.cpu_cores) for worker in seen.workers) if seen else 0
-        if self._options.executors is not None and seen is not None and seen.workers:
-            cores = cores * self._options.executors[1] // len(seen.workers)
-        return 1, cores or max(1, int(self._spark.sparkContext.defaultParallelism))
-
-    def _fleet_of(self) -> Fleet | None:
-        if self._options.executors is None:
-            return None
-        least, most = self._options.executors
-        return Fleet(self._spark, least, most)
-
-    def _levers_of(self) -> list[Actuator]:
-        if self._options.dry_run:
-            self._fleet = None
-            return [DryRun()]
-        levers: list[Actuator] = [self._partitions]
-        if self._options.policy is not None:
-            levers.append(self._pins if self._tiers is None else self._tiers)
-        return levers if self._fleet is None else [*levers, self._fleet]
-
-
-def _is_dynamic(spark: SparkSession) -> bool:
-    """Whether Spark itself releases idle executors."""
-    conf = spark.sparkContext.getConf()
-    return conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true"

@@ -16,6 +16,7 @@ from scheduling.load import busyness
 from scheduling.model import Resources, Snapshot, Task, Utilisation, Window, Worker
 from scheduling.prices import Price, priced
 from scheduling.protocols import Clock
+from scheduling.spark.cached import CachesSeen
 from scheduling.spark.demand import CycleSeen, Demand
 from scheduling.spark.probe import Reading
 
@@ -77,6 +78,20 @@ class SparkMonitor:
         """Set the hosts that store the data of each partition, as the source says."""
         self._demand.prefer(hosts)
 
+    def caches(self, count: int, at: Mapping[int, str], seen: CachesSeen) -> None:
+        """Set what hosts have cached after a cycle.
+
+        Args:
+            count: the number of partitions.
+            at: the executor of each partition.
+            seen: what the job says.
+        """
+        snapshot = self.snapshot_seen
+        workers = () if snapshot is None else snapshot.workers
+        host = {str(worker.executor_id): worker.host for worker in workers}
+        hosts = {index: host[executor] for index, executor in at.items() if executor in host}
+        self._demand.caches(count, hosts, seen)
+
     def demand(self, tasks: int) -> list[Resources]:
         """The demand of each of ``tasks`` tasks: CPU time per cycle time (Eq. 20), and memory.
 
@@ -122,6 +137,7 @@ class SparkMonitor:
             **self._done(workers),
         )
         self.snapshot_seen = seen
+        self._demand.keep({worker.host for worker in workers})
         return seen
 
     def windows(self) -> dict[str, Window]:

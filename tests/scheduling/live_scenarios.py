@@ -15,6 +15,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -23,6 +25,7 @@ from standalone import process_of, start
 
 import bsjoin
 from bsjoin import BatchTable
+from bsjoin.sources import function
 from scheduling import (
     CETSA,
     LBACE,
@@ -47,6 +50,16 @@ OPTIONS = {
     "spark.sql.shuffle.partitions": "6",
     "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
 }
+
+
+def _amounts(keys: pa.Table) -> pa.Table:
+    """The rows of :func:`table` for some keys."""
+    there = keys["k"].filter(pc.less(keys["k"], 2_000))
+    return pa.table({"k": there, "amount": pc.multiply(there, 7)})
+
+
+SOURCE = function(_amounts, {"k": pa.int64(), "amount": pa.int64()}, unique=True)
+CACHE = bsjoin.Incremental(max_rows=10_000)
 
 
 class Layout:
@@ -110,18 +123,25 @@ def expected(spark: SparkSession, seed: int) -> list[int]:
     return fingerprint(stream(spark, seed).join(table(spark), "k"))
 
 
-def joined(spark: SparkSession, seeds: list[int], **options: Any) -> dict[str, Any]:
-    """Cycles of a join through ``bsjoin.cycles``: what came out, where it ran."""
+def joined(
+    spark: SparkSession, seeds: list[int], batch: Any = None, **options: Any
+) -> dict[str, Any]:
+    """Cycles of a join through ``bsjoin.cycles``: what came out, where it ran, what is cached."""
     found: list[list[int]] = []
     cycles = bsjoin.cycles(
-        built(spark),
+        batch or built(spark),
+        "k",
         sink=options.pop("sink", lambda rows, _: found.append(fingerprint(rows))),
         **options,
     )
     for number, seed in enumerate(seeds):
         cycles(stream(spark, seed), number)
     placed = [one.placement for one in bsjoin.progress(cycles)]
+    assert cycles._placing is not None
+    loop = cycles._placing._loop
+    assert loop.last is not None
     return {
+        "cached": [task.cached for task in loop._monitor.tasks(loop.last.partitions)],
         "right": found == [expected(spark, seed) for seed in seeds],
         "hits": [one.hits for one in bsjoin.progress(cycles)],
         "rows": [one.rows_in for one in bsjoin.progress(cycles)],
@@ -171,6 +191,9 @@ def policies(spark: SparkSession) -> dict[str, Any]:
             partition=bsjoin.HotSpot(partitions=3),
         ),
         "no partitions": joined(spark, [1], placement=LBACE()),
+        "source": joined(
+            spark, [1], SOURCE, placement=LBACE(), partition=bsjoin.Hash(6), cache=CACHE
+        ),
         "scaler alone": joined(spark, [1], scaler=OERA(buffer=1.0, cooldown=0)),
         "dry run": joined(
             spark, [1], placement=Placement(policy=LBACE(), dry_run=True), partition=bsjoin.Hash(4)

@@ -112,6 +112,8 @@ def graphs(draw: st.DrawFn, most: int = 12) -> JobGraph:
             state_bytes=draw(st.sampled_from([0, 1e6])),
             preferred=draw(st.sampled_from([(), ("h0",), ("w1", "h2"), ("elsewhere",)])),
             input_bytes=draw(st.sampled_from([0, 1e9])),
+            input_bytes_per_s=draw(st.sampled_from([0, 20.0])),
+            cached=draw(st.sampled_from([{}, {"h0": 3e8}, {"h1": 2e8, "h2": 1e8, "gone": 5e7}])),
         )
         for i in range(draw(st.integers(0, most)))
     )

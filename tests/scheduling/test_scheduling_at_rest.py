@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 from simulated_cluster import SimulatedCluster, executors
 
 from scheduling import CETSA, LBACE, POLICIES, Controller, RoundRobin, StStream, policy
+from scheduling.search import PlacementState
 
 REST = 5  # cycles after which nothing moves
 
@@ -42,6 +43,32 @@ def test_nothing_moves_with_prices(release: bool, rebalancer: StStream | None) -
         assert {one.action for one in decisions[REST:]} == {"none"}
 
 
+@pytest.mark.parametrize("release", [False, True])
+def test_a_large_job_searches_from_its_starts_in_turns_and_comes_to_rest(
+    release: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began: list[set[str]] = []
+    start = PlacementState.start
+
+    def noted(state: PlacementState, placement: Mapping[str, str]) -> None:
+        began.append(set(placement.values()))
+        start(state, placement)
+
+    monkeypatch.setattr(PlacementState, "start", noted)
+    can = ("place", "move", "executors") if release else ("place", "move")
+    cluster = SimulatedCluster(executors(100), rows_by_key(600), can=can)
+    controller = cluster.controller(LBACE(), rebalancer=StStream())
+    searches = []
+    for _ in range(2 * REST):
+        before = len(began)
+        cluster.run(controller, 1)
+        searches.append(len(began) - before)
+    assert max(searches) == 1
+    assert sum(searches[REST:]) <= 2  # the noise may have become less
+    assert {one.action for one in controller.decisions[REST:]} == {"none"}
+    assert sum(searches) >= (3 if release else 2)  # where all are paid for, the policy has no say
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_skewed_load_is_balanced_without_a_rebalancer(seed: int) -> None:
     loads = rows_by_key(48, seed)
@@ -62,7 +89,7 @@ def disturbed(cluster: SimulatedCluster, controller: Controller, change: Callabl
     return cluster.moves - before
 
 
-@pytest.mark.parametrize("name", ["lba-ce", "round-robin", "random", "sticky"])
+@pytest.mark.parametrize("name", POLICIES)
 def test_a_lost_executor_moves_its_own_tasks_only(name: str) -> None:
     cluster = SimulatedCluster(executors(8), [0.3] * 40)
     controller = cluster.controller(policy(name), rebalancer=StStream())
@@ -76,7 +103,7 @@ def test_a_lost_executor_moves_its_own_tasks_only(name: str) -> None:
     assert {one.action for one in cluster.run(controller, 10)} == {"none"}
 
 
-@pytest.mark.parametrize("name", ["lba-ce", "round-robin", "random", "sticky"])
+@pytest.mark.parametrize("name", POLICIES)
 def test_a_new_executor_gets_its_share_and_nothing_else_moves(name: str) -> None:
     cluster = SimulatedCluster(executors(7), [0.3] * 42)
     controller = cluster.controller(policy(name), rebalancer=StStream())

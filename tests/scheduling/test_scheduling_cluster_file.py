@@ -127,8 +127,21 @@ def test_everything_in_a_file_is_read() -> None:
         ({"workers": "a", "operators": []}, "workers is 'a': give a list"),
         ({"workers": [{"slots": 2}], "operators": []}, "workers[0] lacks 'id'"),
         ({"workers": ["a"], "operators": []}, "'a' has 0 slots"),
-        ({"workers": [{**WORKER, "slots": 1.5}], "operators": []}, "slots is 1.5"),
-        ({"workers": [{**WORKER, "price_per_s": "1e-5"}], "operators": []}, "write 1.0e-5"),
+        ({"workers": [{**WORKER, "slots": 1.5}], "operators": []}, "slots of worker 'a' is 1.5"),
+        (
+            {"workers": [{**WORKER, "memory_mb": "8GB"}], "operators": []},
+            "memory_mb of worker 'a' is '8GB': give a number, without quotes and units",
+        ),
+        (
+            {"workers": [{**WORKER, "cpu_cores": float("nan")}], "operators": []},
+            "worker 'a': cpu_cores=nan: give a finite number",
+        ),
+        ({"workers": [], "operators": []}, "there are no workers: give one or more"),
+        ({"workers": [WORKER], "operators": []}, "there are no operators: give one or more"),
+        (
+            {"workers": [WORKER], "operators": [{"name": "x", "parallelism": 0}]},
+            "parallelism of operator 'x' is 0: give a whole number, at least 1",
+        ),
         ({"workers": [{**WORKER, "cpu": 2}], "operators": []}, "cpu=2"),
         ({"workers": [WORKER, WORKER], "operators": []}, "'a' is there twice"),
         ({"workers": [WORKER], "operators": [{"name": "x", "to": 3}]}, "to of operator 'x' is 3"),
@@ -173,9 +186,12 @@ def test_the_prices_of_a_cluster_file_are_read_alone(table_4: str, tmp_path: Pat
         ("prices: 3", "prices is 3: give a list"),
         ("prices: [{price_per_s: 1}]", "prices[0] lacks 'pattern'"),
         ("prices: [{pattern: a, price_per_s: -1}]", "price_per_s=-1.0: give $/s"),
-        ("prices: [{pattern: a, price_per_s: 1e-5}]", "write 1.0e-5"),
+        (
+            "prices: [{pattern: a, price_per_s: '2 $'}]",
+            "price_per_s of prices[0] is '2 $': give a number, without quotes and units",
+        ),
         ("prices: [", "is no YAML"),
-        ("", "the file is None: give names with values"),
+        ("", "the file is empty: give names with values"),
     ],
 )
 def test_prices_that_cannot_be_used_are_an_error_that_names_the_file(
@@ -227,6 +243,12 @@ def test_the_example_can_be_planned_explained_and_simulated(
     assert float(lba_ce[3]) == pytest.approx(20_000, rel=0.02)
     assert main([*run, "--seeds", "0"]) == 2
     assert "--seeds 0" in capsys.readouterr().err
+    # One run has no interval.
+    assert main([*run[:4], "--seconds", "10", "--seeds", "1"]) == 0
+    alone = capsys.readouterr().out
+    assert alone.startswith("20000 records/s for 10 s, one seed\n")
+    assert "nan" not in alone
+    assert "±" not in alone
 
 
 def test_operators_in_a_cycle_are_refused() -> None:
@@ -255,3 +277,10 @@ def test_a_policy_that_falls_back_to_another_warns(
     assert "warning: lba-ce fell back to round-robin: no worker has" in capsys.readouterr().err
     assert main(["plan", "--policy", "spread", str(file)]) == 0
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("text", ["1e-5", "1.0e-5", "1E-05", ".00001", "0.1e-4"])
+def test_exponents_are_numbers_whatever_yaml_takes_them_for(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "prices.yaml"
+    file.write_text(f"prices: [{{pattern: a, price_per_s: {text}}}]")
+    assert read_prices(file)[0].price_per_s == pytest.approx(1e-5)

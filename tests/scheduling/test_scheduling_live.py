@@ -91,6 +91,22 @@ def test_rows_that_come_in_partitions_of_their_own_are_placed_as_they_are(
     assert [placed[2:5] for placed in seen["placed"]] == [[3, 3, 3]]
 
 
+def test_the_bytes_that_hosts_have_cached_are_known(found: dict[str, Any]) -> None:
+    uniform = joined(found, "layouts", "uniform, AQE true")["cached"]
+    assert len(uniform) == 12
+    assert all(set(one) == {"127.0.0.2", "127.0.0.3", "127.0.0.4"} for one in uniform)
+    alone = joined(found, "layouts", "one, AQE true")["cached"]
+    assert all(set(one) == {"127.0.0.4"} for one in alone)
+    assert min(min(one.values()) for one in [*uniform, *alone]) > 0
+    # Of a source, each partition has the entries of its own keys, where it loaded them.
+    seen = joined(found, "policies", "source")
+    at = [set(one) for one in seen["cached"]]
+    assert len(at) == 6
+    assert all(len(hosts) == 1 for hosts in at)
+    ran = seen["placed"][0][5]
+    assert set.union(*at) == {worker.partition("/")[0] for worker in ran}
+
+
 def test_a_dry_run_changes_nothing(found: dict[str, Any]) -> None:
     (placed,) = joined(found, "policies", "dry run")["placed"]
     assert placed[3:5] == [0, 0]

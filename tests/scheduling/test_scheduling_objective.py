@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ from scheduling import (
     Worker,
     errors,
 )
-from scheduling.objective import cpu_loads
+from scheduling.quantities import cpu_loads
 from scheduling.search import PlacementState, improve
 
 HOUR = Objective(horizon_s=3600.0)
@@ -117,6 +118,9 @@ def test_the_search_s_accounts_are_the_objective_s(
 
     state.start(present)
     check()
+    every, columns = list(range(len(graph.tasks))), np.arange(len(names))
+    rows = [state.extra(t) for t in every]
+    assert state.extras(every, columns) == pytest.approx(np.reshape(rows, (len(every), len(names))))
     before = (state.placement, state.value)
     for t in range(len(graph.tasks)):
         changes = state.changes(t)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
@@ -163,6 +164,8 @@ def _source_lookup(plan: JoinPlan) -> Callable[..., Iterator[pa.Array]]:
     """A function that takes batch after batch, so that several are looked up at once."""
 
     def bsjoin_lookup(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        task = TaskContext.get()
+        notes.begin(None if task is None else task.partitionId())
         return incremental_cache.answers(plan, batches)
 
     return bsjoin_lookup

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
@@ -25,7 +26,7 @@ from bsjoin._spark.keys import is_floating, is_integer
 from bsjoin._spark.metrics import observed_stage
 from bsjoin._spark.planned_join import PlannedJoin, clock_of
 from bsjoin.errors import ColumnError
-from bsjoin.worker import chain
+from bsjoin.worker import chain, notes
 
 __all__ = ["Stage"]
 
@@ -103,6 +104,8 @@ class Stage:
         )
 
         def bsjoin_join(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            task = TaskContext.get()
+            notes.begin(None if task is None else task.partitionId())
             return chain.joined(plan, batches)
 
         result = sent.rows().mapInArrow(bsjoin_join, returned)
