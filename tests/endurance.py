@@ -34,6 +34,8 @@ __all__ = ["LIMITS", "Endurance", "Series", "Slope"]
 _ROOT = Path(__file__).resolve().parent.parent
 _KEYS = 200
 _RETAINED = "spark.sql.streaming.minBatchesToRetain"
+_CODE = "spark.sql.codegen.cache.maxEntries"
+"""The tests keep the code of 10,000 queries: that grows as long as a run lasts."""
 
 LIMITS: dict[str, tuple[float, float]] = {
     "JVM heap after a collection, MiB": (24, 0.10),
@@ -316,7 +318,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["PYTHONPATH"] = str(_ROOT)
-    spark = sessions.session("local[2]")
+    settings = dict(sessions.SETTINGS)
+    del settings[_CODE]
+    spark = sessions.session("local[2]", settings)
     flat = True
     with tempfile.TemporaryDirectory(prefix="bsjoin-endurance-") as folder:
         run = Endurance(spark, Path(folder), lambda text: print(text, flush=True))

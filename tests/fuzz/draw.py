@@ -7,7 +7,7 @@ table costs more than to join with it.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
@@ -90,6 +90,7 @@ class _Drawing:
         self.pools = {
             family: pool(draw, family, draw.choice([2, 5, 12, 40])) for family in FAMILIES
         }
+        self.pair: tuple[str, Row, Row] | None = None
         if draw.random() < 0.4:
             self.collide()
         self.ranged = draw.choice([f for f in self.families if f in RANGED])
@@ -115,7 +116,11 @@ class _Drawing:
         )
         longs = [n for n in (fits("long", v) for v in pools["exact"]) if n is not None]
         if longs and first is not None and second is not None:
-            pools["exact"].append(Decimal(second_of_pair(first, draw.choice(longs), second)))
+            long = draw.choice(longs)
+            other = second_of_pair(first, long, second)
+            pools["exact"].append(Decimal(other))
+            self.pair = ("long" if family == "exact" else family), (first, long), (second, other)
+            self.families = list(dict.fromkeys([*self.families, family, "exact"]))
 
     def round(self, seed: int) -> Round:
         draw = self.draw
@@ -298,6 +303,9 @@ class _Drawing:
         if cache == "sqlite":
             families = [f for f in families if f in _SQLITE] or ["exact"]
         keys = [self.column(family, "k") for family in families]
+        pair = self.pair if cache != "sqlite" and draw.random() < 0.3 else None
+        if pair:
+            keys = [(self.name("k"), pair[0]), (self.name("k"), "long")]
         points: list[tuple[str, str]] = []
         when = None
         if ranged:
@@ -343,6 +351,8 @@ class _Drawing:
                 rows = self.few_keys(rows, places)
             elif len(keys) == 1 and draw.random() < 0.35:
                 rows = self.consecutive(rows, places[0], keys[0][1])
+            if pair:
+                rows = tuple(map(_with_pair(places, pair[1:]), range(len(rows)), rows))
             # Keys without duplicates in this version only.
             if unique or (self.streaming and not versions and draw.random() < 0.3):
                 rows = _distinct(rows, places)
@@ -489,6 +499,20 @@ def _in_sqlite(value: Any) -> Any:
     if isinstance(value, str):
         return value.replace("\x00", "")
     return value
+
+
+def _with_pair(places: Sequence[int], pair: tuple[Row, ...]) -> Callable[[int, Row], Row]:
+    """Give every other row one of two keys of one hash."""
+
+    def changed(number: int, row: Row) -> Row:
+        if number % 2:
+            return row
+        made = list(row)
+        for place, value in zip(places, pair[number // 2 % 2], strict=True):
+            made[place] = value
+        return tuple(made)
+
+    return changed
 
 
 def _fitting(kinds: list[str], values: Sequence[Any]) -> list[str]:

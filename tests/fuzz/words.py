@@ -6,9 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import reduce
 from typing import Any
 
 from tests.fuzz.case import Case, Columns, Join, Row, Table, result_columns
+from tests.fuzz.collisions import hash_of
 from tests.fuzz.values import KINDS
 
 __all__ = ["has_all", "shows", "wanted", "words"]
@@ -108,6 +110,8 @@ def _of_keys(case: Case, join: Join, table: Table) -> set[str]:
         found.add("zero-keys")
     if "integer-key" in found and any(_is_full(rows, places[0]) for rows in table.versions):
         found.add("full")
+    if any(_share_a_hash(table, rows) for rows in table.versions):
+        found.add("one-hash")
     many = max(
         (max(Counter(repr([r[i] for i in places]) for r in rows).values(), default=0))
         for rows in table.versions
@@ -116,6 +120,18 @@ def _of_keys(case: Case, join: Join, table: Table) -> set[str]:
     found |= {"several"} if many > 1 else {"single"}
     found |= {"long-runs"} if many >= _LONG else set()
     return found
+
+
+def _share_a_hash(table: Table, rows: Sequence[Row]) -> bool:
+    """Whether two keys have one hash; keys of integers, texts and binaries only."""
+    names = [name for name, _ in table.columns]
+    places = [names.index(key) for key in table.keys]
+    kinds = dict(table.columns)
+    if any(kinds[key] not in (*_INTEGERS, "string", "binary") for key in table.keys):
+        return False
+    keys = {tuple(row[i] for i in places) for row in rows}
+    hashes = {reduce(lambda h, v: hash_of(v, h), key, 42) for key in keys if None not in key}
+    return len(hashes) < sum(None not in key for key in keys)
 
 
 def _is_full(rows: tuple[Row, ...], place: int) -> bool:
