@@ -2,7 +2,8 @@
 
 A stream with a join with a stored table, which is refreshed, and one with a source behind a cache
 that evicts, runs for many small micro-batches; then queries are started and stopped. A line is
-fitted to what is measured after a first part, in which caches fill and code is compiled.
+fitted to what is measured after a first part, in which caches fill and code is compiled. SIGINT
+ends the run early; it prints the lines of what it has measured.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import gc
 import os
 import shutil
+import signal
 import sqlite3
 import sys
 import tempfile
@@ -32,12 +34,15 @@ __all__ = ["LIMITS", "Endurance", "Series", "Slope"]
 _ROOT = Path(__file__).resolve().parent.parent
 _KEYS = 200
 _RETAINED = "spark.sql.streaming.minBatchesToRetain"
+_CODE = "spark.sql.codegen.cache.maxEntries"
+"""The tests keep the code of 10,000 queries: that grows as long as a run lasts."""
 
 LIMITS: dict[str, tuple[float, float]] = {
     "JVM heap after a collection, MiB": (24, 0.10),
     "JVM resident memory, MiB": (64, 0.15),
     "driver's Python memory, MiB": (16, 0.10),
     "memory of the largest worker, MiB": (16, 0.15),
+    "Python processes below the JVM": (2, 0.05),
     "open files": (8, 0.05),
     "mappings": (24, 0.05),
     "threads": (8, 0.10),
@@ -155,6 +160,7 @@ class Endurance:
 
     def __init__(self, spark: SparkSession, folder: Path, tell: Callable[[str], None]):
         self.spark, self.folder, self.tell = spark, folder, tell
+        self.interrupted = False
         programs = {p: _program(p) for p in _descendants(os.getpid())}
         self.jvm = next(process for process, name in programs.items() if name == "java")
         self.version = 1
@@ -211,6 +217,9 @@ class Endurance:
             "memory of the largest worker, MiB": max(
                 (_status(process, "RssAnon") for process in workers), default=0
             ),
+            "Python processes below the JVM": sum(
+                _program(process).startswith("python") for process in workers
+            ),
             "open files": of_all(lambda process: _count(process, "fd")),
             "mappings": of_all(lambda process: _count(process, "maps")),
             "threads": of_all(lambda process: _count(process, "task")),
@@ -224,28 +233,42 @@ class Endurance:
         self.table.vacuum(keep=2, older_than="1 second")
 
     def micro_batches(self, count: int, refreshes: int, samples: int = 50) -> Series:
-        """Run a stream for so many micro-batches, with refreshes between them."""
+        """Run a stream for so many micro-batches, with refreshes between them.
+
+        Args:
+            count: of micro-batches, unless it is interrupted.
+            refreshes: how many, evenly.
+            samples: how often to measure.
+        """
         series = Series()
         query = self._start("checkpoint")
         begun, refreshed = time.monotonic(), 0
         try:
             for sample in range(1, samples + 1):
                 goal = count * sample // samples
-                while (done := _batches(query)) < goal:
+                while (done := _batches(query)) < goal and not self.interrupted:
                     if refreshed < refreshes * done // count:
                         self.refresh()
                         refreshed += 1
                     time.sleep(0.02)
                 series.add(done, self.measure())
-                if sample % max(1, samples // 10) == 0:
+                if self.interrupted or sample % max(1, samples // 10) == 0:
                     rate = done / (time.monotonic() - begun)
                     self.tell(f"{done} micro-batches, {refreshed} refreshes, {rate:.1f} a second")
+                    self.tell(told(series.slopes()))  # if the rest is lost, this is not
+                if self.interrupted:
+                    break
         finally:
             query.stop()
         return series
 
     def queries(self, count: int, samples: int = 20) -> Series:
-        """Start and stop so many queries, each for a micro-batch."""
+        """Start and stop so many queries, each for a micro-batch.
+
+        Args:
+            count: of queries, unless it is interrupted.
+            samples: how often to measure.
+        """
         series = Series()
         every = max(1, count // samples)
         for number in range(1, count + 1):
@@ -255,9 +278,13 @@ class Endurance:
                 time.sleep(0.01)
             query.stop()
             shutil.rmtree(self.folder / name)
-            if number % every == 0:
+            if self.interrupted or number % every == 0:
                 series.add(number, self.measure())
-        self.tell(f"{count} queries started and stopped")
+                if len(series.steps) % max(1, samples // 5) == 0:
+                    self.tell(f"{number} queries\n{told(series.slopes())}")
+            if self.interrupted:
+                break
+        self.tell(f"{number} queries started and stopped")
         return series
 
 
@@ -283,25 +310,39 @@ def told(slopes: dict[str, Slope]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run, and print the slopes; 1 if one is not flat."""
     parser = argparse.ArgumentParser(prog="python -m tests.endurance", description=__doc__)
-    parser.add_argument("--batches", type=int, default=50_000, help="micro-batches")
+    parser.add_argument("--batches", type=int, default=50_000, help="micro-batches; 0: none")
     parser.add_argument("--refreshes", type=int, default=1_000)
-    parser.add_argument("--queries", type=int, default=1_000, help="started and stopped")
+    parser.add_argument("--queries", type=int, default=1_000, help="started and stopped; 0: none")
     given = parser.parse_args(arguments)
     from tests import sessions
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["PYTHONPATH"] = str(_ROOT)
-    spark = sessions.session("local[2]")
+    settings = dict(sessions.SETTINGS)
+    del settings[_CODE]
+    spark = sessions.session("local[2]", settings)
     flat = True
     with tempfile.TemporaryDirectory(prefix="bsjoin-endurance-") as folder:
         run = Endurance(spark, Path(folder), lambda text: print(text, flush=True))
-        for title, series in (
-            ("micro-batches", lambda: run.micro_batches(given.batches, given.refreshes)),
-            ("queries", lambda: run.queries(given.queries)),
+
+        def interrupt(*_: object) -> None:
+            run.interrupted = True
+
+        before = signal.signal(signal.SIGINT, interrupt)
+        for title, count, series in (
+            (
+                "micro-batches",
+                given.batches,
+                lambda: run.micro_batches(given.batches, given.refreshes),
+            ),
+            ("queries", given.queries, lambda: run.queries(given.queries)),
         ):
+            if not count or run.interrupted:
+                continue
             slopes = series().slopes()
             print(f"\n{title}:\n{told(slopes)}", flush=True)
             flat &= all(slope.is_flat for slope in slopes.values())
+        signal.signal(signal.SIGINT, before)
         spark.stop()
     return 0 if flat else 1
 

@@ -20,9 +20,13 @@ def test_counts_stay_flat_over_micro_batches_refreshes_and_queries(
     run = Endurance(spark, tmp_path, print)
     found = [run.micro_batches(40, 4, samples=8), run.queries(6, samples=6)]
     for series in found:
-        for name in ("open files", "mappings", "threads", "files on disk"):
+        for name in (
+            "Python processes below the JVM", "open files", "mappings", "threads", "files on disk",
+        ):  # fmt: skip
             slope = series.slopes()[name]
             assert slope.is_flat, (name, series.figures[name])
+    run.interrupted = True  # ends with what there is
+    assert run.queries(1000).steps == [1]
 
 
 def test_a_figure_that_grows_is_no_flat_one() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,22 @@ from pyspark.sql import SparkSession
 from tests.fuzz.case import Case, Join, Rows, Table
 from tests.fuzz.draw import SEEDS_A_ROUND, draw_round
 from tests.fuzz.engine import Engine
+from tests.fuzz.faulty import is_of_the_engine
 from tests.fuzz.kept import KEPT
-from tests.fuzz.mutants import MUTANTS
+from tests.fuzz.mutants import MUTANTS, Mutant
 from tests.fuzz.shrink import as_test, shrunk
 from tests.fuzz.spark_join import disagreement
 from tests.fuzz.summary import Summary
+from tests.fuzz.words import has_all, wanted, words
 
 BSJOIN = Path(__file__).resolve().parent.parent / "bsjoin"
+
+
+@cache
+def drawn(number: int) -> list[set[str]]:
+    """What the joins of a round have, in words."""
+    cases = draw_round(number).cases.values()
+    return [words(case, join) for case in cases for join in range(len(case.joins))]
 
 
 @pytest.mark.parametrize("name", KEPT)
@@ -55,15 +65,40 @@ def test_a_seed_always_draws_the_same_case() -> None:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_a_fault_still_applies(mutant: object) -> None:
-    file = BSJOIN / mutant.file  # type: ignore[attr-defined]
-    text = file.read_text()
-    assert mutant.applied(text) != text  # type: ignore[attr-defined]
+def test_a_fault_still_applies(mutant: Mutant) -> None:
+    text = (BSJOIN / mutant.file).read_text()
+    assert mutant.applied(text) != text
 
 
 def test_faults_have_names_of_their_own() -> None:
     assert len(MUTANTS) >= 60
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_cases_are_drawn_that_can_show_a_fault(mutant: Mutant) -> None:
+    """The words say what a case needs: none of them is misspelt, and such cases are drawn."""
+    needed = wanted(mutant.file, mutant.needs)
+    assert any(has_all(found, needed) for number in range(400) for found in drawn(number))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "counts"),
+    [
+        ("micro-batch 0: 3 rows, expected 2 too many: []", True),
+        ("columns [('n', LongType())], expected []", True),
+        ("DamagedTableError: the directory is wrong at row 3", True),
+        ("PythonException: IndexError: index 7 is out of bounds for axis 0 with size 7", True),
+        ("the tables: Py4JJavaError: an error in a task", True),
+        ("Py4JNetworkError: An error occurred while trying to connect to the Java server", False),
+        ("the tables: FileNotFoundError: [Errno 2] No such file or directory", False),
+        ("only together: ModuleNotFoundError: No module named 'tests'", False),
+        ("SparkException: Python worker exited unexpectedly (crashed)", False),
+        ("Py4JJavaError: java.lang.OutOfMemoryError: Java heap space", False),
+    ],
+)
+def test_what_the_harness_breaks_is_no_fault_found(wrong: str, counts: bool) -> None:
+    assert is_of_the_engine(wrong) == counts
 
 
 def test_processes_that_share_rounds_add_up(tmp_path: Path) -> None:

@@ -143,10 +143,12 @@ def other(settings: dict[str, Any]) -> int:
     spark, keys = application.spark, list(range(settings["keys"]))
     stream = spark.createDataFrame(pa.table({"k": keys}))
     for _ in range(5):
-        looked_up = bsjoin.join(
-            stream, application.source(), "k", how="left", cache=application.cache()
+        looked_up = _collected(
+            lambda: bsjoin.join(
+                stream, application.source(), "k", how="left", cache=application.cache()
+            )
         )
-        assert {(r["k"], r["name"]) for r in _collected(looked_up)} == {
+        assert {(r["k"], r["name"]) for r in looked_up} == {
             (k, f"name {k}" if k % 4 else None) for k in keys
         }
         rows = application.table.join(stream, "k").collect()
@@ -155,12 +157,12 @@ def other(settings: dict[str, Any]) -> int:
     return 0
 
 
-def _collected(df: DataFrame, tries: int = 30) -> list[Any]:
-    """The rows, once the database answers."""
+def _collected(join: Callable[[], DataFrame], tries: int = 30) -> list[Any]:
+    """The rows, once the database answers: the call asks it for the columns, and does so once."""
     for left in reversed(range(tries)):
         try:
-            return df.collect()
-        except PySparkException:
+            return join().collect()
+        except (PySparkException, bsjoin.errors.SourceError):
             if not left:
                 raise
             time.sleep(1)

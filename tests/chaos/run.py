@@ -38,6 +38,13 @@ _AHEAD = 4
 """How many micro-batches the files are ahead of the slower query."""
 _MOUNTED = ("disk full", "disk read-only", "memory for the cache full")
 _SLOWEST_S = 240
+_WAITS = 0.8
+"""This share of the faults waits until both queries have finished a micro-batch since the last.
+
+A driver may start for as long as the time from one of its deaths to the next: on a slow machine
+most faults would meet no query.
+"""
+_LONGEST_WAIT_S = 120
 
 
 def impossible_here() -> list[str]:
@@ -65,7 +72,7 @@ def _remount(folder: Path, mode: str) -> None:
 
 
 class Run:
-    """Everything of one run.
+    """Everything of one run. Where it is ``interrupted``, no more faults come and it is verified.
 
     Args:
         seconds: how long.
@@ -123,6 +130,7 @@ class Run:
         self.app: subprocess.Popen[str] | None = None
         self.others: list[subprocess.Popen[str]] = []
         self.counts: Counter[str] = Counter()
+        self.interrupted = False
         self._feeding = threading.Event()
 
     def _fill(self) -> None:
@@ -238,6 +246,8 @@ class Run:
             self._order(do="vacuum")
             return None
         if what == "another application":
+            if any(other.poll() is None for other in self.others):
+                return "the one before still runs"
             self.others.append(self._application("other.log", "other"))
             return None
         if what.startswith("database"):
@@ -341,8 +351,17 @@ class Run:
 
     def _make_faults(self) -> None:
         begun = time.monotonic()
+        end, before = begun + self.seconds, 0
         for event in self.events:
-            self._until(begun + event.at_s)
+            self._until(min(begun + event.at_s, end))
+            if event.draw < _WAITS:
+                waits = time.monotonic()
+                limit = min(waits + _LONGEST_WAIT_S, end)
+                self._until(limit, lambda before=before: self.committed() > before)
+                begun += time.monotonic() - waits
+            if self.interrupted or time.monotonic() >= end:
+                break
+            before = self.committed()
             self._alive()
             told = self._fault(event)
             self.counts[event.what] += 1
@@ -352,11 +371,11 @@ class Run:
                 + (f" ({told})" if told else "")
             )
             self._alive()
-        self._until(begun + self.seconds)
-        self._wait(lambda: self.committed() >= self.least)
+        self._until(end)
+        self._wait(lambda: self.interrupted or self.committed() >= self.least)
 
-    def _until(self, moment: float) -> None:
-        while time.monotonic() < moment:
+    def _until(self, moment: float, done: Callable[[], bool] = lambda: False) -> None:
+        while time.monotonic() < moment and not self.interrupted and not done():
             self._alive()
             time.sleep(0.1)
 

@@ -54,6 +54,7 @@ class Table:
         unique: whether it is declared unique.
         limits: arguments of ``Incremental``.
         strict: whether columns without nulls are declared so.
+        max_keys: how many keys a query of a source has at most.
     """
 
     columns: Columns
@@ -64,6 +65,7 @@ class Table:
     unique: bool = False
     limits: tuple[tuple[str, Any], ...] = ()
     strict: bool = False
+    max_keys: int = 10_000
 
     def nullable(self) -> list[bool]:
         """Which columns may have nulls."""

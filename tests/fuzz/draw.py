@@ -7,7 +7,7 @@ table costs more than to join with it.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
@@ -40,11 +40,12 @@ _ZONES = ("UTC", "UTC", "America/New_York", "Asia/Kathmandu")
 _CLOSED = ("both", "left", "right", "neither")
 _HOWS = ("inner", "inner", "left", "left", "semi", "anti")
 _NUMBER = "n"
+_INTEGERS = ("byte", "short", "int", "long")
 _POINTS = ("p", "r")
 """What the names of range columns begin with, of the stream and of tables."""
 _NULLS = (0, 0.1, 0.1, 0.4)
 """The share of nulls in a column is one of these."""
-_OFTEN = {"exact": 6, "floating": 2, "string": 2, "int": 3, "long": 3}
+_OFTEN = {"exact": 6, "floating": 4, "string": 2, "int": 3, "long": 3}
 """Families and kinds that are drawn more often than others."""
 
 
@@ -89,6 +90,7 @@ class _Drawing:
         self.pools = {
             family: pool(draw, family, draw.choice([2, 5, 12, 40])) for family in FAMILIES
         }
+        self.pair: tuple[str, Row, Row] | None = None
         if draw.random() < 0.4:
             self.collide()
         self.ranged = draw.choice([f for f in self.families if f in RANGED])
@@ -98,6 +100,8 @@ class _Drawing:
             few = draw.sample(self.point_kinds, min(2, len(self.point_kinds)))
             self.point_kinds = draw.choice([few, wide or few])
         self.points = dense(draw, self.ranged, draw.choice([5, 15, 30]))
+        self.point_kinds = _fitting(self.point_kinds, self.points)
+        self.kinds = {family: _fitting(FAMILIES[family], self.pools[family]) for family in FAMILIES}
         self.names = 0
 
     def collide(self) -> None:
@@ -112,7 +116,11 @@ class _Drawing:
         )
         longs = [n for n in (fits("long", v) for v in pools["exact"]) if n is not None]
         if longs and first is not None and second is not None:
-            pools["exact"].append(Decimal(second_of_pair(first, draw.choice(longs), second)))
+            long = draw.choice(longs)
+            other = second_of_pair(first, long, second)
+            pools["exact"].append(Decimal(other))
+            self.pair = ("long" if family == "exact" else family), (first, long), (second, other)
+            self.families = list(dict.fromkeys([*self.families, family, "exact"]))
 
     def round(self, seed: int) -> Round:
         draw = self.draw
@@ -174,7 +182,7 @@ class _Drawing:
         return f"{stem}{self.names}"
 
     def column(self, family: str, stem: str) -> tuple[str, str]:
-        kinds = self.point_kinds if stem in _POINTS else FAMILIES[family]
+        kinds = self.point_kinds if stem in _POINTS else self.kinds[family]
         return self.name(stem), self.draw.choices(kinds, [_OFTEN.get(k, 1) for k in kinds])[0]
 
     def value(self, kind: str, nulls: float, ranged: bool = False) -> Any:
@@ -255,12 +263,37 @@ class _Drawing:
             at = next((i for i in free if KINDS[columns[i][1]].family == family), None)
             if at is not None and taken[key] is not None:
                 free.remove(at)
+                # Sometimes the number behind it, which the table may lack.
                 value = Decimal(taken[key]) if family == "exact" else taken[key]
+                if family == "exact" and draw.random() < 0.1:
+                    value += 1
                 changed[at] = fits(columns[at][1], value)
+        # A point is often one of that row, which is where a condition begins or ends to hold.
+        ours = [i for i, (name, _) in enumerate(columns) if name[0] == _POINTS[0]]
+        theirs = table.when.table_columns if table.when else ()
+        for at in ours if theirs else ():
+            name = draw.choice(theirs)
+            if taken[name] is not None and draw.random() < 0.4:
+                exact = KINDS[columns[at][1]].family == "exact"
+                changed[at] = fits(columns[at][1], Decimal(taken[name]) if exact else taken[name])
         return tuple(changed)
 
     def table(self, first: bool) -> Table:
-        """A table; the first one is stored."""
+        """A table; the first one is stored. Some do not have all values that the stream has."""
+        draw, pools, points = self.draw, self.pools, self.points
+        if draw.random() < 0.5:
+            self.pools = {family: self.half(values) for family, values in pools.items()}
+        if draw.random() < 0.5:
+            self.points = self.half(points)
+        try:
+            return self._table(first)
+        finally:
+            self.pools, self.points = pools, points
+
+    def half(self, values: list[Any]) -> list[Any]:
+        return self.draw.sample(values, -(-len(values) // 2))
+
+    def _table(self, first: bool) -> Table:
         draw = self.draw
         cache = draw.choices(["stored", "private", "sqlite", "callback"], [8, 1, 1.5, 3])[0]
         cache = "stored" if first else cache
@@ -270,6 +303,9 @@ class _Drawing:
         if cache == "sqlite":
             families = [f for f in families if f in _SQLITE] or ["exact"]
         keys = [self.column(family, "k") for family in families]
+        pair = self.pair if cache != "sqlite" and draw.random() < 0.3 else None
+        if pair:
+            keys = [(self.name("k"), pair[0]), (self.name("k"), "long")]
         points: list[tuple[str, str]] = []
         when = None
         if ranged:
@@ -310,9 +346,16 @@ class _Drawing:
             rows = self.rows(tuple(columns), size, [n for n, _ in points], skew, shares)
             if cache == "sqlite":
                 rows = tuple(tuple(_in_sqlite(value) for value in row) for row in rows)
+            places = [names.index(name) for name, _ in keys]
+            if points and places and draw.random() < 0.8:
+                rows = self.few_keys(rows, places)
+            elif len(keys) == 1 and draw.random() < 0.35:
+                rows = self.consecutive(rows, places[0], keys[0][1])
+            if pair:
+                rows = tuple(map(_with_pair(places, pair[1:]), range(len(rows)), rows))
             # Keys without duplicates in this version only.
             if unique or (self.streaming and not versions and draw.random() < 0.3):
-                rows = _distinct(rows, [names.index(name) for name, _ in keys])
+                rows = _distinct(rows, places)
             versions.append(rows)
         return Table(
             columns=tuple(columns),
@@ -323,6 +366,35 @@ class _Drawing:
             unique=unique,
             limits=limits,
             strict=strict,
+            max_keys=draw.choice([10_000, 3]) if limits else 10_000,
+        )
+
+    def few_keys(self, rows: tuple[Row, ...], places: Sequence[int]) -> tuple[Row, ...]:
+        """The rows, most of them with one of a few keys: a condition then chooses among many."""
+        draw = self.draw
+        some = rows[: draw.choice([1, 2, 4])]
+        made = []
+        for row in rows:
+            changed = list(row)
+            if draw.random() < 0.9:
+                again = draw.choice(some)
+                for i in places:
+                    changed[i] = again[i]
+            made.append(tuple(changed))
+        return tuple(made)
+
+    def consecutive(self, rows: tuple[Row, ...], place: int, kind: str) -> tuple[Row, ...]:
+        """The rows with integer keys one after the other, which an index has in order."""
+        numbers = [n for n in (fits("long", v) for v in self.pools["exact"]) if n is not None]
+        if kind not in _INTEGERS or not numbers:
+            return rows
+        start = self.draw.choice(numbers)
+        keys = [fits(kind, Decimal(start + i)) for i in range(len(rows))]
+        if None in keys:
+            return rows
+        shuffled = self.draw.sample(keys, len(keys))
+        return tuple(
+            (*row[:place], key, *row[place + 1 :]) for row, key in zip(rows, shuffled, strict=True)
         )
 
     def condition(
@@ -427,6 +499,26 @@ def _in_sqlite(value: Any) -> Any:
     if isinstance(value, str):
         return value.replace("\x00", "")
     return value
+
+
+def _with_pair(places: Sequence[int], pair: tuple[Row, ...]) -> Callable[[int, Row], Row]:
+    """Give every other row one of two keys of one hash."""
+
+    def changed(number: int, row: Row) -> Row:
+        if number % 2:
+            return row
+        made = list(row)
+        for place, value in zip(places, pair[number // 2 % 2], strict=True):
+            made[place] = value
+        return tuple(made)
+
+    return changed
+
+
+def _fitting(kinds: list[str], values: Sequence[Any]) -> list[str]:
+    """The kinds that have a quarter of some values; all if there are none: others have nulls."""
+    many = {kind: sum(fits(kind, value) is not None for value in values) for kind in kinds}
+    return [kind for kind in kinds if 4 * many[kind] >= len(values)] or kinds
 
 
 def _compare(stream: str, table: str) -> bool:

@@ -91,8 +91,10 @@ class Engine:
             tables.refresh(case.version(0))
             try:
                 result = self._joined(stream, tables, case)
+                # What a source has answered, the second run finds in the cache.
+                runs = 2 if any(shared.tables[join.table].limits for join in case.joins) else 1
                 wrong = _wrong_schema(result, case) or _wrong_rows(
-                    {0: [collected(result)]}, case, self._choices
+                    {0: [collected(result) for _ in range(runs)]}, case, self._choices
                 )
             except Exception as error:
                 wrong = _told(error)
@@ -200,7 +202,10 @@ class _Tables:
         if table.cache == "sqlite":
             return _database(place.with_suffix(".db"), table, rows)
         return bsjoin.sources.function(
-            Lookup(rows.arrow()), rows.arrow().schema, unique=table.unique
+            Lookup(rows.arrow()),
+            rows.arrow().schema,
+            unique=table.unique,
+            max_keys=table.max_keys,
         )
 
     def refresh(self, version: int) -> None:
@@ -280,7 +285,9 @@ def _database(place: Path, table: Table, rows: Rows) -> Any:
                 for row in rows.rows
             ],
         )
-    return bsjoin.sources.sql(f"sqlite:///{place}", table="t", unique=table.unique)
+    return bsjoin.sources.sql(
+        f"sqlite:///{place}", table="t", unique=table.unique, max_keys=table.max_keys
+    )
 
 
 def spark_schema(columns: Columns) -> T.StructType:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,24 +24,36 @@ from typing import Any
 import psutil
 import pyspark
 
-__all__ = ["FaultySession"]
+__all__ = ["FaultySession", "HarnessError", "is_of_the_engine"]
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _PACKAGES = ("bsjoin", "scheduling", "tests")
 _AGENT = Path(__file__).with_name("Faults.java")
 _JAVAC = ["-source", "8", "-target", "8", "-nowarn", "-Xlint:-options", "-proc:none", "-encoding",
           "UTF-8"]  # fmt: skip
-_RANGES = (
-    "encoding", "nearest", "range_search", "intervals", "range_max_tree", "range_index", "wide",
-    "ordered_dictionary", "probes", "InBand", "InIntervals", "Intervals", "Nearest", "Points",
-    "Width", "Code",
-)  # fmt: skip
-"""Files that only joins with a range condition use."""
-_SOURCES = ("incremental_cache", "loading", "row_refs")
-"""Files that only joins with the table of a source use."""
 _MOST_CASES = 15
+_LEAST_CASES = 4
+"""Rounds with fewer cases that can show a fault are left out while there are others."""
+_OTHERS = 40
 _STARTED = "BSJOIN_FUZZ_FAULT"
-Uses = Callable[[Any, str], bool]
+_HARNESS = re.compile(
+    r"""^(the\ tables:\ |only\ together:\ )?
+    (Py4J\w*NetworkError|Connection\w*Error|BrokenPipeError|EOFError|OSError|FileNotFoundError
+    |PermissionError|ImportError|ModuleNotFoundError|SyntaxError|NameError|MemoryError
+    |TooManyRowsError)\b
+    |failed\ to\ connect\ back|Python\ worker\ exited|Cannot\ run\ program|OutOfMemoryError
+    |No\ space\ left|Too\ many\ open\ files|SparkContext\ was\ (stopped|shut\ down)""",
+    re.VERBOSE,
+)
+"""Errors of the driver, by their class, and of the session, which say nothing of an answer.
+
+What the engine cannot answer ends in an error of its own, of Spark, of Arrow, of Java, or of
+numbers: a position that is out of range, say.
+"""
+
+
+class HarnessError(Exception):
+    """A case has failed for another reason than a wrong answer."""
 
 
 class FaultySession:
@@ -69,49 +82,53 @@ class FaultySession:
         if found[0]:
             raise AssertionError(f"without a fault: {found[1]}")
 
-    def run(self, file: str, text: str, minutes: float, streams: bool = False) -> tuple[bool, str]:
+    def run(self, file: str, text: str, minutes: float, needs: str = "") -> tuple[bool, str]:
         """Whether the fuzz finds a fault, and after how many cases.
 
         Args:
             file: that has it, below ``bsjoin/``.
             text: of the file, with the fault.
             minutes: how long to look for it.
-            streams: whether to look in micro-batches only.
+            needs: what a join has to have to show it: words of :func:`tests.fuzz.words.words`.
+
+        Raises:
+            HarnessError: a case has failed for another reason than a wrong answer.
         """
         if file.endswith(".java"):
             with self._defined(self._tree / "bsjoin" / file, text):
-                return self._fuzz(file, minutes, streams=streams)
+                return self._fuzz(file, minutes, needs=needs)
         with self._written(self._tree / "bsjoin" / file, text):
-            return self._fuzz(file, minutes, streams=streams)
+            return self._fuzz(file, minutes, needs=needs)
 
     def _fuzz(
-        self, file: str, minutes: float = 60, rounds: int | None = None, streams: bool = False
+        self, file: str, minutes: float = 60, rounds: int | None = None, needs: str = ""
     ) -> tuple[bool, str]:
         from tests.fuzz.draw import draw_round
         from tests.fuzz.engine import Engine
-
-        uses = _uses(file)
-
-        def concerns(case: Any) -> bool:
-            if streams and not case.cuts:
-                return False
-            return any(uses(join, case.tables[join.table].cache) for join in case.joins)
+        from tests.fuzz.words import shows
 
         with tempfile.TemporaryDirectory(prefix="bsjoin-fuzz-") as folder:
             engine = Engine(self._spark, Path(folder), first=True)
-            begun, cases, number = time.monotonic(), 0, 0
+            begun, cases, number, few = time.monotonic(), 0, 0, 0
             while time.monotonic() - begun < 60 * minutes and number != rounds:
                 drawn = {n: _with_runtime(c, file) for n, c in draw_round(number).cases.items()}
-                drawn = {n: c for n, c in drawn.items() if concerns(c)}
+                drawn = {n: c for n, c in drawn.items() if shows(c, file, needs)}
                 drawn = dict([*drawn.items()][:_MOST_CASES])  # and then other tables
+                number += 1
+                if len(drawn) < _LEAST_CASES and few < _OTHERS:
+                    few += 1
+                    continue
                 wrong = engine.failures(drawn) if drawn else {}
                 if wrong:
                     seed = min(wrong)
                     cases += sum(other <= seed for other in drawn)
                     spent = f"{cases} cases, {time.monotonic() - begun:.0f} s"
-                    return True, f"{spent}; seed {seed}: {' '.join(wrong[seed].split())[:160]}"
-                cases, number = cases + len(drawn), number + 1
-        return False, f"{cases} cases"
+                    told = " ".join(wrong[seed].split())
+                    if not is_of_the_engine(told):
+                        raise HarnessError(f"seed {seed}: {told[:1000]}")
+                    return True, f"{spent}; seed {seed}: {told[:240]}"
+                cases += len(drawn)
+        return False, f"{cases} cases of {number} rounds"
 
     @contextmanager
     def _written(self, file: Path, text: str) -> Iterator[None]:
@@ -191,7 +208,7 @@ def _with_runtime(case: Any, file: str) -> Any:
     runtime = None
     if file.startswith("_spark/jvm/"):
         runtime = "jvm"
-    if file.startswith(("_spark/python/", "index/", "worker/", "shared/")):
+    if file.startswith(("_spark/python/", "index/", "worker/", "shared/", "store/")):
         runtime = "python"
     if runtime is None:
         return case
@@ -199,22 +216,9 @@ def _with_runtime(case: Any, file: str) -> Any:
     return replace(case, joins=joins, generated=False)
 
 
-def _uses(file: str) -> Uses:
-    """Whether a join, with a table in a kind of cache, runs what is in a file."""
-    ranged = Path(file).stem in _RANGES
-    sources = file.startswith("shared/") or Path(file).stem in _SOURCES
-
-    def used(join: Any, cache: str) -> bool:
-        in_python = join.runtime == "python" or cache in ("sqlite", "callback")
-        if ranged and join.when is None:
-            return False
-        if sources:
-            return cache in ("sqlite", "callback")
-        if file.startswith("_spark/jvm/"):
-            return not in_python
-        return in_python or not file.startswith(("_spark/python/", "index/", "worker/"))
-
-    return used
+def is_of_the_engine(wrong: str) -> bool:
+    """Whether what is wrong with a case is the engine's answer, or an error in place of one."""
+    return not _HARNESS.search(wrong)
 
 
 def _import_again() -> None:

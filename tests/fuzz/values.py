@@ -103,6 +103,8 @@ _FLOATS = [
 ]  # fmt: skip
 _TEXTS = ["", " ", "a", "A", "a\x00", "ab", "abc", "abd", "é", "e\u0301", "日本語", "𝄞", "\uffff"]
 _LONG = ["x" * 300, "x" * 299 + "y", "12345678", "123456789"]
+_BEGINNINGS = ["", "a", "1234567", "12345678", "x" * 15]
+"""Texts of a range often begin with one of these; they are compared by eight bytes at a time."""
 _DAYS = [-719162, -141428, -1, 0, 1, 2, 3, 10, 31, 59, 60, 365, 2932896]
 _MICROS = [
     0, 1, -1, 1_000_000, 1_700_000_000_000_000, 1_700_000_000_000_001, -62_135_596_800_000_000,
@@ -154,6 +156,8 @@ def pool(draw: random.Random, family: str, size: int) -> list[Any]:
         size = max(4, size)
         return [Decimal(start + n) for n in draw.sample(range(2 * size), size)]
     special = [v for v in _SPECIAL[family] if draw.random() < 0.25]
+    if family == "floating":
+        special += draw.choice([[], [0.0, -0.0]])
     others = [_OTHERS[family](draw) for _ in range(40 if size == 40 else draw.randrange(1, 4))]
     values = [*(draw.sample(_COMMON, 6) if family == "exact" else []), *special, *others]
     draw.shuffle(values)
@@ -165,12 +169,13 @@ def dense(draw: random.Random, family: str, size: int) -> list[Any]:
     n = draw.choice([4, 12, 40])
     if family == "exact":
         step = draw.choice([Decimal(1), Decimal(1), Decimal("0.5"), Decimal("0.1"), Decimal(7)])
-        start = Decimal(draw.choice([-5, 0, 3, 120, 2147483640, 9223372036854775800, -(2**63)]))
+        start = Decimal(draw.choice([-5, 0, 3, 120, 2147483640, 2**63 - 8, 2**63 - 40, -(2**63)]))
         values = [start + step * draw.randrange(n) for _ in range(size)]
     elif family == "floating":
         scale = draw.choice([0.25, 1.0, 0.1, 1e300])
         values = [scale * draw.randrange(-n, n) for _ in range(size)]
-        values += draw.choices([0.0, -0.0, math.inf, -math.inf, math.nan], k=draw.randrange(6))
+        values += draw.choices([0.0, -0.0, math.inf, -math.inf, math.nan], k=draw.randrange(2, 9))
+        values += draw.choice([[], [], [0.0, -0.0] * (size // 4)])
     elif family == "date":
         values = [draw.choice([0, 19000, -719162]) + draw.randrange(n) for _ in range(size)]
     elif family in ("timestamp", "timestamp_ntz"):
@@ -180,10 +185,12 @@ def dense(draw: random.Random, family: str, size: int) -> list[Any]:
         )
         values = [start + step * draw.randrange(n) for _ in range(size)]
     elif family == "string":
-        values = [_text(draw)[:3] for _ in range(size)]
+        begin = draw.choice(_BEGINNINGS)
+        values = [draw.choice([begin, begin, ""]) + _text(draw)[:3] for _ in range(size)]
     else:
+        begin = draw.choice(_BEGINNINGS).encode()
         values = [
-            draw.choice([b"a", b"\x7f", b"\x80", b""]) + draw.randbytes(1) for _ in range(size)
+            draw.choice([begin, b"\x7f", b"\x80", b""]) + draw.randbytes(1) for _ in range(size)
         ]
     return [*values, *draw.sample(list(_SPECIAL[family]), draw.randrange(3))]
 
