@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,16 @@ __all__ = ["LIMITS", "Endurance", "Series", "Slope"]
 
 _ROOT = Path(__file__).resolve().parent.parent
 _KEYS = 200
+_SHORT_LIVED = (
+    "block-manager-s",
+    "block-manager-a",
+    "shuffle-exchang",
+    "QueryStageCreat",
+    "ResultQueryStag",
+    "Worker Monitor",
+)
+"""Beginnings of the names of threads of Spark: pools that start one for each task up to a bound and
+end those that were idle for a minute, and one that ends two seconds after its task."""
 _RETAINED = "spark.sql.streaming.minBatchesToRetain"
 _CODE = "spark.sql.codegen.cache.maxEntries"
 """The tests keep the code of 10,000 queries: that grows as long as a run lasts."""
@@ -44,7 +54,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "memory of the largest worker, MiB": (16, 0.15),
     "Python processes below the JVM": (2, 0.05),
     "open files": (8, 0.05),
-    "mappings": (24, 0.05),
+    "mapped files": (24, 0.05),
     "threads": (8, 0.10),
     "files on disk": (12, 0.05),
 }
@@ -102,7 +112,7 @@ class Series:
         found = {}
         for name, values in self.figures.items():
             some = np.array(values[first:], float)
-            slope = float(np.polyfit(steps - steps[0], some, 1)[0])
+            slope = float(np.polyfit(steps - steps[0], some, 1)[0]) if np.ptp(steps) else 0.0
             least, share = LIMITS[name]
             found[name] = Slope(
                 mean=float(some.mean()),
@@ -122,12 +132,26 @@ def _status(process: int, name: str) -> float:
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(name)), 0)
 
 
-def _count(process: int, what: str) -> int:
-    place = Path(f"/proc/{process}") / what
-    try:
-        return len(os.listdir(place)) if place.is_dir() else place.read_bytes().count(b"\n")
-    except OSError:
-        return 0
+def _open_files(process: int) -> int:
+    with suppress(OSError):
+        return len(os.listdir(f"/proc/{process}/fd"))
+    return 0
+
+
+def _mapped_files(process: int, folder: Path) -> int:
+    """Mappings of tables and caches; programs and threads have their own."""
+    with suppress(OSError):
+        return Path(f"/proc/{process}/maps").read_bytes().count(b" " + bytes(folder))
+    return 0
+
+
+def _threads(process: int) -> int:
+    """Threads, without those that come and go with the pace of the run."""
+    count = 0
+    for thread in Path(f"/proc/{process}/task").glob("*/comm"):
+        with suppress(OSError):
+            count += not thread.read_text().startswith(_SHORT_LIVED)
+    return count
 
 
 def _program(process: int) -> str:
@@ -220,9 +244,9 @@ class Endurance:
             "Python processes below the JVM": sum(
                 _program(process).startswith("python") for process in workers
             ),
-            "open files": of_all(lambda process: _count(process, "fd")),
-            "mappings": of_all(lambda process: _count(process, "maps")),
-            "threads": of_all(lambda process: _count(process, "task")),
+            "open files": of_all(_open_files),
+            "mapped files": of_all(lambda process: _mapped_files(process, self.folder)),
+            "threads": of_all(_threads),
             "files on disk": sum(len(files) for _, _, files in os.walk(self.folder)),
         }
 

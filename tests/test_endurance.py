@@ -21,8 +21,12 @@ def test_counts_stay_flat_over_micro_batches_refreshes_and_queries(
     found = [run.micro_batches(40, 4, samples=8), run.queries(6, samples=6)]
     for series in found:
         for name in (
-            "Python processes below the JVM", "open files", "mappings", "threads", "files on disk",
-        ):  # fmt: skip
+            "Python processes below the JVM",
+            "open files",
+            "mapped files",
+            "threads",
+            "files on disk",
+        ):
             slope = series.slopes()[name]
             assert slope.is_flat, (name, series.figures[name])
     run.interrupted = True  # ends with what there is

@@ -89,8 +89,8 @@ class _Session:
         with contextlib.suppress(Exception):  # it may be broken already
             self._shut(held[1])
 
-    def __del__(self) -> None:
-        with contextlib.suppress(Exception):  # the interpreter may be ending
+    def __del__(self, suppress: Any = contextlib.suppress) -> None:
+        with suppress(Exception):  # the interpreter may be ending, and have no modules
             self.close()
 
 
