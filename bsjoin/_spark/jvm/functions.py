@@ -1,7 +1,7 @@
 """The functions of the jar in SQL: find a row, then get its columns.
 
 ``find`` returns the reference of a key's first row, a long, or -1. A column of the table is one
-more function of the reference: a column that is not used is never read, and nothing is boxed.
+more function of the reference, so a column that is not used is never read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _READ = (
     T.DayTimeIntervalType,
 )
 _OBJECTS = (T.StringType, T.BinaryType, T.DecimalType)
-"""Types whose functions return null themselves; those of the others are primitive."""
+"""Types whose values are objects to generated code."""
 
 
 def is_read(dtype: T.DataType) -> bool:
@@ -171,15 +171,8 @@ class TableFunctions:
             field: its type and nullability.
             there: whether every reference is that of a row.
         """
-        dtype = field.dataType.jsonValue()
-        named = {"column": column, "type": dtype, "nulls": field.nullable}
-        nullable = field.nullable or not there
-        if isinstance(field.dataType, _OBJECTS):
-            return self.call("get", reference, nullable=nullable, **named)
-        value = self.call("get", reference, **named)
-        if field.nullable:
-            return sql.case((self.call("has", reference, **named), value))
-        return value if there else sql.case((f"{reference} >= 0", value))
+        named = {"column": column, "type": field.dataType.jsonValue(), "nulls": field.nullable}
+        return self.call("get", reference, nullable=field.nullable or not there, **named)
 
 
 def _compared(values: tuple[str, ...], types: tuple[T.DataType, ...]) -> tuple[Any, str]:

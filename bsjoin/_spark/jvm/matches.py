@@ -239,14 +239,13 @@ class _IntervalMatches(_RangeMatches):
         return self._of("interval count", self.found) if reported else None
 
     count_first = False
-    drops_missing = False
 
     def unrolled(self, rows: DataFrame, *, counted: bool) -> DataFrame:
-        first = self.found
+        first, left = self.found, self.plan.how == "left"
         if self.in_pieces:
-            pieces, first = self._of("interval pieces", first), self.ours.piece
+            pieces, first = self._of("interval pieces", first, left=left), self.ours.piece
             rows = rows.selectExpr("*", f"explode({pieces}) AS {self.ours.piece}")
-        found = self._of("interval rows", first, pieces=self.in_pieces)
+        found = self._of("interval rows", first, left=left, pieces=self.in_pieces)
         return rows.selectExpr("*", f"explode({found}) AS {self.ours.row}")
 
     def _of(self, what: str, reference: str, **more: Any) -> str:

@@ -10,13 +10,11 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
-import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.FloatType;
-import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -101,9 +99,6 @@ public final class Functions implements FunctionCatalog {
           return new BatchTime(identifier.name(), spec);
         case "version":
           return new VersionNumber(identifier.name(), spec);
-        case "has":
-          return new Get.Has(
-              identifier.name(), spec, DataType.fromJson(spec.path("type").toString()));
         case "get":
           return get(identifier.name(), spec);
         default:
@@ -148,17 +143,36 @@ public final class Functions implements FunctionCatalog {
 
   private static UnboundFunction get(String name, JsonNode spec) {
     DataType type = DataType.fromJson(spec.path("type").toString());
-    if (type instanceof BooleanType) return new Get.OfBoolean(name, spec, type);
-    if (type instanceof ByteType) return new Get.OfByte(name, spec, type);
-    if (type instanceof ShortType) return new Get.OfShort(name, spec, type);
-    if (type instanceof FloatType) return new Get.OfFloat(name, spec, type);
-    if (type instanceof DoubleType) return new Get.OfDouble(name, spec, type);
     if (type instanceof DecimalType) return new Get.OfDecimal(name, spec, type);
     if (type instanceof StringType) return new Get.OfText(name, spec, type);
     if (type instanceof BinaryType) return new Get.OfBinary(name, spec, type);
     ColumnType stored = ColumnType.of(type);
-    if (stored != null && stored.width == 4) return new Get.OfInt(name, spec, type);
-    if (stored != null && stored.width == 8) return new Get.OfLong(name, spec, type);
-    throw new IllegalArgumentException("the JVM does not read columns of " + type);
+    if (stored == null) {
+      throw new IllegalArgumentException("the JVM does not read columns of " + type);
+    }
+    boolean nullable = spec.path("nullable").asBoolean();
+    return nullable ? getOrNull(name, spec, type, stored) : get(name, spec, type, stored);
+  }
+
+  private static UnboundFunction get(
+      String name, JsonNode spec, DataType type, ColumnType stored) {
+    if (type instanceof BooleanType) return new Get.OfBoolean(name, spec, type);
+    if (type instanceof FloatType) return new Get.OfFloat(name, spec, type);
+    if (type instanceof DoubleType) return new Get.OfDouble(name, spec, type);
+    if (stored.width == 1) return new Get.OfByte(name, spec, type);
+    if (stored.width == 2) return new Get.OfShort(name, spec, type);
+    if (stored.width == 4) return new Get.OfInt(name, spec, type);
+    return new Get.OfLong(name, spec, type);
+  }
+
+  private static UnboundFunction getOrNull(
+      String name, JsonNode spec, DataType type, ColumnType stored) {
+    if (type instanceof BooleanType) return new GetOrNull.OfBoolean(name, spec, type);
+    if (type instanceof FloatType) return new GetOrNull.OfFloat(name, spec, type);
+    if (type instanceof DoubleType) return new GetOrNull.OfDouble(name, spec, type);
+    if (stored.width == 1) return new GetOrNull.OfByte(name, spec, type);
+    if (stored.width == 2) return new GetOrNull.OfShort(name, spec, type);
+    if (stored.width == 4) return new GetOrNull.OfInt(name, spec, type);
+    return new GetOrNull.OfLong(name, spec, type);
   }
 }

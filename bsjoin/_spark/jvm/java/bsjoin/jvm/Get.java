@@ -11,8 +11,9 @@ import org.apache.spark.unsafe.types.UTF8String;
 /**
  * From the reference of a row to the value of one column.
  *
- * <p>A function of a primitive type never returns null: the caller asks {@link Has} first where the
- * column may be null, and for a missing row it returns zero. The others return null for both.
+ * <p>A function of a primitive type never returns null: for columns without nulls, of rows that are
+ * there; of a missing one, where Spark evaluates what it does not use, it returns zero. The others
+ * return null for a null and for a missing row; {@link GetOrNull} has those of numbers.
  */
 public abstract class Get<R> extends Function<R> {
   private final String column;
@@ -35,11 +36,7 @@ public abstract class Get<R> extends Function<R> {
   }
 
   Get(String spec, JsonNode node, DataType type) {
-    this(spec, node, type, type);
-  }
-
-  Get(String spec, JsonNode node, DataType type, DataType result) {
-    super(spec, node, result, DataTypes.LongType);
+    super(spec, node, type, DataTypes.LongType);
     column = node.path("column").asText();
     this.type = type;
     nulls = node.path("nulls").asBoolean();
@@ -63,6 +60,15 @@ public abstract class Get<R> extends Function<R> {
             && Version.row(reference) < last.column.rows
         ? last.column
         : another(reference);
+  }
+
+  /** The same; null if the row is missing or its value is null. */
+  final Column valued(long reference) {
+    if (reference < 0) {
+      return null;
+    }
+    Column column = column(reference);
+    return column.isNull(Version.row(reference)) ? null : column;
   }
 
   private Column another(long reference) {
@@ -103,22 +109,6 @@ public abstract class Get<R> extends Function<R> {
   /** A text that may outlive the version, if it becomes a part of a plan. */
   final UTF8String kept(UTF8String text) {
     return planning ? text.copy() : text;
-  }
-
-  /** Whether a column of a row is not null; false for a missing row. */
-  public static final class Has extends Get<Boolean> {
-    Has(String spec, JsonNode node, DataType type) {
-      super(spec, node, type, DataTypes.BooleanType);
-    }
-
-    @Override
-    public String name() {
-      return "bsjoin_has";
-    }
-
-    public boolean invoke(long reference) {
-      return reference >= 0 && !column(reference).isNull(Version.row(reference));
-    }
   }
 
   public static final class OfBoolean extends Get<Boolean> {
@@ -197,12 +187,8 @@ public abstract class Get<R> extends Function<R> {
     }
 
     public UTF8String invoke(long reference) {
-      if (reference < 0) {
-        return null;
-      }
-      Column column = column(reference);
-      int row = Version.row(reference);
-      return column.isNull(row) ? null : kept(column.getText(row));
+      Column column = valued(reference);
+      return column == null ? null : kept(column.getText(Version.row(reference)));
     }
   }
 
@@ -212,12 +198,8 @@ public abstract class Get<R> extends Function<R> {
     }
 
     public byte[] invoke(long reference) {
-      if (reference < 0) {
-        return null;
-      }
-      Column column = column(reference);
-      int row = Version.row(reference);
-      return column.isNull(row) ? null : column.getBinary(row);
+      Column column = valued(reference);
+      return column == null ? null : column.getBinary(Version.row(reference));
     }
   }
 
@@ -232,12 +214,10 @@ public abstract class Get<R> extends Function<R> {
     }
 
     public Decimal invoke(long reference) {
-      if (reference < 0) {
-        return null;
-      }
-      Column column = column(reference);
-      int row = Version.row(reference);
-      return column.isNull(row) ? null : column.getDecimal(row, precision, scale);
+      Column column = valued(reference);
+      return column == null
+          ? null
+          : column.getDecimal(Version.row(reference), precision, scale);
     }
   }
 }

@@ -15,8 +15,11 @@ import org.apache.spark.sql.types.DataTypes;
  * rows have any, {@link Rows} those of one piece, and no array has all of them.
  */
 public abstract class InIntervals<R> extends OfReference<R> {
+  private final boolean left;
+
   InIntervals(String spec, JsonNode node, DataType result) {
     super(spec, node, result, DataTypes.LongType, DataTypes.LongType, DataTypes.LongType);
+    left = node.path("left").asBoolean();
   }
 
   /** One past the last row of a match's key that begins early enough. */
@@ -55,9 +58,9 @@ public abstract class InIntervals<R> extends OfReference<R> {
     }
   }
 
-  /** A missing row, which a left join keeps. */
-  static ArrayData missing(long reference) {
-    return References.inSteps(reference, 1, 1);
+  /** What a missing row becomes: a row of its own in a left join, else none. */
+  final ArrayData missing(long reference) {
+    return References.inSteps(reference, 1, left ? 1 : 0);
   }
 
   /** From the reference of a key's first row to that of the first match. */
