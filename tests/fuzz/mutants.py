@@ -308,7 +308,7 @@ MUTANTS = (
           "one-hash several-keys"),
     _java("the greatest row is not found", "Points",
           "if (code > greatest) {", "if (code >= greatest) {",
-          "Band|AsOf"),
+          "Band|AsOf many|no-keys"),
     _java("above is not below", "Points",
           "return code == Long.MAX_VALUE ? high : notBelow(code + 1, low, high);",
           "return code == Long.MAX_VALUE ? high : notBelow(code, low, high);",

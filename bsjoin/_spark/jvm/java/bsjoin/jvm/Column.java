@@ -57,6 +57,22 @@ final class Column {
     }
   }
 
+  /**
+   * A column without nulls that is a part of another file.
+   *
+   * @param file the file
+   * @param rows how many rows it has
+   * @param data where its values of 8 bytes begin; the caller has checked that they end in the file
+   */
+  Column(Mapping file, int rows, long data) {
+    this.file = file;
+    this.rows = rows;
+    this.data = data;
+    dataLength = 8L * rows;
+    valid = 0;
+    offsets = 0;
+  }
+
   boolean isNull(long row) {
     return valid != 0 && (file.getByte(valid + (row >>> 3)) >> (row & 7) & 1) == 0;
   }

@@ -7,9 +7,13 @@ import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DayTimeIntervalType;
 import org.apache.spark.sql.types.IntegralType;
+import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
 
 /**
  * The metadata of one version of a table; see {@code bsjoin/store/manifest.py}, which writes it.
@@ -34,6 +38,7 @@ final class Manifest {
   final int rangeColumns; // 0: equality joins only; 1: points; 2: intervals
   final String ranged; // their names and types and which ends belong to them, as JSON
   final String closed; // the last of these; empty for points
+  final int pointColumn; // the place of the column that the range index has as it is; -1 for none
   final SegmentInfo[] segments;
 
   /** One segment: the beginning of its files' names, their sizes and checksums. */
@@ -115,6 +120,7 @@ final class Manifest {
     if (rangeColumns > 2) {
       throw TableError.damaged(where, "it has more than two range columns");
     }
+    pointColumn = pointColumn(range);
     boolean isByInteger =
         keyTypes.size() == 1
             && keyTypes.get(0) instanceof IntegralType
@@ -135,6 +141,18 @@ final class Manifest {
       longest = Math.max(longest, segments[i].longestRun);
     }
     longestRun = longest;
+  }
+
+  /** The place of the first range column, if its values are their own codes; -1 if not. */
+  private int pointColumn(JsonNode range) {
+    int found = place(range.path("names").path(0).asText());
+    DataType type = found < 0 ? null : storedType(found);
+    boolean plain =
+        type instanceof LongType
+            || type instanceof TimestampType
+            || type instanceof TimestampNTZType
+            || type instanceof DayTimeIntervalType;
+    return plain && type.json().equals(range.path("types").path(0).toString()) ? found : -1;
   }
 
   private static String ranged(JsonNode range) {

@@ -13,6 +13,7 @@ package bsjoin.jvm;
 final class Points {
   private static final int VALUES = 19; // buffers of the index's file
   private static final int DIRECTORY = 23;
+  private static final int FEW = 16; // rows whose points are no further away than the directory
 
   private final Mapping file;
   private final long values;
@@ -64,6 +65,11 @@ final class Points {
     }
   }
 
+  /** The points as a column, if they are the values of one. */
+  Column column() {
+    return new Column(file, rows, values);
+  }
+
   /** The point of a row. */
   long value(int row) {
     return file.getLong(values + 8L * row);
@@ -77,6 +83,9 @@ final class Points {
    * @param high one past its last row
    */
   int notBelow(long code, int low, int high) {
+    if (high - low <= FEW) {
+      return descend(code, low, high);
+    }
     long least = value(low);
     long greatest = value(high - 1);
     if (code <= least) {

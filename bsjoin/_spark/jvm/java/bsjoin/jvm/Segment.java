@@ -233,7 +233,9 @@ final class Segment {
   /** A column, by its number among the stored ones. */
   Column column(int number) {
     Column column = columns[number];
-    if (column == null) {
+    if (column == null && number == version.manifest.pointColumn) {
+      columns[number] = column = points.column(); // a search has just read what is next to it
+    } else if (column == null) {
       Mapping mapped = version.map(info, 1 + number);
       column =
           new Column(
