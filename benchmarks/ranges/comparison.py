@@ -10,8 +10,18 @@ from benchmarks.harness.outcome import Figure, Outcome, Table
 from benchmarks.harness.timing import seconds_of
 
 T = TypeVar("T")
+
+_WARM_UP = 5  # until the JVM has compiled what a case runs often
+_FIRST_WARM_UP = 30  # until it has compiled Spark's planner, which all cases run
 Found = dict[str, dict[str, Any]]
 """By case: ``size``, ``pairs``, ``build_s`` (of ours) and ``seconds``, by way."""
+
+
+def warm_ups(case: int, *, quick: bool) -> int:
+    """How often each way runs before a case, by its number, is measured."""
+    if quick:
+        return 0
+    return _WARM_UP if case else _FIRST_WARM_UP
 
 
 def best_rival(one: dict[str, Any], *ours: str) -> list[float]:

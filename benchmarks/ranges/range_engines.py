@@ -17,7 +17,7 @@ from benchmarks.harness.outcome import Context, Figure, Outcome
 from benchmarks.harness.spark import Join, in_runtime
 from benchmarks.harness.timing import alternate, check_equal, ratio
 from benchmarks.ranges import spark_joins
-from benchmarks.ranges.comparison import Found, compared, timed
+from benchmarks.ranges.comparison import Found, compared, timed, warm_ups
 from benchmarks.ranges.engines import ENGINES, Engine
 from benchmarks.ranges.range_joins import in_memory
 
@@ -49,7 +49,10 @@ def run(context: Context) -> Outcome:
     with ExitStack() as processes:
         engines = {name: processes.enter_context(Engine(name, _THREADS)) for name in ENGINES}
         listed = cases(context.quick, context.seed)
-        found: Found = {case.name: _measure(context, case, engines) for case in listed}
+        found: Found = {
+            case.name: _measure(context, number, case, engines)
+            for number, case in enumerate(listed)
+        }
     return compared(
         found, OURS, _figures(found, quick=context.quick),
         "DuckDB and Polars on the same rows: time over that of bsjoin in Spark",
@@ -59,7 +62,9 @@ def run(context: Context) -> Outcome:
     )  # fmt: skip
 
 
-def _measure(context: Context, case: Case, engines: dict[str, Engine]) -> dict[str, Any]:
+def _measure(
+    context: Context, number: int, case: Case, engines: dict[str, Engine]
+) -> dict[str, Any]:
     """Seconds of every way, alternately; all must find the same number of pairs and sums."""
     files = stored(case, context.data)
     table, stream = in_memory(context.spark, files[0], 4), in_memory(context.spark, files[1], 2)
@@ -76,7 +81,7 @@ def _measure(context: Context, case: Case, engines: dict[str, Engine]) -> dict[s
         engine.load(case, summed=True)
         ways[name] = engine.run
     pairs = check_equal({name: way()[1] for name, way in ways.items()})[0]
-    for _ in range(context.pick(0, 5)):  # the JVM compiles what runs often
+    for _ in range(warm_ups(number, quick=context.quick)):
         ways[OURS]()
     say = lambda line: context.say(f"  {case.name}, {case.size}  {line}")  # noqa: E731
     runs = {name: lambda way=way: way()[0] for name, way in ways.items()}  # type: ignore[misc]

@@ -25,13 +25,12 @@ from benchmarks.harness.spark import (
 )
 from benchmarks.harness.timing import check_equal, ratio, seconds_of, time_joins
 from benchmarks.ranges import spark_joins
-from benchmarks.ranges.comparison import Found, best_rival, compared, timed
+from benchmarks.ranges.comparison import Found, best_rival, compared, timed, warm_ups
 
 OURS, PYTHON = "bsjoin", "bsjoin, Python"
 _SLOW_S = 2.0  # what takes longer needs no warm-up after its answer has been checked
 
 _BOUNDS = {"wide band": 1.2}
-_WARM_UP = 5  # until the JVM has compiled what runs often
 BATCHES = 20
 _SLOW_ROWS = 50_000
 _SLOW_BATCHES = 2
@@ -39,7 +38,8 @@ _SLOW_BATCHES = 2
 
 def run(context: Context) -> Outcome:
     """All cases, alternately; quick: three cases of a tenth of the rows instead of fifteen."""
-    found = {case.name: _measure(context, case) for case in cases(context.quick, context.seed)}
+    listed = cases(context.quick, context.seed)
+    found = {case.name: _measure(context, number, case) for number, case in enumerate(listed)}
     return compared(
         found, OURS, _figures(found, quick=context.quick),
         "Spark on the same rows: its time over that of bsjoin's join",
@@ -48,7 +48,7 @@ def run(context: Context) -> Outcome:
     )  # fmt: skip
 
 
-def _measure(context: Context, case: Case) -> dict[str, Any]:
+def _measure(context: Context, number: int, case: Case) -> dict[str, Any]:
     """Seconds of every way; table and stream are persisted."""
     files = stored(case, context.data)
     table, stream = in_memory(context.spark, files[0], 4), in_memory(context.spark, files[1], 2)
@@ -62,7 +62,7 @@ def _measure(context: Context, case: Case) -> dict[str, Any]:
         spent, pairs = _check(case, joins, stream)
         slow = [name for name, seconds in spent.items() if seconds > _SLOW_S]
         for join in (join for name, join in joins.items() if name not in slow):
-            for _ in range(context.pick(0, _WARM_UP)):
+            for _ in range(warm_ups(number, quick=context.quick)):
                 consume(join(stream))
         label = f"{case.name}, {case.size}"
         seconds = time_joins(context, label, joins, stream, 3, warm=slow, slow_s=3.0)
