@@ -65,7 +65,8 @@ def _measure(context: Context, number: int, case: Case) -> dict[str, Any]:
             for _ in range(warm_ups(number, quick=context.quick)):
                 consume(join(stream))
         label = f"{case.name}, {case.size}"
-        seconds = time_joins(context, label, joins, stream, 3, warm=slow, slow_s=3.0)
+        rounds = context.pick(3, 9)
+        seconds = time_joins(context, label, joins, stream, rounds, warm=slow, slow_s=1.5)
         plan_s = [seconds_of(ours, stream) for _ in range(3)]
     for df in (table, stream):
         df.unpersist(blocking=True)
