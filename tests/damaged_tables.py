@@ -26,7 +26,7 @@ from stored_tables import put, store
 from bsjoin import AsOf, Band, Overlaps, Within
 from bsjoin.errors import DamagedTableError
 from bsjoin.store import StorageLocation, versions
-from bsjoin.store.segment import checksum
+from bsjoin.store.checksums import checksum
 from bsjoin.worker import full_cache
 from bsjoin.worker.chain import joined
 from bsjoin.worker.open_table import OpenTable

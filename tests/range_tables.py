@@ -28,10 +28,11 @@ from bsjoin._plan import (
 )
 from bsjoin.store import (
     RangeColumns,
-    SegmentInfo,
+    RunInfo,
+    RunRows,
     StorageLocation,
-    merge_segments,
     versions,
+    write_run,
     write_segment,
 )
 from bsjoin.worker.chain import _MOST, NOTE, joined
@@ -130,17 +131,17 @@ def stored(location: StorageLocation, case: Case) -> None:
     before = dict(zip(sorted(HASHES["hashes"][:6])[1:], case.seams, strict=True))
     cuts = [int(cut) for cut in np.flatnonzero(np.diff(hashes)) + 1]
     cuts = [cut for cut in cuts if before[int(hashes[cut])] != "none"]
-    groups: list[list[SegmentInfo]] = []
+    groups: list[list[RunInfo]] = []
     for start, end in itertools.pairwise([0, *cuts, len(rows)] if rows else []):
         if not start or before[int(hashes[start])] == "segment":
             groups.append([])
         name, piece = f"data/x/{start:06d}", written.slice(start, end - start)
-        groups[-1].append(
-            write_segment(location, name, hashes[start:end], piece, compared, len(ranged), closed)
-        )
+        hashed = piece.add_column(0, "hash", [pa.array(hashes[start:end])])
+        groups[-1].append(write_run(location, f"{name}.run", hashed))
+    runs = [RunRows(location, group, written.schema) for group in groups]
     segments = tuple(
-        merge_segments(location, f"{group[0].name}-merged", group) if len(group) > 1 else group[0]
-        for group in groups
+        write_segment(location, f"data/x/{i}", part.hashes, part, compared, len(ranged), closed)
+        for i, part in enumerate(runs)
     )
     draft = store(location, [], pa.table({**keys, **brought}).slice(0, 0), compared=compared)
     columns = RangeColumns(tuple(names), (_type_name(case.kind.arrow),) * len(names), closed)

@@ -33,7 +33,7 @@ from bsjoin.errors import (
     StoreError,
     StoreFullError,
 )
-from bsjoin.store import SegmentInfo, StorageLocation
+from bsjoin.store import RunInfo, SegmentInfo, StorageLocation
 
 
 @pytest.fixture
@@ -371,13 +371,13 @@ def test_a_url_with_credentials_is_refused_before_anything_runs(
 
 @pytest.fixture
 def small_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers that cannot write a file of more than 1,000 bytes, while they write segments.
+    """Workers that cannot write a file of more than 1,000 bytes, while they write runs.
 
     A limit on the size of files gives the errors of a full disk, and needs no rights.
     """
-    write = build_module.write_segment
+    write = build_module.write_run
 
-    def write_little(*arguments: Any) -> SegmentInfo:
+    def write_little(*arguments: Any) -> RunInfo:
         import resource
 
         old = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -389,7 +389,7 @@ def small_disk(monkeypatch: pytest.MonkeyPatch) -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, old)
 
     # The function that is shipped to the workers takes this one along by value.
-    monkeypatch.setattr(build_module, "write_segment", write_little)
+    monkeypatch.setattr(build_module, "write_run", write_little)
 
 
 @pytest.mark.usefixtures("small_disk")
@@ -417,7 +417,7 @@ def test_a_full_disk_is_an_error_and_nothing_of_the_build_stays(
     assert BatchTable.open(a_copy).version == 1
 
 
-def test_a_disk_that_fills_while_pieces_are_merged_is_the_same_error(
+def test_a_disk_that_fills_while_runs_are_merged_is_the_same_error(
     people: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def merge(location: StorageLocation, name: str, *_: object, **__: object) -> SegmentInfo:
@@ -425,7 +425,7 @@ def test_a_disk_that_fills_while_pieces_are_merged_is_the_same_error(
             path.write_bytes(b"half")
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(merging, "merge_segments", merge)
+    monkeypatch.setattr(merging, "write_segment", merge)
     with pytest.raises(StoreFullError, match="no space left"):
         BatchTable.build(people, on="k", path=tmp_path / "t")
     assert files(tmp_path / "t") == []

@@ -131,9 +131,9 @@ def test_a_table_larger_than_a_segment_has_several(
     probes = spark.range(0, 60_010, 7).withColumnRenamed("id", "k")
     expected = rows(probes.join(df, "k").selectExpr("k", "xxhash64(v)"))
     shapes = {}
-    # Pieces of at most 1 MB; the second time, merged by tasks into segments of 64 MB.
+    # Runs of at most 1 MB; the second time, merged by tasks into segments of 64 MB.
     for module in (build, merging):
-        monkeypatch.setattr(module, "PIECE_BYTES", 1 << 20)
+        monkeypatch.setattr(module, "RUN_BYTES", 1 << 20)
     for limit in (1 << 20, 64 << 20):
         table = BatchTable.build(df, on="k", path=tmp_path / str(limit), segment_bytes=limit)
         table.verify()

@@ -1,11 +1,10 @@
 """The build job: a DataFrame becomes sorted, indexed segments, in parallel, without a collect.
 
-Spark hashes the keys, sends each range of hashes to one task and sorts it there (on disk where
-it must); a task receives its rows in order and writes a piece, indexed, for every 64 MB of them;
-for range joins it sorts the rows of each key by their point. Neighbouring pieces are then merged
-into segments of up to ``segment_bytes``, a column at a time; where the key is an integer and the
-keys are dense, sorted by the key. So no task holds more than a piece or two columns, and no row
-visits the driver unless all fit into a piece.
+Spark hashes the keys. Each task writes a run of rows, sorted by hash, for every 64 MB of its rows;
+then the runs are merged into segments of up to ``segment_bytes``, each of a range of hashes, one
+column at a time. For range joins the rows of a key are sorted by their point; where the key
+is an integer and the keys are dense, the rows are sorted by the key. So there is no shuffle, no
+task holds more than a run or two columns, and no row visits the driver unless all fit into a run.
 """
 
 from __future__ import annotations
@@ -17,11 +16,10 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
@@ -30,7 +28,7 @@ from bsjoin._spark import sql
 from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import hash_is_exact, hashable, table_key, type_name
-from bsjoin._spark.merging import PIECE_BYTES, SUMMARY, SUMMARY_ARROW, merged, segments_of
+from bsjoin._spark.merging import INFO, INFO_ARROW, RUN_BYTES, Merge, merged
 from bsjoin._spark.range_columns import range_side
 from bsjoin._spark.session import default_parallelism
 from bsjoin._spark.workers import check_workers
@@ -40,14 +38,15 @@ from bsjoin.store import (
     KeyColumn,
     Manifest,
     RangeColumns,
+    RunInfo,
     SegmentInfo,
     StorageLocation,
-    write_segment,
+    write_run,
 )
 
 __all__ = ["Layout", "build"]
 
-_MAX_TASKS = 64
+_FEW_TASKS = 64
 _HASH, _COMPARED, _TIE = "h", "k{}", "t"
 
 
@@ -114,28 +113,33 @@ def build(df: DataFrame, location: StorageLocation, layout: Layout) -> Manifest:
         # are always in the same order.
         keyed = keyed.where(f"{next(iter(ranged))} IS NOT NULL")
         keyed = keyed.selectExpr("*", f"xxhash64({', '.join(hashable(keyed.schema))}) AS {_TIE}")
-    tasks = min(_MAX_TASKS, default_parallelism(df.sparkSession))
     compared_types = T.StructType([keyed.schema[name] for name in compared])
     range_types = T.StructType([keyed.schema[name] for name in ranged])
     compared_fields = [field.with_nullable(False) for field in arrow_fields(compared_types)]
     schema = pa.schema([*compared_fields, *arrow_fields(stored)])
-    written = pa.schema([*compared_fields, *arrow_fields(range_types), *arrow_fields(stored)])
-    writer = _writer(location, folder, written, len(compared), layout)
+    tie = [pa.field(_TIE, pa.int64())] if ranged else []
+    written = pa.schema([*compared_fields, *arrow_fields(range_types), *arrow_fields(stored), *tie])
+    merge = Merge(
+        location=location,
+        folder=folder,
+        schema=written,
+        keys=len(compared),
+        ranged=len(ranged),
+        closed=None if layout.ranged is None else layout.ranged.closed,
+        integers=key.integer is not None and not ranged,
+        ties=bool(ranged),
+    )
+    limit = min(RUN_BYTES, layout.segment_bytes)
     try:
         with _worker_errors(location):
-            summaries = (
-                keyed.repartitionById(tasks, _task_of(tasks))
-                .sortWithinPartitions(_HASH, *compared)
-                .mapInArrow(writer, SUMMARY)
+            infos = (
+                keyed.coalesce(max(_FEW_TASKS, 4 * default_parallelism(df.sparkSession)))
+                .mapInArrow(_writer(location, folder, written, limit), INFO)
                 .toArrow()
-                .to_pylist()
             )
-            pieces = segments_of(summaries)
-            _check_unique(df, layout, pieces)
-            integers = key.integer is not None and not ranged
-            segments = merged(
-                df.sparkSession, location, pieces, folder, layout.segment_bytes, integers
-            )
+            runs = sorted(map(RunInfo.from_json, infos.column(0).to_pylist()), key=_in_order)
+            segments = merged(df.sparkSession, merge, runs, layout.segment_bytes)
+        _check_unique(df, layout, segments)
         manifest = Manifest(
             version=0,
             activates_at_us=0,
@@ -159,73 +163,49 @@ def build(df: DataFrame, location: StorageLocation, layout: Layout) -> Manifest:
     return manifest
 
 
-def _task_of(tasks: int) -> Column:
-    """Equal, contiguous ranges of hashes: the task number grows with the hash."""
-    share = f"(cast({_HASH} AS double) / {2.0**64}D + 0.5D) * {tasks}"
-    return F.expr(f"least(cast(floor({share}) AS int), {tasks - 1})")
+def _in_order(run: RunInfo) -> str:
+    """Runs in the order of the source: the same rows make the same segments."""
+    return run.name
 
 
 def _writer(
-    location: StorageLocation, folder: str, schema: pa.Schema, compared: int, layout: Layout
+    location: StorageLocation, folder: str, schema: pa.Schema, limit: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that a build task runs over its sorted rows."""
-    limit = min(PIECE_BYTES, layout.segment_bytes)
-    ranged = layout.ranged
-    many, closed = (0, None) if ranged is None else (len(ranged.names), ranged.closed)
+    """The function that a build task runs over its rows: a run for every ``limit`` bytes."""
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
-        task = f"{context.partitionId():04d}-{context.taskAttemptId()}" if context else "0"
-        for number, (hashes, rows, ties) in enumerate(_pieces(batches, schema, limit)):
-            name = f"{folder}/{task}-{number:03d}"
-            info = write_segment(location, name, hashes, rows, compared, many, closed, ties)
-            yield pa.RecordBatch.from_pylist([info.to_json()], SUMMARY_ARROW)
+        task = f"{context.partitionId():06d}-{context.taskAttemptId()}" if context else "0"
+        for number, rows in enumerate(_pieces(batches, limit)):
+            hashes, *columns = rows.columns
+            typed = [
+                pa.chunked_array([retyped(chunk, field.type) for chunk in column.chunks])
+                for column, field in zip(columns, schema, strict=True)
+            ]
+            run = pa.Table.from_arrays([hashes, *typed], [_HASH, *schema.names])
+            info = write_run(location, f"{folder}/{task}-{number:06d}.run", run)
+            yield pa.RecordBatch.from_pylist([{"info": info.to_json()}], INFO_ARROW)
 
     return write
 
 
-def _pieces(
-    batches: Iterator[pa.RecordBatch], schema: pa.Schema, limit: int
-) -> Iterator[tuple[np.ndarray, pa.Table, np.ndarray | None]]:
-    """Cut sorted rows into pieces of about ``limit`` bytes, never inside one hash."""
+def _pieces(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Table]:
+    """Batches together, some ``limit`` bytes of them."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
-        if not batch.num_rows:
-            continue
+        if batch.num_rows:
+            held.append(batch)
+            size += batch.nbytes
         if size >= limit:
-            hashes = _int64s(batch.column(0))
-            # Rows of the last hash that is held may go on in this batch.
-            same = int(np.searchsorted(hashes, _int64s(held[-1].column(0))[-1], side="right"))
-            if same < len(hashes):
-                held.append(batch.slice(0, same))
-                yield _piece(held, schema)
-                held, size, batch = [], 0, batch.slice(same)
-        held.append(batch)
-        size += batch.nbytes
+            yield pa.Table.from_batches(held)
+            held, size = [], 0
     if held:
-        yield _piece(held, schema)
+        yield pa.Table.from_batches(held)
 
 
-def _int64s(array: pa.Array) -> np.ndarray:
-    return np.asarray(array.to_numpy(), np.int64)
-
-
-def _piece(
-    held: list[pa.RecordBatch], schema: pa.Schema
-) -> tuple[np.ndarray, pa.Table, np.ndarray | None]:
-    """Hashes, rows and ties of some batches."""
-    table = pa.Table.from_batches(held)
-    hashes, *columns = (pa.concat_arrays(column.chunks) for column in table.columns)
-    ties = _int64s(columns.pop()) if len(columns) > len(schema) else None
-    if not columns:
-        return _int64s(hashes), table.select([]), ties
-    arrays = [retyped(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return _int64s(hashes), pa.Table.from_arrays(arrays, schema=schema), ties
-
-
-def _check_unique(df: DataFrame, layout: Layout, pieces: Sequence[SegmentInfo]) -> None:
-    if not layout.unique or all(piece.longest_run == 1 for piece in pieces):
+def _check_unique(df: DataFrame, layout: Layout, segments: Sequence[SegmentInfo]) -> None:
+    if not layout.unique or all(segment.longest_run == 1 for segment in segments):
         return
     names = [_COMPARED.format(i) for i in range(len(layout.on))]
     keys = df.select(*(df[quoted(c)].alias(n) for c, n in zip(layout.on, names, strict=True)))
@@ -262,7 +242,7 @@ def _worker_errors(location: StorageLocation) -> Iterator[None]:
                 raise kind(found[1]) from error
         if "No space left on device" in text:
             raise StoreFullError(
-                f"no space left on a device while the table in {str(location)!r} was built (Spark "
-                "may also need room for its shuffle). Nothing half-built is visible"
+                f"no space left on a device while the table in {str(location)!r} was built. "
+                "Nothing half-built is visible"
             ) from error
         raise

@@ -1,107 +1,144 @@
-"""Merging: the pieces that the tasks of a build have written become few segments."""
+"""Merging: the runs that the tasks of a build have written become few segments."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from bsjoin.store import SegmentInfo, StorageLocation, merge_segments
+from bsjoin.index.encoding import GREATEST, LEAST
+from bsjoin.index.sorted_rows import Closed
+from bsjoin.store import RunInfo, RunRows, SegmentInfo, StorageLocation, write_segment
 
-__all__ = ["PIECE_BYTES", "SUMMARY", "SUMMARY_ARROW", "merged", "segments_of"]
+__all__ = ["INFO", "INFO_ARROW", "RUN_BYTES", "Merge", "merged"]
 
-PIECE_BYTES = 64 << 20
-"""How large a piece grows, and what the driver merges itself."""
+RUN_BYTES = 64 << 20
+"""How large a run grows, and what the driver merges itself."""
 
-SUMMARY = (
-    "name string, rows long, keys long, longest_run long, first_hash long, "
-    "sizes array<long>, checksums array<string>, first_key long"
-)
-"""The metadata of a segment as a row of Spark."""
+INFO = "info string"
+"""The metadata of a run or a segment as a row of Spark."""
 
-SUMMARY_ARROW = pa.schema(
-    [
-        ("name", pa.string()),
-        ("rows", pa.int64()),
-        ("keys", pa.int64()),
-        ("longest_run", pa.int64()),
-        ("first_hash", pa.int64()),
-        ("sizes", pa.list_(pa.int64())),
-        ("checksums", pa.list_(pa.string())),
-        ("first_key", pa.int64()),
-    ]
-)
+INFO_ARROW = pa.schema([("info", pa.string())])
 """The same in Arrow."""
 
+HashRange = tuple[int | None, int | None]
+"""The least hash, and the one behind the greatest; None for no bound."""
 
-def segments_of(summaries: list[dict[str, object]]) -> tuple[SegmentInfo, ...]:
-    """The segments that rows of :data:`SUMMARY` describe, in the order of their hashes."""
-    infos = [SegmentInfo.from_json(summary) for summary in summaries]
-    return tuple(sorted(infos, key=lambda info: info.first_hash))
+_FULL = 15 / 16  # of a segment: where runs are cut is estimated
+_PARTS = 64  # of a block, for that
+
+
+@dataclass(frozen=True)
+class Merge:
+    """How runs are merged.
+
+    Args:
+        location: the table's location.
+        folder: where the segments are to be, relative to the location.
+        schema: the columns of the runs, without the hashes.
+        keys: as for :func:`bsjoin.store.write_segment`.
+        ranged: as for :func:`bsjoin.store.write_segment`.
+        closed: as for :func:`bsjoin.store.write_segment`.
+        integers: as for :func:`bsjoin.store.write_segment`.
+        ties: whether the last column orders rows with the same key and point.
+    """
+
+    location: StorageLocation
+    folder: str
+    schema: pa.Schema
+    keys: int
+    ranged: int
+    closed: Closed | None
+    integers: bool
+    ties: bool
+
+    def segment(self, name: str, runs: Sequence[RunInfo], hashes: HashRange) -> SegmentInfo | None:
+        """Write the segment of a range of hashes; None if there is no row.
+
+        Args:
+            name: the segment's, in the folder.
+            runs: all runs.
+            hashes: the range.
+        """
+        rows = RunRows(self.location, runs, self.schema, *hashes)
+        if not len(rows.hashes):
+            return None
+        ties = None
+        if self.ties:
+            ties = rows.column(rows.num_columns - 1).to_numpy()
+            rows = rows.without_last()
+        path = f"{self.folder}/{name}"
+        columns = self.keys, self.ranged, self.closed
+        return write_segment(
+            self.location, path, rows.hashes, rows, *columns, ties, integers=self.integers
+        )
 
 
 def merged(
-    spark: SparkSession,
-    location: StorageLocation,
-    pieces: Sequence[SegmentInfo],
-    folder: str,
-    segment_bytes: int,
-    integers: bool,
+    spark: SparkSession, merge: Merge, runs: Sequence[RunInfo], segment_bytes: int
 ) -> tuple[SegmentInfo, ...]:
-    """Merge neighbouring pieces into segments; pieces that become part of one are removed.
+    """Merge runs into segments, and remove them.
 
     Args:
-        spark: the session; its tasks merge what is larger than a piece.
-        location: the table's location.
-        pieces: in the order of their hashes.
-        folder: where the segments are to be, relative to the location.
+        spark: the session; its tasks write the segments that are larger than a run.
+        merge: how.
+        runs: in the order in which equal rows are to be.
         segment_bytes: how large a segment may grow.
-        integers: whether the key is one integer and there are no range columns; see
-            :func:`bsjoin.store.merge_segments`.
     """
-    groups: list[list[SegmentInfo]] = []
-    for piece in pieces:
-        if not groups or sum(p.bytes for p in groups[-1]) + piece.bytes > segment_bytes:
-            groups.append([])
-        groups[-1].append(piece)
-    names = [f"{folder}/{number:04d}" for number in range(len(groups))]
-    large: list[tuple[str, str]] = []
-    segments: list[SegmentInfo] = []
-    for name, group in zip(names, groups, strict=True):
-        if len(group) == 1 and not integers:
-            segments += group
-        elif sum(piece.bytes for piece in group) <= PIECE_BYTES:
-            segments.append(merge_segments(location, name, group, integers=integers))
-        else:
-            large.append((name, json.dumps([piece.to_json() for piece in group])))
-    if large:
-        todo = spark.createDataFrame(large, "name string, pieces string")
-        merge = _merger(location, integers)
-        done = todo.repartition(len(large)).mapInArrow(merge, SUMMARY).toArrow()
-        segments += segments_of(done.to_pylist())
-    kept = {segment.name for segment in segments}
-    for piece in pieces:
-        if piece.name not in kept:
-            piece.remove(location)
+    if not runs:
+        return ()
+    cuts = _cuts(runs, segment_bytes)
+    ranges: list[HashRange] = [*zip([None, *cuts], [*cuts, None], strict=True)]
+    if sum(sum(run.block_bytes) for run in runs) <= RUN_BYTES:
+        found = [merge.segment(f"{n:04d}", runs, range_) for n, range_ in enumerate(ranges)]
+        segments = [info for info in found if info is not None]
+    else:
+        numbers = spark.range(0, len(ranges), 1, len(ranges))
+        work = numbers.mapInArrow(_merger(merge, runs, ranges), INFO)
+        texts = work.toArrow().column(0).to_pylist()
+        segments = [SegmentInfo.from_json(json.loads(text)) for text in texts]
+    for run in runs:
+        merge.location.remove(run.name)
     return tuple(sorted(segments, key=lambda info: info.first_hash))
 
 
+def _cuts(runs: Sequence[RunInfo], segment_bytes: int) -> list[int]:
+    """The hashes between which there are about equally many bytes, not too many for a segment.
+
+    The bytes of a block are taken as spread evenly between its hashes.
+    """
+    firsts = np.array([first for run in runs for first in run.first_hashes], np.float64)
+    lasts = np.array([last for run in runs for last in (*run.first_hashes[1:], run.last_hash)])
+    sizes = np.array([size for run in runs for size in run.block_bytes], np.float64)
+    segments = math.ceil(sizes.sum() / (_FULL * segment_bytes))
+    shares = (np.arange(_PARTS) + 0.5) / _PARTS
+    places = (firsts[:, None] + (lasts - firsts)[:, None] * shares).ravel()
+    order = np.argsort(places)
+    reached = np.repeat(sizes / _PARTS, _PARTS).take(order).cumsum()
+    wanted = reached[-1] * np.arange(1, segments) / segments
+    found = places.take(order).take(np.searchsorted(reached, wanted))
+    return sorted({int(place) for place in found if LEAST < place < GREATEST})
+
+
 def _merger(
-    location: StorageLocation, integers: bool
+    merge: Merge, runs: Sequence[RunInfo], ranges: Sequence[HashRange]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that a merge task runs over the groups of pieces it is given."""
+    """The function that a merge task runs over the numbers of its ranges."""
 
-    def merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for row in batch.to_pylist():
-                pieces = [SegmentInfo.from_json(piece) for piece in json.loads(row["pieces"])]
-                # A task that is run again must not write to the files of the first try.
-                context = TaskContext.get()
-                name = f"{row['name']}-{context.taskAttemptId() if context else 0}"
-                merged = merge_segments(location, name, pieces, integers=integers)
-                yield pa.RecordBatch.from_pylist([merged.to_json()], SUMMARY_ARROW)
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+            # A task that is run again must not write to the files of the first try.
+            context = TaskContext.get()
+            name = f"{number:04d}-{context.taskAttemptId() if context else 0}"
+            info = merge.segment(name, runs, ranges[number])
+            if info is not None:
+                text = json.dumps(info.to_json())
+                yield pa.RecordBatch.from_pylist([{"info": text}], INFO_ARROW)
 
-    return merge
+    return work

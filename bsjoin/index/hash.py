@@ -24,7 +24,6 @@ The index consists of three arrays, which may be memory-mapped from a file:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,20 +107,6 @@ class HashIndex:
         Complexity: O(n).
         """
         return cls._make(keys, _run_lengths(keys[1:] == keys[:-1]), dense=True)
-
-    @classmethod
-    def concat(cls, parts: Sequence[HashIndex]) -> HashIndex:
-        """Concatenate the indexes of adjacent ranges of hashes; no key may be in two of them.
-
-        Complexity: O(n).
-        """
-        hashes = np.concatenate([part.hashes[:-1] for part in parts])
-        runs = None
-        if any(part.runs is not None for part in parts):
-            runs = np.concatenate(
-                [np.ones(p.rows, np.int32) if p.runs is None else p.runs for p in parts]
-            )
-        return cls._make(hashes, runs)
 
     @classmethod
     def _make(cls, hashes: Int64s, runs: Int32s | None, dense: bool = False) -> HashIndex:

@@ -11,7 +11,7 @@ loop is faster (:mod:`bsjoin.index.scan`); the choice is made per batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,27 +98,6 @@ class IntervalIndex:
             np.flatnonzero(empty),
             closed,
         )
-
-    @classmethod
-    def concat(cls, parts: Sequence[IntervalIndex], starts: SortedRows) -> IntervalIndex:
-        """Join the indexes of neighbouring runs of rows; no slice may be in two of them.
-
-        Args:
-            parts: one or more, in the order of their rows, all with the same ``closed``.
-            starts: the starts of all rows.
-
-        Raises:
-            ValueError: where the parts do not agree.
-
-        Complexity: O(n).
-        """
-        closed = parts[0].closed
-        offsets = np.cumsum([0, *(part.rows for part in parts)])
-        if any(part.closed != closed for part in parts) or offsets[-1] != starts.rows:
-            raise ValueError("the parts differ in closed, or have other rows than the starts")
-        lasts = np.concatenate([part.tree[: part.rows] for part in parts])
-        shifted = [part.empty + offset for part, offset in zip(parts, offsets, strict=False)]
-        return cls(starts, RangeMaxTree.build(lasts).values, np.concatenate(shifted), closed)
 
     @property
     def rows(self) -> int:

@@ -185,19 +185,6 @@ class OrderedDictionary:
         prefixes, _ = distinct.piece(np.arange(len(distinct)), _shared(distinct))
         return cls(distinct, prefixes), 2 * ranks + 1
 
-    @classmethod
-    def concat(cls, parts: Sequence[OrderedDictionary]) -> tuple[OrderedDictionary, list[Int64s]]:
-        """Rank the values of several columns together.
-
-        Returns:
-            The dictionary; and for each part int64[d]: the new code of each of its values, indexed
-            by ``codes >> 1``.
-
-        Complexity: that of :meth:`build`, for the distinct values.
-        """
-        together, codes = cls.build(ByteStrings.concat([part.texts for part in parts]))
-        return together, np.split(codes, np.cumsum([len(part.texts) for part in parts])[:-1])
-
     def codes(self, probes: ByteStrings) -> Int64s:
         """Encode probes for comparison with the codes of the stored rows.
 

@@ -11,16 +11,20 @@ Pure pyarrow, numpy and fsspec: independent of Spark.
 
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.manifest import KeyColumn, Manifest, RangeColumns, Stats
-from bsjoin.store.segment import Segment, SegmentInfo, merge_segments, write_segment
+from bsjoin.store.runs import RunInfo, RunRows, write_run
+from bsjoin.store.segment import Segment, SegmentInfo
+from bsjoin.store.segment_writer import write_segment
 
 __all__ = [
     "KeyColumn",
     "Manifest",
     "RangeColumns",
+    "RunInfo",
+    "RunRows",
     "Segment",
     "SegmentInfo",
     "Stats",
     "StorageLocation",
-    "merge_segments",
+    "write_run",
     "write_segment",
 ]

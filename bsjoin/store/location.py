@@ -250,6 +250,22 @@ class StorageLocation:
             copy = self._copies.map(name, size, expected, self._download_of(name))
         return self._undamaged(name, copy)
 
+    def part(self, name: str, begin: int, end: int) -> pa.Buffer:
+        """The bytes of a file from ``begin`` to before ``end``; fewer if the file is shorter.
+
+        They are mapped where the file is local, and fetched where it is not.
+
+        Raises:
+            FileNotFoundError: the file is missing.
+        """
+        with self._errors(f"read {name!r}"):
+            if self.is_local:
+                file = pa.memory_map(str(self._path(name)))
+                file.seek(min(begin, file.size()))
+                return file.read_buffer(end - begin)
+            fs, _ = self._remote
+            return pa.py_buffer(bytes(fs.cat_file(self._url_of(name), start=begin, end=end)))
+
     def link(self, name: str, size: int, expected: str, link: Path) -> None:
         """Make a hard link to this host's copy of a remote file.
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from bsjoin.errors import DamagedTableError, StoreError
 from bsjoin.store.location import StorageLocation
 
-__all__ = ["has_forbidden_nulls", "map_batch", "shown", "sound"]
+__all__ = ["has_forbidden_nulls", "map_batch", "read_column", "shown", "sound"]
 
 _CHUNK = 1 << 16
 _MAGIC = b"ARROW1\0\0"
@@ -92,14 +92,38 @@ def _batch(
         raise ValueError(f"it holds {', '.join(kinds)} instead of a schema and a record batch")
     schema = pa.ipc.read_schema(messages[0])
     check_schema(schema)
-    body = messages[1]
-    if _is_compressed(body):
+    return _read(messages[1], schema)
+
+
+def read_column(message: pa.Buffer, dtype: pa.DataType) -> pa.Array:
+    """The column of a record batch with one column; its buffers are those of the message.
+
+    Args:
+        message: an encapsulated IPC message.
+        dtype: the type of the column.
+
+    Raises:
+        ValueError: the message is invalid, or of other columns.
+
+    Complexity: as for :func:`map_batch`.
+    """
+    try:
+        return _read(pa.ipc.read_message(message), pa.schema([("column", dtype)])).column(0)
+    except OSError as error:  # raised by Arrow for invalid bytes
+        raise ValueError(str(error)) from error
+
+
+def _read(message: pa.ipc.Message, schema: pa.Schema) -> pa.RecordBatch:
+    """A record batch of the given columns, validated."""
+    if message.type != "record batch":
+        raise ValueError(f"it holds a {message.type} instead of a record batch")
+    if _is_compressed(message):
         raise ValueError("it is compressed")
     # Spark's strings may contain any bytes, so they are validated as binary.
     plain = pa.schema([field.with_type(_plain(field.type)) for field in schema])
-    pa.ipc.read_record_batch(body, plain).validate(full=True)
-    batch = pa.ipc.read_record_batch(body, schema)
-    if not all(_is_inside(buffer, body.body) for c in batch.columns for buffer in c.buffers()):
+    pa.ipc.read_record_batch(message, plain).validate(full=True)
+    batch = pa.ipc.read_record_batch(message, schema)
+    if not all(_is_inside(buffer, message.body) for c in batch.columns for buffer in c.buffers()):
         raise ValueError("a buffer is not mapped from the file")
     return batch
 

@@ -37,7 +37,6 @@ __all__ = [
     "RangeCodes",
     "RangeIndex",
     "codes_of",
-    "concat",
     "index_ranges",
     "is_ranked",
     "run_starts",
@@ -279,32 +278,3 @@ def index_ranges(codes: RangeCodes, slices: Int64s, closed: Closed | None) -> Ra
         starts, ends, slices, closed=closed, missing_ends=codes.missing_ends
     )
     return RangeIndex(intervals, codes.ranks)
-
-
-def concat(parts: Sequence[RangeIndex], slices: Int64s) -> RangeIndex:
-    """Concatenate the indexes of adjacent segments; no key is in two of them.
-
-    Complexity: O(rows); O(d log d) for d distinct values of ranked types.
-    """
-    ranked = [part.ranks for part in parts if part.ranks is not None]
-    ranks = None
-    if ranked:
-        ranks, codes_of_values = OrderedDictionary.concat(ranked)
-        parts = [_recoded(p, new) for p, new in zip(parts, codes_of_values, strict=True)]
-    values = np.concatenate([part.starts.values for part in parts])
-    starts = SortedRows.build(values, slices)
-    trees = [part.rows for part in parts if isinstance(part.rows, IntervalIndex)]
-    return RangeIndex(IntervalIndex.concat(trees, starts) if trees else starts, ranks)
-
-
-def _recoded(part: RangeIndex, codes_of_values: Int64s) -> RangeIndex:
-    """The same rows with other ranks; ``codes_of_values`` are the new codes by old rank."""
-    starts = SortedRows(codes_of_values.take(part.starts.values >> 1), part.starts.directory)
-    if not isinstance(part.rows, IntervalIndex):
-        return RangeIndex(starts)
-    lasts = part.rows.tree[: part.rows.rows]
-    # The last point of an interval is its end, or just before it: an odd or an even code.
-    inside = np.clip(lasts >> 1, 0, len(codes_of_values) - 1)
-    moved = codes_of_values.take(inside) - (1 - (lasts & 1))
-    tree = np.where((lasts == LEAST) | (lasts == GREATEST), lasts, moved)
-    return RangeIndex(IntervalIndex(starts, tree, part.rows.empty, part.rows.closed))

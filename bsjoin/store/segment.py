@@ -9,14 +9,12 @@
     keys (if equal hashes do not imply equal keys), then the others.
 
 All files are memory-mapped and validated when they are first used: the index completely, columns
-by their offsets (docs/decisions/0012-validation.md). All workers of a host share the pages. With
-one column per file, merging needs the memory of one column.
+by their offsets (docs/decisions/0012-validation.md). All workers of a host share the pages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -24,23 +22,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bsjoin.index import (
-    HashIndex,
-    are_dense,
-    hashes_of_integers,
-    integers_of_hashes,
-    row_order,
-)
+from bsjoin.index import HashIndex, hashes_of_integers, integers_of_hashes
 from bsjoin.index.checks import chunks, refuse
 from bsjoin.index.encoding import GREATEST, LEAST
-from bsjoin.index.sorted_rows import Closed
-from bsjoin.store.checksums import checksum
-from bsjoin.store.index_file import check_index_schema, index_batch, index_of
+from bsjoin.store.index_file import check_index_schema, index_of
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.mapped import has_forbidden_nulls, map_batch, shown, sound
-from bsjoin.store.range_index import RangeCodes, RangeIndex, concat, index_ranges, run_starts
 
-__all__ = ["Segment", "SegmentInfo", "merge_segments", "write_segment"]
+__all__ = [
+    "Segment",
+    "SegmentInfo",
+    "column_file",
+    "index_file",
+    "keys_and_longest_run",
+    "take",
+]
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -75,7 +71,7 @@ class SegmentInfo:
     def files(self) -> tuple[str, ...]:
         """The names of the files, relative to the table's location."""
         columns = range(len(self.sizes) - 1)
-        return (_index_file(self.name), *(_column_file(self.name, i) for i in columns))
+        return (index_file(self.name), *(column_file(self.name, i) for i in columns))
 
     @property
     def bytes(self) -> int:
@@ -111,143 +107,14 @@ class SegmentInfo:
         return info
 
 
-def _index_file(name: str) -> str:
+def index_file(name: str) -> str:
+    """The name of the index of the segment ``name``."""
     return f"{name}.index.arrow"
 
 
-def _column_file(name: str, number: int) -> str:
+def column_file(name: str, number: int) -> str:
+    """The name of a column of the segment ``name``."""
     return f"{name}.{number}.arrow"
-
-
-def write_segment(
-    location: StorageLocation,
-    name: str,
-    hashes: Int64s,
-    rows: pa.Table,
-    keys: int,
-    ranged: int = 0,
-    closed: Closed | None = None,
-    ties: Int64s | None = None,
-) -> SegmentInfo:
-    """Write one segment.
-
-    Args:
-        location: the table's location.
-        name: the segment's name, relative to the location.
-        hashes: int64[n] ascending: the hash of each row's key.
-        rows: the n rows in the same order; rows with equal keys are neighbours.
-        keys: how many of the leading columns of ``rows`` are keys to compare; 0 if equal hashes
-            mean equal keys.
-        ranged: how many columns after them are range columns; they are indexed, and not stored as
-            columns. The rows of each key are sorted by the first of them. Default 0.
-        closed: which ends belong to the intervals, for two range columns; default None.
-        ties: int64[n]: orders rows with the same key and the same point; None (default): they stay
-            in the order in which they are.
-
-    Returns:
-        The metadata of the segment for the manifest.
-
-    Complexity: O(n) time, O(n log n) with range columns; about twice the size of the rows in
-        memory.
-    """
-    columns = [_one_array(column.chunks, column.type) for column in rows.columns]
-    same_key = hashes[1:] == hashes[:-1]
-    for column in columns[:keys]:
-        if same_key.any():
-            same = pc.equal(column.slice(1), column.slice(0, len(column) - 1))
-            same_key = same_key & _bools(same)
-    index = HashIndex.build(hashes, same_key)
-    if not ranged:
-        return _write(location, name, index, None, iter(columns))
-    codes = RangeCodes.of(columns[keys : keys + ranged])
-    del columns[keys : keys + ranged]
-    starts = run_starts(index)
-    order = _order_in_runs(starts, codes.columns[0], ties)
-    ranges = index_ranges(codes.take(order), starts, closed)
-    return _write(location, name, index, ranges, (take(column, order) for column in columns))
-
-
-def _order_in_runs(starts: Int64s, points: Int64s, ties: Int64s | None) -> Int64s:
-    """The order of rows by their point, in each run of rows with one key."""
-    runs = np.zeros(len(points), np.int64)
-    runs[starts[1:]] = 1
-    return row_order(np.cumsum(runs), points, ties)
-
-
-def merge_segments(
-    location: StorageLocation, name: str, parts: Sequence[SegmentInfo], *, integers: bool = False
-) -> SegmentInfo:
-    """Merge adjacent segments into one, one column at a time; the parts are not removed.
-
-    Args:
-        location: the table's location.
-        name: name of the new segment.
-        parts: the segments in the order of their hashes, whose rows are sorted by their hash; no
-            key is in two of them.
-        integers: whether the hash is that of one integer and there are no range columns: if the
-            integers are dense, the rows are sorted by them. Default False.
-
-    Returns:
-        The metadata of the new segment; that of the only part if it stays as it is.
-
-    Complexity: O(rows) time, O(rows log rows) to sort by the key; the memory of the index, then of
-    one column at a time, twice where it is sorted.
-    """
-    opened = [Segment(location, part) for part in parts]
-    columns = (
-        _one_array([segment.column(number) for segment in opened], None)
-        for number in range(len(parts[0].sizes) - 1)
-    )
-    indexes = [segment.index for segment in opened]
-    by_key = _by_dense_key(indexes) if integers else None
-    if by_key is not None:
-        index, rows = by_key
-        sorted_columns = (take(column, rows) for column in columns)
-        written = _write(location, name, index, None, sorted_columns)
-        merged = replace(written, first_hash=parts[0].first_hash, first_key=int(index.hashes[0]))
-    elif integers and len(parts) == 1:
-        return parts[0]
-    else:
-        index = HashIndex.concat(indexes)
-        parts_ranges = [segment.ranges for segment in opened if segment.ranges is not None]
-        ranges = concat(parts_ranges, run_starts(index)) if parts_ranges else None
-        merged = _write(location, name, index, ranges, columns)
-    for file in (file for part in parts for file in part.files):
-        location.remove_copy(file)
-    return merged
-
-
-def _by_dense_key(indexes: Sequence[HashIndex]) -> tuple[HashIndex, Int64s] | None:
-    """The index of all rows by their integer keys, and their order; None if they are not dense."""
-    keys = integers_of_hashes(np.concatenate([index.hashes[:-1] for index in indexes]))
-    if not are_dense(keys):
-        return None
-    order = np.argsort(keys, kind="stable")
-    return HashIndex.of_dense(keys.take(order)), order
-
-
-def _write(
-    location: StorageLocation,
-    name: str,
-    index: HashIndex,
-    ranges: RangeIndex | None,
-    columns: Iterator[pa.Array],
-) -> SegmentInfo:
-    """Write the index, then the columns, one at a time."""
-    files = [_write_batch(location, _index_file(name), index_batch(index, ranges))]
-    for number, column in enumerate(columns):
-        batch = pa.RecordBatch.from_arrays([column], ["column"])
-        files.append(_write_batch(location, _column_file(name, number), batch))
-    keys, longest = _keys_and_longest_run(index)
-    return SegmentInfo(
-        name=name,
-        rows=index.rows,
-        keys=keys,
-        longest_run=longest,
-        first_hash=int(index.hashes[0]),
-        sizes=tuple(size for size, _ in files),
-        checksums=tuple(sum_ for _, sum_ in files),
-    )
 
 
 def _least_and_greatest_hash(keys: Int64s) -> tuple[int, int]:
@@ -255,32 +122,16 @@ def _least_and_greatest_hash(keys: Int64s) -> tuple[int, int]:
     return min(int(piece.min()) for piece in pieces), max(int(piece.max()) for piece in pieces)
 
 
-def _keys_and_longest_run(index: HashIndex) -> tuple[int, int]:
+def keys_and_longest_run(index: HashIndex) -> tuple[int, int]:
+    """The number of distinct keys, and the largest number of rows of one.
+
+    Complexity: O(n) time, O(1) memory.
+    """
     if index.runs is None:
         return index.rows, 1
     # A run counts down to 1 at its last row.
-
     keys = sum(int((index.runs[begin:end] == 1).sum()) for begin, end in chunks(index.rows))
     return keys, int(index.runs.max())
-
-
-def _write_batch(location: StorageLocation, name: str, batch: pa.RecordBatch) -> tuple[int, str]:
-    """Write a file; return its size and checksum."""
-    with location.writing(name) as path:
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as out:
-            out.write_batch(batch)
-        with path.open("rb") as file:
-            return path.stat().st_size, checksum(file)
-
-
-def _one_array(chunks: list[pa.Array], dtype: pa.DataType | None) -> pa.Array:
-    try:
-        return pa.concat_arrays(chunks) if chunks else pa.array([], dtype)
-    except pa.ArrowInvalid as error:
-        raise OverflowError(
-            f"a segment would contain a column of more than 2 GiB of text ({error}); build with a "
-            "smaller segment_bytes"
-        ) from error
 
 
 class Segment:
@@ -328,7 +179,7 @@ class Segment:
             if self.ranges is not None:
                 raise ValueError("it has range columns, and the manifest has a first_key")
             least, last = _least_and_greatest_hash(index.hashes[:-1])
-        keys, longest = _keys_and_longest_run(index)
+        keys, longest = keys_and_longest_run(index)
         first_key = None if info.first_key is None else first
         found = (index.rows, keys, longest, least, first_key)
         wanted = (info.rows, info.keys, info.longest_run, info.first_hash, info.first_key)

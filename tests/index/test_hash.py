@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -125,29 +124,6 @@ def test_equal_hashes_of_different_keys_are_separate_runs(
     rows, _ = index.probe(hashes)
     # A probe finds the first run of its hash; the caller steps on with next_run.
     assert rows.tolist() == [runs_of(hashes)[int(hash_)][0] for hash_ in hashes]
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(hash_lists, min_size=1, max_size=5), st.data())
-def test_joining_the_indexes_of_neighbours_is_indexing_them_together(
-    parts: list[list[int]], data: st.DataObject
-) -> None:
-    hashes = ascending([hash_ for part in parts for hash_ in part])
-    n = len(hashes)
-    flags = data.draw(st.lists(st.booleans(), min_size=n - 1, max_size=n - 1))
-    # A cut may fall between two rows of one hash, not of one key.
-    cuts = sorted(data.draw(st.sets(st.integers(0, n), max_size=4)) - {0, n})
-    same_key = (hashes[1:] == hashes[:-1]) & np.array(flags, np.bool_)
-    same_key[[cut - 1 for cut in cuts]] = False
-    bounds = [0, *cuts, n]
-    joined = HashIndex.concat(
-        [HashIndex.build(hashes[a:b], same_key[a : b - 1]) for a, b in pairwise(bounds)]
-    )
-    joined.validate()
-    whole = HashIndex.build(hashes, same_key)
-    assert (joined.base, joined.shift) == (whole.base, whole.shift)
-    for name in ("hashes", "directory", "runs"):
-        assert np.array_equal(getattr(joined, name), getattr(whole, name)), name
 
 
 @pytest.mark.parametrize("hash_", SPECIAL)

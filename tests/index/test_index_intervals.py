@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from index_slices import run_lengths
 from numpy.typing import NDArray
 
-from bsjoin.index import IntervalIndex, SortedRows
+from bsjoin.index import IntervalIndex
 
 Int64s = NDArray[np.int64]
 LOW, HIGH = -(2**63), 2**63 - 1
@@ -160,28 +160,6 @@ def test_sizes_of_rows_and_batches(size: int, closed: str) -> None:
         expected = list(zip(*np.nonzero(inside), strict=True))
         check_slices(index.stab(points, max_pairs=100), expected, 100)
         assert index.stabs_any(points).tolist() == inside.any(axis=1).tolist()
-
-
-@settings(deadline=None)
-@given(intervals, closed_ends)
-def test_joined_parts_are_as_if_built_at_once(rows: list[Interval], closed: str) -> None:
-    whole, ordered, edges = build(rows, closed)
-    parts = [build([it for it in ordered if it.group == group], closed)[0] for group in range(3)]
-    joined = IntervalIndex.concat(parts, whole.starts)
-    slices = np.unique(edges[:-1][np.diff(edges) > 0]) if rows else None
-    joined.validate(run_lengths(len(rows), slices))
-    assert joined.closed == closed
-    assert joined.tree.tolist() == whole.tree.tolist()
-    assert joined.empty.tolist() == whole.empty.tolist()
-
-
-def test_parts_that_do_not_agree_are_not_joined() -> None:
-    ends = np.array([1, 2])
-    one, other = (IntervalIndex.build(ends, ends, closed=closed) for closed in ("left", "both"))
-    with pytest.raises(ValueError, match="the parts differ in closed, or have other rows"):
-        IntervalIndex.concat([one, other], SortedRows.build(np.arange(4)))
-    with pytest.raises(ValueError, match="the parts differ in closed, or have other rows"):
-        IntervalIndex.concat([one, one], SortedRows.build(np.arange(5)))
 
 
 def test_a_slice_without_rows_matches_nothing() -> None:

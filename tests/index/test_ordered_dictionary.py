@@ -141,17 +141,6 @@ def test_numbers_become_texts_and_back_and_stop_at_64_bits(values: list[int]) ->
     assert clamped(words(values)).tolist() == [max(-(2**63), min(2**63 - 1, v)) for v in values]
 
 
-@given(st.lists(st.lists(text, max_size=9), min_size=1, max_size=4))
-def test_ranks_of_several_columns_become_one(columns: list[list[bytes]]) -> None:
-    parts = [OrderedDictionary.build(texts(values)) for values in columns]
-    ranks, new = OrderedDictionary.concat([part for part, _ in parts])
-    ranks.validate()
-    distinct = sorted({value for values in columns for value in values})
-    for values, (_, codes), recoded in zip(columns, parts, new, strict=True):
-        expected = [2 * distinct.index(value) + 1 for value in values]
-        assert recoded.take(codes >> 1).tolist() == expected
-
-
 @given(st.lists(numbers, max_size=20), st.one_of(numbers, st.integers(-(2**130), 2**130)))
 def test_sums_stop_at_the_ends(values: list[int], delta: int) -> None:
     pairs = words(values)

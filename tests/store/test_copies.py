@@ -21,7 +21,7 @@ from stored_tables import numbered, put
 
 from bsjoin._plan import JoinPlan, Output, Runtime, StoredTable
 from bsjoin.errors import DamagedTableError, StoreAccessError
-from bsjoin.store import Manifest, StorageLocation, merge_segments, versions
+from bsjoin.store import Manifest, RunRows, StorageLocation, versions, write_run
 from bsjoin.store.checksums import checksum
 from bsjoin.store.copies import HostCopies
 from bsjoin.worker import full_cache
@@ -218,12 +218,12 @@ def test_plans_of_the_same_version_do_not_close_it_for_each_other(
     assert all(len(full_cache._tables[location.url, plan.table.epoch].open) == 1 for plan in plans)
 
 
-def test_merged_segments_leave_no_copies_of_their_parts(
-    location: StorageLocation, tmp_path: Path
-) -> None:
-    parts = [numbered(location, number).segments[0] for number in (1, 2)]
-    merge_segments(location, "data/x/merged", parts)
-    assert len(Unreliable.fetched) == 4
+def test_runs_are_read_without_copies(location: StorageLocation, tmp_path: Path) -> None:
+    rows = pa.table({"h": pa.array([3, 1, 2]), "v": pa.array(["c", "a", "b"])})
+    run = write_run(location, "data/x/0.run", rows)
+    read = RunRows(location, [run], pa.schema([("v", pa.string())]))
+    assert read.column(0).to_pylist() == ["a", "b", "c"]
+    assert Unreliable.fetched == []
     assert copies(tmp_path) == []
 
 

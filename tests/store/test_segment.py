@@ -6,6 +6,8 @@ import datetime
 import json
 import pickle
 import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
@@ -20,7 +22,16 @@ from hypothesis import strategies as st
 
 from bsjoin.errors import DamagedTableError
 from bsjoin.index import GREATEST, LEAST, are_dense, hashes_of_integers
-from bsjoin.store import Segment, SegmentInfo, StorageLocation, merge_segments, write_segment
+from bsjoin.store import (
+    RunInfo,
+    RunRows,
+    Segment,
+    SegmentInfo,
+    StorageLocation,
+    write_run,
+    write_segment,
+)
+from bsjoin.store import runs as runs_module
 from bsjoin.store.checksums import checksum
 from bsjoin.store.segment import take
 
@@ -212,14 +223,27 @@ def test_columns_have_the_numbers_of_the_table_that_was_written(location: Storag
     assert segment.take(1, np.array([0])).to_pylist() == [1]
 
 
+def runs_of(
+    location: StorageLocation, hashes: Any, rows: pa.Table, cuts: Sequence[int] = ()
+) -> tuple[list[RunInfo], RunRows]:
+    """Rows as runs, cut before some of them, and read again."""
+    hashes = pa.array(hashes, pa.int64())
+    named = rows.add_column(0, "hash of the key", [hashes])
+    runs = [
+        write_run(location, f"data/runs/{a}.run", named.slice(a, b - a))
+        for a, b in pairwise([0, *cuts, len(hashes)])
+    ]
+    runs = [RunInfo.from_json(run.to_json()) for run in runs]
+    return runs, RunRows(location, runs, rows.schema)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(KEYED, min_size=1, max_size=40), st.data())
-def test_merged_segments_are_the_segment_of_all_rows(
+def test_a_segment_of_runs_is_the_segment_of_all_rows(
     tmp_path_factory: pytest.TempPathFactory,
     stored: list[tuple[int, str, bytes]],
     data: st.DataObject,
 ) -> None:
-    stored = sorted(stored)
     hashes = np.array([hash_ for hash_, _, _ in stored], np.int64)
     rows = pa.table(
         {
@@ -230,49 +254,82 @@ def test_merged_segments_are_the_segment_of_all_rows(
     )
     n = len(stored)
     cuts = sorted(data.draw(st.sets(st.integers(0, n), max_size=4)) - {0, n})
-    cuts = [cut for cut in cuts if stored[cut] != stored[cut - 1]]
     location = StorageLocation.of(tmp_path_factory.mktemp("merge"))
+    with block_rows(data.draw(st.sampled_from([1, 2, 7, 100]))):
+        runs, merged = runs_of(location, hashes, rows, cuts)
     whole = write_segment(location, "data/whole/0000", hashes, rows, 2)
-    parts = [
-        write_segment(location, f"data/parts/{a}", hashes[a:b], rows.slice(a, b - a), 2)
-        for a, b in pairwise([0, *cuts, n])
-    ]
-    merged = merge_segments(location, "data/parts/merged", parts)
-    assert merged == replace(whole, name="data/parts/merged")
-    # The parts stay until nobody can need them for another try.
-    assert all(location.size(name) is not None for part in parts for name in part.files)
+    assert write_segment(location, "data/merged", merged.hashes, merged, 2) == replace(
+        whole, name="data/merged"
+    )
+    # Neighbouring keys, and the rows of each in the order in which they were.
+    segment = Segment(location, whole, 2)
+    found = [*zip(*(segment.column(number).to_pylist() for number in range(3)), strict=True)]
+    assert sorted(found) == sorted((t, r, [i] * (i % 3)) for i, (_, t, r) in enumerate(stored))
+    assert segment.index.hashes[:-1].tolist() == sorted(hashes.tolist())
+
+    # Ranges of hashes, each of which is read from some blocks.
+    places = st.sampled_from([*hashes.tolist(), 0, GREATEST])
+    bounds = sorted(data.draw(st.sets(places, max_size=3)))
+    for first, end in pairwise([None, *bounds, None]):
+        part = RunRows(location, runs, rows.schema, first, end)
+        low, high = LEAST if first is None else first, GREATEST + 1 if end is None else end
+        inside = [key for key in stored if low <= key[0] < high]
+        found = zip(part.hashes, *(part.column(i).to_pylist() for i in range(2)), strict=True)
+        assert sorted(found) == sorted(inside)
+
+
+@contextmanager
+def block_rows(rows: int) -> Iterator[None]:
+    """Write runs in small blocks."""
+    before, runs_module._BLOCK_ROWS = runs_module._BLOCK_ROWS, rows
+    try:
+        yield
+    finally:
+        runs_module._BLOCK_ROWS = before
+
+
+def test_a_damaged_run_is_refused(location: StorageLocation) -> None:
+    rows = pa.table({"v": pa.array(["one", "two", "three"])})
+    (run,), _ = runs_of(location, [3, 1, 2], rows)
+    path = Path(location.url, run.name)
+    content = path.read_bytes()
+    for damaged in (content[:-8], content[:100] + b"?" + content[101:], b""):
+        path.write_bytes(damaged)
+        with pytest.raises(DamagedTableError, match=run.name):
+            RunRows(location, [run], rows.schema).column(0)
+    path.unlink()
+    with pytest.raises(DamagedTableError, match="missing"):
+        RunRows(location, [run], rows.schema)
+
+
+def test_a_run_of_other_columns_is_refused(location: StorageLocation) -> None:
+    rows = pa.table({"v": pa.array(["one", "two"])})
+    (run,), _ = runs_of(location, [3, 1], rows)
+    for dtype in (pa.int64(), pa.list_(pa.string()), pa.large_string()):
+        with pytest.raises(DamagedTableError):
+            RunRows(location, [run], pa.schema([("v", dtype)])).column(0)
 
 
 @settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from([LEAST, -20, 0, GREATEST - 50]),
     st.lists(st.integers(0, 50), min_size=1, max_size=40),
-    st.data(),
 )
-def test_merged_rows_are_in_the_order_of_dense_keys(
-    tmp_path_factory: pytest.TempPathFactory, least: int, stored: list[int], data: st.DataObject
+def test_rows_are_in_the_order_of_dense_keys(
+    tmp_path_factory: pytest.TempPathFactory, least: int, stored: list[int]
 ) -> None:
     keys = np.array([least + number for number in stored])
     dense = are_dense(keys)
     hashes = hashes_of_integers(keys)
-    order = np.argsort(hashes, kind="stable")
-    hashes, keys = hashes[order], keys[order]
     rows = pa.table({"k": keys, "number": np.arange(len(keys))})
-    cuts = data.draw(st.sets(st.integers(1, len(keys)), max_size=4)) - {len(keys)}
-    cuts = {cut for cut in cuts if keys[cut] != keys[cut - 1]}
     location = StorageLocation.of(tmp_path_factory.mktemp("dense"))
-    parts = [
-        write_segment(location, f"data/x/{a}", hashes[a:b], rows.slice(a, b - a), 0)
-        for a, b in pairwise([0, *sorted(cuts), len(keys)])
-    ]
-    info = merge_segments(location, "data/x/merged", parts, integers=True)
+    info = write_segment(location, "data/x/merged", hashes, rows, integers=True)
     assert (info.first_key == keys.min()) if dense else (info.first_key is None)
     assert info == SegmentInfo.from_json(json.loads(json.dumps(info.to_json())))
 
     segment = Segment(location, info, 0)
-    assert (info.first_hash, segment.last_hash) == (hashes[0], hashes[-1])
-    if dense:
-        rows = rows.take(pa.array(np.argsort(keys, kind="stable")))
+    assert (info.first_hash, segment.last_hash) == (hashes.min(), hashes.max())
+    rows = rows.take(pa.array(np.argsort(keys if dense else hashes, kind="stable")))
     assert segment.column(0).equals(rows["k"].combine_chunks())
     assert segment.column(1).equals(rows["number"].combine_chunks())
     probes = np.array([*keys, *(least + n for n in range(51)), LEAST, GREATEST], np.int64)
@@ -285,11 +342,9 @@ def test_merged_rows_are_in_the_order_of_dense_keys(
 def test_values_of_every_type_are_merged(location: StorageLocation, kind: str) -> None:
     dtype, values = VALUES[kind]
     rows = pa.table({"v": pa.array(values, dtype)})
-    parts = [
-        write_segment(location, f"data/x/{i}", np.array([i], np.int64), rows.slice(i, 1), 0)
-        for i in range(3)
-    ]
-    segment = Segment(location, merge_segments(location, "data/x/merged", parts), 0)
+    _, merged = runs_of(location, range(3), rows, [1, 2])
+    info = write_segment(location, "data/x/merged", merged.hashes, merged)
+    segment = Segment(location, info, 0)
     assert segment.column(0).to_pylist() == rows.column("v").to_pylist()
     assert segment.column(0).type == dtype
 

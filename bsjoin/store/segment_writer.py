@@ -1,0 +1,214 @@
+"""Writing a segment: rows in any order are sorted by key, indexed, and written column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bsjoin.index import HashIndex, are_dense, integers_of_hashes, row_order
+from bsjoin.index.sorted_rows import Closed
+from bsjoin.store.checksums import checksum
+from bsjoin.store.index_file import index_batch
+from bsjoin.store.location import StorageLocation
+from bsjoin.store.range_index import RangeCodes, RangeIndex, index_ranges, run_starts
+from bsjoin.store.segment import SegmentInfo, column_file, index_file, keys_and_longest_run, take
+
+__all__ = ["Rows", "write_segment"]
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_AT_ONCE = 1 << 20
+
+
+class Rows(Protocol):
+    """The columns of some rows: a ``pyarrow.Table``, or what reads one column at a time."""
+
+    @property
+    def num_columns(self) -> int:
+        """The number of columns."""
+        ...
+
+    def column(self, number: int, /) -> pa.ChunkedArray:
+        """A column by its number."""
+        ...
+
+
+def write_segment(
+    location: StorageLocation,
+    name: str,
+    hashes: Int64s,
+    rows: Rows,
+    keys: int = 0,
+    ranged: int = 0,
+    closed: Closed | None = None,
+    ties: Int64s | None = None,
+    *,
+    integers: bool = False,
+) -> SegmentInfo:
+    """Write one segment.
+
+    Args:
+        location: the table's location.
+        name: the segment's name, relative to the location.
+        hashes: int64[n]: the hash of each row's key, at least one.
+        rows: the n rows in the same order, which may be any.
+        keys: how many of its leading columns are keys to compare; 0 (default) if equal hashes mean
+            equal keys.
+        ranged: how many columns after them are range columns; they are indexed, and not stored as
+            columns. The rows of each key are sorted by the first of them. Default 0.
+        closed: which ends belong to the intervals, for two range columns; default None.
+        ties: int64[n]: orders rows with the same key and the same point; None (default): they stay
+            in the order in which they are, as do the rows of a key without range columns.
+        integers: whether the hash is that of one integer and there are no range columns: if the
+            integers are dense (:func:`bsjoin.index.are_dense`), the rows are sorted by them.
+            Default False.
+
+    Returns:
+        The metadata of the segment for the manifest.
+
+    Raises:
+        OverflowError: a column has more than 2 GiB of text.
+
+    Complexity: O(n log n) time; 16 bytes of memory a row and the index, then one column at a time,
+        twice; the keys to be compared all at once.
+    """
+    stored = range(keys + ranged, rows.num_columns)
+    if integers:
+        numbers = integers_of_hashes(hashes)
+        if are_dense(numbers):
+            order = np.argsort(numbers, kind="stable")
+            index = HashIndex.of_dense(numbers.take(order))
+            in_order = (_taken(rows, number, order) for number in stored)
+            info = _write(location, name, index, None, in_order)
+            return replace(info, first_hash=int(hashes.min()), first_key=int(index.hashes[0]))
+    order = np.argsort(hashes, kind="stable")
+    hashes = hashes.take(order)
+    compared = [_taken(rows, number, order) for number in range(keys)]
+    same_key = _same_key(hashes, compared)
+    collided = hashes[1:][(hashes[1:] == hashes[:-1]) & ~same_key]
+    if len(collided):
+        _bring_together(order, hashes, compared, collided)
+        compared = [_taken(rows, number, order) for number in range(keys)]
+        same_key = _same_key(hashes, compared)
+    index = HashIndex.build(hashes, same_key)
+    del hashes, same_key
+    ranges = None
+    if ranged:
+        range_columns = [_one_array(rows.column(keys + number)) for number in range(ranged)]
+        codes = RangeCodes.of(range_columns)
+        del range_columns
+        starts = run_starts(index)
+        _sort_runs(order, starts, codes.columns[0], ties)
+        ranges = index_ranges(codes.take(order), starts, closed)
+
+    def all_columns() -> Iterator[pa.Array]:
+        yield from compared
+        compared.clear()
+        yield from (_taken(rows, number, order) for number in stored)
+
+    return _write(location, name, index, ranges, all_columns())
+
+
+def _taken(rows: Rows, number: int, order: Int64s) -> pa.Array:
+    return take(_one_array(rows.column(number)), order)
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    try:
+        return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    except pa.ArrowInvalid as error:
+        raise OverflowError(
+            f"a segment would contain a column of more than 2 GiB of text ({error}); build with a "
+            "smaller segment_bytes"
+        ) from error
+
+
+def _same_key(hashes: Int64s, keys: Sequence[pa.Array]) -> Bools:
+    """Whether each row but the first has the key of the row before."""
+    same_key: Bools = hashes[1:] == hashes[:-1]
+    for key in keys:
+        if same_key.any():
+            same = pc.equal(key.slice(1), key.slice(0, len(key) - 1))
+            same_key = same_key & np.asarray(same.to_numpy(zero_copy_only=False), np.bool_)
+    return same_key
+
+
+def _bring_together(
+    order: Int64s, hashes: Int64s, keys: Sequence[pa.Array], collided: Int64s
+) -> None:
+    """Make rows of one key neighbours, in place, where different keys have the same hash."""
+    places = np.flatnonzero(np.isin(hashes, collided))
+    some = pa.array(places)
+    ranks = [_ranks(key.take(some)) for key in reversed(keys)]
+    order[places] = order[places].take(np.lexsort((*ranks, hashes.take(places))))
+
+
+def _ranks(values: pa.Array) -> Int64s:
+    """Numbers in the order of the values, and the same for the same value."""
+    encoded = values.dictionary_encode()
+    ranks: Int64s = np.empty(len(encoded.dictionary), np.int64)
+    ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(ranks))
+    found: Int64s = ranks.take(encoded.indices.to_numpy())
+    return found
+
+
+def _sort_runs(order: Int64s, starts: Int64s, points: Int64s, ties: Int64s | None) -> None:
+    """Sort the rows of each key by their point, in place; some keys at a time.
+
+    Args:
+        order: int64[n], the rows in the order of their keys.
+        starts: the position of the first row of each key.
+        points: int64[n], the point of each row.
+        ties: int64[n], see :func:`write_segment`.
+    """
+    n = len(order)
+    after = np.searchsorted(starts, np.arange(_AT_ONCE, n, _AT_ONCE))
+    bounds = np.unique([0, *starts[after[after < len(starts)]], n])
+    for begin, end in pairwise(bounds.tolist()):
+        rows = order[begin:end].copy()
+        low, high = np.searchsorted(starts, (begin, end))
+        runs = np.zeros(end - begin, np.int64)
+        runs[starts[low:high] - begin] = 1
+        tied = None if ties is None else ties.take(rows)
+        order[begin:end] = rows.take(row_order(np.cumsum(runs), points.take(rows), tied))
+
+
+def _write(
+    location: StorageLocation,
+    name: str,
+    index: HashIndex,
+    ranges: RangeIndex | None,
+    columns: Iterator[pa.Array],
+) -> SegmentInfo:
+    """Write the index, then the columns, one at a time."""
+    files = [_write_batch(location, index_file(name), index_batch(index, ranges))]
+    for number, column in enumerate(columns):
+        batch = pa.RecordBatch.from_arrays([column], ["column"])
+        files.append(_write_batch(location, column_file(name, number), batch))
+    keys, longest = keys_and_longest_run(index)
+    return SegmentInfo(
+        name=name,
+        rows=index.rows,
+        keys=keys,
+        longest_run=longest,
+        first_hash=int(index.hashes[0]),
+        sizes=tuple(size for size, _ in files),
+        checksums=tuple(sum_ for _, sum_ in files),
+    )
+
+
+def _write_batch(location: StorageLocation, name: str, batch: pa.RecordBatch) -> tuple[int, str]:
+    """Write a file; return its size and checksum."""
+    with location.writing(name) as path:
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as out:
+            out.write_batch(batch)
+        with path.open("rb") as file:
+            return path.stat().st_size, checksum(file)
