@@ -97,7 +97,7 @@ def join(
         StoreError: the store cannot be used; see :mod:`bsjoin.errors`.
 
     Complexity:
-        A full cache: one shuffle and sort of the table for the build, then O(rows) expected per
+        A full cache: one sort of the table for the build, then O(rows) expected per
         micro-batch. An incremental cache: O(rows) expected per micro-batch, plus one query per
         batch of missing keys. A range condition: O(log n) per row, plus its matches.
 

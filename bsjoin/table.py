@@ -115,7 +115,8 @@ class BatchTable:
             DuplicateKeyError: ``unique`` does not hold.
             StoreAccessError, StoreFullError: the path cannot be written to.
 
-        Complexity: one shuffle and sort of the table; a task holds one segment at most.
+        Complexity: one sort of the table, without a shuffle; a task holds 64 MB of rows, or
+            two columns of a segment.
 
         Example:
             >>> table = BatchTable.build(customers, on="customer_id", unique=True)

@@ -23,7 +23,6 @@ from spark_samples import Feed, files
 import bsjoin
 from bsjoin import BatchTable, Full, Stats
 from bsjoin._spark import build as build_module
-from bsjoin._spark import merging
 from bsjoin.errors import (
     DamagedTableError,
     DuplicateKeyError,
@@ -425,7 +424,7 @@ def test_a_disk_that_fills_while_runs_are_merged_is_the_same_error(
             path.write_bytes(b"half")
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(merging, "write_segment", merge)
+    monkeypatch.setattr("bsjoin.store.merging.write_segment", merge)
     with pytest.raises(StoreFullError, match="no space left"):
         BatchTable.build(people, on="k", path=tmp_path / "t")
     assert files(tmp_path / "t") == []

@@ -28,7 +28,7 @@ from bsjoin._spark import sql
 from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import hash_is_exact, hashable, table_key, type_name
-from bsjoin._spark.merging import INFO, INFO_ARROW, RUN_BYTES, Merge, merged
+from bsjoin._spark.merging import INFO, INFO_ARROW, RUN_BYTES, merged
 from bsjoin._spark.range_columns import range_side
 from bsjoin._spark.session import default_parallelism
 from bsjoin._spark.workers import check_workers
@@ -37,6 +37,7 @@ from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, Store
 from bsjoin.store import (
     KeyColumn,
     Manifest,
+    Merge,
     RangeColumns,
     RunInfo,
     SegmentInfo,
