@@ -4,7 +4,7 @@ Pure numpy: independent of Spark, files and Arrow.
 """
 
 from bsjoin.index.encoding import GREATEST, LEAST, add_saturated, codes, floats, reach
-from bsjoin.index.hash import HashIndex, are_dense
+from bsjoin.index.hash import HashIndex, are_dense, dense_order
 from bsjoin.index.integer_hash import hashes_of_integers, integers_of_hashes
 from bsjoin.index.intervals import IntervalIndex
 from bsjoin.index.levels import levels
@@ -41,6 +41,7 @@ __all__ = [
     "are_dense",
     "clamped",
     "codes",
+    "dense_order",
     "divide_wide",
     "expand",
     "floats",

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bsjoin.index import HashIndex, are_dense, integers_of_hashes, row_order
+from bsjoin.index import HashIndex, are_dense, dense_order, integers_of_hashes, row_order
 from bsjoin.index.sorted_rows import Closed
 from bsjoin.store.checksums import checksum
 from bsjoin.store.index_file import index_batch
@@ -84,7 +84,7 @@ def write_segment(
     if integers:
         numbers = integers_of_hashes(hashes)
         if are_dense(numbers):
-            order = np.argsort(numbers, kind="stable")
+            order = dense_order(numbers)
             index = HashIndex.of_dense(numbers.take(order))
             in_order = (_taken(rows, number, order) for number in stored)
             info = _write(location, name, index, None, in_order)
