@@ -79,7 +79,8 @@ def postgresql() -> Iterator[str]:
 
     class Server(servers.PostgreSQL):
         def command(self) -> Sequence[str | Path]:
-            more = ("shared_buffers=512MB", "synchronous_commit=off")
+            # The ways without a cache keep a connection in every worker of every stage.
+            more = ("shared_buffers=512MB", "synchronous_commit=off", "max_connections=200")
             return [*super().command(), *(word for one in more for word in ("-c", one))]
 
     programs = servers.postgresql_programs()

@@ -35,6 +35,7 @@ from bsjoin._spark.workers import check_workers
 from bsjoin.conditions import Condition
 from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
 from bsjoin.store import (
+    RUN,
     KeyColumn,
     Manifest,
     Merge,
@@ -184,7 +185,7 @@ def _writer(
                 for column, field in zip(columns, schema, strict=True)
             ]
             run = pa.Table.from_arrays([hashes, *typed], [_HASH, *schema.names])
-            info = write_run(location, f"{folder}/{task}-{number:06d}.run", run)
+            info = write_run(location, f"{folder}/{task}-{number:06d}{RUN}", run)
             yield pa.RecordBatch.from_pylist([{"info": info.to_json()}], INFO_ARROW)
 
     return write

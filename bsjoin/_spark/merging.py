@@ -26,7 +26,7 @@ INFO_ARROW = pa.schema([("info", pa.string())])
 def merged(
     spark: SparkSession, merge: Merge, runs: Sequence[RunInfo], segment_bytes: int
 ) -> tuple[SegmentInfo, ...]:
-    """Merge runs into segments, and remove them.
+    """Merge runs into segments, and remove the runs.
 
     Args:
         spark: the session; its tasks write the segments that are larger than a run.
@@ -45,8 +45,7 @@ def merged(
         work = numbers.mapInArrow(_merger(merge, runs, ranges), INFO)
         texts = work.toArrow().column(0).to_pylist()
         segments = [SegmentInfo.from_json(json.loads(text)) for text in texts]
-    for run in runs:
-        merge.location.remove(run.name)
+    merge.clean()
     return tuple(sorted(segments, key=lambda info: info.first_hash))
 
 

@@ -12,11 +12,12 @@ Pure pyarrow, numpy and fsspec: independent of Spark.
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.manifest import KeyColumn, Manifest, RangeColumns, Stats
 from bsjoin.store.merging import HashRange, Merge, hash_ranges
-from bsjoin.store.runs import RunInfo, RunRows, write_run
+from bsjoin.store.runs import RUN, RunInfo, RunRows, write_run
 from bsjoin.store.segment import Segment, SegmentInfo
 from bsjoin.store.segment_writer import write_segment
 
 __all__ = [
+    "RUN",
     "HashRange",
     "KeyColumn",
     "Manifest",

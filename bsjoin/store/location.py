@@ -242,13 +242,16 @@ class StorageLocation:
         """
         if self.is_local:
             with self._errors(f"read {name!r}"):
-                path = self._path(name)
-                if path.is_dir():  # Arrow's error has no number
-                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-                return pa.memory_map(str(path))
+                return self._map(name)
         with self._errors(f"fetch {name!r}"):
             copy = self._copies.map(name, size, expected, self._download_of(name))
         return self._undamaged(name, copy)
+
+    def _map(self, name: str) -> pa.MemoryMappedFile:
+        path = self._path(name)
+        if path.is_dir():  # Arrow's error has no number
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        return pa.memory_map(str(path))
 
     def part(self, name: str, begin: int, end: int) -> pa.Buffer:
         """The bytes of a file from ``begin`` to before ``end``; fewer if the file is shorter.
@@ -260,7 +263,7 @@ class StorageLocation:
         """
         with self._errors(f"read {name!r}"):
             if self.is_local:
-                file = pa.memory_map(str(self._path(name)))
+                file = self._map(name)
                 file.seek(min(begin, file.size()))
                 return file.read_buffer(end - begin)
             fs, _ = self._remote

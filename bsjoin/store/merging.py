@@ -12,7 +12,7 @@ import pyarrow as pa
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.index.sorted_rows import Closed
 from bsjoin.store.location import StorageLocation
-from bsjoin.store.runs import RunInfo, RunRows
+from bsjoin.store.runs import RUN, RunInfo, RunRows
 from bsjoin.store.segment import SegmentInfo
 from bsjoin.store.segment_writer import write_segment
 
@@ -69,6 +69,12 @@ class Merge:
         return write_segment(
             self.location, path, rows.hashes, rows, *columns, ties, integers=self.integers
         )
+
+    def clean(self) -> None:
+        """Remove all runs, those of tasks that failed too."""
+        for name in self.location.names(self.folder):
+            if name.endswith(RUN):
+                self.location.remove(f"{self.folder}/{name}")
 
 
 def hash_ranges(runs: Sequence[RunInfo], segment_bytes: int) -> list[HashRange]:

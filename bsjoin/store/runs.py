@@ -24,9 +24,12 @@ from numpy.typing import NDArray
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.mapped import read_column, sound
 
-__all__ = ["RunInfo", "RunRows", "write_run"]
+__all__ = ["RUN", "RunInfo", "RunRows", "write_run"]
 
 Int64s = NDArray[np.int64]
+
+RUN = ".run"
+"""What the names of runs end with."""
 
 _BLOCK_ROWS = 1 << 16
 
@@ -76,7 +79,7 @@ def write_run(location: StorageLocation, name: str, rows: pa.Table) -> RunInfo:
 
     Args:
         location: the table's location.
-        name: the file's name, relative to the location.
+        name: the file's name, relative to the location; it ends with :data:`RUN`.
         rows: at least one row, in any order; the first column has the hashes, int64.
 
     Returns:

@@ -96,3 +96,14 @@ def test_one_hash_is_never_in_two_segments(tmp_path: Path) -> None:
     merge = merge_of(location)
     infos = [merge.segment(f"{n}", runs, r) for n, r in enumerate(hash_ranges(runs, 1))]
     assert [info.rows for info in infos if info is not None] == [300]
+
+
+def test_the_runs_of_failed_tasks_are_removed_too(tmp_path: Path) -> None:
+    location = StorageLocation.of(tmp_path)
+    run = run_of(location, 0, [(5, "a", 1)])
+    run_of(location, 9, [(5, "a", 1)])
+    merge = merge_of(location)
+    info = merge.segment("0000", [run], (None, None))
+    assert info is not None
+    merge.clean()
+    assert sorted(f"data/x/{name}" for name in location.names("data/x")) == sorted(info.files)
