@@ -235,13 +235,12 @@ def _cycles(one: Any, name: str, figures: dict[str, Any]) -> Iterator[CycleProgr
         for i, join in enumerate(joins):
             yield _cycle(one, join, _of_stage([task[i] for task in tasks]))
         return
-    if "versions" not in figures:
+    if "version_0" not in figures:
         yield _cycle(one, joins[0], _of_workers(figures))
         return
-    rows, versions = figures["rows_in"] or 0, (figures["versions"] or "").split(",")
+    rows = figures["rows_in"] or 0
     for i, join in enumerate(joins):
         hits = figures[f"hits_{i}"] or 0
-        version = int(versions[i]) if len(versions) == len(joins) and versions[i] else None
         cycle = _cycle(
             one,
             join,
@@ -249,7 +248,7 @@ def _cycles(one: Any, name: str, figures: dict[str, Any]) -> Iterator[CycleProgr
                 "rows_in": rows,
                 "hits": hits,
                 "matches": figures.get(f"matches_{i}", hits) or 0,
-                "version": version,
+                "version": figures[f"version_{i}"],
             },
         )
         yield cycle
@@ -323,10 +322,10 @@ def route(one: Any, label: str) -> Note | None:
         return None
     figures = _figures(metrics)
     if "places" in figures:
-        if figures["about"] is None:
+        if figures["version"] is None:
             return None
-        drawn = figures["drawn"] or ""
-        return note_of(figures["about"], figures["tasks"], figures["places"], drawn)
+        counted = ("version", "cells", "partitions", "tasks", "places")
+        return note_of(**{name: figures[name] for name in counted}, drawn=figures["drawn"] or "")
     lists = json.loads(f"[{figures['notes'] or ''}]")
     notes = [Note.from_list(read) for read in lists]
     if not notes:

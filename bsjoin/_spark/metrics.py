@@ -58,7 +58,9 @@ class CountedJoin:
     count: str | None
 
 
-def observed_lookups(rows: DataFrame, joins: Sequence[CountedJoin], versions: str) -> DataFrame:
+def observed_lookups(
+    rows: DataFrame, joins: Sequence[CountedJoin], versions: Sequence[str]
+) -> DataFrame:
     """The same for several look-ups in the same rows, which no join has multiplied yet.
 
     Aggregates have no functions of the jar: what adds figures up travels back to the driver, where
@@ -67,9 +69,11 @@ def observed_lookups(rows: DataFrame, joins: Sequence[CountedJoin], versions: st
     Args:
         rows: the rows.
         joins: first to last; the rows that one drops are missing in those after it.
-        versions: the numbers of the versions that answer, in SQL.
+        versions: for each join the column with the number of the version that answers, null in
+            most rows.
     """
-    aggregates = {"rows_in": "count(1)", "versions": f"max({versions})"}
+    aggregates = {"rows_in": "count(1)"}
+    aggregates |= {f"version_{i}": f"max({name})" for i, name in enumerate(versions)}
     copies = ""  # of each row that the joins before have made
     for i, join in enumerate(joins):
         hit = f"{join.found} >= 0"
@@ -96,20 +100,41 @@ def observed_route(rows: DataFrame, label: str, note: Column) -> DataFrame:
 
 
 def observed_places(
-    rows: DataFrame, label: str, place: Column, about: Column, task: Column, drawn: Column
+    rows: DataFrame,
+    label: str,
+    partitions: int,
+    *,
+    place: str,
+    version: str,
+    cells: str,
+    task: str,
+    drawn: str,
 ) -> DataFrame:
     """The same for rows that generated code routes; see :mod:`bsjoin.hotspot.generated`.
 
-    A histogram with more bins than there are places counts every place exactly.
+    A histogram with more bins than there are places counts every place exactly. What is the same in
+    all rows is a number: a text would be written, and compared, for each of them.
+
+    Args:
+        rows: the rows.
+        label: of the join.
+        partitions: how many there are.
+        place: the column with the place of the row.
+        version: the column with the version of the rule.
+        cells: the column with the number of its cells.
+        task: the column with the number of the task.
+        drawn: the column with what is drawn of the row for the sample, null for most rows.
     """
-    return observe(
-        rows,
-        f"{ROUTE_FIGURES}{label}",
-        F.max(about).alias("about"),
-        (F.max(task) + 1).alias("tasks"),
-        F.to_json(F.histogram_numeric(place, F.lit(_MOST_PLACES))).alias("places"),
-        F.listagg(drawn, F.lit(",")).alias("drawn"),
-    )
+    aggregates = {
+        "version": f"max({version})",
+        "cells": f"max({cells})",
+        "partitions": f"max({partitions})",
+        "tasks": f"max({task}) + 1",
+        "places": f"to_json(histogram_numeric({place}, {_MOST_PLACES}))",
+        "drawn": f"listagg({drawn}, ',')",
+    }
+    columns = (F.expr(f"{value} AS {name}") for name, value in aggregates.items())
+    return observe(rows, f"{ROUTE_FIGURES}{label}", *columns)
 
 
 def _name(*plans: JoinPlan) -> str:

@@ -16,11 +16,13 @@ __all__ = ["note_of"]
 Int64s = NDArray[np.int64]
 
 
-def note_of(about: str, tasks: int, places: str, drawn: str) -> Note:
+def note_of(version: int, cells: int, partitions: int, tasks: int, places: str, drawn: str) -> Note:
     """The statistics of a cycle.
 
     Args:
-        about: version, cells and partitions of the rule, separated by commas.
+        version: of the rule.
+        cells: how many the rule has.
+        partitions: how many the rule has.
         tasks: how many tasks there were.
         places: a JSON list of ``{"x": place, "y": rows}``, where a place is a cell times the number
             of partitions, plus a partition. A place may occur several times.
@@ -29,11 +31,10 @@ def note_of(about: str, tasks: int, places: str, drawn: str) -> Note:
             object ``{"name": key}`` after it names the key.
 
     Example:
-        >>> note = note_of("7,32,2", 1, '[{"x": 3, "y": 4.0}]', '"1:a","1:b!",{"name":"k"}')
+        >>> note = note_of(7, 32, 2, 1, '[{"x": 3, "y": 4.0}]', '"1:a","1:b!",{"name":"k"}')
         >>> note.statistics.partitions.tolist(), note.statistics.sample.weights.tolist(), note.names
         ([0, 4], [2.0, 2.0], {11: 'k'})
     """
-    version, cells, partitions = map(int, about.split(","))
     counted = [(int(place["x"]), int(place["y"])) for place in json.loads(places)]
     at, rows = np.array(counted, np.int64).reshape(-1, 2).T
     codes: list[int] = []

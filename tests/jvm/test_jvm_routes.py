@@ -95,7 +95,7 @@ def test_the_sample_is_as_large_as_it_shall_be_and_stands_for_all_rows(
     sampled = frame.selectExpr(f"{drawn} AS drawn")
     for _ in range(2):  # the second one begins with the exponent at which the first one ended
         shown = [row.drawn for row in sampled.where("drawn IS NOT NULL").collect()]
-        sample = note_of("1,32,2", 1, "[]", ",".join(map(json.dumps, shown))).statistics.sample
+        sample = note_of(1, 32, 2, 1, "[]", ",".join(map(json.dumps, shown))).statistics.sample
         assert sample.weight == pytest.approx(many, rel=0.5)
         assert sample.weights[sample.codes == -7] == pytest.approx(many / 4, rel=0.8)
         assert sum(text.endswith("!") for text in shown) >= 1

@@ -101,7 +101,7 @@ class TableFunctions:
         return call(what, *arguments, **which, **more)
 
     def version(self, clock: str) -> str:
-        """The number of the version that the time chooses."""
+        """The number of the version that the time chooses: in one row of a task, else null."""
         if self.table.version is not None:
             return str(self.table.version)
         return self.call("version", clock)

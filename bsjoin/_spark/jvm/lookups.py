@@ -178,15 +178,14 @@ class Lookups:
             added = {}
         counted = bool(added)
         if reports:
-            (version,) = unused([*self.columns, *self._brought()], "bsjoin_version")
-            versions = [one.functions.version(one.clock) for one in self.lookups]
-            # Texts of one length: the greatest is the latest.
-            padded = (f"lpad(cast({number} AS string), 10, '0')" for number in versions)
-            added[version] = f"concat_ws(',', {', '.join(padded)})"
+            names = (f"bsjoin_version_{i}" for i in range(len(self.lookups)))
+            versions = unused([*self.columns, *self._brought()], *names)
+            for one, name in zip(self.lookups, versions, strict=True):
+                added[name] = one.functions.version(one.clock)
         if added:
             rows = sql.select(rows, *(f"{value} AS {name}" for name, value in added.items()))
         if reports:
-            rows = observed_lookups(rows, [*map(_counted, self.lookups)], version)
+            rows = observed_lookups(rows, [*map(_counted, self.lookups)], versions)
         if any(one.drops for one in self.lookups) and not last.matches.drops_missing:
             rows = rows.where(last.stays)
         scratch = [*self.scratch, *added]

@@ -25,6 +25,7 @@ from bsjoin._spark.observing import is_reported
 __all__ = ["by_rule", "unsupported_route"]
 
 _MOST_PARTITIONS = 1_000
+_COUNTED = ("version", "cells", "task", "drawn")
 
 
 def unsupported_route(plan: RoutePlan) -> str | None:
@@ -53,17 +54,15 @@ def by_rule(
     rule = _rule(plan)
     # A null key matches nothing, wherever it goes: such rows are spread.
     code = f"coalesce({key}, {content})"
-    ours = unused(
-        stream.columns, *(f"bsjoin_{name}" for name in ("place", "about", "task", "drawn"))
-    )
-    place, about, task, drawn = ours
+    ours = unused(stream.columns, *(f"bsjoin_{name}" for name in ("place", *_COUNTED)))
+    place, version, cells, task, drawn = ours
     columns = [f"{call('place', rule, code, content)} AS {place}"]
     if is_reported(stream):
-        version = f"get_json_object(get_json_object({rule}, '$.rule'), '$.version')"
-        cells = f"cast({call('rule cells', rule)} AS string)"
+        number = f"get_json_object(get_json_object({rule}, '$.rule'), '$.version')"
         sampled = call("sampled", rule, code, label=plan.label, seed=plan.seed)
         columns += [
-            f"concat_ws(',', {version}, {cells}, '{partitions}') AS {about}",
+            f"try_cast({number} AS bigint) AS {version}",
+            f"{call('rule cells', rule)} AS {cells}",
             f"spark_partition_id() AS {task}",
             f"{sampled} AS {drawn}",
         ]
@@ -75,7 +74,8 @@ def by_rule(
         is_named = f"endswith({drawn}, '!') AND ({key}) IS NOT NULL"
         named = sql.case((is_named, f"concat_ws(',', {written}, {name})"), otherwise=written)
         rows = rows.withColumn(drawn, F.expr(named))
-        rows = observed_places(rows, plan.label, *map(F.col, ours))
+        counted = dict(zip(_COUNTED, ours[1:], strict=True))
+        rows = observed_places(rows, plan.label, partitions, place=place, **counted)
     partition = F.expr(f"cast({place} % {partitions} AS int)")
     return rows.repartitionById(partitions, partition).drop(*ours)
 
