@@ -28,7 +28,7 @@ from bsjoin._spark import sql
 from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.columns import quoted
 from bsjoin._spark.keys import hash_is_exact, hashable, table_key, type_name
-from bsjoin._spark.merging import INFO, INFO_ARROW, RUN_BYTES, merged
+from bsjoin._spark.merging import INFO, RUN_BYTES, collected, info_row, merged
 from bsjoin._spark.range_columns import range_side
 from bsjoin._spark.session import default_parallelism
 from bsjoin._spark.workers import check_workers
@@ -129,17 +129,15 @@ def build(df: DataFrame, location: StorageLocation, layout: Layout) -> Manifest:
         ranged=len(ranged),
         closed=None if layout.ranged is None else layout.ranged.closed,
         integers=key.integer is not None and not ranged,
-        ties=bool(ranged),
     )
     limit = min(RUN_BYTES, layout.segment_bytes)
     try:
         with _worker_errors(location):
-            infos = (
-                keyed.coalesce(max(_FEW_TASKS, 4 * default_parallelism(df.sparkSession)))
-                .mapInArrow(_writer(location, folder, written, limit), INFO)
-                .toArrow()
-            )
-            runs = sorted(map(RunInfo.from_json, infos.column(0).to_pylist()), key=_in_order)
+            tasks = max(_FEW_TASKS, 4 * default_parallelism(df.sparkSession))
+            work = keyed.coalesce(tasks).mapInArrow(_writer(location, folder, written, limit), INFO)
+            runs = [*map(RunInfo.from_json, collected(work))]
+            # In the order of the source: the same rows make the same segments.
+            runs.sort(key=lambda run: run.name)
             segments = merged(df.sparkSession, merge, runs, layout.segment_bytes)
         _check_unique(df, layout, segments)
         manifest = Manifest(
@@ -165,11 +163,6 @@ def build(df: DataFrame, location: StorageLocation, layout: Layout) -> Manifest:
     return manifest
 
 
-def _in_order(run: RunInfo) -> str:
-    """Runs in the order of the source: the same rows make the same segments."""
-    return run.name
-
-
 def _writer(
     location: StorageLocation, folder: str, schema: pa.Schema, limit: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -185,8 +178,7 @@ def _writer(
                 for column, field in zip(columns, schema, strict=True)
             ]
             run = pa.Table.from_arrays([hashes, *typed], [_HASH, *schema.names])
-            info = write_run(location, f"{folder}/{task}-{number:06d}{RUN}", run)
-            yield pa.RecordBatch.from_pylist([{"info": info.to_json()}], INFO_ARROW)
+            yield info_row(write_run(location, f"{folder}/{task}-{number:06d}{RUN}", run))
 
     return write
 

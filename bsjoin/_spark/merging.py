@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from bsjoin.store import HashRange, Merge, RunInfo, SegmentInfo, hash_ranges
 
-__all__ = ["INFO", "INFO_ARROW", "RUN_BYTES", "merged"]
+__all__ = ["INFO", "RUN_BYTES", "collected", "info_row", "merged"]
 
 RUN_BYTES = 64 << 20
 """How large a run grows, and what the driver merges itself."""
@@ -19,8 +20,15 @@ RUN_BYTES = 64 << 20
 INFO = "info string"
 """The metadata of a run or a segment as a row of Spark."""
 
-INFO_ARROW = pa.schema([("info", pa.string())])
-"""The same in Arrow."""
+
+def info_row(info: RunInfo | SegmentInfo) -> pa.RecordBatch:
+    """The metadata as :data:`INFO`."""
+    return pa.RecordBatch.from_arrays([pa.array([json.dumps(info.to_json())])], ["info"])
+
+
+def collected(rows: DataFrame) -> list[dict[str, Any]]:
+    """What :func:`info_row` has written, as JSON objects."""
+    return [json.loads(text) for text in rows.toArrow().column(0).to_pylist()]
 
 
 def merged(
@@ -43,8 +51,7 @@ def merged(
     else:
         numbers = spark.range(0, len(ranges), 1, len(ranges))
         work = numbers.mapInArrow(_merger(merge, runs, ranges), INFO)
-        texts = work.toArrow().column(0).to_pylist()
-        segments = [SegmentInfo.from_json(json.loads(text)) for text in texts]
+        segments = [*map(SegmentInfo.from_json, collected(work))]
     merge.clean()
     return tuple(sorted(segments, key=lambda info: info.first_hash))
 
@@ -61,7 +68,6 @@ def _merger(
             name = f"{number:04d}-{context.taskAttemptId() if context else 0}"
             info = merge.segment(name, runs, ranges[number])
             if info is not None:
-                text = json.dumps(info.to_json())
-                yield pa.RecordBatch.from_pylist([{"info": text}], INFO_ARROW)
+                yield info_row(info)
 
     return work

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -84,9 +84,7 @@ def observed_lookups(
             kept = f"cast({kept} AS bigint)"
             copies = f"try_multiply({copies}, {kept})" if copies else kept
             aggregates[f"matches_{i}"] = f"sum({sql.case((hit, copies))})"
-    # Each is named in the text: `alias` would be calls to the JVM.
-    columns = (F.expr(f"{value} AS {name}") for name, value in aggregates.items())
-    return observe(rows, _name(*(join.plan for join in joins)), *columns)
+    return _observed(rows, _name(*(join.plan for join in joins)), aggregates)
 
 
 def observed_stage(rows: DataFrame, plans: Sequence[JoinPlan], note: Column) -> DataFrame:
@@ -133,8 +131,13 @@ def observed_places(
         "places": f"to_json(histogram_numeric({place}, {_MOST_PLACES}))",
         "drawn": f"listagg({drawn}, ',')",
     }
-    columns = (F.expr(f"{value} AS {name}") for name, value in aggregates.items())
-    return observe(rows, f"{ROUTE_FIGURES}{label}", *columns)
+    return _observed(rows, f"{ROUTE_FIGURES}{label}", aggregates)
+
+
+def _observed(rows: DataFrame, name: str, aggregates: Mapping[str, str]) -> DataFrame:
+    """The rows, while Spark collects aggregates, in SQL, by their names."""
+    # Each is named in the text: `alias` would be calls to the JVM.
+    return observe(rows, name, *(F.expr(f"{value} AS {key}") for key, value in aggregates.items()))
 
 
 def _name(*plans: JoinPlan) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import pyarrow as pa
 import xxhash
 
-__all__ = ["Readable", "checksum"]
+__all__ = ["Readable", "checksum", "checksum_of_bytes"]
 
 _CHUNK = 1 << 22
 
@@ -25,3 +26,8 @@ def checksum(file: Readable) -> str:
     while piece := file.read(_CHUNK):
         digest.update(piece)
     return digest.hexdigest()
+
+
+def checksum_of_bytes(data: pa.Buffer) -> str:
+    """The same of bytes in memory."""
+    return xxhash.xxh3_128_hexdigest(data)

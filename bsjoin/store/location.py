@@ -301,11 +301,6 @@ class StorageLocation:
             )
         return copy
 
-    def remove_copy(self, name: str) -> None:
-        """Remove this host's copy of a file or folder; no error if there is none."""
-        if not self.is_local:
-            self._copies.remove(name)
-
     def keep_copies(self, names: Collection[str]) -> None:
         """Remove this host's copies of all files except these."""
         if not self.is_local:
@@ -345,7 +340,7 @@ class StorageLocation:
                     path.unlink(missing_ok=True)
                 return
             self._check_plain(name)
-            self.remove_copy(name)
+            self._copies.remove(name)
             fs, _ = self._remote
             with contextlib.suppress(FileNotFoundError):
                 fs.rm(self._url_of(name), recursive=True)

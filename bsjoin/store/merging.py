@@ -32,12 +32,12 @@ class Merge:
     Args:
         location: the table's location.
         folder: where the segments are to be, relative to the location.
-        schema: the columns of the runs, without the hashes.
+        schema: the columns of the runs, without the hashes; with range columns the last one orders
+            rows with the same key and point.
         keys: as for :func:`bsjoin.store.write_segment`.
         ranged: as for :func:`bsjoin.store.write_segment`.
         closed: as for :func:`bsjoin.store.write_segment`.
         integers: as for :func:`bsjoin.store.write_segment`.
-        ties: whether the last column orders rows with the same key and point.
     """
 
     location: StorageLocation
@@ -47,7 +47,6 @@ class Merge:
     ranged: int
     closed: Closed | None
     integers: bool
-    ties: bool
 
     def segment(self, name: str, runs: Sequence[RunInfo], hashes: HashRange) -> SegmentInfo | None:
         """Write the segment of a range of hashes; None if there is no row.
@@ -60,14 +59,16 @@ class Merge:
         rows = RunRows(self.location, runs, self.schema, *hashes)
         if not len(rows.hashes):
             return None
-        ties = None
-        if self.ties:
-            ties = rows.column(rows.num_columns - 1).to_numpy()
-            rows = rows.without_last()
-        path = f"{self.folder}/{name}"
-        columns = self.keys, self.ranged, self.closed
         return write_segment(
-            self.location, path, rows.hashes, rows, *columns, ties, integers=self.integers
+            self.location,
+            f"{self.folder}/{name}",
+            rows.hashes,
+            rows,
+            self.keys,
+            self.ranged,
+            self.closed,
+            ties=self.ranged > 0,
+            integers=self.integers,
         )
 
     def clean(self) -> None:

@@ -10,19 +10,19 @@ Programming 3, section 5.4).
 from __future__ import annotations
 
 import bisect
-import copy
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import xxhash
 from numpy.typing import NDArray
 
+from bsjoin.store.checksums import checksum_of_bytes
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.mapped import read_column, sound
+from bsjoin.store.segment import take
 
 __all__ = ["RUN", "RunInfo", "RunRows", "write_run"]
 
@@ -59,19 +59,16 @@ class RunInfo:
         """The bytes of each block, in all columns."""
         return [sum(sizes) for sizes in zip(*self.sizes, strict=True)]
 
-    def to_json(self) -> str:
-        """The metadata as text."""
-        return json.dumps(asdict(self))
+    def to_json(self) -> dict[str, Any]:
+        """The metadata as a JSON object."""
+        return asdict(self)
 
     @classmethod
-    def from_json(cls, text: str) -> RunInfo:
+    def from_json(cls, data: dict[str, Any]) -> RunInfo:
         """The inverse of :meth:`to_json`."""
-        data = json.loads(text)
-        for name in ("sizes", "checksums"):
-            data[name] = tuple(tuple(column) for column in data[name])
-        for name in ("rows", "first_hashes"):
-            data[name] = tuple(data[name])
-        return cls(**data)
+        flat = {name: tuple(data[name]) for name in ("rows", "first_hashes")}
+        nested = {name: tuple(map(tuple, data[name])) for name in ("sizes", "checksums")}
+        return cls(**{**data, **flat, **nested})
 
 
 def write_run(location: StorageLocation, name: str, rows: pa.Table) -> RunInfo:
@@ -89,17 +86,16 @@ def write_run(location: StorageLocation, name: str, rows: pa.Table) -> RunInfo:
     """
     hashes = rows.column(0).to_numpy()
     order = np.argsort(hashes, kind="stable")
-    indices = pa.array(order)
     begins = range(0, len(order), _BLOCK_ROWS)
     sizes: list[tuple[int, ...]] = []
     checksums: list[tuple[str, ...]] = []
     with location.writing(name) as path, path.open("wb") as file:
         for column in rows.columns:
-            (in_order,) = _one_chunk(column).take(indices).chunks
+            in_order = take(pa.concat_arrays(column.chunks), order)
             blocks = [_message(in_order.slice(begin, _BLOCK_ROWS)) for begin in begins]
             file.writelines(blocks)
             sizes.append(tuple(block.size for block in blocks))
-            checksums.append(tuple(map(_checksum, blocks)))
+            checksums.append(tuple(map(checksum_of_bytes, blocks)))
     first_hashes = hashes.take(order[::_BLOCK_ROWS])
     return RunInfo(
         name=name,
@@ -111,16 +107,8 @@ def write_run(location: StorageLocation, name: str, rows: pa.Table) -> RunInfo:
     )
 
 
-def _one_chunk(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pa.chunked_array([pa.concat_arrays(column.chunks)])
-
-
 def _message(column: pa.Array) -> pa.Buffer:
     return pa.RecordBatch.from_arrays([column], ["column"]).serialize()
-
-
-def _checksum(block: pa.Buffer) -> str:
-    return xxhash.xxh3_128_hexdigest(block)
 
 
 class RunRows:
@@ -184,12 +172,6 @@ class RunRows:
             parts += column.slice(low, high - low).chunks
         return pa.chunked_array(parts, dtype)
 
-    def without_last(self) -> RunRows:
-        """The same rows without the last column."""
-        rows = copy.copy(self)
-        rows._types = self._types[:-1]
-        return rows
-
     def _chunks(self, part: _Part, column: int) -> list[pa.Array]:
         run, dtype = part.run, self._types[column]
         if part.first == part.end:
@@ -202,7 +184,7 @@ class RunRows:
             data = self._location.part(run.name, begin, ends[part.end])
             for number in range(part.first, part.end):
                 block = data.slice(ends[number] - begin, run.sizes[column][number])
-                if _checksum(block) != run.checksums[column][number]:
+                if checksum_of_bytes(block) != run.checksums[column][number]:
                     raise ValueError(f"block {number} of column {column} differs from its checksum")
                 chunk = read_column(block, dtype)
                 if len(chunk) != run.rows[number]:

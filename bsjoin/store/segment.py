@@ -32,6 +32,7 @@ from bsjoin.store.mapped import has_forbidden_nulls, map_batch, shown, sound
 __all__ = [
     "Segment",
     "SegmentInfo",
+    "bools",
     "column_file",
     "index_file",
     "keys_and_longest_run",
@@ -77,11 +78,6 @@ class SegmentInfo:
     def bytes(self) -> int:
         """The size of all files."""
         return sum(self.sizes)
-
-    def remove(self, location: StorageLocation) -> None:
-        """Remove the files."""
-        for file in self.files:
-            location.remove(file)
 
     def to_json(self) -> dict[str, Any]:
         """The metadata as a JSON object."""
@@ -205,7 +201,7 @@ class Segment:
             same_hash = same_key
             for key in self._keys if same_hash.any() else ():
                 pair = key.slice(begin, end - begin), key.slice(begin + 1, end - begin)
-                same_key = same_key & _bools(pc.equal(*pair))
+                same_key = same_key & bools(pc.equal(*pair))
             one_run = np.zeros(end - begin, np.bool_) if runs is None else runs[begin:end] != 1
             refuse(same_key & ~one_run, begin, "the run of a key ends too early at row")
             refuse(one_run & ~same_key, begin, "the run has rows of another key behind row")
@@ -279,7 +275,7 @@ class Segment:
             all_of_them = doubtful.size == len(hashes)
             for stored, wanted in zip(self._keys, keys, strict=True):
                 probe = wanted if all_of_them else wanted.take(probes)
-                equal &= _bools(pc.equal(take(stored, at), probe))
+                equal &= bools(pc.equal(take(stored, at), probe))
             doubtful = doubtful[~equal]
             if doubtful.size:
                 ahead = self.index.next_run(rows.take(doubtful))
@@ -315,5 +311,6 @@ def _touch(column: pa.Array, rows: Int64s) -> None:
     np.frombuffer(data, np.uint8).take(starts, mode="clip")
 
 
-def _bools(array: pa.Array) -> Bools:
+def bools(array: pa.Array) -> Bools:
+    """An Arrow array without nulls as a NumPy one."""
     return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)

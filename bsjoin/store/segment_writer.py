@@ -18,7 +18,14 @@ from bsjoin.store.checksums import checksum
 from bsjoin.store.index_file import index_batch
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.range_index import RangeCodes, RangeIndex, index_ranges, run_starts
-from bsjoin.store.segment import SegmentInfo, column_file, index_file, keys_and_longest_run, take
+from bsjoin.store.segment import (
+    SegmentInfo,
+    bools,
+    column_file,
+    index_file,
+    keys_and_longest_run,
+    take,
+)
 
 __all__ = ["Rows", "write_segment"]
 
@@ -49,8 +56,8 @@ def write_segment(
     keys: int = 0,
     ranged: int = 0,
     closed: Closed | None = None,
-    ties: Int64s | None = None,
     *,
+    ties: bool = False,
     integers: bool = False,
 ) -> SegmentInfo:
     """Write one segment.
@@ -65,8 +72,9 @@ def write_segment(
         ranged: how many columns after them are range columns; they are indexed, and not stored as
             columns. The rows of each key are sorted by the first of them. Default 0.
         closed: which ends belong to the intervals, for two range columns; default None.
-        ties: int64[n]: orders rows with the same key and the same point; None (default): they stay
-            in the order in which they are, as do the rows of a key without range columns.
+        ties: whether the last column, of int64, only orders rows with the same key and the same
+            point. Default False: they stay in the order in which they are, as do the rows of a key
+            without range columns.
         integers: whether the hash is that of one integer and there are no range columns: if the
             integers are dense (:func:`bsjoin.index.are_dense`), the rows are sorted by them.
             Default False.
@@ -80,7 +88,7 @@ def write_segment(
     Complexity: O(n log n) time; 16 bytes of memory a row and the index, then one column at a time,
         twice; the keys to be compared all at once.
     """
-    stored = range(keys + ranged, rows.num_columns)
+    stored = range(keys + ranged, rows.num_columns - ties)
     if integers:
         numbers = integers_of_hashes(hashes)
         if are_dense(numbers):
@@ -106,7 +114,9 @@ def write_segment(
         codes = RangeCodes.of(range_columns)
         del range_columns
         starts = run_starts(index)
-        _sort_runs(order, starts, codes.columns[0], ties)
+        tied = rows.column(rows.num_columns - 1).to_numpy() if ties else None
+        _sort_runs(order, starts, codes.columns[0], tied)
+        del tied
         ranges = index_ranges(codes.take(order), starts, closed)
 
     def all_columns() -> Iterator[pa.Array]:
@@ -136,8 +146,7 @@ def _same_key(hashes: Int64s, keys: Sequence[pa.Array]) -> Bools:
     same_key: Bools = hashes[1:] == hashes[:-1]
     for key in keys:
         if same_key.any():
-            same = pc.equal(key.slice(1), key.slice(0, len(key) - 1))
-            same_key = same_key & np.asarray(same.to_numpy(zero_copy_only=False), np.bool_)
+            same_key = same_key & bools(pc.equal(key.slice(1), key.slice(0, len(key) - 1)))
     return same_key
 
 
@@ -167,7 +176,7 @@ def _sort_runs(order: Int64s, starts: Int64s, points: Int64s, ties: Int64s | Non
         order: int64[n], the rows in the order of their keys.
         starts: the position of the first row of each key.
         points: int64[n], the point of each row.
-        ties: int64[n], see :func:`write_segment`.
+        ties: int64[n], the order of rows with the same key and point; None if they stay.
     """
     n = len(order)
     after = np.searchsorted(starts, np.arange(_AT_ONCE, n, _AT_ONCE))

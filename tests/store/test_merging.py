@@ -18,7 +18,7 @@ SCHEMA = pa.schema([("k", pa.string()), ("v", pa.int64())])
 
 
 def merge_of(location: StorageLocation) -> Merge:
-    return Merge(location, "data/x", SCHEMA, 1, 0, None, integers=False, ties=False)
+    return Merge(location, "data/x", SCHEMA, 1, 0, None, integers=False)
 
 
 def run_of(location: StorageLocation, number: int, rows: list[tuple[int, str, int]]) -> RunInfo:
@@ -82,7 +82,7 @@ def test_segments_are_of_about_one_size_and_not_too_large(tmp_path: Path) -> Non
     limit = total // 7
     ranges = hash_ranges(runs, limit)
     assert len(ranges) == 8
-    merge = Merge(location, "data/x", pa.schema([("v", pa.int64())]), 0, 0, None, False, False)
+    merge = Merge(location, "data/x", pa.schema([("v", pa.int64())]), 0, 0, None, False)
     infos = [merge.segment(f"{n:04d}", runs, range_) for n, range_ in enumerate(ranges)]
     rows = [info.rows for info in infos if info is not None]
     assert sum(rows) == 271_000

@@ -6,8 +6,7 @@ import datetime
 import json
 import pickle
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
@@ -233,7 +232,7 @@ def runs_of(
         write_run(location, f"data/runs/{a}.run", named.slice(a, b - a))
         for a, b in pairwise([0, *cuts, len(hashes)])
     ]
-    runs = [RunInfo.from_json(run.to_json()) for run in runs]
+    runs = [RunInfo.from_json(json.loads(json.dumps(run.to_json()))) for run in runs]
     return runs, RunRows(location, runs, rows.schema)
 
 
@@ -255,7 +254,8 @@ def test_a_segment_of_runs_is_the_segment_of_all_rows(
     n = len(stored)
     cuts = sorted(data.draw(st.sets(st.integers(0, n), max_size=4)) - {0, n})
     location = StorageLocation.of(tmp_path_factory.mktemp("merge"))
-    with block_rows(data.draw(st.sampled_from([1, 2, 7, 100]))):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs_module, "_BLOCK_ROWS", data.draw(st.sampled_from([1, 2, 7, 100])))
         runs, merged = runs_of(location, hashes, rows, cuts)
     whole = write_segment(location, "data/whole/0000", hashes, rows, 2)
     assert write_segment(location, "data/merged", merged.hashes, merged, 2) == replace(
@@ -276,16 +276,6 @@ def test_a_segment_of_runs_is_the_segment_of_all_rows(
         inside = [key for key in stored if low <= key[0] < high]
         found = zip(part.hashes, *(part.column(i).to_pylist() for i in range(2)), strict=True)
         assert sorted(found) == sorted(inside)
-
-
-@contextmanager
-def block_rows(rows: int) -> Iterator[None]:
-    """Write runs in small blocks."""
-    before, runs_module._BLOCK_ROWS = runs_module._BLOCK_ROWS, rows
-    try:
-        yield
-    finally:
-        runs_module._BLOCK_ROWS = before
 
 
 def test_a_damaged_run_is_refused(location: StorageLocation) -> None:

@@ -25,7 +25,6 @@ from bsjoin._spark.observing import is_reported
 __all__ = ["by_rule", "unsupported_route"]
 
 _MOST_PARTITIONS = 1_000
-_COUNTED = ("version", "cells", "task", "drawn")
 
 
 def unsupported_route(plan: RoutePlan) -> str | None:
@@ -54,7 +53,8 @@ def by_rule(
     rule = _rule(plan)
     # A null key matches nothing, wherever it goes: such rows are spread.
     code = f"coalesce({key}, {content})"
-    ours = unused(stream.columns, *(f"bsjoin_{name}" for name in ("place", *_COUNTED)))
+    names_of_ours = ("place", "version", "cells", "task", "drawn")
+    ours = unused(stream.columns, *(f"bsjoin_{name}" for name in names_of_ours))
     place, version, cells, task, drawn = ours
     columns = [f"{call('place', rule, code, content)} AS {place}"]
     if is_reported(stream):
@@ -74,8 +74,8 @@ def by_rule(
         is_named = f"endswith({drawn}, '!') AND ({key}) IS NOT NULL"
         named = sql.case((is_named, f"concat_ws(',', {written}, {name})"), otherwise=written)
         rows = rows.withColumn(drawn, F.expr(named))
-        counted = dict(zip(_COUNTED, ours[1:], strict=True))
-        rows = observed_places(rows, plan.label, partitions, place=place, **counted)
+        counted = dict(zip(names_of_ours, ours, strict=True))
+        rows = observed_places(rows, plan.label, partitions, **counted)
     partition = F.expr(f"cast({place} % {partitions} AS int)")
     return rows.repartitionById(partitions, partition).drop(*ours)
 
