@@ -7,6 +7,7 @@ bounded however many rows match: no piece has more than 65,536 rows.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ from bsjoin.worker import incremental_cache
 from bsjoin.worker.chain_rows import Brought, Rows, placeholder
 from bsjoin.worker.full_cache import open_table
 from bsjoin.worker.grouping import CacheRows, Groups, cached_groups, stored_groups
+from bsjoin.worker.incremental_cache import Answer
 from bsjoin.worker.keys import hashed_key
 from bsjoin.worker.open_table import OpenTable, TableRows
 from bsjoin.worker.range_search import any_match, matches
@@ -38,7 +40,6 @@ NO_ROW = " "
 """With this, which JSON ignores, a note begins that comes in a row which is none of the result."""
 
 _MOST = 1 << 16
-_LOOKED_UP_TOGETHER = 1 << 16
 
 
 def joined(plan: StagePlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -56,24 +57,25 @@ def joined(plan: StagePlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
     joins = [_Join(join) for join in plan.joins]
     # Several batches are combined for a source: fewer and larger queries.
     sources = any(isinstance(join.plan.table, SourceTable) for join in plan.joins)
-    enough = _LOOKED_UP_TOGETHER if sources else 1
+    enough = incremental_cache.LOOKED_UP_TOGETHER if sources else 1
+    sent = _together(batches, enough)
+    first = next(sent, None)
+    if first is None:
+        return
+    results = _results(plan, joins, itertools.chain([first], sent))
     if not plan.joins[0].plan.reports:
-        for batch in _together(batches, enough):
-            yield from _results(plan, joins, batch)
+        yield from results
         return
     held: pa.RecordBatch | None = None
-    example: pa.RecordBatch | None = None
-    for batch in _together(batches, enough):
-        if example is None:
-            example = batch.take(pa.array([0]))
-        for result in _results(plan, joins, batch):
-            if held is not None:
-                yield _noted(held, None)
-            held = result
+    for result in results:
+        if held is not None:
+            yield _noted(held, None)
+        held = result
     text = json.dumps([join.figures.to_json() for join in joins], separators=(",", ":"))
     if held is not None:
         yield _noted(held, text)
-    elif example is not None:
+    else:
+        example = first.slice(0, 1)
         table = [placeholder(dtype) for join in joins for dtype in join.types]
         yield _noted(_batch([*example.columns[: plan.carried], *table], plan), NO_ROW + text)
 
@@ -84,37 +86,26 @@ def _together(batches: Iterable[pa.RecordBatch], enough: int) -> Iterator[pa.Rec
     for batch in batches:
         held += [batch.slice(at, _MOST) for at in range(0, batch.num_rows, _MOST)]
         if held and sum(one.num_rows for one in held) >= enough:
-            yield from _pieces(held)
+            yield pa.concat_batches(held) if len(held) > 1 else held[0]
             held = []
-    yield from _pieces(held)
-
-
-def _pieces(held: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     if held:
-        whole = pa.concat_batches(held) if len(held) > 1 else held[0]
-        yield from (whole.slice(at, _MOST) for at in range(0, whole.num_rows, _MOST))
+        yield pa.concat_batches(held) if len(held) > 1 else held[0]
 
 
 def _results(
-    plan: StagePlan, joins: Sequence[_Join], batch: pa.RecordBatch
+    plan: StagePlan, joins: Sequence[_Join], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The results of one batch, none of them empty."""
-    for rows in _through(joins, Rows(batch)):
+    """The results, none of them empty."""
+    pieces: Iterator[Rows] = map(Rows, batches)
+    for join in joins:
+        pieces = join.joined(pieces)
+    for rows in pieces:
         columns = [rows.sent(number) for number in range(plan.carried)]
         for join, brought in zip(joins, rows.brought, strict=True):
             if brought is not None:
                 with join.figures.timed():
                     columns += brought.columns()
         yield _batch(columns, plan)
-
-
-def _through(joins: Sequence[_Join], rows: Rows) -> Iterator[Rows]:
-    """What the joins leave of some rows."""
-    if not joins:
-        yield rows
-        return
-    for piece in joins[0].joined(rows):
-        yield from _through(joins[1:], piece)
 
 
 def _batch(columns: Sequence[pa.Array], plan: StagePlan) -> pa.RecordBatch:
@@ -170,18 +161,39 @@ class _Join:
         brings = self._plan.how in ("inner", "left")
         self.types = self._plan.output.types if brings else []
 
-    def joined(self, rows: Rows) -> Iterator[Rows]:
-        """The rows behind this join, in pieces that are not empty; timed without their consumer."""
-        self.figures.rows_in += len(rows)
+    def joined(self, pieces: Iterable[Rows]) -> Iterator[Rows]:
+        """The rows behind this join, in pieces that are not empty.
+
+        The time of those that make the rows, and of those that take them, does not count.
+        """
         search = self._plan.search
-        pieces = self._equal(rows) if search is None else self._ranged(rows, search)
-        while True:
+        for rows, answer in self._asked(pieces):
+            self.figures.rows_in += len(rows)
+            if search is None:
+                found = self._equal(rows, answer)
+            else:
+                found = self._ranged(rows, search, answer)
+            while True:
+                with self.figures.timed():
+                    piece = next(found, None)
+                if piece is None:
+                    break
+                if len(piece):
+                    yield piece
+
+    def _asked(self, pieces: Iterable[Rows]) -> Iterator[tuple[Rows, Answer | None]]:
+        """The pieces, each with its look-up in a source; None for a stored table."""
+        table = self._plan.table
+        if not isinstance(table, SourceTable):
+            yield from ((rows, None) for rows in pieces)
+            return
+
+        def ask(rows: Rows) -> Answer:
             with self.figures.timed():
-                piece = next(pieces, None)
-            if piece is None:
-                return
-            if len(piece):
-                yield piece
+                hashes, keys = self._key(rows)
+                return incremental_cache.ask(table, hashes, keys, self._plan.reports)
+
+        yield from incremental_cache.ahead(ask, pieces)
 
     def _key(self, rows: Rows) -> tuple[pa.Array, list[pa.Array]]:
         """The hash of the key, null for a null key, and what else is compared or looked up."""
@@ -196,9 +208,9 @@ class _Join:
     ) -> Brought | None:
         return Brought(self.types, sources, source, rows) if self.types else None
 
-    def _equal(self, rows: Rows) -> Iterator[Rows]:
+    def _equal(self, rows: Rows, answer: Answer | None) -> Iterator[Rows]:
         """The rows behind an equality join."""
-        sources, source, first, counts = self._found(*self._key(rows), rows)
+        sources, source, first, counts = self._found(rows, answer)
         how, hits = self._plan.how, first >= 0
         found = int(np.count_nonzero(hits))
         self.figures.hits += found
@@ -222,24 +234,24 @@ class _Join:
             yield rows.chosen(where).bringing(self._brought(sources, place, first.take(where)))
 
     def _found(
-        self, hashes: pa.Array, keys: Sequence[pa.Array], rows: Rows
+        self, rows: Rows, answer: Answer | None
     ) -> tuple[Sequence[RowSource], NDArray[np.int32] | None, Int64s, Int64s | None]:
         """The sources; each key's source, first row or -1, and number of rows (None: at most 1)."""
-        plan = self._plan
-        if isinstance(plan.table, SourceTable):
-            refs = self._looked_up(plan.table, hashes, keys)
+        if answer is not None:
+            refs = self._answered(answer)
             first = np.where(refs.counts > 0, refs.first, -1)
             return refs.places, refs.place, first, refs.counts
+        hashes, keys = self._key(rows)
         table = self._open(rows)
         first = table.find(hashes, list(keys))
         counts = None if table.manifest.longest_run <= 1 else table.run_lengths(first)
-        return [TableRows(table, plan.output.columns)], None, first, counts
+        return [TableRows(table, self._plan.output.columns)], None, first, counts
 
-    def _ranged(self, rows: Rows, search: Search) -> Iterator[Rows]:
+    def _ranged(self, rows: Rows, search: Search, answer: Answer | None) -> Iterator[Rows]:
         """The rows behind a range join."""
         how, matched = self._plan.how, np.zeros(len(rows), np.bool_)
         probes = [rows.column(column) for column in self._join.probes]
-        for group in self._groups(*self._key(rows), rows):
+        for group in self._groups(rows, answer):
             part, points = group.part, probes
             if part is not None:
                 chosen = pa.array(part)
@@ -265,12 +277,13 @@ class _Join:
             brought = self._brought([], None, np.full(len(rest), -1))
             yield rows.chosen(rest).bringing(brought)
 
-    def _groups(self, hashes: pa.Array, keys: Sequence[pa.Array], rows: Rows) -> Iterator[Groups]:
+    def _groups(self, rows: Rows, answer: Answer | None) -> Iterator[Groups]:
         """The rows of the keys that the range condition searches."""
         table = self._plan.table
-        if isinstance(table, SourceTable):
-            return cached_groups(table, self._looked_up(table, hashes, keys))
-        return stored_groups(self._plan.output.columns, self._open(rows), hashes, keys)
+        if answer is not None:
+            assert isinstance(table, SourceTable)
+            return cached_groups(table, self._answered(answer))
+        return stored_groups(self._plan.output.columns, self._open(rows), *self._key(rows))
 
     def _open(self, rows: Rows) -> OpenTable:
         """The stored table, in the version of the micro-batch."""
@@ -279,11 +292,9 @@ class _Join:
         self.figures.version = table.manifest.version
         return table
 
-    def _looked_up(
-        self, table: SourceTable, hashes: pa.Array, keys: Sequence[pa.Array]
-    ) -> RowRefs[CacheRows]:
+    def _answered(self, answer: Answer) -> RowRefs[CacheRows]:
         """The rows of the keys in a source."""
-        refs, figures = incremental_cache.looked_up(table, hashes, keys, self._plan.reports)
+        refs, figures = answer()
         if figures:
             self.figures.cache.append(figures)
         return refs

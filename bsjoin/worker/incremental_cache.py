@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -22,7 +23,7 @@ from bsjoin._clock import now_us
 from bsjoin._plan import JoinPlan, SourceTable
 from bsjoin.shared import ConnectionSemaphore, HostCache, State, cache_folder
 from bsjoin.worker import notes
-from bsjoin.worker.batch import Batch, Tally
+from bsjoin.worker.batch import Batch, Loaded, Tally
 from bsjoin.worker.connections import SharedConnection
 from bsjoin.worker.grouping import CacheRows
 from bsjoin.worker.loading import Loader
@@ -30,11 +31,18 @@ from bsjoin.worker.maintenance import Upkeep
 from bsjoin.worker.row_refs import RowRefs, answer_type, lists, structs
 from bsjoin.worker.source_client import SourceClient
 
-__all__ = ["answers", "looked_up"]
+__all__ = ["LOOKED_UP_TOGETHER", "Answer", "ahead", "answers", "ask"]
 
 Int64s = NDArray[np.int64]
+T = TypeVar("T")
 
-_GROUP_ROWS, _GROUP_ROWS_OF_LISTS = 1 << 16, 10_000
+Answer = Callable[[], tuple[RowRefs[CacheRows], dict[str, Any]]]
+"""Waits for a look-up: references to the rows; and metrics for the note, empty if there is no key.
+"""
+
+LOOKED_UP_TOGETHER = 1 << 17
+"""Keys: a query of twice as many costs a third less for each."""
+_LISTS_TOGETHER = 10_000
 _SAMPLE, _HOTTEST = 256, 5
 
 
@@ -51,63 +59,112 @@ def answers(plan: JoinPlan, batches: Iterable[tuple[pa.Array, ...]]) -> Iterator
         is not in the source, else a struct (``row``) or a list of structs (``rows``). If the
         plan reports, each result is in a struct with a note, which is null in most rows.
     """
-    enough = _GROUP_ROWS if plan.output.shape != "rows" else _GROUP_ROWS_OF_LISTS
+    assert isinstance(plan.table, SourceTable)
+    table, spent = plan.table, _Spent()
+
+    def begin(held: list[tuple[pa.Array, ...]]) -> Answer:
+        with spent:
+            hashes, *keys = (pa.concat_arrays(column) for column in zip(*held, strict=True))
+            return ask(table, hashes, keys, plan.reports)
+
+    for held, answer in ahead(begin, _groups(plan, batches)):
+        with spent:
+            rows, figures = answer()
+        yield from _arrays(plan, [len(hashes) for hashes, *_ in held], rows, figures, spent)
+
+
+def _groups(
+    plan: JoinPlan, batches: Iterable[tuple[pa.Array, ...]]
+) -> Iterator[list[tuple[pa.Array, ...]]]:
+    """The batches whose keys are looked up together."""
+    enough = LOOKED_UP_TOGETHER if plan.output.shape != "rows" else _LISTS_TOGETHER
     held: list[tuple[pa.Array, ...]] = []
     for batch in batches:
         held.append(batch)
         if sum(len(hashes) for hashes, *_ in held) >= enough:
-            yield from _answer_together(plan, held)
+            yield held
             held = []
     if held:
-        yield from _answer_together(plan, held)
+        yield held
 
 
-def _answer_together(plan: JoinPlan, held: Sequence[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    """Look up the keys of all batches; gather the rows, which may be large, batch by batch."""
-    begun = time.perf_counter_ns()
-    hashes, *keys = (pa.concat_arrays(column) for column in zip(*held, strict=True))
-    assert isinstance(plan.table, SourceTable)
-    rows, figures = looked_up(plan.table, hashes, keys, plan.reports)
-    spent = time.perf_counter_ns() - begun
-    begin = 0
-    for part, *_ in held:
-        begun = time.perf_counter_ns()
-        answer = _array(plan, rows, begin, begin + len(part))
-        begin += len(part)
-        spent += time.perf_counter_ns() - begun
+def _arrays(
+    plan: JoinPlan,
+    sizes: Sequence[int],
+    rows: RowRefs[CacheRows],
+    figures: dict[str, Any],
+    spent: _Spent,
+) -> Iterator[pa.Array]:
+    """The results for each of some batches; gathers their rows, which may be large, one by one."""
+    begin, total = 0, sum(sizes)
+    for size in sizes:
+        with spent:
+            answer = _array(plan, rows, begin, begin + size)
+        begin += size
         if plan.reports:
-            if figures and len(part) and begin == len(hashes):  # the last one with rows
-                notes.add(plan.label, {**figures, "ns": spent})
-            note = notes.fetch(plan.label, len(part))
+            if figures and size and begin == total:  # the last one with rows
+                notes.add(plan.label, {**figures, "ns": spent.taken()})
+            note = notes.fetch(plan.label, size)
             answer = pa.StructArray.from_arrays([answer, note], ["answer", "note"])
         yield answer
 
 
-def looked_up(
-    table: SourceTable, hashes: pa.Array, keys: Sequence[pa.Array], reports: bool
-) -> tuple[RowRefs[CacheRows], dict[str, Any]]:
-    """Find the rows of some keys.
+class _Spent:
+    """The time spent in blocks."""
+
+    def __init__(self) -> None:
+        self._ns = 0
+
+    def __enter__(self) -> None:
+        self._begun = time.perf_counter_ns()
+
+    def __exit__(self, *_: object) -> None:
+        self._ns += time.perf_counter_ns() - self._begun
+
+    def taken(self) -> int:
+        """The nanoseconds since the last call."""
+        ns, self._ns = self._ns, 0
+        return ns
+
+
+def ahead(begin: Callable[[T], Answer], items: Iterable[T]) -> Iterator[tuple[T, Answer]]:
+    """Each item with its look-up, which begins before the one before has to be finished."""
+    before: tuple[T, Answer] | None = None
+    for item in items:
+        now = item, begin(item)
+        if before is not None:
+            yield before
+        before = now
+    if before is not None:
+        yield before
+
+
+def ask(table: SourceTable, hashes: pa.Array, keys: Sequence[pa.Array], reports: bool) -> Answer:
+    """Begin to look up the rows of some keys.
 
     Args:
         table: the source and its cache.
         hashes: the m hashes, null for a null key.
         keys: the m keys, column by column.
         reports: whether the metrics are read.
-
-    Returns:
-        References to the rows; and metrics for the note, empty if there is no key.
     """
     if not len(hashes):
         nothing = np.zeros(0, np.int64)
-        return RowRefs([], None, nothing, nothing), {}
+        return lambda: (RowRefs([], None, nothing, nothing), {})
     worker = _worker(table)
     worker.upkeep.apply_invalidations()
     typed = [key.cast(dtype) for key, dtype in zip(keys, table.keys.types, strict=True)]
     batch = Batch.of(hashes, typed)
-    rows, figures = worker.look_up(batch, reports=reports)
-    if batch.places is not None:
-        rows = _spread(rows, batch.places, len(hashes))
-    return rows, figures
+    answer = worker.ask(batch, reports=reports)
+    places = batch.places
+    if places is None:
+        return answer
+
+    def spread() -> tuple[RowRefs[CacheRows], dict[str, Any]]:
+        rows, figures = answer()
+        return _spread(rows, places, len(hashes)), figures
+
+    return spread
 
 
 def _array(plan: JoinPlan, rows: RowRefs[CacheRows], begin: int, end: int) -> pa.Array:
@@ -133,18 +190,23 @@ class _Worker:
         self.cache = HostCache(
             folder, table.keys.types, table.stored_types, table.limits, exact=table.exact
         )
-        client = SourceClient(table.source, table.retry_policy, _connection(table))
-        self.close = client.close
-        self._loader = Loader(table, self.cache, client)
-        self.upkeep = Upkeep(table, self.cache, client, self._loader)
+        self._client = SourceClient(table.source, table.retry_policy, _connection(table))
+        self._loader = Loader(table, self.cache, self._client)
+        # One at a time: keys that the next batch has too are in the cache when it loads its own.
+        self._loading = ThreadPoolExecutor(1, thread_name_prefix="bsjoin-load")
+        self.upkeep = Upkeep(table, self.cache, self._client, self._loader)
         self._random = np.random.default_rng()
         if table.warm_up is not None:
             self.upkeep.warm_up(folder / "warm")
 
-    def look_up(self, batch: Batch, *, reports: bool) -> tuple[RowRefs[CacheRows], dict[str, Any]]:
-        """Find the rows of each key, from the cache or the source; and metrics if ``reports``."""
-        cache = self.cache
-        found, ticks = cache.find(batch.hashes, batch.keys, now_us())
+    def close(self) -> None:
+        """Leave the connection."""
+        self._loading.shutdown(wait=False)
+        self._client.close()
+
+    def ask(self, batch: Batch, *, reports: bool) -> Answer:
+        """Find the rows of each key in the cache, and begin to load the others."""
+        found, ticks = self.cache.find(batch.hashes, batch.keys, now_us())
         states = found.states
         missing = np.flatnonzero((states == State.MISS) | (states == State.WAIT))
         stale = np.flatnonzero(states == State.STALE)
@@ -152,18 +214,27 @@ class _Worker:
         if len(stale):
             self.upkeep.refresh_later(batch.take(stale), ticks[stale])
         places: list[CacheRows] = [found.view.rows]
-        rows = RowRefs(places, None, found.first, found.counts)
-        if len(missing):
+
+        def load() -> tuple[Loaded, Int64s]:
             wanted, last, inverse = batch.take(missing).distinct(ticks[missing], exact=self._exact)
-            loaded = self._loader.load(wanted, last, places, tally, found)
-            place = np.zeros(len(batch.hashes), np.int32)
-            place[missing] = loaded.place[inverse]
-            found.first[missing] = loaded.first[inverse]
-            found.counts[missing] = loaded.counts[inverse]
+            return self._loader.load(wanted, last, places, tally, found), inverse
+
+        loading = self._loading.submit(load) if len(missing) else None
+
+        def answer() -> tuple[RowRefs[CacheRows], dict[str, Any]]:
+            place = None
+            if loading is not None:
+                loaded, inverse = loading.result()
+                place = np.zeros(len(batch.hashes), np.int32)
+                place[missing] = loaded.place[inverse]
+                found.first[missing] = loaded.first[inverse]
+                found.counts[missing] = loaded.counts[inverse]
             rows = RowRefs(places, place, found.first, found.counts)
-        if not reports:
-            return rows, {}
-        return rows, self._figures(batch, states, len(missing), len(stale), tally)
+            if not reports:
+                return rows, {}
+            return rows, self._figures(batch, states, len(missing), len(stale), tally)
+
+        return answer
 
     def _figures(
         self, batch: Batch, states: NDArray[np.int8], missing: int, stale: int, tally: Tally

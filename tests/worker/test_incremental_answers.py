@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from cache_samples import Model
+from cache_samples import Model, until
 
 from bsjoin._plan import JoinPlan, Output, RetryPolicy, Runtime, Shape, SourceTable
+from bsjoin.errors import LookupFailedError
 from bsjoin.shared import CacheLimits
 from bsjoin.sources.invalidation import InvalidationLog
 from bsjoin.store import StorageLocation
+from bsjoin.worker import incremental_cache
 from bsjoin.worker.hashing import xxhash64
 from bsjoin.worker.incremental_cache import answers
 
@@ -111,3 +114,52 @@ def test_batches_without_keys_query_nothing(tmp_path: Path, model: Model) -> Non
     assert [pair["answer"] for pair in found.to_pylist()] == [None] * 3
     assert list(answers(joined, [])) == []
     assert not model.asked
+
+
+def test_the_next_keys_arrive_while_the_source_answers(
+    tmp_path: Path, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(incremental_cache, "LOOKED_UP_TOGETHER", 2)
+    joined = plan(tmp_path, model, "row", reports=False)
+    taken: list[int] = []
+
+    def watched() -> Iterator[tuple[pa.Array, pa.Array]]:
+        for number, batch in enumerate(batches()):
+            taken.append(number)
+            if number == 2:  # the second look-up, while the first one waits
+                until(lambda: model.begun, "the first look-up")
+                assert not model.asked
+                (model.folder / "hold").unlink()
+            yield batch
+
+    with model.held():
+        found = [array.to_pylist() for array in answers(joined, watched())]
+    assert found == answered("row")
+    assert taken == list(range(len(BATCHES)))
+    # Keys of a look-up in progress are not asked for again.
+    assert dict(model.times) == dict.fromkeys([1, 2, 3, 9], 1)
+    assert len(model.asked) == 3
+
+
+def test_an_error_of_a_look_up_in_progress_reaches_the_task(
+    tmp_path: Path, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(incremental_cache, "LOOKED_UP_TOGETHER", 2)
+    joined = plan(tmp_path, model, "row", reports=False)
+    model.fail(1)
+    with pytest.raises(LookupFailedError, match="out of order"):
+        list(answers(joined, batches()))
+    # The next task has all rows: no claim is left, and no answer of the failed one.
+    assert [array.to_pylist() for array in answers(joined, batches())] == answered("row")
+
+
+def test_a_task_that_ends_early_leaves_no_claim(
+    tmp_path: Path, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(incremental_cache, "LOOKED_UP_TOGETHER", 2)
+    joined = plan(tmp_path, model, "row", reports=False)
+    task = answers(joined, batches())
+    assert next(task).to_pylist() == answered("row")[0]
+    del task
+    assert [array.to_pylist() for array in answers(joined, batches())] == answered("row")
+    assert dict(model.times) == dict.fromkeys([1, 2, 3, 9], 1)
