@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bsjoin._plan import FIGURES, ROUTE_FIGURES
+from bsjoin._task_figures import received
 from bsjoin.hotspot import Rule, added, skew
 from bsjoin.hotspot.generated import note_of
 from bsjoin.hotspot.worker import Note
@@ -187,7 +188,8 @@ def progress(query: Any) -> list[CycleProgress]:
     """The metrics of every join of a streaming query, one entry per micro-batch and join.
 
     Args:
-        query: a ``StreamingQuery``, or one ``StreamingQueryProgress`` (from a listener's event).
+        query: a ``StreamingQuery``, or one ``StreamingQueryProgress`` (from a listener's event), of
+            this application.
 
     Returns:
         A list of :class:`CycleProgress`, oldest micro-batch first, joins in the order of their
@@ -203,12 +205,19 @@ def progress(query: Any) -> list[CycleProgress]:
     )
     cycles: dict[tuple[int, int], CycleProgress] = {}
     for one in recent:
-        for metric, metrics in one.observedMetrics.items():
+        observed = {**_sent_by_tasks(one), **one.observedMetrics}
+        for metric, metrics in observed.items():
             name = _NAME.fullmatch(metric)
             for cycle in [] if name is None else _cycles(one, name[1], _figures(metrics)):
                 at = cycle.batch_id, cycle.join
                 cycles[at] = _added(cycles[at], cycle) if at in cycles else cycle
     return [cycles[at] for at in sorted(cycles)]
+
+
+def _sent_by_tasks(one: Any) -> dict[str, Any]:
+    """The figures of a micro-batch that Spark has not observed."""
+    query = getattr(one, "id", None)  # a batch of foreachBatch has none
+    return {} if query is None else received.of(str(query), str(one.runId), one.batchId)
 
 
 def _added(first: CycleProgress, second: CycleProgress) -> CycleProgress:

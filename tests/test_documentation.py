@@ -95,8 +95,15 @@ class AnyResult(doctest.OutputChecker):
 
 @pytest.fixture
 def stage(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Stage]:
+    before = spark.conf.getAll
     with warnings.catch_warnings():
         yield Stage(spark, tmp_path, request)
+    # A page may set an option; what attaches the jar stays.
+    for name, value in spark.conf.getAll.items():
+        if name not in before and not name.startswith(("spark.bsjoin.jvm.", "spark.sql.catalog.")):
+            spark.conf.unset(name)
+        elif name in before and value != before[name]:
+            spark.conf.set(name, before[name])
 
 
 @pytest.mark.parametrize("page", sessions())

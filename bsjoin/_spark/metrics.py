@@ -15,6 +15,7 @@ from bsjoin._spark.observing import observe
 
 __all__ = [
     "CountedJoin",
+    "name_of",
     "observed",
     "observed_lookups",
     "observed_places",
@@ -35,7 +36,7 @@ def observed(answers: DataFrame, plan: JoinPlan, answer: Column, note: Column) -
     }.get(shape, hits)
     return observe(
         answers,
-        _name(plan),
+        name_of(plan),
         F.count(F.lit(1)).alias("rows_in"),
         hits.alias("hits"),
         *([] if matches is hits else [matches.alias("matches")]),
@@ -84,12 +85,12 @@ def observed_lookups(
             kept = f"cast({kept} AS bigint)"
             copies = f"try_multiply({copies}, {kept})" if copies else kept
             aggregates[f"matches_{i}"] = f"sum({sql.case((hit, copies))})"
-    return _observed(rows, _name(*(join.plan for join in joins)), aggregates)
+    return _observed(rows, name_of(*(join.plan for join in joins)), aggregates)
 
 
 def observed_stage(rows: DataFrame, plans: Sequence[JoinPlan], note: Column) -> DataFrame:
     """The same for joins in one Python stage, whose tasks have counted all of it."""
-    return observe(rows, _name(*plans), F.listagg(note, F.lit(",")).alias("tasks"))
+    return observe(rows, name_of(*plans), F.listagg(note, F.lit(",")).alias("tasks"))
 
 
 def observed_route(rows: DataFrame, label: str, note: Column) -> DataFrame:
@@ -140,7 +141,7 @@ def _observed(rows: DataFrame, name: str, aggregates: Mapping[str, str]) -> Data
     return observe(rows, name, *(F.expr(f"{value} AS {key}") for key, value in aggregates.items()))
 
 
-def _name(*plans: JoinPlan) -> str:
+def name_of(*plans: JoinPlan) -> str:
     """What the figures of joins are called: :mod:`bsjoin._progress` reads it."""
     joins = [
         {

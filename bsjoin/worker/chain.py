@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,17 +42,23 @@ NO_ROW = " "
 _MOST = 1 << 16
 
 
-def joined(plan: StagePlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def joined(
+    plan: StagePlan,
+    batches: Iterable[pa.RecordBatch],
+    send: Callable[[str], None] | None = None,
+) -> Iterator[pa.RecordBatch]:
     """Join batches of the stream with the tables.
 
     Args:
         plan: the joins.
         batches: the stream's columns, and those that the plan names besides.
+        send: takes the figures at the end, if the joins report; None (default) to have them in a
+            column.
 
     Yields:
-        The stream's columns; those that the joins bring; and, if the joins report, a note, which
-        is null but in the last row of the task. A task without a row has one for it, which does not
-        belong to the result.
+        The stream's columns; those that the joins bring; and, for figures in a column, a note,
+        which is null but in the last row of the task. A task without a row has one for it, which
+        does not belong to the result.
     """
     joins = [_Join(join) for join in plan.joins]
     # Several batches are combined for a source: fewer and larger queries.
@@ -63,21 +69,28 @@ def joined(plan: StagePlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
     if first is None:
         return
     results = _results(plan, joins, itertools.chain([first], sent))
-    if not plan.joins[0].plan.reports:
+    if send is not None or not plan.joins[0].plan.reports:
         yield from results
+        if send is not None:
+            send(_text(joins))
         return
     held: pa.RecordBatch | None = None
     for result in results:
         if held is not None:
             yield _noted(held, None)
         held = result
-    text = json.dumps([join.figures.to_json() for join in joins], separators=(",", ":"))
+    text = _text(joins)
     if held is not None:
         yield _noted(held, text)
     else:
         example = first.slice(0, 1)
         table = [placeholder(dtype) for join in joins for dtype in join.types]
         yield _noted(_batch([*example.columns[: plan.carried], *table], plan), NO_ROW + text)
+
+
+def _text(joins: Sequence[_Join]) -> str:
+    """The figures of a task."""
+    return json.dumps([join.figures.to_json() for join in joins], separators=(",", ":"))
 
 
 def _together(batches: Iterable[pa.RecordBatch], enough: int) -> Iterator[pa.RecordBatch]:

@@ -23,8 +23,9 @@ from bsjoin._plan import SourceTable, StageColumn, StageJoin, StagePlan, StoredT
 from bsjoin._spark import sql
 from bsjoin._spark.arrow import arrow_fields, not_exchangeable
 from bsjoin._spark.keys import is_floating, is_integer
-from bsjoin._spark.metrics import observed_stage
+from bsjoin._spark.metrics import name_of, observed_stage
 from bsjoin._spark.planned_join import PlannedJoin, clock_of
+from bsjoin._spark.python.accumulated import sender
 from bsjoin.errors import ColumnError
 from bsjoin.worker import chain, notes
 
@@ -93,34 +94,34 @@ class Stage:
             carried=len(carried),
             joins=tuple(sent.joined(number) for number in range(len(self.joins))),
         )
-        reports = self.joins[0].plan.reports
-        brought = [field for planned in self.joins for field in _brought(planned)]
-        returned = T.StructType(
-            [
-                *(T.StructField(f"s{i}", f.dataType, f.nullable) for i, f in enumerate(carried)),
-                *(T.StructField(f"c{i}", f.dataType, f.nullable) for i, f in enumerate(brought)),
-                *([T.StructField(chain.NOTE, T.StringType())] if reports else []),
-            ]
-        )
+        returned = [*carried, *(field for join in self.joins for field in _brought(join))]
+        plans = [planned.plan for planned in self.joins]
+        reports = plans[0].reports
+        send = sender(self.stream, name_of(*plans)) if reports else None
 
         def bsjoin_join(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             task = TaskContext.get()
             notes.begin(None if task is None else task.partitionId())
-            return chain.joined(plan, batches)
+            return chain.joined(plan, batches, send)
 
-        result = sent.rows().mapInArrow(bsjoin_join, returned)
-        if reports:
-            note = F.col(chain.NOTE)
-            result = observed_stage(result, [planned.plan for planned in self.joins], note)
-            if any(planned.plan.how != "left" for planned in self.joins):
-                result = result.where(note.isNull() | ~note.startswith(chain.NO_ROW))
-        named = [(field.name, field.metadata) for field in (*carried, *brought)]
-        if not any(metadata for _, metadata in named):
-            return result.drop(chain.NOTE).toDF(*(name for name, _ in named))
+        if not reports or send is not None:
+            # Spark takes the columns by their places, not by the names in the batches.
+            return sent.rows().mapInArrow(bsjoin_join, T.StructType(returned))
+        scratch = [
+            T.StructField(f"c{i}", field.dataType, field.nullable)
+            for i, field in enumerate(returned)
+        ]
+        note = F.col(chain.NOTE)
+        noted = T.StructType([*scratch, T.StructField(chain.NOTE, T.StringType())])
+        result = observed_stage(sent.rows().mapInArrow(bsjoin_join, noted), plans, note)
+        if any(one.how != "left" for one in plans):
+            result = result.where(note.isNull() | ~note.startswith(chain.NO_ROW))
+        if not any(field.metadata for field in returned):
+            return result.drop(chain.NOTE).toDF(*(field.name for field in returned))
         return result.select(
             *(
-                F.col(field.name).alias(name, metadata=metadata)
-                for field, (name, metadata) in zip(returned.fields, named, strict=False)
+                F.col(hidden.name).alias(field.name, metadata=field.metadata)
+                for hidden, field in zip(scratch, returned, strict=True)
             )
         )
 
