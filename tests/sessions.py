@@ -12,12 +12,13 @@ from typing import Any
 from py4j.java_gateway import JavaClass, JavaMember, JavaPackage, JVMView
 from pyspark.sql import SparkSession
 
-__all__ = ["CLUSTER", "CODE", "JVM", "SETTINGS", "configured", "session"]
+__all__ = ["CLUSTER", "CODE", "JVM", "LONG", "SETTINGS", "configured", "session"]
 
+_QUICKLY = "-XX:TieredStopAtLevel=1"
 # A JVM that compiles quickly beats one that compiles well. Room for the code that Spark generates
 # for each query, of which none is checked again; and few collections.
 JVM = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m "
+    f"{_QUICKLY} -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m "
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 SETTINGS = {
@@ -40,6 +41,9 @@ SETTINGS = {
     # Otherwise every function of a column calls the JVM twice more, for error messages.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
+_OPTIONS = "spark.driver.extraJavaOptions"
+LONG = {**SETTINGS, _OPTIONS: SETTINGS[_OPTIONS].replace(_QUICKLY, "")}
+"""The same for a process of many minutes, which gains by code that is compiled well."""
 CLUSTER = {
     **SETTINGS,
     "spark.driver.host": "127.0.0.1",

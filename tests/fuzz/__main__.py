@@ -20,6 +20,7 @@ from tests.fuzz.spark_join import disagreement
 from tests.fuzz.summary import Summary
 
 _ROOT = Path(__file__).parent.parent.parent
+_LONG_MINUTES = 5
 
 
 def main() -> int:
@@ -39,7 +40,8 @@ def main() -> int:
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["PYTHONPATH"] = str(_ROOT)  # what the workers import
-    spark = sessions.session("local[2]")
+    long = arguments.seed is None and arguments.minutes >= _LONG_MINUTES
+    spark = sessions.session("local[2]", sessions.LONG if long else sessions.SETTINGS)
     failed = 0
     with tempfile.TemporaryDirectory(prefix="bsjoin-fuzz-") as folder:
         engine = Engine(spark, Path(folder), arguments.first)
