@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bsjoin._python_values import shown
 from bsjoin.hotspot.cycle import Collector, CycleStatistics
 from bsjoin.hotspot.routing import Router
 
@@ -108,7 +109,7 @@ def _name(names: dict[int, str], hashes: pa.Array, keys: Sequence[pa.Array]) -> 
     for row in range(0, len(hashes), max(1, len(hashes) // _NAMED)):
         code = hashes[row].as_py()
         if code is not None and code not in names:
-            names[code] = ",".join(str(key[row].as_py()) for key in keys)
+            names[code] = ",".join(shown(key[row]) for key in keys)
 
 
 def _answer(partitions: NDArray[np.int32], note: str | None) -> pa.Array:

@@ -109,7 +109,7 @@ def key_table(keys: Any, schema: pa.Schema, argument: str) -> pa.Table:
         lacking = [name for name in names if name not in keys.column_names]
         if lacking:
             raise ArgumentError(f"{argument}: the table lacks the key column {lacking[0]!r}")
-        columns: list[Any] = [keys.column(name).to_pylist() for name in names]
+        columns: list[Any] = [keys.column(name) for name in names]
     else:
         columns = _columns(keys, names, argument)
     try:
@@ -122,7 +122,11 @@ def key_table(keys: Any, schema: pa.Schema, argument: str) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema).drop_null()
 
 
-def _array(values: list[Any], dtype: pa.DataType) -> pa.Array:
+def _array(values: list[Any] | pa.ChunkedArray, dtype: pa.DataType) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        if values.type == dtype:
+            return values.combine_chunks()
+        values = values.to_pylist()
     array = pa.array(values, dtype)
     if pa.types.is_integer(dtype) and array.to_pylist() != values:
         lost = next(v for v, kept in zip(values, array.to_pylist(), strict=True) if v != kept)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from bsjoin._python_values import in_calendar
 from bsjoin._secrets import scrubbed
 from bsjoin.errors import ArgumentError, BSJoinError, ColumnError, SourceError, suggest
 from bsjoin.sources.arguments import check_max_keys, positive
@@ -160,6 +161,8 @@ class _Redis(Source):
                 "exactly the columns of its key"
             )
         fields = [name for name in names if name not in self._names]
+        for name in self._names:
+            keys = keys.filter(in_calendar(keys.column(name)))
         texts = self._texts(keys)
         rows = self._execute(lambda client: self._fetched(client, texts, fields))
         present = [index for index, row in enumerate(rows) if row is not None]

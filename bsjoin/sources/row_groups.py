@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from bsjoin._python_values import in_calendar
 from bsjoin.sources.types import sparkable
 
 __all__ = ["EMPTY", "MinMax", "min_max_of", "sorted_keys", "touched"]
@@ -49,7 +50,7 @@ def _bounds(statistics: Any, dtype: pa.DataType) -> MinMax:
         # A finer timestamp is truncated on both sides, like the column.
         least, greatest = (_value(v, dtype) for v in (statistics.min, statistics.max))
         return (least, greatest) if least <= greatest else None  # NaN, or a writer's mistake
-    except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError):
         return None  # for example a text that was truncated inside a character
 
 
@@ -64,7 +65,8 @@ def _value(value: Any, dtype: pa.DataType) -> Any:
 
 def sorted_keys(column: pa.ChunkedArray) -> list[Any] | None:
     """The sorted keys; None if statistics cannot exclude one of them (NaN)."""
-    values = column.to_pylist()
+    # Files whose bounds are known have no value outside of Python's calendar.
+    values = column.filter(in_calendar(column)).to_pylist()
     if any(value != value for value in values):
         return None
     return sorted(values)

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bsjoin._python_values import in_calendar
 from bsjoin.errors import SourceError
 
 __all__ = ["array_of", "python_values"]
@@ -97,11 +98,8 @@ def python_values(keys: pa.Table, *, finite: bool = False) -> list[tuple[Any, ..
     """
     kept = pa.chunked_array([pa.array([True] * len(keys), pa.bool_())])
     for column in keys.columns:
-        if pa.types.is_temporal(column.type):
-            year = pc.year(column)
-            fits = pc.and_(pc.greater_equal(year, dt.MINYEAR), pc.less_equal(year, dt.MAXYEAR))
-            kept = pc.and_(kept, fits)
-        elif finite and pa.types.is_floating(column.type):
+        kept = pc.and_(kept, in_calendar(column))
+        if finite and pa.types.is_floating(column.type):
             kept = pc.and_(kept, pc.is_finite(column))
     columns = keys.filter(kept).columns
     return list(zip(*(column.to_pylist() for column in columns), strict=True))

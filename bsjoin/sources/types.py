@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bsjoin._python_values import reprs
 from bsjoin.errors import ArgumentError, ColumnError, SourceError, suggest
 from bsjoin.sources.rows import array_of
 from bsjoin.store.spark_schema import MAX_DIGITS
@@ -249,4 +250,4 @@ def _offender(column: pa.ChunkedArray, wanted: pa.DataType) -> str:
             column = column.slice(half)
         except pa.ArrowException:
             column = column.slice(0, half)
-    return repr(column[0].as_py()) if len(column) else "values"
+    return reprs(column[:1])[0] if len(column) else "values"

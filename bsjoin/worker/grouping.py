@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bsjoin._plan import RangeOrder, SourceTable
+from bsjoin._python_values import reprs
 from bsjoin.index import OrderedDictionary, SortedRows, expand, row_order
 from bsjoin.store.range_index import (
     RangeCodes,
@@ -179,7 +180,7 @@ def _order_equals(order: Int64s, same: NDArray[np.bool_], rows: Sequence[pa.Arra
         return
     run = np.cumsum(np.concatenate(([True], ~same)))[places].tolist()
     chosen = pa.array(order[places])
-    values = zip(*(column.take(chosen).to_pylist() for column in rows), strict=True)
-    said = [repr(value) for value in values] if rows else [""] * len(places)
+    said = list(zip(*(reprs(column.take(chosen)) for column in rows), strict=True))
+    said = said or [()] * len(places)
     by = sorted(range(len(places)), key=lambda i: (run[i], said[i]))
     order[places] = order[places][by]

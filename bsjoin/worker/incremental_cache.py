@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from bsjoin._clock import now_us
 from bsjoin._plan import JoinPlan, SourceTable
+from bsjoin._python_values import shown
 from bsjoin.shared import ConnectionSemaphore, HostCache, State, cache_folder
 from bsjoin.worker import notes
 from bsjoin.worker.batch import Batch, Loaded, Tally
@@ -317,4 +318,4 @@ def _spread(rows: RowRefs[CacheRows], places: Int64s, size: int) -> RowRefs[Cach
 
 
 def _shown(keys: list[pa.Array], place: int) -> str:
-    return ",".join(str(key[place].as_py()) for key in keys)
+    return ",".join(shown(key[place]) for key in keys)

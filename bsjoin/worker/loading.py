@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bsjoin._clock import now_us
 from bsjoin._plan import SourceTable
+from bsjoin._python_values import shown
 from bsjoin._retype import retyped
 from bsjoin.errors import DuplicateKeyError, LookupFailedError, SourceError
 from bsjoin.shared import Found, HostCache, State
@@ -169,9 +170,10 @@ class Loader:
         counts = np.bincount(whose[order], minlength=len(keys.hashes)).astype(np.int64)
         if table.unique and counts.max(initial=0) > 1:
             double = int(counts.argmax())
-            shown = {n: k[double].as_py() for n, k in zip(table.keys.names, keys.keys, strict=True)}
+            pairs = zip(table.keys.names, keys.keys, strict=True)
+            key = ", ".join(f"{name} = {shown(values[double])}" for name, values in pairs)
             raise DuplicateKeyError(
-                f"{table.source!r} has {counts[double]} rows of the key {shown}, and was declared "
+                f"{table.source!r} has {counts[double]} rows of the key {key}, and was declared "
                 "unique: create it with unique=False"
             )
         chosen = pa.array(order)

@@ -1,0 +1,63 @@
+"""Values of Arrow arrays as Python's, whose calendar has the years 1 to 9999 only."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["in_calendar", "reprs", "shown"]
+
+_ALL = 2**31 - 1
+
+
+def in_calendar(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Which values Python can express: all but dates and times outside of its calendar.
+
+    Args:
+        column: a key column, without nulls.
+
+    >>> days = pa.chunked_array([pa.array([0, 10_000_000], pa.int32()).cast(pa.date32())])
+    >>> in_calendar(days).to_pylist()
+    [True, False]
+    """
+    if not pa.types.is_temporal(column.type) or pa.types.is_duration(column.type):
+        return pa.chunked_array([pa.array([True] * len(column), pa.bool_())])
+    year = pc.year(column)
+    return pc.and_(pc.greater_equal(year, dt.MINYEAR), pc.less_equal(year, dt.MAXYEAR))
+
+
+def shown(value: pa.Scalar) -> str:
+    """A value in a message or as a label.
+
+    >>> shown(pa.scalar(7)), shown(pa.scalar(10**18, pa.timestamp("us", "UTC")))
+    ('7', '33658-09-27 01:46:40.000000Z')
+    """
+    try:
+        return str(value.as_py())
+    except (ValueError, OverflowError):
+        return _printed(value)
+
+
+def reprs(array: pa.Array) -> list[str]:
+    """The ``repr`` of each value, by which rows are put in an order that is always the same."""
+    try:
+        return [repr(value) for value in array.to_pylist()]
+    except (ValueError, OverflowError):
+        return [_repr(value) for value in array]
+
+
+def _repr(value: pa.Scalar) -> str:
+    try:
+        return repr(value.as_py())
+    except (ValueError, OverflowError):
+        return _printed(value)
+
+
+def _printed(value: pa.Scalar) -> str:
+    """What Arrow itself prints, which also knows other calendars and nested values."""
+    text: str = pa.array([value], value.type).to_string(
+        indent=0, window=_ALL, container_window=_ALL, skip_new_lines=True
+    )
+    return text.removeprefix("[").removesuffix("]") if text.startswith("[") else text
