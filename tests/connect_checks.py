@@ -63,7 +63,8 @@ def a_selection_between_joins_begins_a_stage(spark: SparkSession, folder: Path) 
     table = BatchTable.build(table_of(spark, 1).selectExpr("k", "k + 1 AS v"), on="k")
     stream = spark.range(3).withColumnRenamed("id", "k")
     reason = "under Spark Connect a selection between joins begins a new stage"
-    with configured(spark, {"spark.bsjoin.runtime": "python"}):
+    chained = {"spark.bsjoin.runtime": "python", "spark.bsjoin.python.chains": "true"}
+    with configured(spark, chained):
         first = table.join(stream)
         direct = table.join(first, {"v": "k"}, suffix="_2")
         between = first.withColumnRenamed("v", "w").select("w").alias("a")

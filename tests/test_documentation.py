@@ -96,6 +96,7 @@ class AnyResult(doctest.OutputChecker):
 @pytest.fixture
 def stage(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Stage]:
     before = spark.conf.getAll
+    spark.conf.set("spark.bsjoin.python.chains", "true")  # as the pages have it
     with warnings.catch_warnings():
         yield Stage(spark, tmp_path, request)
     # A page may set an option; what attaches the jar stays.
