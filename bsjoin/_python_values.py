@@ -31,8 +31,8 @@ def in_calendar(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def shown(value: pa.Scalar) -> str:
     """A value in a message or as a label.
 
-    >>> shown(pa.scalar(7)), shown(pa.scalar(10**18, pa.timestamp("us", "UTC")))
-    ('7', '33658-09-27 01:46:40.000000Z')
+    >>> shown(pa.scalar(7)), shown(pa.scalar(3 * 10**17, pa.timestamp("us", "UTC")))
+    ('7', '11476-08-15 05:20:00.000000Z')
     """
     try:
         return str(value.as_py())

@@ -218,7 +218,7 @@ def extras() -> dict[str, Any]:
 
 def check_command(command: str) -> None:
     """That what a command names is there: target, module, program, option, extra."""
-    words = command.split()
+    words = re.sub(r'^([A-Z_]+="[^"]*" )*', "", command).split()  # variables of the environment
     if words[0] == "make":
         assert re.search(rf"(?m)^{words[1]}:", text_of("Makefile")), command
         inner = re.search(r'ARGS="(run [\w-]+)', command)
