@@ -1,0 +1,303 @@
+"""Under load: a cache at its bound, eight workers on one cache, 10^8 keys and 10^8 rows."""
+
+from __future__ import annotations
+
+import multiprocessing
+import shutil
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming import StreamingQuery
+
+import bsjoin
+from benchmarks.data.tables import rate_stream, row_of, scattered, stream_files
+from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
+from benchmarks.harness.spark import (
+    add_batch_ms,
+    cache_totals,
+    file_stream,
+    run_stream,
+    spark_session,
+)
+from benchmarks.harness.timing import check_joins, ratio, seconds_of
+from bsjoin import BatchTable, Incremental
+
+COLUMNS = ["k", "amount", "name"]
+WORKERS = (1, 2, 8)
+_ZIPF = 1.04
+_SCHEMA = pa.schema([("k", pa.int64()), ("amount", pa.int64()), ("name", pa.string())])
+_HEAP = "1g"
+
+
+def answer(keys: pa.Table) -> pa.Table:
+    """The row of each key, by arithmetic: a source that is never the slowest part."""
+    numbers = keys["k"]
+    texts = pc.utf8_lpad(pc.cast(numbers, pa.string()), 7, "0")
+    names = pc.binary_join_element_wise("name-", texts, "")
+    return pa.table([numbers, pc.multiply(numbers, 7), names], schema=_SCHEMA)
+
+
+def joined(max_rows: int, stream: DataFrame) -> DataFrame:
+    """The stream with the rows of its keys, through an empty cache."""
+    source = bsjoin.sources.function(answer, _SCHEMA, unique=True, max_keys=100_000)
+    return bsjoin.join(stream, source, "k", cache=Incremental(max_rows=max_rows))
+
+
+def run(context: Context) -> Outcome:
+    """Measure; quick: some 10^5 keys and rows in place of 10^8."""
+    bounded, by_workers, built = _bounded(context), _by_workers(context), _built(context)
+    return Outcome(
+        [*bounded.figures, *by_workers.figures, *built.figures],
+        [*bounded.tables, *by_workers.tables, *built.tables],
+        measured={
+            "bounded": bounded.measured,
+            "by_workers": by_workers.measured,
+            "built": built.measured,
+        },
+    )
+
+
+@dataclass
+class Memory:
+    """The most memory of a process and of the processes below it, without pages of files.
+
+    Args:
+        driver: that of the JVM.
+        worker: that of the largest Python worker.
+        samples: seconds since the beginning, with the bytes of all Python workers together.
+    """
+
+    driver: int = 0
+    worker: int = 0
+    samples: list[tuple[float, int]] = field(default_factory=list)
+
+    def sample(self, begun: float) -> None:
+        """Look at all of them once."""
+        together = 0
+        for process in psutil.Process().children(recursive=True):
+            try:
+                used = process.memory_info()
+                anonymous = int(used.rss - used.shared)
+                is_jvm = process.name() == "java"
+            except psutil.Error:
+                continue  # it has ended
+            if is_jvm:
+                self.driver = max(self.driver, anonymous)
+            else:
+                self.worker = max(self.worker, anonymous)
+                together += anonymous
+        self.samples.append((time.monotonic() - begun, together))
+
+
+@contextmanager
+def watched() -> Iterator[Memory]:
+    """The memory of this process's children, seen four times a second."""
+    memory, ended, begun = Memory(), threading.Event(), time.monotonic()
+
+    def watch() -> None:
+        while not ended.wait(0.25):
+            memory.sample(begun)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield memory
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _check(spark: SparkSession) -> None:
+    sample = spark.range(0, 20_000).select(scattered(F.col("id"), 10**7, 1).alias("k"))
+    check_joins(
+        {
+            "bsjoin": partial(joined, 5_000, sample),
+            "arithmetic": lambda: sample.select("k", *row_of(F.col("k"))),
+        },
+        COLUMNS,
+    )
+
+
+def _complete(query: StreamingQuery) -> StreamingQuery:
+    """The same query, which has found a row for each of its keys."""
+    for cycle in bsjoin.progress(query):
+        if cycle.rows_out != cycle.rows_in:
+            raise AssertionError(f"{cycle.rows_in} rows in, {cycle.rows_out} out")
+    return query
+
+
+def _bounded(context: Context) -> Outcome:
+    """Consecutive keys: every micro-batch loads all of its keys, and evicts as many."""
+    spark = context.spark
+    _check(spark)
+    size, batches, few = context.pick((20_000, 8, 6), (1_000_000, 100, 12))
+    stream = rate_stream(spark, size).select(F.col("value").alias("k"))
+    ways = {"at its bound": size, "below its bound": size * (few + 8)}
+    rates: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(context.pick(1, 3)):
+        for name, max_rows in ways.items():
+            times = add_batch_ms(_complete(run_stream(joined(max_rows, stream), few)))[2:few]
+            rates[name].append(1e3 * size / statistics.median(times))
+            context.say(f"  {name:<18} {rates[name][-1]:>10,.0f} rows/s")
+    with watched() as memory:
+        query = _complete(run_stream(joined(size, stream), batches))
+    caches = [c.cache for c in bsjoin.progress(query) if c.cache is not None and c.rows_in]
+    times = add_batch_ms(query)
+    keys = sum(cache.keys_queried for cache in caches)
+    if keys < size * batches:
+        raise AssertionError(f"{keys} keys were asked for, of {size * batches} new ones")
+    parts = statistics.quantiles(times, n=100)
+    quarter = len(memory.samples) // 4
+    early, late = (
+        statistics.median([used for _, used in some])
+        for some in (memory.samples[quarter : 2 * quarter], memory.samples[-quarter:])
+    )
+    row: dict[str, Cell] = {
+        "distinct keys": keys,
+        "evictions": sum(cache.evictions for cache in caches),
+        "rows/s": 1e3 * size * len(times) / sum(times),
+        "micro-batch p50, ms": statistics.median(times),
+        "p99, ms": parts[98],
+        "workers, 2nd quarter, MB": early / 1e6,
+        "workers, last quarter, MB": late / 1e6,
+        "largest cache, MB": max(cache.bytes for cache in caches) / 1e6,
+    }
+    title = f"Micro-batches of {size:,} new keys, a cache of as many rows"
+    note = "The source is arithmetic in the worker."
+    name = "rows/s, each micro-batch evicts / none does"
+    flat = Figure(
+        "memory of workers, last quarter / second", late / early, context.pick(None, 1.2), True
+    )
+    return Outcome(
+        [ratio(name, *rates.values(), by_round=True), flat],
+        [Table.of(title, [row], note)],
+        measured={"rates": rates, "batch_ms": times, "memory": memory.samples},
+    )
+
+
+def _by_workers(context: Context) -> Outcome:
+    """One cache of a tenth of the table, and Zipf keys, by the number of workers."""
+    keys, size, batches = context.pick((20_000, 20_000, 4), (1_000_000, 1_000_000, 12))
+    files = stream_files(context.data, _ZIPF, keys, size, batches, context.seed)
+    found: dict[int, list[dict[str, float]]] = {workers: [] for workers in WORKERS}
+    for _ in range(context.pick(1, 3)):
+        for workers, runs in found.items():
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                runs.append(one := pool.apply(_with_workers, (workers, files, keys)))
+            context.say(f"  {workers} workers {one['rate']:>10,.0f} rows/s")
+    rows = [
+        {
+            "workers": workers,
+            **{
+                head: statistics.median([one[key] for one in runs])
+                for head, key in (
+                    ("rows/s", "rate"),
+                    ("hit rate", "hit_rate"),
+                    ("keys asked", "asked"),
+                    ("micro-batch p50, ms", "p50"),
+                    ("most, ms", "most"),
+                )
+            },
+        }
+        for workers, runs in found.items()
+    ]
+    name = "rows/s, 8 workers / 2 on one cache"
+    rates = [[one["rate"] for one in found[workers]] for workers in (8, 2)]
+    return Outcome(
+        [ratio(name, *rates, by_round=True)],
+        [Table.of("Workers of one host on one cache, a tenth of the keys fits", rows)],
+        measured=found,
+    )
+
+
+def _with_workers(workers: int, files: Path, keys: int) -> dict[str, float]:
+    spark = spark_session("2g", master=f"local[{workers}]")
+    try:
+        spark.conf.set("spark.sql.shuffle.partitions", workers)
+        stream = file_stream(spark, "k long, id long", files)
+        # A part for each worker; also of one file.
+        parted = stream.repartition(workers)
+        _complete(run_stream(joined(keys // 10, parted)))
+        query = _complete(run_stream(joined(keys // 10, parted)))
+        times = add_batch_ms(query)[1:]
+        done = sum(p.numInputRows for p in query.recentProgress if p.numInputRows)
+        totals = cache_totals(query)
+        rate = done * (len(times) / (len(times) + 1)) / (sum(times) / 1e3)
+        return {"rate": rate, "p50": statistics.median(times), "most": max(times), **totals}
+    finally:
+        spark.stop()
+
+
+def _built(context: Context) -> Outcome:
+    """Tables of two sizes, built in a JVM with a small heap."""
+    sizes = context.pick((20_000, 100_000), (10_000_000, 100_000_000))
+    found = {}
+    for rows in sizes:
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            found[rows] = one = pool.apply(_build, (rows, str(context.data)))
+        context.say(f"  {rows:>11,} rows built in {one['s']:.1f} s")
+    small, large = (found[rows] for rows in sizes)
+    table = Table.of(
+        f"Tables built with a heap of {_HEAP}",
+        [
+            {
+                "rows": rows,
+                "s": one["s"],
+                "table, MB": one["bytes"] / 1e6,
+                "largest worker, MB": one["worker"] / 1e6,
+                "JVM, MB": one["driver"] / 1e6,
+            }
+            for rows, one in found.items()
+        ],
+        "Memory without pages of files: the most that was seen, four times a second.",
+    )
+    name = f"memory of the largest worker, {sizes[1]:,} rows / {sizes[0]:,}"
+    bound = context.pick(None, 1.5)
+    figures = [Figure(name, large["worker"] / small["worker"], bound, True)]
+    figures.append(
+        Figure(
+            f"seconds a row, {sizes[1]:,} rows / {sizes[0]:,}",
+            large["s"] / sizes[1] / (small["s"] / sizes[0]),
+            at_most=True,
+        )
+    )
+    return Outcome(figures, [table], measured=found)
+
+
+def _build(rows: int, folder: str) -> dict[str, float]:
+    spark = spark_session(_HEAP)
+    path = Path(folder, f"load-{rows}")
+    try:
+        key = F.xxhash64("id")  # in no order
+        parts = max(2, rows // 2_000_000)
+        made = spark.range(0, rows, 1, parts).select(key.alias("k"), (F.col("id") * 7).alias("v"))
+        with watched() as memory:
+            seconds = seconds_of(partial(BatchTable.build, made, on="k", unique=True, path=path))
+        table = BatchTable.open(path)
+        probes = spark.range(0, 2 * rows, max(1, rows // 100_000)).select(key.alias("k"), "id")
+        right = probes.where(F.col("id") < rows).select("k", "id", (F.col("id") * 7).alias("v"))
+        check_joins(
+            {"bsjoin": partial(table.join, probes), "arithmetic": lambda: right}, ["k", "id", "v"]
+        )
+        if (counted := table.stats().rows) != rows:
+            raise AssertionError(f"{counted} rows are stored, of {rows}")
+        return {
+            "s": seconds,
+            "bytes": table.stats().bytes,
+            "worker": memory.worker,
+            "driver": memory.driver,
+        }
+    finally:
+        spark.stop()
+        shutil.rmtree(path, ignore_errors=True)
