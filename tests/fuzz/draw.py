@@ -28,6 +28,7 @@ from tests.fuzz.values import (
     dense,
     equality,
     fits,
+    middle,
     pool,
     together,
 )
@@ -41,6 +42,8 @@ _CLOSED = ("both", "left", "right", "neither")
 _HOWS = ("inner", "inner", "left", "left", "semi", "anti")
 _NUMBER = "n"
 _INTEGERS = ("byte", "short", "int", "long")
+_NARROW = ("short", "int", "decimal(4,1)", "decimal(10,2)")
+"""Together they have few digits: ranges of them are searched in the JVM."""
 _POINTS = ("p", "r")
 """What the names of range columns begin with, of the stream and of tables."""
 _NULLS = (0, 0.1, 0.1, 0.4)
@@ -95,10 +98,12 @@ class _Drawing:
             self.collide()
         self.ranged = draw.choice([f for f in self.families if f in RANGED])
         self.point_kinds = FAMILIES[self.ranged]
-        if draw.random() < 0.5:  # so that both sides of a condition often have wide decimals
+        if draw.random() < 0.7:  # so that both sides of a condition often have types of one group
             wide = [kind for kind in self.point_kinds if KINDS[kind].digits[0] >= 20]
+            integers = [kind for kind in self.point_kinds if kind in _INTEGERS]
+            narrow = [kind for kind in self.point_kinds if kind in _NARROW]
             few = draw.sample(self.point_kinds, min(2, len(self.point_kinds)))
-            self.point_kinds = draw.choice([few, wide or few])
+            self.point_kinds = draw.choice([few, wide, integers, narrow]) or few
         self.points = dense(draw, self.ranged, draw.choice([5, 15, 30]))
         self.point_kinds = _fitting(self.point_kinds, self.points)
         self.kinds = {family: _fitting(FAMILIES[family], self.pools[family]) for family in FAMILIES}
@@ -256,7 +261,10 @@ class _Drawing:
         rows = draw.choice(table.versions)
         if not rows or draw.random() < 0.35:
             return row
-        taken = dict(zip([name for name, _ in table.columns], draw.choice(rows), strict=True))
+        names = [name for name, _ in table.columns]
+        taken = dict(zip(names, draw.choice(rows), strict=True))
+        keys = [(names.index(key), taken[key]) for key in table.keys]
+        beside = [row for row in rows if all(row[place] == key for place, key in keys)]
         free = list(range(len(columns)))
         for key in table.keys:
             family = KINDS[dict(table.columns)[key]].family
@@ -273,10 +281,32 @@ class _Drawing:
         theirs = table.when.table_columns if table.when else ()
         for at in ours if theirs else ():
             name = draw.choice(theirs)
-            if taken[name] is not None and draw.random() < 0.4:
-                exact = KINDS[columns[at][1]].family == "exact"
-                changed[at] = fits(columns[at][1], Decimal(taken[name]) if exact else taken[name])
+            if taken[name] is not None and draw.random() < 0.5:
+                others = [row[names.index(name)] for row in beside]
+                near = self.near(taken[name], others, columns[at][1])
+                changed[at] = near if near is not None else changed[at]
         return tuple(changed)
+
+    def near(self, value: Any, values: Sequence[Any], kind: str) -> Any:
+        """A point at a value, between it and the next one, or a fraction of one away from it."""
+        draw = self.draw
+        exact = KINDS[kind].family == "exact"
+        if KINDS[kind].family in ("string", "binary"):
+            return value
+        value = Decimal(value) if exact else value
+        how = draw.random()
+        if how < 0.4:  # of these two, neither is nearer
+            others = [Decimal(v) if exact else v for v in values if v is not None]
+            later = [other for other in others if other > value]
+            if later:
+                between = middle(value, min(later))
+                if between is not None and (found := fits(kind, between)) is not None:
+                    return found
+        elif how < 0.7 and exact:
+            away = draw.choice(["0.5", "-0.5", "0.25", "0.1", "-0.01", "0.001"])
+            if (found := fits(kind, value + Decimal(away))) is not None:
+                return found
+        return fits(kind, value)
 
     def table(self, first: bool) -> Table:
         """A table; the first one is stored. Some do not have all values that the stream has."""

@@ -28,6 +28,7 @@ __all__ = [
     "comparable",
     "equality",
     "fits",
+    "middle",
     "order",
     "pool",
     "shown",
@@ -221,6 +222,16 @@ def fits(kind: str, value: Any) -> Any:
         return value.quantize(Decimal(1).scaleb(-after), context=_EXACT)
     bits = KINDS[kind].arrow.bit_width - 1
     return int(value) if -(1 << bits) <= value < 1 << bits else None
+
+
+def middle(low: Any, high: Any) -> Any:
+    """What is as far from one value as from the other; None where there is no such value."""
+    if isinstance(low, int) and isinstance(high, int):
+        return (low + high) // 2 if (low + high) % 2 == 0 else None
+    if isinstance(low, float):
+        half = low + (high - low) / 2
+        return half if math.isfinite(half) and half - low == high - half else None
+    return _EXACT.divide(_EXACT.add(low, high), Decimal(2))
 
 
 def comparable(one: str, other: str) -> bool:
