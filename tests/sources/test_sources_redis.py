@@ -188,6 +188,16 @@ def test_key_columns_stand_in_the_key(
     source.close()
 
 
+def test_a_date_that_has_no_text_is_in_no_key(client: Any, redis_server: Redis) -> None:
+    """Python's calendar ends with the year 9999."""
+    client.hset("row:2000-01-01", mapping={"v": "b"})
+    source = source_of(redis_server, {"id": pa.date32(), "v": pa.string()})
+    days = pa.array([10_957, 10_000_000, -(2**31)], pa.int32()).cast(pa.date32())
+    found = source.lookup(pa.table({"id": days}))
+    assert found.to_pylist() == [{"id": dt.date(2000, 1, 1), "v": "b"}]
+    source.close()
+
+
 @pytest.mark.parametrize("kind", ["hash", "json"])
 def test_a_restart_is_a_fault_and_then_forgotten(
     client: Any, redis_server: Redis, kind: str
