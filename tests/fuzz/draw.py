@@ -265,11 +265,12 @@ class _Drawing:
         taken = dict(zip(names, draw.choice(rows), strict=True))
         keys = [(names.index(key), taken[key]) for key in table.keys]
         beside = [row for row in rows if all(row[place] == key for place, key in keys)]
-        free = list(range(len(columns)))
+        free = [i for i, (name, _) in enumerate(columns) if name[0] != _POINTS[0]]
+        everywhere = len(table.keys) == 1 and draw.random() < 0.7  # whichever a join takes
         for key in table.keys:
             family = KINDS[dict(table.columns)[key]].family
-            at = next((i for i in free if KINDS[columns[i][1]].family == family), None)
-            if at is not None and taken[key] is not None:
+            alike = [i for i in free if KINDS[columns[i][1]].family == family]
+            for at in (alike if everywhere else alike[:1]) if taken[key] is not None else ():
                 free.remove(at)
                 # Sometimes the number behind it, which the table may lack.
                 value = Decimal(taken[key]) if family == "exact" else taken[key]
@@ -480,6 +481,19 @@ class _Drawing:
                 runtime = draw.choice(["jvm", "python"])
         return tuple(joins) or None
 
+    def matched(self, table: Table, columns: Columns) -> list[tuple[str, str]] | None:
+        """The pairs of :meth:`matching`, in any order; None if the types of one do not suit."""
+        kinds, free = dict(table.columns), [c for c in columns[1:] if c[0][0] != _POINTS[0]]
+        on = []
+        for key in table.keys:
+            family = KINDS[kinds[key]].family
+            column = next((c for c in free if KINDS[c[1]].family == family), None)
+            if column is None or not _compare(column[1], kinds[key]):
+                return None
+            free.remove(column)
+            on.append((column[0], key))
+        return self.draw.sample(on, len(on))
+
     def join(self, which: int, table: Table, columns: Columns, runtime: str) -> Join | None:
         draw, kinds = self.draw, dict(table.columns)
         on: list[tuple[str, str]] = []
@@ -489,6 +503,8 @@ class _Drawing:
             if not suit:
                 return None
             on.append((draw.choice(suit), key))
+        if draw.random() < 0.6:  # the columns that have keys of the table's rows
+            on = self.matched(table, columns) or on
         when = None
         if table.when is not None:
             points = [(name, kinds[name]) for name in table.when.table_columns]
@@ -496,7 +512,8 @@ class _Drawing:
             suit = [column for column in columns[1:] if _searches([column[1]], points, closed)]
             if not suit:
                 return None
-            one = draw.choice(suit)
+            often = [column for column in suit if column[0][0] == _POINTS[0]]
+            one = draw.choice(often if often and draw.random() < 0.7 else suit)
             other = draw.choice([c for c in suit if _searches([one[1], c[1]], points, closed)])
             when = self.condition([one, other], points, closed)
         how = draw.choice(_HOWS)
