@@ -123,7 +123,7 @@ def test_a_key_that_was_declared_unique_is_told(spark: SparkSession) -> None:
     rows = tables("timestamp")[1]
     source = bsjoin.sources.function(answer(pa.concat_tables([rows] * 2)), rows.schema, unique=True)
     found, _ = joined(spark, "timestamp", source, cache=Incremental(max_rows=100))
-    with pytest.raises(Exception, match=r"2 rows of the key k = .*unique=False"):
+    with pytest.raises(Exception, match=r"2 rows of the key {'k': .*unique=False"):
         found.collect()
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bsjoin._clock import now_us
 from bsjoin._plan import SourceTable
-from bsjoin._python_values import shown
+from bsjoin._python_values import reprs
 from bsjoin._retype import retyped
 from bsjoin.errors import DuplicateKeyError, LookupFailedError, SourceError
 from bsjoin.shared import Found, HostCache, State
@@ -171,10 +171,10 @@ class Loader:
         if table.unique and counts.max(initial=0) > 1:
             double = int(counts.argmax())
             pairs = zip(table.keys.names, keys.keys, strict=True)
-            key = ", ".join(f"{name} = {shown(values[double])}" for name, values in pairs)
+            key = ", ".join(f"{name!r}: {reprs(k[double : double + 1])[0]}" for name, k in pairs)
             raise DuplicateKeyError(
-                f"{table.source!r} has {counts[double]} rows of the key {key}, and was declared "
-                "unique: create it with unique=False"
+                f"{table.source!r} has {counts[double]} rows of the key {{{key}}}, and was "
+                "declared unique: create it with unique=False"
             )
         chosen = pa.array(order)
         return counts, [column.take(chosen) for column in payload]
