@@ -274,7 +274,7 @@ class Endurance:
                     if refreshed < refreshes * done // count:
                         self.refresh()
                         refreshed += 1
-                    time.sleep(0.02)
+                    time.sleep(0.1)
                 series.add(done, self.measure())
                 if self.interrupted or sample % max(1, samples // 10) == 0:
                     rate = done / (time.monotonic() - begun)
@@ -342,7 +342,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["PYTHONPATH"] = str(_ROOT)
-    settings = dict(sessions.SETTINGS)
+    settings = dict(sessions.LONG)
     del settings[_CODE]
     spark = sessions.session("local[2]", settings)
     flat = True

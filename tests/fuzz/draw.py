@@ -7,7 +7,8 @@ table costs more than to join with it.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
@@ -29,6 +30,7 @@ from tests.fuzz.values import (
     equality,
     fits,
     middle,
+    order,
     pool,
     together,
 )
@@ -239,7 +241,11 @@ class _Drawing:
         Most rows have the keys of a table's row.
         """
         draw = self.draw
-        families = [*self.families, *draw.choices(self.families, k=draw.randrange(3))]
+        enough = Counter(self.families)
+        for table in tables if draw.random() < 0.8 else ():  # a column for each key of a table
+            kinds = dict(table.columns)
+            enough |= Counter(KINDS[kinds[key]].family for key in table.keys)
+        families = [*enough.elements(), *draw.choices(self.families, k=draw.randrange(3))]
         columns = [self.column(family, "s") for family in families]
         points = [self.column(self.ranged, "p") for _ in range(2)]
         extra = [(self.name("e"), draw.choice([*CARRIED, "string"]))] if draw.random() < 0.4 else []
@@ -255,38 +261,67 @@ class _Drawing:
         return Rows(((_NUMBER, "long"), *columns), numbered)
 
     def matching(self, row: Row, columns: Columns, tables: Sequence[Table]) -> Row:
-        """The row, perhaps with the keys of a table's row in its columns of their families."""
+        """The row, perhaps with keys and points of rows of some tables."""
         draw, changed = self.draw, list(row)
-        table = draw.choice(tables)
-        rows = draw.choice(table.versions)
-        if not rows or draw.random() < 0.35:
+        free = _no_points(columns)
+        ours = [i for i in range(len(columns)) if i not in free]
+        for table in draw.sample(tables, len(tables)):
+            rows = draw.choice(table.versions)
+            if not rows or draw.random() < 0.3:
+                continue
+            names = [name for name, _ in table.columns]
+            taken = dict(zip(names, draw.choice(rows), strict=True))
+            used = self.keyed(changed, table, taken, columns, free)
+            free = [i for i in free if i not in used]
+            # A point is often one of that row, which is where a condition begins or ends to hold.
+            theirs = table.when.table_columns if table.when and (used or not table.keys) else ()
+            keys = [(names.index(key), taken[key]) for key in table.keys]
+            beside = [row for row in rows if all(row[place] == key for place, key in keys)]
+            for at in ours if theirs else ():
+                name = draw.choice(theirs)
+                if taken[name] is not None and draw.random() < 0.8:
+                    others = [row[names.index(name)] for row in beside]
+                    near = self.near(taken[name], others, columns[at][1])
+                    changed[at] = near if near is not None else changed[at]
+            ours = [] if theirs else ours
+        ours = [i for i in range(len(columns)) if columns[i][0][0] == _POINTS[0]]
+        return self.in_order(tuple(changed), *ours)
+
+    def in_order(self, row: Row, first: int, second: int) -> Row:
+        """The row, whose two points are mostly the beginning and the end of an interval."""
+        low, high = row[first], row[second]
+        if None in (low, high) or order(low) <= order(high) or self.draw.random() < 0.15:
             return row
-        names = [name for name, _ in table.columns]
-        taken = dict(zip(names, draw.choice(rows), strict=True))
-        keys = [(names.index(key), taken[key]) for key in table.keys]
-        beside = [row for row in rows if all(row[place] == key for place, key in keys)]
-        free = [i for i, (name, _) in enumerate(columns) if name[0] != _POINTS[0]]
-        everywhere = len(table.keys) == 1 and draw.random() < 0.7  # whichever a join takes
-        for key in table.keys:
-            family = KINDS[dict(table.columns)[key]].family
-            alike = [i for i in free if KINDS[columns[i][1]].family == family]
-            for at in (alike if everywhere else alike[:1]) if taken[key] is not None else ():
-                free.remove(at)
-                # Sometimes the number behind it, which the table may lack.
-                value = Decimal(taken[key]) if family == "exact" else taken[key]
-                if family == "exact" and draw.random() < 0.1:
-                    value += 1
-                changed[at] = fits(columns[at][1], value)
-        # A point is often one of that row, which is where a condition begins or ends to hold.
-        ours = [i for i, (name, _) in enumerate(columns) if name[0] == _POINTS[0]]
-        theirs = table.when.table_columns if table.when else ()
-        for at in ours if theirs else ():
-            name = draw.choice(theirs)
-            if taken[name] is not None and draw.random() < 0.5:
-                others = [row[names.index(name)] for row in beside]
-                near = self.near(taken[name], others, columns[at][1])
-                changed[at] = near if near is not None else changed[at]
-        return tuple(changed)
+        return tuple({first: high, second: low}.get(i, value) for i, value in enumerate(row))
+
+    def keyed(
+        self,
+        row: list[Any],
+        table: Table,
+        taken: Mapping[str, Any],
+        columns: Columns,
+        free: Sequence[int],
+    ) -> set[int]:
+        """Give a row of the stream the keys of a table's row; which columns now have them."""
+        draw = self.draw
+        found = _places(table, columns, _no_points(columns))
+        if found is None or any(taken[key] is None for key in table.keys):
+            return set()
+        places = list(zip(found, table.keys, strict=True))
+        if len(places) == 1 and draw.random() < 0.7:  # whichever a join takes
+            ((at, key),) = places
+            family = KINDS[columns[at][1]].family
+            places = [(i, key) for i in free if KINDS[columns[i][1]].family == family]
+        if not {at for at, _ in places} <= set(free):
+            return set()
+        for at, key in places:
+            exact = KINDS[columns[at][1]].family == "exact"
+            # Sometimes the number behind it, which the table may lack.
+            value = Decimal(taken[key]) if exact else taken[key]
+            if exact and draw.random() < 0.05:
+                value += 1
+            row[at] = fits(columns[at][1], value)
+        return {at for at, _ in places}
 
     def near(self, value: Any, values: Sequence[Any], kind: str) -> Any:
         """A point at a value, between it and the next one, or a fraction of one away from it."""
@@ -365,25 +400,28 @@ class _Drawing:
                 ]
             )
         unique = bool(keys) and draw.random() < 0.25
-        names = [name for name, _ in columns]
         strict = draw.random() < 0.4
-        versions = []
-        for _ in range(
-            3 if cache == "stored" and self.streaming else 2 if cache == "stored" else 1
-        ):
+        shares = (0, 0, 0, 0.1) if strict else _NULLS
+        names = [name for name, _ in columns]
+        places = [names.index(name) for name, _ in keys]
+        ranged_names = [name for name, _ in points]
+        versions: list[tuple[Row, ...]] = []
+        for _ in range((3 if self.streaming else 2) if cache == "stored" else 1):
             size = draw.choices([0, 1, 5, 15, 40, 80, 150], [1, 1, 2, 6, 7, 6, 3])[0]
             skew = draw.choice([0, 0, 0.6, 0.9 if size == 150 else 0])
-            shares = (0, 0, 0, 0.1) if strict else _NULLS
-            rows = self.rows(tuple(columns), size, [n for n, _ in points], skew, shares)
+            rows = self.rows(tuple(columns), size, ranged_names, skew, shares)
             if cache == "sqlite":
                 rows = tuple(tuple(_in_sqlite(value) for value in row) for row in rows)
-            places = [names.index(name) for name, _ in keys]
             if points and places and draw.random() < 0.8:
                 rows = self.few_keys(rows, places)
             elif len(keys) == 1 and draw.random() < 0.35:
                 rows = self.consecutive(rows, places[0], keys[0][1])
+            if len(points) == 2:
+                rows = tuple(self.in_order(row, *map(names.index, ranged_names)) for row in rows)
             if pair:
                 rows = tuple(map(_with_pair(places, pair[1:]), range(len(rows)), rows))
+            if versions and draw.random() < 0.5:
+                rows = self.changed(versions[-1], rows, places)
             # Keys without duplicates in this version only.
             if unique or (self.streaming and not versions and draw.random() < 0.3):
                 rows = _distinct(rows, places)
@@ -399,6 +437,22 @@ class _Drawing:
             strict=strict,
             max_keys=draw.choice([10_000, 3]) if limits else 10_000,
         )
+
+    def changed(
+        self, before: tuple[Row, ...], others: tuple[Row, ...], keys: Sequence[int]
+    ) -> tuple[Row, ...]:
+        """The rows before, of which some have what others have beside the key, or are replaced."""
+        draw, made = self.draw, list[Row]()
+        for number, row in enumerate(before):
+            other = others[number] if number < len(others) else None
+            how = draw.random()
+            if how < 0.2 and other is not None:
+                made.append(tuple(row[i] if i in keys else other[i] for i in range(len(row))))
+            elif how < 0.8:
+                made.append(row)
+            elif other is not None:
+                made.append(other)
+        return tuple(made)
 
     def few_keys(self, rows: tuple[Row, ...], places: Sequence[int]) -> tuple[Row, ...]:
         """The rows, most of them with one of a few keys: a condition then chooses among many."""
@@ -482,17 +536,12 @@ class _Drawing:
         return tuple(joins) or None
 
     def matched(self, table: Table, columns: Columns) -> list[tuple[str, str]] | None:
-        """The pairs of :meth:`matching`, in any order; None if the types of one do not suit."""
-        kinds, free = dict(table.columns), [c for c in columns[1:] if c[0][0] != _POINTS[0]]
-        on = []
-        for key in table.keys:
-            family = KINDS[kinds[key]].family
-            column = next((c for c in free if KINDS[c[1]].family == family), None)
-            if column is None or not _compare(column[1], kinds[key]):
-                return None
-            free.remove(column)
-            on.append((column[0], key))
-        return self.draw.sample(on, len(on))
+        """The columns of :meth:`keyed` with their keys, in any order."""
+        places = _places(table, columns, _no_points(columns)[1:])
+        if places is None:
+            return None
+        names = [columns[i][0] for i in places]
+        return self.draw.sample(list(zip(names, table.keys, strict=True)), len(names))
 
     def join(self, which: int, table: Table, columns: Columns, runtime: str) -> Join | None:
         draw, kinds = self.draw, dict(table.columns)
@@ -503,7 +552,7 @@ class _Drawing:
             if not suit:
                 return None
             on.append((draw.choice(suit), key))
-        if draw.random() < 0.6:  # the columns that have keys of the table's rows
+        if draw.random() < (0.6 if len(on) < 2 else 0.85):  # that have keys of the table's rows
             on = self.matched(table, columns) or on
         when = None
         if table.when is not None:
@@ -514,7 +563,11 @@ class _Drawing:
                 return None
             often = [column for column in suit if column[0][0] == _POINTS[0]]
             one = draw.choice(often if often and draw.random() < 0.7 else suit)
-            other = draw.choice([c for c in suit if _searches([one[1], c[1]], points, closed)])
+            others = [c for c in suit if _searches([one[1], c[1]], points, closed)]
+            ends = [c for c in others if c in often]
+            other = draw.choice(ends if ends and draw.random() < 0.7 else others)
+            if one in ends and other in ends and draw.random() < 0.8:  # an interval's, in order
+                one, other = ends[0], ends[-1]
             when = self.condition([one, other], points, closed)
         how = draw.choice(_HOWS)
         names = [name for name, _ in table.columns]
@@ -570,6 +623,23 @@ def _fitting(kinds: list[str], values: Sequence[Any]) -> list[str]:
 
 def _compare(stream: str, table: str) -> bool:
     return stream not in CARRIED and table not in CARRIED and comparable(stream, table)
+
+
+def _no_points(columns: Columns) -> list[int]:
+    """The columns of the stream that are no points."""
+    return [i for i, (name, _) in enumerate(columns) if name[0] != _POINTS[0]]
+
+
+def _places(table: Table, columns: Columns, free: Sequence[int]) -> list[int] | None:
+    """Of columns of the stream the first that suits each key; None if one has none."""
+    kinds, places = dict(table.columns), list[int]()
+    for key in table.keys:
+        suit = (i for i in free if i not in places and _compare(columns[i][1], kinds[key]))
+        place = next(suit, None)
+        if place is None:
+            return None
+        places.append(place)
+    return places
 
 
 def _searches(stream: Sequence[str], points: Columns, closed: str) -> bool:
