@@ -19,6 +19,7 @@ from tests.fuzz.mutants import MUTANTS, Mutant
 from tests.fuzz.shrink import as_test, shrunk
 from tests.fuzz.spark_join import disagreement
 from tests.fuzz.summary import Summary
+from tests.fuzz.values import cells, shown
 from tests.fuzz.words import has_all, wanted, words
 
 BSJOIN = Path(__file__).resolve().parent.parent / "bsjoin"
@@ -43,6 +44,18 @@ def test_drawn_cases_hold(spark: SparkSession, tmp_path: Path) -> None:
     engine = Engine(spark, tmp_path)
     assert not engine.failures(dict(list(batch.cases.items())[:6]))
     assert not engine.failures(dict(list(stream.cases.items())[:6]))
+
+
+@pytest.mark.parametrize("number", range(900, 990, 3))
+def test_values_are_drawn_as_their_types_have_them(number: int) -> None:
+    """Otherwise the oracle sees other values than the engine is given."""
+    cases = list(draw_round(number).cases.values())[:1]
+    for case in cases:
+        versions = [table.rows(v) for table in case.tables for v in range(len(table.versions))]
+        for drawn in [case.stream, *versions]:
+            kinds = [kind for _, kind in drawn.columns]
+            given = list(zip(*map(cells, drawn.arrow().columns), strict=True))
+            assert given == [tuple(map(shown, kinds, row)) for row in drawn.rows]
 
 
 def test_the_oracle_answers_as_spark(spark: SparkSession) -> None:

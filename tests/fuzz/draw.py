@@ -285,14 +285,21 @@ class _Drawing:
                     changed[at] = near if near is not None else changed[at]
             ours = [] if theirs else ours
         ours = [i for i in range(len(columns)) if columns[i][0][0] == _POINTS[0]]
-        return self.in_order(tuple(changed), *ours)
+        return self.in_order(tuple(changed), columns, *ours)
 
-    def in_order(self, row: Row, first: int, second: int) -> Row:
+    def in_order(self, row: Row, columns: Columns, first: int, second: int) -> Row:
         """The row, whose two points are mostly the beginning and the end of an interval."""
         low, high = row[first], row[second]
         if None in (low, high) or order(low) <= order(high) or self.draw.random() < 0.15:
             return row
-        return tuple({first: high, second: low}.get(i, value) for i, value in enumerate(row))
+        swapped = {first: high, second: low}
+        for at, value in swapped.items():
+            kind = columns[at][1]
+            exact = KINDS[kind].family == "exact"
+            swapped[at] = fits(kind, Decimal(value) if exact else value)
+        if None in swapped.values():
+            return row
+        return tuple(swapped.get(i, value) for i, value in enumerate(row))
 
     def keyed(
         self,
@@ -417,7 +424,8 @@ class _Drawing:
             elif len(keys) == 1 and draw.random() < 0.35:
                 rows = self.consecutive(rows, places[0], keys[0][1])
             if len(points) == 2:
-                rows = tuple(self.in_order(row, *map(names.index, ranged_names)) for row in rows)
+                both = [names.index(name) for name in ranged_names]
+                rows = tuple(self.in_order(row, tuple(columns), *both) for row in rows)
             if pair:
                 rows = tuple(map(_with_pair(places, pair[1:]), range(len(rows)), rows))
             if versions and draw.random() < 0.5:
