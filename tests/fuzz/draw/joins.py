@@ -1,0 +1,78 @@
+"""Drawing chains of joins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.fuzz.case import Case, Columns, Join, Table, result_columns
+from tests.fuzz.draw.conditions import condition
+from tests.fuzz.draw.matching import compare, no_points, places, searches
+from tests.fuzz.draw.pools import POINTS, Pools
+
+__all__ = ["chain"]
+
+_HOWS = ("inner", "inner", "left", "left", "semi", "anti")
+
+
+def chain(pools: Pools, shared: Case) -> tuple[Join, ...] | None:
+    """Up to four joins; None if the first table does not suit the stream."""
+    draw = pools.draw
+    joins: list[Join] = []
+    runtime = draw.choice(["jvm", "jvm", "python"])
+    for _ in range(draw.choices([1, 2, 3, 4], [10, 4, 2, 1])[0]):
+        columns = result_columns(replace(shared, joins=tuple(joins)))[-1]
+        which = draw.randrange(len(shared.tables))
+        join = _join(pools, which, shared.tables[which], columns, runtime)
+        if join is None:
+            break
+        joins.append(join)
+        if draw.random() < 0.1:
+            runtime = draw.choice(["jvm", "python"])
+    return tuple(joins) or None
+
+
+def _join(pools: Pools, which: int, table: Table, columns: Columns, runtime: str) -> Join | None:
+    draw, kinds = pools.draw, dict(table.columns)
+    on: list[tuple[str, str]] = []
+    for key in draw.sample(table.keys, len(table.keys)):
+        used = {name for name, _ in on}
+        suit = [n for n, kind in columns[1:] if n not in used and compare(kind, kinds[key])]
+        if not suit:
+            return None
+        on.append((draw.choice(suit), key))
+    if draw.random() < (0.6 if len(on) < 2 else 0.85):  # that have keys of the table's rows
+        on = _matched(pools, table, columns) or on
+    when = None
+    if table.when is not None:
+        points = [(name, kinds[name]) for name in table.when.table_columns]
+        closed = getattr(table.when, "closed", "both")
+        suit = [column for column in columns[1:] if searches([column[1]], points, closed)]
+        if not suit:
+            return None
+        often = [column for column in suit if column[0][0] == POINTS[0]]
+        one = draw.choice(often if often and draw.random() < 0.7 else suit)
+        others = [c for c in suit if searches([one[1], c[1]], points, closed)]
+        ends = [c for c in others if c in often]
+        other = draw.choice(ends if ends and draw.random() < 0.7 else others)
+        if one in ends and other in ends and draw.random() < 0.8:  # an interval's, in order
+            one, other = ends[0], ends[-1]
+        when = condition(pools, [one, other], points, closed)
+    how = draw.choice(_HOWS)
+    names = [name for name, _ in table.columns]
+    select = None
+    if how in ("inner", "left") and draw.random() < 0.4:
+        select = tuple(draw.sample(names, draw.randrange(len(names) + 1)))
+    partition = None
+    if on and draw.random() < 0.12:
+        partition = draw.choice([("hash", draw.choice([1, 3])), ("hot spot", 3)])
+    selects = draw.random() < 0.4
+    return Join(which, tuple(on), how, when, select, partition, runtime, selects)
+
+
+def _matched(pools: Pools, table: Table, columns: Columns) -> list[tuple[str, str]] | None:
+    """The columns that have keys of the table's rows, with their keys, in any order."""
+    found = places(table, columns, no_points(columns)[1:])
+    if found is None:
+        return None
+    names = [columns[i][0] for i in found]
+    return pools.draw.sample(list(zip(names, table.keys, strict=True)), len(names))
