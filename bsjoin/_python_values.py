@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,10 +36,7 @@ def shown(value: pa.Scalar) -> str:
     >>> shown(pa.scalar(7)), shown(pa.scalar(3 * 10**17, pa.timestamp("us", "UTC")))
     ('7', '11476-08-15 05:20:00.000000Z')
     """
-    try:
-        return str(value.as_py())
-    except (ValueError, OverflowError):
-        return _printed(value)
+    return _text(value, str)
 
 
 def reprs(array: pa.Array) -> list[str]:
@@ -45,18 +44,15 @@ def reprs(array: pa.Array) -> list[str]:
     try:
         return [repr(value) for value in array.to_pylist()]
     except (ValueError, OverflowError):
-        return [_repr(value) for value in array]
+        return [_text(value, repr) for value in array]
 
 
-def _repr(value: pa.Scalar) -> str:
+def _text(value: pa.Scalar, of: Callable[[Any], str]) -> str:
+    """A text of the Python value; what Arrow itself prints where Python has no such value."""
     try:
-        return repr(value.as_py())
+        return of(value.as_py())
     except (ValueError, OverflowError):
-        return _printed(value)
-
-
-def _printed(value: pa.Scalar) -> str:
-    """What Arrow itself prints, which also knows other calendars and nested values."""
+        pass
     text: str = pa.array([value], value.type).to_string(
         indent=0, window=_ALL, container_window=_ALL, skip_new_lines=True
     )
