@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import reduce
-from typing import Any
+from typing import Any, TypeAlias
 
 from tests.fuzz.case import Case, Columns, Join, Row, Table, result_columns
 from tests.fuzz.collisions import hash_of
@@ -15,6 +15,10 @@ from tests.fuzz.values import KINDS
 
 __all__ = ["has_all", "shows", "wanted", "words"]
 
+Points: TypeAlias = list[tuple[str, list[Any]]]
+"""The kind and the values of some columns."""
+
+_EXACT = Context(prec=80)
 _INTEGERS = ("byte", "short", "int", "long")
 _NEAR_LIMIT = (1 << 63) - 100
 _MANY = 9
@@ -174,6 +178,8 @@ def _of_points(case: Case, join: Join, table: Table) -> set[str]:
     )
     probes = _columns(case.stream.columns, case.stream.rows, when.stream_columns)
     found = set()
+    if _is_between(rows, probes):
+        found.add("between")
     for word, has in _VALUES.items():
         sides = [{has(kind, v) for kind, values in side for v in values} for side in (rows, probes)]
         if all(True in side for side in sides):
@@ -193,9 +199,24 @@ def _of_points(case: Case, join: Join, table: Table) -> set[str]:
     return found
 
 
-def _columns(
-    columns: Columns, rows: Sequence[Row], names: Sequence[str]
-) -> list[tuple[str, list[Any]]]:
+def _is_between(rows: Points, probes: Points) -> bool:
+    """Whether a point of the stream is less than a unit of the table's last digit beside a row's.
+
+    The rest of it is then below what the table's column has digits for.
+    """
+    if any(KINDS[kind].family != "exact" for kind, _ in (*rows, *probes)):
+        return False
+    digits = min(KINDS[kind].digits[1] for kind, _ in rows)
+    stored = {Decimal(v) for _, values in rows for v in values if v is not None}
+    for value in (Decimal(v) for _, values in probes for v in values if v is not None):
+        for rounding in (ROUND_FLOOR, ROUND_CEILING):
+            beside = value.quantize(Decimal(1).scaleb(-digits), rounding, _EXACT)
+            if beside != value and beside in stored:
+                return True
+    return False
+
+
+def _columns(columns: Columns, rows: Sequence[Row], names: Sequence[str]) -> Points:
     """The kind and the values of some columns, of those that there are."""
     places = {name: i for i, (name, _) in enumerate(columns)}
     return [

@@ -43,7 +43,8 @@ def near(draw: random.Random, value: Any, values: Sequence[Any], kind: str) -> A
             if between is not None and (found := fits(kind, between)) is not None:
                 return found
     elif how < 0.7 and exact:
-        away = draw.choice(["0.5", "-0.5", "0.25", "0.1", "-0.01", "0.001"])
-        if (found := fits(kind, value + Decimal(away))) is not None:
+        last = Decimal(1).scaleb(-KINDS[kind].digits[1])  # of what a table has fewer digits for
+        away = draw.choice([*map(Decimal, ("0.5", "-0.5", "0.25", "0.1", "-0.01")), last, -last])
+        if (found := fits(kind, value + away)) is not None:
             return found
     return fits(kind, value)

@@ -53,8 +53,12 @@ class Pools:
             narrow = [kind for kind in self.point_kinds if kind in _NARROW]
             few = draw.sample(self.point_kinds, min(2, len(self.point_kinds)))
             self.point_kinds = draw.choice([few, wide, integers, narrow]) or few
-        self.points = dense(draw, self.ranged, draw.choice([5, 15, 30]))
-        self.point_kinds = _fitting(self.point_kinds, self.points)
+        for _ in range(draw.choice([1, 5])):  # points that all of these types have
+            self.points = dense(draw, self.ranged, draw.choice([5, 15, 30]))
+            fitting = _fitting(self.point_kinds, self.points)
+            if len(fitting) == len(self.point_kinds):
+                break
+        self.point_kinds = fitting
         self.kinds = {family: _fitting(FAMILIES[family], self.pools[family]) for family in FAMILIES}
         self.names = 0
 
@@ -84,6 +88,9 @@ class Pools:
     def column(self, family: str, stem: str) -> tuple[str, str]:
         """A column: its name, that begins with the stem, and its type."""
         kinds = self.point_kinds if stem in POINTS else self.kinds[family]
+        if stem == POINTS[0] and self.draw.random() < 0.3:  # the stream's often have more digits
+            finest = max(KINDS[kind].digits[1] for kind in kinds)
+            kinds = [kind for kind in kinds if KINDS[kind].digits[1] == finest]
         return self.name(stem), self.draw.choices(kinds, [_OFTEN.get(k, 1) for k in kinds])[0]
 
     def value(self, kind: str, nulls: float, ranged: bool = False) -> Any:
