@@ -227,8 +227,9 @@ class Endurance:
         runtime = self.spark._jvm.java.lang.Runtime.getRuntime()
         self.spark._jvm.System.gc()
         heap = (runtime.totalMemory() - runtime.freeMemory()) / 2**20
-        # Spark starts workers, and ends idle ones, as it likes: of these the largest counts.
-        workers = _descendants(self.jvm)
+        # Spark starts workers, and ends idle ones, as it likes: of these the largest counts. What
+        # the JVM starts is the JVM, with all of its memory and files, until it is another program.
+        workers = [p for p in _descendants(self.jvm) if _program(p).startswith("python")]
         lasting = [os.getpid(), self.jvm]
 
         def of_all(measure: Callable[[int], float]) -> float:
@@ -241,9 +242,7 @@ class Endurance:
             "memory of the largest worker, MiB": max(
                 (_status(process, "RssAnon") for process in workers), default=0
             ),
-            "Python processes below the JVM": sum(
-                _program(process).startswith("python") for process in workers
-            ),
+            "Python processes below the JVM": len(workers),
             "open files": of_all(_open_files),
             "mapped files": of_all(lambda process: _mapped_files(process, self.folder)),
             "threads": of_all(_threads),
@@ -300,10 +299,12 @@ class Endurance:
             query = self._start(name)
             while not _batches(query):
                 time.sleep(0.01)
+            measured = self.interrupted or number % every == 0
+            if measured:  # while it has workers
+                series.add(number, self.measure())
             query.stop()
             shutil.rmtree(self.folder / name)
-            if self.interrupted or number % every == 0:
-                series.add(number, self.measure())
+            if measured:
                 if len(series.steps) % max(1, samples // 5) == 0:
                     self.tell(f"{number} queries\n{told(series.slopes())}")
             if self.interrupted:

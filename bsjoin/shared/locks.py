@@ -62,11 +62,13 @@ class Membership:
     """Liveness of numbered processes.
 
     A member holds a lock on its own file during its lifetime. Unlike a process id, a lock has the
-    same meaning in every container that shares the folder.
+    same meaning in every container that shares the folder. A new member removes the files of those
+    that have ended: a killed process leaves its own.
 
     Args:
         folder: the folder of the files; created if it is missing.
-        number: the number of this process, never used before.
+        number: the number of this process, never used before. No other process becomes a member
+            at the same time.
     """
 
     def __init__(self, folder: Path, number: int):
@@ -75,13 +77,17 @@ class Membership:
         folder.mkdir(mode=0o700, exist_ok=True)
         self._descriptor = _opened(folder / str(number))
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        with contextlib.suppress(OSError):
+            for name in os.listdir(folder):
+                if name.isdigit():
+                    self.is_alive(int(name))
 
     def __del__(self) -> None:
         with contextlib.suppress(OSError, AttributeError):
             os.close(self._descriptor)
 
     def is_alive(self, number: int) -> bool:
-        """Whether the member with that number is alive."""
+        """Whether the member with that number is alive; the file of one that is not is removed."""
         if number == self.number:
             return True
         try:

@@ -297,6 +297,17 @@ def test_members_know_who_is_alive(tmp_path: Path) -> None:
     assert not first.is_alive(2)
 
 
+def test_processes_that_ended_leave_no_files(tmp_path: Path) -> None:
+    for seed in range(6):
+        process = start(tmp_path, seed, 10_000, None, 100)
+        while not (tmp_path / "members" / str(seed + 1)).exists():
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+    cache = open_cache(tmp_path, CacheLimits(max_bytes=1 << 30))
+    assert [path.name for path in (tmp_path / "members").iterdir()] == [str(cache.header.members)]
+
+
 def test_permits_are_handed_over(tmp_path: Path) -> None:
     one, other = (
         ConnectionSemaphore(tmp_path / "slots", 1),
