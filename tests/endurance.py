@@ -304,9 +304,8 @@ class Endurance:
                 series.add(number, self.measure())
             query.stop()
             shutil.rmtree(self.folder / name)
-            if measured:
-                if len(series.steps) % max(1, samples // 5) == 0:
-                    self.tell(f"{number} queries\n{told(series.slopes())}")
+            if measured and len(series.steps) % max(1, samples // 5) == 0:
+                self.tell(f"{number} queries\n{told(series.slopes())}")
             if self.interrupted:
                 break
         self.tell(f"{number} queries started and stopped")
