@@ -22,20 +22,27 @@ def files(folder: Path) -> list[Path]:
 def write_parquet(file: Path, **columns: Any) -> None:
     """Write one Parquet file at once; a file that is there is replaced."""
     file.parent.mkdir(parents=True, exist_ok=True)
+    os.replace(_hidden(file, columns), file)
+
+
+def _hidden(file: Path, columns: dict[str, Any]) -> Path:
+    """The file under a name that Spark does not list."""
     hidden = file.with_name(f".{file.name}")
     pq.write_table(pa.table(columns), hidden)
-    os.replace(hidden, file)
+    return hidden
 
 
 def write_stream_file(folder: Path, number: int, **columns: Any) -> None:
     """Write the file of a stream's micro-batch; Spark reads the file with the lowest number first.
 
     The file source reads in the order of the times of modification, and files written one after
-    the other may have the same one.
+    the other may have the same one. A file has its time before Spark lists it: once the source has
+    seen one that is a week younger than others, it leaves those out.
     """
     file = folder / f"{number:04d}.parquet"
-    write_parquet(file, **columns)
-    os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+    hidden = _hidden(file, columns)
+    os.utime(hidden, (1_700_000_000 + number, 1_700_000_000 + number))
+    os.replace(hidden, file)
 
 
 def rows(df: DataFrame) -> list[tuple[Any, ...]]:
