@@ -213,6 +213,27 @@ def test_a_source_is_queried_once_per_key(
     assert told[0].partition.kind == "hotspot"
 
 
+def test_a_wide_stream_is_planned_at_once(
+    arrivals: Arrivals, table: DataFrame, tmp_path: Path
+) -> None:
+    # Spark doubles what it knows of a column for each column in it that gets another name, as all
+    # do on their way to a Python stage of several joins, and foreachBatch asks for all of it.
+    arrivals.add(1)
+    joined = arrivals.stream.selectExpr("*", *(f"p + {i} AS w{i}" for i in range(40)))
+    source = Model(tmp_path / "source", table.toArrow())
+    for partition in (HotSpot(partitions=3), None):
+        cache = Incremental(max_rows=10_000)
+        joined = bsjoin.join(joined, source, "k", cache=cache, suffix=f"_{len(joined.columns)}", partition=partition)
+    found: list[int] = []
+    query = joined.writeStream.foreachBatch(lambda rows, _: found.append(rows.count())).start()
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    copies = Counter(row["k"] for row in table.collect())
+    assert found == [sum(copies[key] ** 2 for key in keys_of(0))]
+
+
 @pytest.mark.parametrize("partition", [Hash(3), HotSpot(partitions=3)], ids=["hash", "hotspot"])
 def test_a_batch_has_the_same_result(spark: SparkSession, table: DataFrame, partition: Any) -> None:
     keys = [(key, place, {"a": place}) for place, key in enumerate(keys_of(0)[::10])]

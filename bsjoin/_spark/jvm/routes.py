@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin._plan import RoutePlan
@@ -56,28 +56,33 @@ def by_rule(
     names_of_ours = ("place", "version", "cells", "task", "drawn")
     ours = unused(stream.columns, *(f"bsjoin_{name}" for name in names_of_ours))
     place, version, cells, task, drawn = ours
-    columns = [f"{call('place', rule, code, content)} AS {place}"]
-    if is_reported(stream):
-        number = f"get_json_object(get_json_object({rule}, '$.rule'), '$.version')"
-        sampled = call("sampled", rule, code, label=plan.label, seed=plan.seed)
-        columns += [
-            f"try_cast({number} AS bigint) AS {version}",
-            f"{call('rule cells', rule)} AS {cells}",
-            f"spark_partition_id() AS {task}",
-            f"{sampled} AS {drawn}",
-        ]
-    rows = sql.select(stream, *columns)
-    if is_reported(stream):
-        texts = ", ".join(f"cast({sql.column(name)} AS string)" for name in names)
-        name = f"to_json(named_struct('name', concat_ws(',', {texts})))"
-        written = f"""concat('"', {drawn}, '"')"""
-        is_named = f"endswith({drawn}, '!') AND ({key}) IS NOT NULL"
-        named = sql.case((is_named, f"concat_ws(',', {written}, {name})"), otherwise=written)
-        rows = rows.withColumn(drawn, F.expr(named))
-        counted = dict(zip(names_of_ours, ours, strict=True))
-        rows = observed_places(rows, plan.label, partitions, **counted)
-    partition = F.expr(f"cast({place} % {partitions} AS int)")
-    return rows.repartitionById(partitions, partition).drop(*ours)
+    if not is_reported(stream):
+        # No column: filters above the join still move below.
+        place = call("place", rule, code, content)
+        return stream.repartitionById(partitions, _partition(place, partitions))
+    number = f"get_json_object(get_json_object({rule}, '$.rule'), '$.version')"
+    sampled = call("sampled", rule, code, label=plan.label, seed=plan.seed)
+    rows = sql.select(
+        stream,
+        f"{call('place', rule, code, content, column=True)} AS {place}",
+        f"try_cast({number} AS bigint) AS {version}",
+        f"{call('rule cells', rule)} AS {cells}",
+        f"spark_partition_id() AS {task}",
+        f"{sampled} AS {drawn}",
+    )
+    texts = ", ".join(f"cast({sql.column(name)} AS string)" for name in names)
+    name = f"to_json(named_struct('name', concat_ws(',', {texts})))"
+    written = f"""concat('"', {drawn}, '"')"""
+    is_named = f"endswith({drawn}, '!') AND ({key}) IS NOT NULL"
+    named = sql.case((is_named, f"concat_ws(',', {written}, {name})"), otherwise=written)
+    rows = rows.withColumn(drawn, F.expr(named))
+    counted = dict(zip(names_of_ours, ours, strict=True))
+    rows = observed_places(rows, plan.label, partitions, **counted)
+    return rows.repartitionById(partitions, _partition(place, partitions)).drop(*ours)
+
+
+def _partition(place: str, partitions: int) -> Column:
+    return F.expr(f"cast({place} % {partitions} AS int)")
 
 
 def _rule(plan: RoutePlan) -> str:
