@@ -5,12 +5,21 @@ Sessions of a process of their own take what they need of it.
 
 from __future__ import annotations
 
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import pyspark
 from py4j.java_gateway import JavaClass, JavaMember, JavaPackage, JVMView
 from pyspark.sql import SparkSession
+
+from bsjoin.host import private_folder
 
 __all__ = ["CLUSTER", "CODE", "JVM", "LONG", "SETTINGS", "configured", "session"]
 
@@ -81,9 +90,34 @@ def configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[Non
 
 def session(master: str, settings: Mapping[str, str] = SETTINGS) -> SparkSession:
     """The session of this process."""
+    if master.startswith("local["):  # the executors of a cluster would need the classes, too
+        settings = {**settings, **_local_files()}
     for kind in (JVMView, JavaPackage, JavaClass):
         _keep_what_is_found(kind)
     return SparkSession.builder.master(master).config(map=dict(settings)).getOrCreate()
+
+
+def _local_files() -> dict[str, str]:
+    """What a session needs for ``LocalFiles.java``; nothing where there is no compiler for it."""
+    home, source = os.environ.get("JAVA_HOME"), Path(__file__).with_name("LocalFiles.java")
+    javac = shutil.which("javac", path=f"{home}/bin" if home else None)
+    if javac is None:
+        return {}
+    folder = private_folder(Path(tempfile.gettempdir()) / f"bsjoin-tests-{os.getuid()}")
+    classes = folder / hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    if not classes.is_dir():
+        jars = ":".join(map(str, Path(pyspark.__file__).parent.glob("jars/hadoop-client-*.jar")))
+        made = tempfile.mkdtemp(dir=folder)
+        options = ["-source", "8", "-target", "8", "-nowarn", "-Xlint:-options", "-cp", jars]
+        subprocess.run([javac, *options, "-d", made, str(source)], check=True)
+        try:
+            os.rename(made, classes)
+        except OSError:  # another process was first
+            shutil.rmtree(made)
+    return {
+        "spark.driver.extraClassPath": str(classes),
+        "spark.hadoop.fs.file.impl": source.stem,
+    }
 
 
 def _keep_what_is_found(kind: Any) -> None:

@@ -223,7 +223,9 @@ def test_a_wide_stream_is_planned_at_once(
     source = Model(tmp_path / "source", table.toArrow())
     for partition in (HotSpot(partitions=3), None):
         cache = Incremental(max_rows=10_000)
-        joined = bsjoin.join(joined, source, "k", cache=cache, suffix=f"_{len(joined.columns)}", partition=partition)
+        joined = bsjoin.join(
+            joined, source, "k", cache=cache, suffix=f"_{len(joined.columns)}", partition=partition
+        )
     found: list[int] = []
     query = joined.writeStream.foreachBatch(lambda rows, _: found.append(rows.count())).start()
     try:
