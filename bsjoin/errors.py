@@ -67,7 +67,14 @@ class DuplicateKeyError(BSJoinError):
 
 
 class SourceError(BSJoinError):
-    """A source cannot be reached or read, or its columns are not as declared."""
+    """A source cannot be reached or read, or its columns are not as declared.
+
+    Attributes:
+        is_transient: True where the same call may succeed later, since a connection was lost or
+            refused, say; False (default) where something has to be corrected first.
+    """
+
+    is_transient = False
 
 
 class LookupFailedError(SourceError):

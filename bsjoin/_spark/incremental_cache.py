@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -18,25 +21,53 @@ from bsjoin._spark.planned_join import PlannedTable, shape_of
 from bsjoin._spark.resolve import ResolvedJoin
 from bsjoin.conditions import AsOf, Condition
 from bsjoin.durations import seconds
-from bsjoin.errors import ColumnError, StoreError
+from bsjoin.errors import ColumnError, SourceError, StoreError
 from bsjoin.options import Incremental
 from bsjoin.shared import CacheLimits, remove_at_exit
 from bsjoin.sources.invalidation import InvalidationLog, key_table, register
 from bsjoin.sources.protocol import Source
+from bsjoin.sources.transient import run_with_retries
 from bsjoin.store import RangeColumns, StorageLocation
 from bsjoin.store.temporary import temporary_location
 
 __all__ = ["IncrementalCache", "schema_of_source"]
+
+V = TypeVar("V")
+
+_log = logging.getLogger("bsjoin")
+
+_PATIENCE = Incremental(max_rows=1)
+"""The retries of a source that no cache has options for: the default ones."""
 
 _invalidation_logs: dict[str, InvalidationLog] = {}  # of this application's caches, by their token
 _databases: set[str] = set()  # those of this application, by their names
 _application = uuid.uuid4().hex
 
 
-def schema_of_source(source: Source) -> T.StructType:
-    """A source's columns as Spark types; all nullable, for what is there may change."""
+def answer_of(work: Callable[[], V], options: Incremental) -> V:
+    """What a source answers the driver; after a transient failure it is asked again.
+
+    Raises:
+        SourceError: the last failure.
+    """
+    return run_with_retries(
+        work,
+        options.retries,
+        seconds(options.backoff, "backoff"),
+        is_transient=lambda fault: isinstance(fault, SourceError) and fault.is_transient,
+        noted=lambda fault: _log.info("bsjoin: %s; retrying", fault),
+    )
+
+
+def schema_of_source(source: Source, options: Incremental = _PATIENCE) -> T.StructType:
+    """A source's columns as Spark types; all nullable, for what is there may change.
+
+    Args:
+        source: the source.
+        options: how often it is asked again after a transient failure.
+    """
     fields = []
-    for field in source.schema:
+    for field in answer_of(lambda: source.schema, options):
         try:
             dtype = from_arrow_type(field.type, prefer_timestamp_ntz=True)
         except Exception as error:
@@ -62,9 +93,11 @@ class IncrementalCache:
 
     def planned(self, stream: DataFrame, join: ResolvedJoin) -> PlannedTable:
         """The table as this join uses it."""
-        source, schema = self.source, schema_of_source(self.source)
+        source, options = self.source, self.options
+        schema = schema_of_source(source, options)
         fields = tuple(schema[name] for name in join.columns)
-        shape = shape_of(join.how, join.columns, source.is_unique(list(join.table_keys)), 1)
+        unique = answer_of(lambda: source.is_unique(list(join.table_keys)), options)
+        shape = shape_of(join.how, join.columns, unique, 1)
         types = [stream.schema[name].dataType for name in join.stream_keys]
         if join.when is not None:  # the rows of a key are one entry, which serves any width
             shape = "rows"

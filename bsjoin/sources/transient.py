@@ -1,15 +1,24 @@
-"""Transient errors, which are retried, as opposed to permanent errors."""
+"""Transient errors, which are retried, as opposed to permanent errors.
+
+Backoff is exponential with full jitter: the pause before retry k = 0, 1, ... is uniform between 0
+and min(30 s, backoff x 2^k) (M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog,
+2015).
+"""
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
 from bsjoin.errors import BSJoinError, SourceError
 
-__all__ = ["LookupTimeoutError", "TransientSourceError", "run_translated"]
+__all__ = ["LookupTimeoutError", "TransientSourceError", "run_translated", "run_with_retries"]
 
 T = TypeVar("T")
+
+_LONGEST_PAUSE_S = 30.0
 
 
 class TransientSourceError(Exception):
@@ -37,7 +46,7 @@ def run_translated(
         work: what to do.
         translated: a driver's error as one of ours.
         close: closes a connection that has failed; the next call opens a new one.
-        at_once: the caller does not retry, so every failure is a :class:`SourceError`.
+        at_once: the caller raises every failure, so it is a :class:`SourceError`.
     """
     try:
         return work()
@@ -48,4 +57,33 @@ def run_translated(
     # Raised outside the handler: the driver's error may show a password, so it is not chained.
     if at_once and not isinstance(failure, BSJoinError):
         failure = SourceError(str(failure))
+        failure.is_transient = True
     raise failure
+
+
+def run_with_retries(
+    work: Callable[[], T],
+    retries: int,
+    backoff_s: float,
+    *,
+    is_transient: Callable[[Exception], bool],
+    noted: Callable[[Exception], None],
+) -> T:
+    """Run some work, and again after a transient failure; the last failure is raised as it is.
+
+    Args:
+        work: what to do.
+        retries: how often it is repeated.
+        backoff_s: the maximum pause before the first retry, in seconds; it doubles with each.
+        is_transient: whether a failure may pass.
+        noted: told of each failure that is followed by a retry.
+    """
+    for attempt in range(retries):
+        try:
+            return work()
+        except Exception as failure:
+            if not is_transient(failure):
+                raise
+            noted(failure)
+        time.sleep(random.uniform(0, min(_LONGEST_PAUSE_S, backoff_s * 2**attempt)))
+    return work()

@@ -1,14 +1,8 @@
-"""Queries a source with retries, backoff, a limit on connections, and metrics.
-
-Backoff is exponential with full jitter: the pause before retry k = 0, 1, ... is uniform between 0
-and min(30 s, backoff x 2^k) (M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog,
-2015).
-"""
+"""Queries a source with retries, backoff, a limit on connections, and metrics."""
 
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,13 +12,12 @@ import pyarrow as pa
 from bsjoin._plan import RetryPolicy
 from bsjoin.errors import BSJoinError, LookupFailedError
 from bsjoin.sources.protocol import Source
+from bsjoin.sources.transient import run_with_retries
 from bsjoin.worker.connections import SharedConnection
 
 __all__ = ["Figures", "SourceClient"]
 
 _log = logging.getLogger("bsjoin")
-
-_LONGEST_PAUSE_S = 30.0
 
 
 @dataclass
@@ -89,27 +82,32 @@ class SourceClient:
             )
 
     def _with_retries(self, query: Callable[[], pa.Table], what: str, figures: Figures) -> pa.Table:
-        retry_policy = self._retry_policy
-        for attempt in range(retry_policy.retries + 1):
-            try:
-                return query()
-            except BSJoinError:
-                self._source.close()
-                raise
-            except Exception as fault:
-                self._source.close()
-                if attempt == retry_policy.retries:
-                    raise LookupFailedError(
-                        f"{self._source!r} did not answer {what}, nor its {retry_policy.retries} "
-                        f"retries: {type(fault).__name__}: {fault}. "
-                        "Spark repeats a failed micro-batch when the query is restarted; on_error= "
-                        "of bsjoin.Incremental selects another behaviour than failing"
-                    ) from None
-                _log.info("bsjoin: %r: %s; retrying", self._source, fault)
-                figures.retries += 1
-                most = min(_LONGEST_PAUSE_S, retry_policy.backoff_s * 2**attempt)
-                time.sleep(random.uniform(0, most))
-        raise AssertionError("unreachable")
+        policy = self._retry_policy
+
+        def noted(fault: Exception) -> None:
+            self._source.close()
+            _log.info("bsjoin: %r: %s; retrying", self._source, fault)
+            figures.retries += 1
+
+        try:
+            return run_with_retries(
+                query,
+                policy.retries,
+                policy.backoff_s,
+                is_transient=lambda fault: not isinstance(fault, BSJoinError),
+                noted=noted,
+            )
+        except BSJoinError:
+            self._source.close()
+            raise
+        except Exception as fault:
+            self._source.close()
+            raise LookupFailedError(
+                f"{self._source!r} did not answer {what}, nor its {policy.retries} retries: "
+                f"{type(fault).__name__}: {fault}. "
+                "Spark repeats a failed micro-batch when the query is restarted; on_error= of "
+                "bsjoin.Incremental selects another behaviour than failing"
+            ) from None
 
     def close(self) -> None:
         """Leave the connection, which is closed with its last source."""
