@@ -150,7 +150,7 @@ def _join_source(
     cache: Literal["auto"] | Full | Incremental,
 ) -> DataFrame:
     """Join with a source: query it for keys, or read it whole."""
-    schema = schema_of_source(source, *([cache] if isinstance(cache, Incremental) else []))
+    schema = schema_of_source(source, cache if isinstance(cache, Incremental) else None)
     join = resolve(stream, UnbuiltTable(schema, repr(source)), call)
     if cache == "auto":
         cache = automatic_cache(stream, source, needs_whole=not join.keys)

@@ -129,7 +129,8 @@ class Incremental:
             fails the micro-batch; Spark runs it again after a restart. ``"stale"`` uses expired
             rows, and fails if a key has none. ``"null"`` treats the keys as not found, and does not
             cache that.
-        retries: how often a failed look-up is repeated; default 3.
+        retries: how often a failed look-up is repeated, and the call's question for the columns;
+            default 3.
         backoff: the maximum pause before the first retry; default 200 ms. It doubles with each
             retry up to 30 seconds, and the actual pause is a random part of it: exponential backoff
             with full jitter (M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog,

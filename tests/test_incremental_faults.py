@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -321,6 +322,31 @@ def test_a_query_waits_for_a_database_that_comes_back(
     assert feed.results[2] == [(1, "plane 1"), (50, "plane 50"), (1000, None)]
     assert feed.results[3] == [(51, "plane 51")]
     assert sum(cycle.cache.retries for cycle in cycles(run.query) if cycle.cache) > 0
+
+
+def test_a_call_waits_for_a_database_that_comes_back(
+    feed: Feed, postgresql: PostgreSQL, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = sources.sql(postgresql.url, table=fill(postgresql, "asked"), connect_timeout=2)
+    batch = feed.spark.sql("SELECT id AS k FROM range(98, 102)")
+    postgresql.kill()
+    back = threading.Timer(0.5, postgresql.start)
+    try:
+        with pytest.raises(SourceError) as error:
+            bsjoin.join(batch, source, "k", cache=Incremental(max_rows=9, retries=0))
+        assert error.value.is_transient
+        back.start()
+        caplog.set_level(logging.INFO, logger="bsjoin")
+        cache = Incremental(max_rows=1000, retries=200, backoff="10 ms")
+        joined = bsjoin.join(batch, source, "k", how="left", cache=cache)
+    finally:
+        back.join() if back.ident else postgresql.start()
+    assert "retrying" in caplog.text
+    wanted = [(98, "plane 98"), (99, "plane 99"), (100, None), (101, None)]
+    assert rows(joined) == wanted
+    with pytest.raises(SourceError, match="no table") as lasting:
+        bsjoin.join(batch, sources.sql(postgresql.url, table="nowhere"), "k", cache=cache)
+    assert not lasting.value.is_transient
 
 
 def test_a_password_appears_nowhere(

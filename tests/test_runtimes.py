@@ -325,3 +325,20 @@ def test_a_filter_on_the_streams_columns_moves_below_the_look_up(
     assert "EqualTo(m,1)" in plan(joined), "it is pushed into the scan"
     expected = rows.join(people, "k", how).where("m = 1 AND name > 'name 3'")
     assert sorted(joined.collect()) == sorted(expected.collect())
+
+
+@pytest.mark.parametrize("how", ["left", "inner", "semi", "anti"])
+def test_a_join_by_many_columns_is_planned_at_once(spark: SparkSession, how: Any) -> None:
+    # foreachBatch asks for the constraints, which double with each column that gets another name.
+    names = [f"k{i}" for i in range(20)]
+    keys = [f"nullif(id % {2 + i}, {i}) AS {name}" for i, name in enumerate(names)]
+    table = spark.range(40).selectExpr(*keys, "id AS v")
+    rows = spark.range(20, 60).selectExpr(*keys, "id").localCheckpoint()
+    joined = bsjoin.join(rows, table, names, how=how)
+    renamed = joined.toDF(*(f"x{i}" for i in range(len(joined.columns))))
+    assert is_in_jvm(renamed)
+    assert renamed._jdf.queryExecution().optimizedPlan().constraints().size() < 100
+    expected = rows.join(table, names, how)
+    assert sorted(map(str, renamed.collect())) == sorted(
+        map(str, expected.toDF(*renamed.columns).collect())
+    )

@@ -36,8 +36,7 @@ V = TypeVar("V")
 
 _log = logging.getLogger("bsjoin")
 
-_PATIENCE = Incremental(max_rows=1)
-"""The retries of a source that no cache has options for: the default ones."""
+_DEFAULT = Incremental(max_rows=1)
 
 _invalidation_logs: dict[str, InvalidationLog] = {}  # of this application's caches, by their token
 _databases: set[str] = set()  # those of this application, by their names
@@ -59,15 +58,16 @@ def answer_of(work: Callable[[], V], options: Incremental) -> V:
     )
 
 
-def schema_of_source(source: Source, options: Incremental = _PATIENCE) -> T.StructType:
+def schema_of_source(source: Source, options: Incremental | None = None) -> T.StructType:
     """A source's columns as Spark types; all nullable, for what is there may change.
 
     Args:
         source: the source.
-        options: how often it is asked again after a transient failure.
+        options: how often it is asked again after a transient failure; None (default): as often as
+            by default.
     """
     fields = []
-    for field in answer_of(lambda: source.schema, options):
+    for field in answer_of(lambda: source.schema, options or _DEFAULT):
         try:
             dtype = from_arrow_type(field.type, prefer_timestamp_ntz=True)
         except Exception as error:

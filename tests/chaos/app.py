@@ -158,7 +158,7 @@ def other(settings: dict[str, Any]) -> int:
 
 
 def _collected(join: Callable[[], DataFrame], tries: int = 30) -> list[Any]:
-    """The rows, once the database answers: the call asks it for the columns, and does so once."""
+    """The rows, once the database answers: it may be down for longer than the retries last."""
     for left in reversed(range(tries)):
         try:
             return join().collect()

@@ -8,7 +8,10 @@ import random
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests import sessions
@@ -21,6 +24,8 @@ from tests.fuzz.summary import Summary
 
 _ROOT = Path(__file__).parent.parent.parent
 _LONG_MINUTES = 5
+_LONGEST_ROUND_S = 600
+"""A round takes some ten seconds; one whose thread in the JVM has failed never ends."""
 
 
 def main() -> int:
@@ -55,8 +60,9 @@ def main() -> int:
             number = _first_round(arguments, summary)
             done, spent = 0, 0.0
             while (spent := time.monotonic() - begun) < 60 * arguments.minutes:
-                drawn = draw_round(number).cases
-                many, seeds, checked = _run(engine, drawn, arguments)
+                with _ending(number):
+                    drawn = draw_round(number).cases
+                    many, seeds, checked = _run(engine, drawn, arguments)
                 done, failed = done + len(drawn), failed + many
                 took = time.monotonic() - begun - spent
                 summary.add(number, drawn, seeds, took, checked)
@@ -104,6 +110,25 @@ def _processes(arguments: argparse.Namespace) -> int:
                 process.terminate()
             summary.merge([Summary(path) for path in counts])
     return 1 if any(codes) else 0
+
+
+@contextmanager
+def _ending(number: int) -> Iterator[None]:
+    """End this process, and say so, if a round does not end."""
+
+    def give_up() -> None:
+        print(
+            f"\nround {number} does not end: its first seed is {number * SEEDS_A_ROUND}", flush=True
+        )
+        os._exit(2)
+
+    timer = threading.Timer(_LONGEST_ROUND_S, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _run(

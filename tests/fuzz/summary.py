@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz.case import Case
+from tests.fuzz.draw.streams import WIDE
 
 __all__ = ["Summary"]
 
@@ -89,6 +90,8 @@ def _features(case: Case) -> Iterator[str]:
     yield f"time zone: {case.zone}"
     yield f"expressions: {'generated code' if case.generated else 'interpreted'}"
     yield "stream: micro-batches" if case.cuts else "stream: batch"
+    if len(case.stream.columns) > WIDE:
+        yield f"stream: more than {WIDE} columns"
     for _, event in case.events:
         yield f"between micro-batches: {event}" if case.cuts else f"before a batch: {event}"
     kinds = dict(case.stream.columns)

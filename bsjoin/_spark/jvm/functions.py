@@ -38,6 +38,8 @@ _READ = (
     T.TimestampNTZType,
     T.DayTimeIntervalType,
 )
+_MOST_KEYS = 4
+"""Of more key columns the find is evaluated once, see ``Function.java``: filters stay above it."""
 _OBJECTS = (T.StringType, T.BinaryType, T.DecimalType)
 """Types whose values are objects to generated code."""
 
@@ -120,6 +122,8 @@ class TableFunctions:
         }
         if ranged is not None:
             expected["ranged"] = [ranged.names, ranged.types, ranged.closed]
+        if len(planned.join.stream_keys) > _MOST_KEYS:
+            expected["once"] = True
         return self.reference("find", *arguments, keys=keys, **expected)
 
     def reference(self, what: str, *arguments: str, **more: Any) -> str:

@@ -64,7 +64,7 @@ def by_rule(
     sampled = call("sampled", rule, code, label=plan.label, seed=plan.seed)
     rows = sql.select(
         stream,
-        f"{call('place', rule, code, content, column=True)} AS {place}",
+        f"{call('place', rule, code, content, once=True)} AS {place}",
         f"try_cast({number} AS bigint) AS {version}",
         f"{call('rule cells', rule)} AS {cells}",
         f"spark_partition_id() AS {task}",

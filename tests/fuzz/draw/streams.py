@@ -14,10 +14,12 @@ from tests.fuzz.draw.points import in_order, near
 from tests.fuzz.draw.pools import POINTS, Pools
 from tests.fuzz.values import CARRIED, KINDS, fits
 
-__all__ = ["NUMBER", "stream"]
+__all__ = ["NUMBER", "WIDE", "stream"]
 
 NUMBER = "n"
 """The column that numbers the rows."""
+WIDE = 24
+"""How many columns that no join uses a few streams have."""
 
 
 def stream(pools: Pools, tables: Sequence[Table], least: int) -> Rows:
@@ -36,7 +38,8 @@ def stream(pools: Pools, tables: Sequence[Table], least: int) -> Rows:
     families = [*enough.elements(), *draw.choices(pools.families, k=draw.randrange(3))]
     columns = [pools.column(family, "s") for family in families]
     points = [pools.column(pools.ranged, "p") for _ in range(2)]
-    extra = [(pools.name("e"), draw.choice([*CARRIED, "string"]))] if draw.random() < 0.4 else []
+    more = draw.choices([0, 1, WIDE], [0.57, 0.4, 0.03])[0]
+    extra = [(pools.name("e"), draw.choice([*CARRIED, "string"])) for _ in range(more)]
     columns = [*columns, *points, *extra]
     draw.shuffle(columns)
     size = draw.choices([0, 1, 3, 12, 25, 40, 60, 103], [1, 1, 2, 5, 7, 7, 5, 3])[0]

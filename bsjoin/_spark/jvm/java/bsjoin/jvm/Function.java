@@ -14,12 +14,18 @@ import org.apache.spark.sql.types.StructType;
  *
  * <p>Spark calls the method {@code invoke}, which every class declares itself: an inherited one is
  * not found. Functions travel to the executors with the tasks; what they have open does not.
+ *
+ * <p>One that is evaluated {@code once} is not deterministic to Spark, which then neither moves it
+ * nor keeps the constraint that its column equals its expression. Spark doubles such a constraint
+ * for each column in it that a later projection renames: of an expression with 20 columns that makes
+ * a million.
  */
 public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>, Serializable {
   private final String spec;
   private final DataType[] inputs;
   private final DataType result;
   private final boolean nullable;
+  private final boolean once;
   private final String path;
   private final long epoch;
   private final ArrayList<String> python = new ArrayList<>(); // for a table behind a URL
@@ -38,6 +44,7 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
     this.inputs = inputs;
     this.result = result;
     nullable = node.path("nullable").asBoolean(false);
+    once = node.path("once").asBoolean(false);
     path = node.path("path").asText();
     epoch = node.path("epoch").asLong();
     node.path("python").forEach(command -> python.add(command.asText()));
@@ -81,6 +88,11 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
   @Override
   public boolean isResultNullable() {
     return nullable;
+  }
+
+  @Override
+  public boolean isDeterministic() {
+    return !once;
   }
 
   @Override

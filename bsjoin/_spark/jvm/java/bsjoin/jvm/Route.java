@@ -70,14 +70,8 @@ abstract class Route<R> extends Function<R> {
   /**
    * Where a row with the code of a key, and a hash of all its columns, is counted and goes: {@link
    * Router#place}.
-   *
-   * <p>As a column it must not be deterministic to Spark. Of a deterministic one Spark keeps the
-   * constraint that it equals its expression, and doubles that for each column in it that a later
-   * projection renames: the hash has all columns, so 20 of them made a million constraints.
    */
   public static final class Place extends Route<Long> {
-    private final boolean column;
-
     Place(String spec, JsonNode node) {
       super(
           spec,
@@ -86,17 +80,11 @@ abstract class Route<R> extends Function<R> {
           DataTypes.StringType,
           DataTypes.LongType,
           DataTypes.LongType);
-      column = node.path("column").asBoolean();
     }
 
     @Override
     public String name() {
       return "bsjoin_place";
-    }
-
-    @Override
-    public boolean isDeterministic() {
-      return !column;
     }
 
     public long invoke(UTF8String rule, long code, long content) {
