@@ -52,7 +52,8 @@ def _table(pools: Pools, first: bool, refreshed: bool) -> Table:
     cache = draw.choices(["stored", "private", "sqlite", "callback"], [8, 1, 1.5, 3])[0]
     cache = "stored" if first else cache
     ranged = draw.random() < 0.5 and cache != "sqlite"
-    many = draw.choices([0, 1, 2, 3], [2 if ranged and cache != "callback" else 0, 10, 4, 1])[0]
+    none = 2 if ranged and cache != "callback" else 0
+    many = draw.choices([0, 1, 2, 3, 5], [none, 10, 4, 1, 0.5])[0]
     families = draw.choices(pools.families, k=many)
     if cache == "sqlite":
         families = [f for f in families if f in _SQLITE] or ["exact"]
