@@ -131,6 +131,7 @@ class Run:
         self.others: list[subprocess.Popen[str]] = []
         self.counts: Counter[str] = Counter()
         self.interrupted = False
+        self.kept = False
         self._feeding = threading.Event()
 
     def _fill(self) -> None:
@@ -200,9 +201,7 @@ class Run:
         """How many micro-batches both queries have committed."""
         counts = []
         for query in ("files", "batches"):
-            folder = self.folder / f"checkpoint-{query}" / "commits"
-            numbers = [int(p.name) for p in folder.glob("*") if p.name.isdigit()]
-            counts.append(max(numbers, default=-1) + 1)
+            counts.append(_newest(self.folder / f"checkpoint-{query}" / "commits") + 1)
         return min(counts)
 
     def _feed(self) -> None:
@@ -384,9 +383,29 @@ class Run:
         while not done():
             if self.committed() > before:
                 before, end = self.committed(), time.monotonic() + _SLOWEST_S
-            assert time.monotonic() < end, f"it does not go on:\n{self.log()}"
+            if time.monotonic() > end:
+                self.kept = True
+                raise AssertionError(f"it does not go on; {self._stacks()}\n{self.log()}")
             self._alive()
             time.sleep(0.1)
+
+    def _stacks(self) -> str:
+        """Write where all JVMs are, for a run that stands still, and say where."""
+        assert self.app is not None
+        place = self.folder / "stacks.txt"
+        drivers = _children(self.app.pid)
+        with place.open("w") as file:
+            for number in [*drivers, *self._processes("CoarseGrainedExecutorBackend")]:
+                file.write(f"process {number}\n")
+                file.flush()
+                with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                    subprocess.run(["jstack", str(number)], stdout=file, stderr=file, timeout=30)
+        counts = {
+            f"{query} {log}": _newest(self.folder / f"checkpoint-{query}" / log)
+            for query in ("files", "batches")
+            for log in ("offsets", "commits")
+        }
+        return f"the folder {self.folder} is kept, {place.name} has the stacks; {counts}"
 
     def log(self) -> str:
         """The end of the application's output."""
@@ -420,7 +439,22 @@ class Run:
         self.server.remove()
         for name in self.mounted:
             _unmount(self.folder / name)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if not self.kept:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _newest(log: Path) -> int:
+    """The number of the last micro-batch in a log of a checkpoint; -1 without one."""
+    return max((int(path.name) for path in log.glob("*") if path.name.isdigit()), default=-1)
+
+
+def _children(process: int) -> list[int]:
+    """The processes that a process has started."""
+    found: list[int] = []
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += map(int, task.read_text().split())
+    return found
 
 
 def _sink(folder: Path) -> list[dict[str, Any]]:
