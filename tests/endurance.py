@@ -148,10 +148,18 @@ def _mapped_files(process: int, folder: Path) -> int:
 def _threads(process: int) -> int:
     """Threads, without those that come and go with the pace of the run."""
     count = 0
-    for thread in Path(f"/proc/{process}/task").glob("*/comm"):
+    for thread in _tasks(process):
         with suppress(OSError):
-            count += not thread.read_text().startswith(_SHORT_LIVED)
+            count += not (thread / "comm").read_text().startswith(_SHORT_LIVED)
     return count
+
+
+def _tasks(process: int) -> list[Path]:
+    """The folders of a process's threads; none if it has ended."""
+    folder = Path(f"/proc/{process}/task")
+    with suppress(OSError):
+        return [folder / name for name in os.listdir(folder)]
+    return []
 
 
 def _program(process: int) -> str:
@@ -163,9 +171,9 @@ def _program(process: int) -> str:
 
 def _descendants(process: int) -> list[int]:
     found = []
-    for task in Path(f"/proc/{process}/task").glob("*/children"):
+    for task in _tasks(process):
         try:
-            children = [int(number) for number in task.read_text().split()]
+            children = [int(number) for number in (task / "children").read_text().split()]
         except OSError:
             continue
         for child in children:

@@ -451,9 +451,9 @@ def _newest(log: Path) -> int:
 def _children(process: int) -> list[int]:
     """The processes that a process has started."""
     found: list[int] = []
-    for task in Path(f"/proc/{process}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found += map(int, task.read_text().split())
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{process}/task"):
+            found += map(int, Path(f"/proc/{process}/task/{task}/children").read_text().split())
     return found
 
 
