@@ -25,7 +25,9 @@ Join = Callable[[DataFrame], DataFrame]
 
 
 def spark_session(memory: str = "6g", *, master: str = "local[*]") -> SparkSession:
-    """A session with the defaults of a user on this machine, without UI."""
+    """A session with the defaults of a user on this machine, without UI; the one that runs."""
+    if (running := SparkSession.getActiveSession()) is not None:
+        return running  # whose settings would be changed
     os.environ["PYSPARK_PYTHON"] = sys.executable
     paths = [str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, paths)))

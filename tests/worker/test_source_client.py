@@ -18,8 +18,7 @@ import bsjoin
 from bsjoin._plan import RetryPolicy
 from bsjoin.errors import LookupFailedError, SourceError
 from bsjoin.shared import ConnectionSemaphore
-from bsjoin.sources import Source
-from bsjoin.worker import source_client
+from bsjoin.sources import Source, transient
 from bsjoin.worker.connections import SharedConnection
 from bsjoin.worker.source_client import Figures, SourceClient
 
@@ -75,7 +74,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         made.append(most)
         return 0.0
 
-    monkeypatch.setattr(source_client.random, "uniform", uniform)
+    monkeypatch.setattr(transient.random, "uniform", uniform)
     return made
 
 
