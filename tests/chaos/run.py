@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -394,7 +395,7 @@ class Run:
         """Write where all JVMs are, for a run that stands still, and say where."""
         assert self.app is not None
         place = self.folder / "stacks.txt"
-        drivers = _children(self.app.pid)
+        drivers = [child.pid for child in psutil.Process(self.app.pid).children()]
         with place.open("w") as file:
             for number in [*drivers, *self._processes("CoarseGrainedExecutorBackend")]:
                 file.write(f"process {number}\n")
@@ -456,15 +457,6 @@ def _read(checkpoint: Path) -> int:
 def _newest(log: Path) -> int:
     """The number of the last micro-batch in a log of a checkpoint; -1 without one."""
     return max((int(path.name) for path in log.glob("*") if path.name.isdigit()), default=-1)
-
-
-def _children(process: int) -> list[int]:
-    """The processes that a process has started."""
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{process}/task"):
-            found += map(int, Path(f"/proc/{process}/task/{task}/children").read_text().split())
-    return found
 
 
 def _sink(folder: Path) -> list[dict[str, Any]]:
