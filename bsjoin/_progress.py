@@ -217,7 +217,18 @@ def progress(query: Any) -> list[CycleProgress]:
 def _sent_by_tasks(one: Any) -> dict[str, Any]:
     """The figures of a micro-batch that Spark has not observed."""
     query = getattr(one, "id", None)  # a batch of foreachBatch has none
-    return {} if query is None else received.of(str(query), str(one.runId), one.batchId)
+    if query is None or _is_idle(one):
+        return {}
+    return received.of(str(query), str(one.runId), one.batchId)
+
+
+def _is_idle(one: Any) -> bool:
+    """Whether a progress is of a trigger without a micro-batch.
+
+    A query without new data reports itself every ten seconds, with the number of the micro-batch
+    that comes next.
+    """
+    return not one.numInputRows and "addBatch" not in one.durationMs
 
 
 def _added(first: CycleProgress, second: CycleProgress) -> CycleProgress:

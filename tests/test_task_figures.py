@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cache_samples import until
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import Feed, cycles, table_of
@@ -127,3 +128,16 @@ def test_nothing_is_observed_for_each_row(feed: Feed, table: BatchTable) -> None
     (last,) = [one for one in query.recentProgress if one.numInputRows]
     assert last.observedMetrics == {}
     assert [cycle.rows_in for cycle in bsjoin.progress(last)] == [2]
+
+
+@pytest.mark.usefixtures("python")
+def test_a_report_without_a_micro_batch_does_not_count(feed: Feed, table: BatchTable) -> None:
+    """A query that waits for data reports itself with the number of the next micro-batch."""
+    query = feed.start(table.join(feed.stream))
+    until(lambda: query.recentProgress, "the report of the query that waits")
+    feed.add(0, 1)
+    query.processAllAvailable()
+    waiting = query.recentProgress[0]
+    assert (waiting.batchId, waiting.numInputRows) == (0, 0)
+    assert [cycle.rows_in for cycle in bsjoin.progress(query)] == [2]
+    assert bsjoin.progress(waiting) == []

@@ -218,7 +218,7 @@ class _Worker:
 
         def load() -> tuple[Loaded, Int64s]:
             wanted, last, inverse = batch.take(missing).distinct(ticks[missing], exact=self._exact)
-            return self._loader.load(wanted, last, places, tally, found), inverse
+            return self._loader.load(wanted, last, places, tally), inverse
 
         loading = self._loading.submit(load) if len(missing) else None
 

@@ -54,19 +54,23 @@ class Loader:
         self._cache = cache
         self._client = client
 
-    def load(
-        self, keys: Batch, ticks: Int64s, places: list[CacheRows], tally: Tally, found: Found
-    ) -> Loaded:
-        """Load d distinct keys: query them, or wait for the process that does."""
+    def load(self, keys: Batch, ticks: Int64s, places: list[CacheRows], tally: Tally) -> Loaded:
+        """Load d distinct keys: query them, or wait for the process that does.
+
+        Args:
+            keys: the keys.
+            ticks: int64[d], the last use of each.
+            places: the row sources known so far; others are added.
+            tally: counts what is done.
+        """
         count = len(keys.hashes)
         loaded = Loaded.nothing(count)
-        views = {id(found.view): 0}
         todo, pause = np.arange(count), _WAIT_S[0]
         while len(todo):
             part = keys.take(todo)
             claimed = self._cache.claim(part.hashes, part.keys, ticks[todo], now_us())
             known = np.flatnonzero(claimed.usable)
-            self._from_cache(loaded, todo, claimed, known, views, places)
+            self._from_cache(loaded, todo, claimed, known, places)
             mine = np.flatnonzero(claimed.states == State.MINE)
             if len(mine):
                 asked = self.query_in_pieces(
@@ -75,7 +79,7 @@ class Loader:
                 if asked < len(mine):
                     rest = mine[asked:]
                     self._check_without_source(claimed, rest, tally)
-                    self._from_cache(loaded, todo, claimed, rest, views, places)
+                    self._from_cache(loaded, todo, claimed, rest, places)
                 pause = _WAIT_S[0]
             todo = todo[claimed.states == State.WAIT]
             if len(todo) and not len(mine):
@@ -89,13 +93,15 @@ class Loader:
         todo: Int64s,
         found: Found,
         which: Int64s,
-        views: dict[int, int],
         places: list[CacheRows],
     ) -> None:
         """Record the cached rows of some keys."""
-        number = views.setdefault(id(found.view), len(places))
+        if not len(which):
+            return
+        rows = found.view.rows
+        number = next((n for n, place in enumerate(places) if place is rows), len(places))
         if number == len(places):
-            places.append(found.view.rows)
+            places.append(rows)
         loaded.note(todo[which], number, found.first[which], found.counts[which])
 
     def query_in_pieces(
@@ -114,8 +120,8 @@ class Loader:
             without the source.
         """
         count, done = len(keys.hashes), 0
-        pieces = -(-count // self._client.max_keys)
         try:
+            pieces = -(-count // self._client.max_keys)
             for piece in np.array_split(np.arange(count), pieces):
                 part, now = keys.take(piece), now_us()
                 invalidations = self._cache.header.invalidations

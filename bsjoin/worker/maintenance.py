@@ -123,5 +123,5 @@ class Upkeep:
         chosen = pa.array(np.sort(which)[::-1])
         columns = [column.take(chosen) for column in columns]
         keys = Batch(xxhash64(columns), columns, None)
-        found, ticks = self._cache.find(keys.hashes, keys.keys, now_us())
-        self._loader.load(keys, ticks, [found.view.rows], Tally(), found)
+        _, ticks = self._cache.find(keys.hashes, keys.keys, now_us())
+        self._loader.load(keys, ticks, [], Tally())
