@@ -111,8 +111,11 @@ class _Store(ABC):
         if not len(rows):
             return pa.array([], self.dtype)
         missing = None
-        if self._has_nulls():
-            missing = self._valid.view(int(rows.max()) + 1).take(rows) == 0
+        count = int(rows.max()) + 1
+        # Validity that is not mapped was stored after these rows, so none of them is null; it may
+        # have gone with its generation.
+        if self._has_nulls() and count <= len(self._valid):
+            missing = self._valid.view(count).take(rows) == 0
             missing = missing if missing.any() else None
         return self._gather(rows, missing)
 

@@ -33,6 +33,10 @@ class GrowingArray:
         self._dtype = np.dtype(dtype)
         self._mapped: NDArray[Any] = np.zeros(0, self._dtype)
 
+    def __len__(self) -> int:
+        """How many elements this process has mapped."""
+        return len(self._mapped)
+
     def view(self, count: int) -> NDArray[Any]:
         """The first ``count`` elements; writing to them writes to the file."""
         if count > len(self._mapped):

@@ -125,3 +125,19 @@ def test_what_was_mapped_stays_readable_when_the_files_are_gone(tmp_path: Path) 
     for file in tmp_path.iterdir():
         file.unlink()
     assert columns.gather(np.array([1, 0]))[0].to_pylist() == ["b", "a"]
+
+
+@pytest.mark.parametrize("dtype", [pa.int64(), pa.list_(pa.int64())], ids=str)
+def test_a_first_null_that_comes_later_is_nothing_to_older_rows(
+    tmp_path: Path, dtype: pa.DataType
+) -> None:
+    """The second process has not mapped where nulls are stored, and cannot when it has gone."""
+    writer, reader = Arena(tmp_path), Arena(tmp_path)
+    written, read = Columns(writer, "c", [dtype]), Columns(reader, "c", [dtype])
+    rows = [1, 2] if dtype == pa.int64() else [[1], [2, 3]]
+    written.append(0, [pa.array(rows, dtype)])
+    reader.refresh()
+    written.append(2, [pa.array([None, rows[0]] if dtype == pa.int64() else [None, [None]], dtype)])
+    for file in tmp_path.iterdir():
+        file.unlink()
+    assert read.gather(np.array([1, 0]))[0].to_pylist() == rows[::-1]
