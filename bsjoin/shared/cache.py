@@ -248,8 +248,19 @@ class HostCache:
         Returns:
             The number of invalidated entries.
         """
-        with self._writing():
-            return self._content.invalidate(hashes, keys)
+        try:
+            with self._writing():
+                return self._content.invalidate(hashes, keys)
+        except OSError as error:  # no memory to recover what a writer has left: marks need none
+            self._complain(error)
+            with self._lock.exclusive():
+                return self._content.invalidate(hashes, keys)
+
+    def begin_invalidations(self, last: int) -> None:
+        """Count invalidations from the one after ``last`` on, unless another process has begun."""
+        with self._lock.exclusive():
+            if self.header.last_invalidation == 0:
+                self.header.last_invalidation = last + 1
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

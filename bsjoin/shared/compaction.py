@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ __all__ = ["copy", "survivors"]
 Int64s = NDArray[np.int64]
 
 _CHUNK = 1 << 16
+_CHUNK_BYTES = 64 << 20
+"""A chunk is one Arrow array a column: text of more than 2 GiB would not fit into one."""
 
 
 def survivors(
@@ -67,8 +69,8 @@ def copy(old: Generation, new: Generation, count: int, kept: Int64s) -> int:
     places = np.full(count + 1, -1, np.int32)  # the last element stands for "none", -1
     places[kept] = np.arange(len(kept))
     rows = 0
-    for begin in range(0, len(kept), _CHUNK):
-        ids = kept[begin : begin + _CHUNK]
+    for begin, end in _chunks(entries["bytes"].take(kept)):
+        ids = kept[begin:end]
         records = entries.take(ids)
         counts = np.maximum(records["count"], 0).astype(np.int64)
         ends = np.cumsum(counts)
@@ -81,3 +83,15 @@ def copy(old: Generation, new: Generation, count: int, kept: Int64s) -> int:
         new.append(begin, records, old.keys.gather(ids))
         rows += total
     return rows
+
+
+def _chunks(sizes: Int64s) -> Iterator[tuple[int, int]]:
+    """Runs of entries of these sizes, each within the limits or of one entry."""
+    ends = np.cumsum(sizes)
+    begin = 0
+    while begin < len(sizes):
+        before = ends[begin - 1] if begin else 0
+        fitting = int(np.searchsorted(ends, before + _CHUNK_BYTES, "right"))
+        end = min(max(fitting, begin + 1), begin + _CHUNK)
+        yield begin, min(end, len(sizes))
+        begin = end

@@ -28,6 +28,7 @@ Int64s = NDArray[np.int64]
 _log = logging.getLogger("bsjoin")
 
 _SPARE = 4096
+_SPARE_BYTES = 1 << 20
 _MOST = np.iinfo(np.int64).max
 
 
@@ -110,12 +111,12 @@ class Content:
         found = classify(view, ids, count, self._limits, now_us)
         self.touch(view, found.ids[found.usable], ticks[found.usable], now_us)
         owners = self._owners(view, ids, count)
-        mine = found.states == State.MISS
+        for owner in np.unique(owners[owners > 0]).tolist():
+            if not self._membership.is_alive(owner):
+                owners[owners == owner] = 0
+        mine = (found.states == State.MISS) | ((found.states == State.WAIT) & (owners == 0))
         if refresh:
             mine |= (found.states == State.STALE) & (owners == 0)
-        for owner in np.unique(owners[found.states == State.WAIT]).tolist():
-            if not self._membership.is_alive(owner):
-                mine |= (found.states == State.WAIT) & (owners == owner)
         chosen = np.flatnonzero(mine)
         if len(chosen):
             pending = np.zeros(len(chosen), ENTRY)
@@ -128,7 +129,7 @@ class Content:
         return found
 
     def _owners(self, view: Generation, ids: Int64s, count: int) -> Int64s:
-        """The living owner of each pending entry; 0 if there is none."""
+        """The owner of each pending entry; 0 for other entries."""
         if not count:
             return np.zeros(len(ids), np.int64)
         records = view.entries(count).take(np.maximum(ids, 0))
@@ -176,6 +177,7 @@ class Content:
         fresh["previous"] = -1
         view.rows.append(self.header.rows, rows)
         self.header.rows += int(counts.sum())
+        self.header.bytes += int(sizes.sum())
         self._append(view, fresh, keys)
         self.header.slots += view.link(np.arange(count, count + len(fresh)), ids, slots)
         self._account(fresh, 1)
@@ -212,7 +214,7 @@ class Content:
             ids = live_entries(entries)
         else:
             found, _ = view.find(hashes, keys, count)
-            ids = _with_previous(entries, found[found >= 0])
+            ids = np.unique(_with_previous(entries, found[found >= 0]))
         return self._kill(entries, ids)
 
     def _kill(self, entries: NDArray[np.void], ids: Int64s) -> int:
@@ -255,6 +257,7 @@ class Content:
             2 * (header.slots + more) > len(view.slots)
             or header.entries > 3 * header.live + _SPARE
             or header.rows > 1.5 * header.live_rows + _SPARE
+            or header.bytes > 1.5 * header.live_bytes + _SPARE_BYTES
         ):
             self.compact(more)
 
@@ -267,7 +270,7 @@ class Content:
             Generation.prepare(self._folder, number, len(kept) + more)
             new = Generation(self._folder, number, *self._types)
             rows = copy(old, new, count, kept)
-        except OSError as error:
+        except (OSError, MemoryError, pa.ArrowException) as error:
             _log.warning("bsjoin: the cache in %s is emptied (%s)", self._folder, error)
             kept, linked, rows = kept[:0], linked[:0], 0
             Generation.prepare(self._folder, number, more)
@@ -276,10 +279,11 @@ class Content:
         ids = np.searchsorted(kept, linked)
         slots = records["hash"][ids] & np.int64(len(new.slots) - 1)
         used = new.link(ids, np.full(len(ids), -1), slots)
-        self.header.start(number, entries=len(kept), rows=rows, slots=used)
+        size = int(records["bytes"].sum())
+        self.header.start(number, entries=len(kept), rows=rows, bytes=size, slots=used)
         self.header.live = self.header.live_rows = self.header.live_bytes = 0
         self._account(records, 1)
-        old.remove()
+        new.remove_others()
         self._generation, self._seen = new, (number, len(kept))
         self._recency.forget()
 

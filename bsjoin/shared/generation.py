@@ -91,9 +91,14 @@ class Generation:
         slots = max(_FEWEST_SLOTS, 1 << (4 * entries - 1).bit_length()) if entries else 0
         GrowingArray(path / "slots", np.int32).reserve(slots or _FEWEST_SLOTS)
 
-    def remove(self) -> None:
-        """Remove the files; processes that have mapped them can still read them."""
-        shutil.rmtree(self.path, ignore_errors=True)
+    def remove_others(self) -> None:
+        """Remove the files of all others; processes that have mapped them can still read them.
+
+        A process that dies here leaves some of them to the next one that compacts.
+        """
+        for path in self.path.parent.glob("g[0-9]*"):
+            if path != self.path:
+                shutil.rmtree(path, ignore_errors=True)
 
     def entries(self, count: int) -> NDArray[np.void]:
         """The first ``count`` entries."""

@@ -28,7 +28,7 @@ _NAMES = (
     "warm",  # whether the warm-up has finished
 )
 # Of the generation in use. Those of the next one are stored next to them until it is complete.
-_OF_GENERATION = ("entries", "rows", "slots")
+_OF_GENERATION = ("entries", "rows", "bytes", "slots")
 
 
 class Header:

@@ -72,9 +72,13 @@ class SharedConnection:
                 self._busy.release()
 
     def _give_back(self) -> None:
-        for source in self._sources:
-            source.close()
-        self._slots.release()
+        try:
+            for source in self._sources:
+                # It may have broken; what it was asked for has been answered.
+                with contextlib.suppress(Exception):
+                    source.close()
+        finally:
+            self._slots.release()
 
     def _watch(self) -> None:
         """Close the connection when this process does not use it and another one waits."""

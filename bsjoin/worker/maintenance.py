@@ -49,8 +49,8 @@ class Upkeep:
         self._refreshed: Tally | None = None
         self._read_log_at = 0.0
         if cache.header.last_invalidation == 0:
-            # Invalidations before the cache was created do not apply to it. Counted from 1.
-            cache.header.last_invalidation = table.invalidation_log.last() + 1
+            # Invalidations before the cache was created do not apply to it.
+            cache.begin_invalidations(table.invalidation_log.last())
 
     def take_tally(self) -> Tally:
         """The metrics of the last refresh, returned once; afterwards an empty tally."""

@@ -11,6 +11,7 @@ import pytest
 
 from bsjoin.sources.invalidation import InvalidationLog, key_table
 from bsjoin.store import StorageLocation
+from bsjoin.store.versioned_folder import VersionedFolder
 
 KEYS = pa.schema(
     [
@@ -33,6 +34,20 @@ def test_keys_come_back_as_they_were_given(log: InvalidationLog) -> None:
     assert log.forget(key_table([], KEYS, "keys")) == 3
     assert log.since(0) == [(1, given), (2, None), (3, given.slice(0, 0))]
     assert log.since(2) == [(3, given.slice(0, 0))]
+
+
+def test_a_listing_that_overlaps_two_publications_loses_none(
+    log: InvalidationLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is created during a listing may be in it or not."""
+    for _ in range(3):
+        log.forget(None)
+    complete = log._folder.numbers()
+    for first, seen in (([2], [1, 2]), ([3], [1, 2, 3]), ([], []), ([1], [1])):
+        listings = [first, complete]
+        with monkeypatch.context() as patched:
+            patched.setattr(VersionedFolder, "numbers", lambda _, left=listings: left.pop(0))
+            assert [number for number, _ in log.since(0)] == seen
 
 
 def broken_text() -> bytes:

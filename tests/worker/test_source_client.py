@@ -173,6 +173,22 @@ def test_tables_of_one_database_share_a_connection(tmp_path: Path) -> None:
     assert opened() == 0
 
 
+def test_a_source_that_cannot_be_closed_gives_its_permit_back(tmp_path: Path) -> None:
+    class Broken(Troubled):
+        def close(self) -> None:
+            raise ConnectionResetError("the server has gone")
+
+    connection = SharedConnection(ConnectionSemaphore(tmp_path / "permits", 1))
+    connection.add(Broken())
+    with connection.used():
+        pass
+    other = ConnectionSemaphore(tmp_path / "permits", 1)
+    taken = threading.Thread(target=other.acquire, daemon=True)
+    taken.start()
+    taken.join(30)
+    assert other.is_held
+
+
 def test_the_name_of_a_database_has_no_secret() -> None:
     urls = [f"postgresql://me:{word}@db.example/shop?sslmode=require" for word in ("hidden", "x")]
     names = {bsjoin.sources.sql(url, table="planes").database for url in urls}
