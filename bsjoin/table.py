@@ -353,10 +353,10 @@ class BatchTable:
             [3]
         """
         found = []
-        for number in versions.numbers(self._location):
-            manifest = versions.load(self._location, number)
+        for manifest in versions.there(self._location):
             created = datetime.fromtimestamp(manifest.created_at_us / 1e6, UTC)
-            found.append(Version(number, created, manifest.stats.rows, manifest.stats.bytes))
+            stats = manifest.stats
+            found.append(Version(manifest.version, created, stats.rows, stats.bytes))
         return found
 
     def verify(self) -> None:
@@ -367,8 +367,8 @@ class BatchTable:
 
         Complexity: reads all files once.
         """
-        for number in versions.numbers(self._location):
-            versions.verify(self._location, versions.load(self._location, number))
+        for manifest in versions.there(self._location):
+            versions.verify(self._location, manifest)
 
     def stats(self) -> Stats:
         """Rows, keys, bytes, segments and build time of the newest version."""

@@ -191,12 +191,12 @@ def _build(
             draft.discard(location)
             return _remember(location, before, layout.condition, fingerprint)
         published = versions.publish(location, draft)
-        if fingerprint is not None:
-            versions.mark(location, published, fingerprint)
-        return published
     except BaseException:
-        draft.discard(location)
+        versions.discard(location, draft)
         raise
+    if fingerprint is not None:
+        versions.mark(location, published, fingerprint)
+    return published
 
 
 def _remember(

@@ -12,6 +12,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from cachetools import LRUCache
+
 from bsjoin._clock import now_us
 from bsjoin.hotspot.options import MOST_SAMPLED
 from bsjoin.hotspot.rule import Rule
@@ -30,6 +32,7 @@ _log = logging.getLogger("bsjoin")
 
 _KEPT = 50
 _LARGEST = 16 << 20
+_TIMES = 64
 _ACTIVATION = Activation(local_us=20_000, remote_us=1_000_000, tries=5)
 
 
@@ -84,7 +87,7 @@ class Rules:
     def __init__(self, location: StorageLocation):
         self._folder = VersionedFolder(location, "", ".rule", _LARGEST)
         self._known: dict[int, PublishedRule | None] = {}
-        self._read_for_us = -1
+        self._chosen: LRUCache[int, PublishedRule | None] = LRUCache(_TIMES)
 
     def publish(self, rule: Rule, capacity: int, clock: Callable[[], int] = now_us) -> Rule | None:
         """Put a rule in force, from the next moment on.
@@ -113,13 +116,13 @@ class Rules:
         The folder is read once per micro-batch. A folder that cannot be read is an error: the
         task is run again, and must not meanwhile have another rule than the others.
         """
-        if time_us > self._read_for_us:
+        if time_us not in self._chosen:
             numbers = self._folder.numbers()
             self._known = {
                 n: self._known[n] if n in self._known else self._load(n) for n in numbers
             }
-            self._read_for_us = time_us
-        return active_at(time_us, filter(None, self._known.values()))
+            self._chosen[time_us] = active_at(time_us, filter(None, self._known.values()))
+        return self._chosen[time_us]
 
     def last(self) -> PublishedRule | None:
         """The newest rule, in force or not yet; None without one."""

@@ -165,11 +165,17 @@ class StorageLocation:
                 return bytes(fs.cat_file(self._url_of(name), start=0, end=at_most + 1))
             return bytes(fs.cat_file(self._url_of(name)))
 
-    def create(self, name: str, content: bytes) -> bool:
+    def create(self, name: str, content: bytes, in_time: Callable[[], bool] = lambda: True) -> bool:
         """Write ``content`` atomically to the small file ``name``, unless it exists.
 
+        Args:
+            name: the file.
+            content: its content.
+            in_time: asked just before the file appears, which may be long after the call; the
+                default is always in time.
+
         Returns:
-            Whether it was written; False if the name exists.
+            Whether it was written; False if the name exists, or if it was too late.
         """
         with self._errors(f"write {name!r}", writes=True):
             if not self.is_local:
@@ -177,6 +183,8 @@ class StorageLocation:
                 if fs.exists(self._url_of(name)):
                     return False
                 self._make_parents(name)
+                if not in_time():
+                    return False
                 fs.pipe_file(self._url_of(name), content)
                 return True
             path = self._path(name)
@@ -187,6 +195,8 @@ class StorageLocation:
                     file.write(content)
                     file.flush()
                     os.fsync(file.fileno())
+                if not in_time():
+                    return False
                 os.link(hidden, path)
             except FileExistsError:
                 return False

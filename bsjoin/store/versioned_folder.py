@@ -139,13 +139,20 @@ class VersionedFolder:
             except FileNotFoundError:
                 continue  # another process has just withdrawn it
             now = clock()
-            published = Publication(number, now, now if first else max(now + delay, earliest))
-            if not self.location.create(self.name(number), content(published)):
-                continue  # another process has taken this number
+            active = now if first else _whole_ms(max(now + delay, earliest))
+            published = Publication(number, now, active)
+
+            def in_time(active: int = active, first: bool = first) -> bool:
+                return first or clock() < active
+
+            if not self.location.create(self.name(number), content(published), in_time):
+                # Another process has taken this number, or the file was written too slowly.
+                delay *= 1 if in_time() else 4
+                continue
             if first:
                 return published
             in_order = after is None or self._is_in_order(published, last, after)
-            if in_order and clock() < published.activates_at_us:
+            if in_order and in_time():
                 return published
             # A micro-batch may have begun without seeing it, or another entry hides it.
             self.sweep([number])
@@ -183,6 +190,11 @@ class VersionedFolder:
         """Remove some entries."""
         for number in numbers:
             self.location.remove(self.name(number))
+
+
+def _whole_ms(time_us: int) -> int:
+    """The next whole millisecond: Spark cuts the times of micro-batches to these."""
+    return -(-time_us // 1000) * 1000
 
 
 def active_at(time_us: int, entries: Iterable[Entry]) -> Entry | None:

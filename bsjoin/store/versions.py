@@ -7,10 +7,11 @@ timestamp. The first version is active for all earlier timestamps.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 
 from bsjoin._clock import now_us
@@ -22,6 +23,7 @@ from bsjoin.store.opening import validate
 from bsjoin.store.versioned_folder import Activation, VersionedFolder, active_at
 
 __all__ = [
+    "discard",
     "is_marked",
     "latest",
     "load",
@@ -30,6 +32,7 @@ __all__ = [
     "publish",
     "read",
     "remove_copies",
+    "there",
     "vacuum",
     "verify",
     "version_at",
@@ -91,13 +94,27 @@ def _where(location: StorageLocation, version: int) -> str:
 
 def latest(location: StorageLocation) -> Manifest:
     """The newest version. Raises NotATableError where there is none."""
-    there = numbers(location)
-    if not there:
-        raise NotATableError(
-            f"{str(location)!r} holds no table of bsjoin: there is no version in its folder "
-            f"{_FOLDER!r}. Build one with BatchTable.build(df, on=..., path=...)"
-        )
-    return load(location, there[-1])
+    for number in reversed(numbers(location)):
+        with contextlib.suppress(FileNotFoundError):  # removed at this moment
+            return _read(location, number)
+    raise NotATableError(
+        f"{str(location)!r} holds no table of bsjoin: there is no version in its folder "
+        f"{_FOLDER!r}. Build one with BatchTable.build(df, on=..., path=...)"
+    )
+
+
+def there(location: StorageLocation, known: Mapping[int, Manifest] | None = None) -> list[Manifest]:
+    """The versions that are there, ascending; without those that are removed at this moment.
+
+    Args:
+        location: the table's location.
+        known: versions that were read before, by number; they are not read again.
+    """
+    found = []
+    for number in numbers(location):
+        with contextlib.suppress(FileNotFoundError):
+            found.append((known or {}).get(number) or _read(location, number))
+    return found
 
 
 def publish(
@@ -130,9 +147,28 @@ def publish(
     return draft.published_as(*published)
 
 
+def discard(location: StorageLocation, draft: Manifest) -> None:
+    """Remove the files of a version whose publication failed, unless others can see it.
+
+    A failure is a warning: :func:`vacuum` removes files of no version after a day.
+    """
+    try:
+        named = {_folder(name) for manifest in there(location) for name, _, _ in manifest.files}
+        if named.isdisjoint(_folder(name) for name, _, _ in draft.files):
+            draft.discard(location)
+    except (OSError, StoreError) as error:
+        _log.warning("bsjoin: files of no version stay in %r: %s", str(location), error)
+
+
 def mark(location: StorageLocation, manifest: Manifest, fingerprint: str) -> None:
-    """Note that a version holds the rows of the source that has this fingerprint."""
-    location.create(_mark(manifest, fingerprint), b"")
+    """Note that a version holds the rows of the source that has this fingerprint.
+
+    A failure is a warning: the next build with this fingerprint builds the table once more.
+    """
+    try:
+        location.create(_mark(manifest, fingerprint), b"")
+    except StoreError as error:
+        _log.warning("bsjoin: the fingerprint of %r is not noted: %s", str(location), error)
 
 
 def is_marked(location: StorageLocation, manifest: Manifest, fingerprint: str) -> bool:
@@ -209,7 +245,7 @@ def vacuum(location: StorageLocation, keep_from_us: int, keep: int) -> list[int]
     Returns:
         The numbers of the versions that were removed.
     """
-    manifests = [load(location, number) for number in numbers(location)]
+    manifests = there(location)
     gone: list[Manifest] = []
     for manifest, successor in pairwise(manifests):
         if len(manifests) - len(gone) <= max(1, keep) or successor.activates_at_us > keep_from_us:

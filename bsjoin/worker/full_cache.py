@@ -7,6 +7,7 @@ table.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from bsjoin._plan import JoinPlan, StoredTable
-from bsjoin.errors import DuplicateKeyError, OtherKeysError
+from bsjoin.errors import DuplicateKeyError, OtherKeysError, StoreError
 from bsjoin.store import KeyColumn, Manifest, StorageLocation, versions
 from bsjoin.worker import notes
 from bsjoin.worker.open_table import OpenTable, TableRows
@@ -35,13 +36,14 @@ class _Table:
 
     Args:
         known: the versions that were read.
-        read_for_us: the latest batch time for which these versions are complete.
+        chosen: the versions for the last times of micro-batches. One that activates later than
+            the folder was read is not for these.
         open: the open versions, only the newest ones: an open file keeps its disk space.
         checked: the pairs of join and version that were checked for compatibility.
     """
 
     known: dict[int, Manifest] = field(default_factory=dict)
-    read_for_us: int = -1
+    chosen: LRUCache[int, int] = field(default_factory=lambda: LRUCache(_TIMES))
     open: dict[int, OpenTable] = field(default_factory=dict)
     checked: set[tuple[str, int]] = field(default_factory=set)
 
@@ -49,6 +51,7 @@ class _Table:
 # A table is identified by its location and its time of publication: see StoredTable.epoch.
 _tables: LRUCache[tuple[str, int], _Table] = LRUCache(maxsize=64)
 _OPEN_VERSIONS = 2
+_TIMES = 64
 
 
 def answer(
@@ -149,8 +152,10 @@ def _close_unneeded(location: StorageLocation, opened: OpenTable) -> None:
         if other == location:
             table.open = {n: one for n, one in table.open.items() if _published(one) in kept}
         elif table.open and other.is_local:
-            there = versions.numbers(other)
-            table.open = {n: one for n, one in table.open.items() if n in there}
+            # It is not the table that is asked: whatever is wrong with it, its own tasks say.
+            with contextlib.suppress(OSError, StoreError):
+                there = versions.numbers(other)
+                table.open = {n: one for n, one in table.open.items() if n in there}
     left = [one.manifest.files for table in here for one in table.open.values()]
     versions.remove_copies(location, (name for files in left for name, _, _ in files))
 
@@ -192,8 +197,10 @@ def _shown(keys: Sequence[KeyColumn]) -> str:
 
 def _version(location: StorageLocation, table: _Table, time_us: int) -> int:
     """The version for a micro-batch of this time; the folder is read once per micro-batch."""
-    if time_us > table.read_for_us or not table.known:
-        there = versions.numbers(location)
-        table.known = {n: table.known.get(n) or versions.load(location, n) for n in there}
-        table.read_for_us = time_us
-    return versions.version_at(location, time_us, table.known.values()).version
+    version = table.chosen.get(time_us)
+    if version is None:
+        # Whatever the time: clocks are set back, too.
+        there = versions.there(location, table.known)
+        table.known = {manifest.version: manifest for manifest in there}
+        version = table.chosen[time_us] = versions.version_at(location, time_us, there).version
+    return version

@@ -16,7 +16,7 @@ from bsjoin.errors import StoreError
 from bsjoin.store import StorageLocation
 from bsjoin.store.versioned_folder import Activation, Publication, VersionedFolder, active_at
 
-DELAY = Activation(local_us=100, remote_us=10_000, tries=4)
+DELAY = Activation(local_us=100_000, remote_us=10_000_000, tries=4)
 FOLDERS = ["", "entries"]
 
 
@@ -130,18 +130,19 @@ def test_a_link_out_of_the_folder_and_a_pipe_are_not_read(tmp_path: Path) -> Non
 
 
 def test_an_entry_activates_after_the_delay(folder: VersionedFolder) -> None:
-    assert folder.publish(described, DELAY, clock=lambda: 7) == (1, 7, 107)
-    assert folder.read(1) == b"(1, 7, 107)"
+    # At a whole millisecond, as micro-batches begin.
+    assert folder.publish(described, DELAY, clock=lambda: 7_001) == (1, 7_001, 108_000)
+    assert folder.read(1) == b"(1, 7001, 108000)"
     # Without an order of activation a clock that was set back has its way.
-    assert folder.publish(described, DELAY, clock=lambda: 3) == (2, 3, 103)
+    assert folder.publish(described, DELAY, clock=lambda: 3_000) == (2, 3_000, 103_000)
 
 
 def test_elsewhere_the_delay_is_another_one() -> None:
     folder = folder_at("memory://versioned-folder/delay")
-    assert folder.publish(described, DELAY, clock=lambda: 7) == (1, 7, 10_007)
-    assert folder.publish(described, DELAY, clock=lambda: 7) == (2, 7, 10_007)
+    assert folder.publish(described, DELAY, clock=lambda: 7_000) == (1, 7_000, 10_007_000)
+    assert folder.publish(described, DELAY, clock=lambda: 7_000) == (2, 7_000, 10_007_000)
     assert folder.numbers() == [1, 2]
-    assert folder.read(2) == b"(2, 7, 10007)"
+    assert folder.read(2) == b"(2, 7000, 10007000)"
     folder.sweep(folder.numbers())
     assert folder.numbers() == []
 
@@ -157,14 +158,18 @@ def test_the_least_number_counts_where_it_is_above_the_others(folder: VersionedF
 
 def test_in_order_each_activates_after_the_one_before(folder: VersionedFolder) -> None:
     activations: dict[int, int] = {}
-    for time_us in (1000, 2000, 1500, 1500):  # the clock is set back
+    for time_us in (1_000_000, 2_000_000, 1_500_000, 1_500_000):  # the clock is set back
         published = folder.publish(
             described, DELAY, after=activations.__getitem__, clock=clock_of(time_us)
         )
         assert published is not None
         activations[published.number] = published.activates_at_us
     # The first is active for all earlier times, too: it need not wait.
-    assert activations == {1: 1000, 2: 2100, 3: 2101, 4: 2102}
+    assert activations == {1: 1_000_000, 2: 2_100_000, 3: 2_101_000, 4: 2_102_000}
+
+
+def in_ms(*times: int) -> Callable[[], int]:
+    return clock_of(*(1000 * time for time in times))
 
 
 def test_a_late_publication_is_withdrawn_and_its_number_is_not_used_again(
@@ -177,11 +182,26 @@ def test_a_late_publication_is_withdrawn_and_its_number_is_not_used_again(
         written.append(slot)
         return described(slot)
 
-    # Writing takes 100, then 400, then 1599: the delays are 100, 400 and 1600.
-    clock = clock_of(0, 100, 1000, 1400, 2000, 3599)
-    assert folder.publish(content, DELAY, clock=clock) == (4, 2000, 3600)
-    assert written == [(2, 0, 100), (3, 1000, 1400), (4, 2000, 3600)]
+    # Until a file is there it takes 100, then 400, then 1599 ms: the delays are 100, 400 and 1600.
+    clock = in_ms(0, 99, 100, 1000, 1399, 1400, 2000, 3598, 3599)
+    assert folder.publish(content, DELAY, clock=clock) == (4, 2_000_000, 3_600_000)
+    assert written == [
+        (2, 0, 100_000), (3, 1_000_000, 1_400_000), (4, 2_000_000, 3_600_000)
+    ]  # fmt: skip
     assert folder.numbers() == [1, 4]
+
+
+def test_what_is_late_before_it_can_be_seen_keeps_its_number(
+    folder: VersionedFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.append(b"before")
+    # Writing takes 100, then 400 ms: the delays are 100, 400 and 1600.
+    clock = in_ms(0, 100, 100, 1000, 1400, 1400, 2000, 2001)
+    with monkeypatch.context() as patched:
+        patched.setattr(VersionedFolder, "sweep", lambda *_: pytest.fail("it was to be seen"))
+        assert folder.publish(described, DELAY, clock=clock) == (2, 2_000_000, 3_600_000)
+    assert folder.numbers() == [1, 2]
+    assert not [name for name in os.listdir(folder.location.url) if name.startswith(".")]
 
 
 def test_what_is_late_each_time_is_not_published(folder: VersionedFolder) -> None:
@@ -193,21 +213,21 @@ def test_what_is_late_each_time_is_not_published(folder: VersionedFolder) -> Non
         return b""
 
     assert folder.publish(content, DELAY, clock=itertools.count(step=10**9).__next__) is None
-    assert slots == [2, 3, 4, 5]  # as many as there are tries
+    assert slots == [2, 2, 2, 2]  # as many as there are tries
     assert folder.numbers() == [1]
 
 
 def test_an_entry_that_is_withdrawn_while_the_next_is_made_is_not_its_predecessor(
     folder: VersionedFolder,
 ) -> None:
-    folder.append(b"500")
+    folder.append(b"500000")
     folder.append(b"withdrawn at the next moment")
 
     def after(number: int) -> int:
         folder.sweep([2])
         return int(folder.read(number))
 
-    assert folder.publish(described, DELAY, after=after, clock=lambda: 0) == (2, 0, 501)
+    assert folder.publish(described, DELAY, after=after, clock=lambda: 0) == (2, 0, 501_000)
 
 
 def test_a_number_that_another_publisher_takes_first_is_left_to_it(folder: VersionedFolder) -> None:
@@ -218,11 +238,11 @@ def test_a_number_that_another_publisher_takes_first_is_left_to_it(folder: Versi
             folder.append(rival)
         return described(slot)
 
-    assert folder.publish(content, DELAY, clock=lambda: 0) == (3, 0, 100)
+    assert folder.publish(content, DELAY, clock=lambda: 0) == (3, 0, 100_000)
     assert [folder.read(number) for number in folder.numbers()] == [
         b"rival",
         b"rival",
-        b"(3, 0, 100)",
+        b"(3, 0, 100000)",
     ]
 
 

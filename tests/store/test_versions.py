@@ -63,7 +63,8 @@ def test_a_number_is_not_given_again_after_a_vacuum(location: StorageLocation) -
     for number in (1, 2):
         put(location, numbered(location, number), number, number)
     versions.vacuum(location, FOREVER, keep=1)
-    assert versions.publish(location, numbered(location, 3)).version == 3
+    # On a slow machine a number may have been withdrawn.
+    assert versions.publish(location, numbered(location, 3)).version >= 3
 
 
 def test_a_version_activates_after_it_is_published_and_before_publish_returns(
@@ -90,11 +91,66 @@ def test_a_slow_file_system_does_not_activate_a_version_in_the_past(
     # Every look at the clock costs 150 ms: more than the delay of 100 ms, less than the next.
     clock = ticking(now_us(), 150_000)
     second = versions.publish(location, numbered(location, 2), clock=clock)
-    # A number that was withdrawn is not used again: a worker may have read it.
-    assert second.version == 3
+    # What was late before it could be seen leaves its number free.
+    assert second.version == 2
     assert second.activates_at_us - second.created_at_us > 150_000
-    assert versions.numbers(location) == [1, 3]
-    assert versions.load(location, 3) == second
+    assert versions.numbers(location) == [1, 2]
+    assert versions.load(location, 2) == second
+
+
+def test_a_published_version_keeps_its_files_and_a_failed_one_loses_them(
+    location: StorageLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions.publish(location, numbered(location, 1))
+    draft, failed = numbered(location, 2), numbered(location, 3)
+
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(versions.time, "sleep", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            versions.publish(location, draft)
+    versions.discard(location, draft)
+    versions.discard(location, failed)
+    for manifest in versions.there(location):
+        versions.verify(location, manifest)
+    assert versions.latest(location).segments == draft.segments
+    assert len(location.names("data")) == 2
+
+
+def test_files_stay_where_it_is_not_known_whose_they_are(
+    location: StorageLocation, caplog: pytest.LogCaptureFixture
+) -> None:
+    draft = numbered(location, 1)
+    put(location, draft, 1, 1)
+    (Path(location.url) / "versions" / "00000001.json").write_bytes(b"{")
+    versions.discard(location, draft)
+    assert len(location.names("data")) == 1
+    assert "files of no version stay" in caplog.text
+
+
+def test_a_fingerprint_that_cannot_be_noted_is_a_warning(
+    location: StorageLocation, caplog: pytest.LogCaptureFixture
+) -> None:
+    manifest = put(location, numbered(location, 1), 1, 1)
+    (Path(location.url) / "marks").write_bytes(b"in the way")
+    versions.mark(location, manifest, "fingerprint")
+    assert "is not noted" in caplog.text
+    assert versions.latest(location) == manifest
+
+
+def test_a_version_that_is_removed_while_others_are_read_is_left_out(
+    location: StorageLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (1, 2, 3):
+        put(location, numbered(location, number), number, number)
+    before = versions.numbers(location)
+    versions.vacuum(location, FOREVER, keep=2)
+    monkeypatch.setattr(versions, "numbers", lambda _: [*before, 4])
+    assert [manifest.version for manifest in versions.there(location)] == [2, 3]
+    assert versions.latest(location).version == 3
+    assert versions.vacuum(location, FOREVER, keep=1) == [2]
 
 
 def test_publishing_gives_up_when_writing_never_gets_fast_enough(location: StorageLocation) -> None:

@@ -201,6 +201,57 @@ def test_a_fresh_worker_answers_as_an_old_one(location: StorageLocation) -> None
     assert seasoned == fresh == [1, 1, 2, 3, 1, 3]
 
 
+def test_an_old_worker_answers_as_a_fresh_one_when_the_clock_was_set_back(
+    location: StorageLocation,
+) -> None:
+    put(location, numbered(location, 1), 1, 100)
+    plan = follow(location)
+    assert value_at(plan, 1000) == 1
+    put(location, numbered(location, 2), 2, 500)  # published by a clock that has gone back
+    assert value_at(plan, 600) == 2
+    full_cache._tables.clear()
+    assert value_at(plan, 600) == 2
+
+
+def test_the_folder_is_read_once_for_each_time(
+    location: StorageLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(location, numbered(location, 1), 1, 100)
+    plan, read = follow(location), []
+    real = versions.numbers
+    monkeypatch.setattr(versions, "numbers", lambda where: read.append(where) or real(where))
+    for time_us in [110, 120] * 3:  # two queries that take turns in a worker
+        value_at(plan, time_us)
+    assert len(read) == 2
+
+
+def test_a_version_that_is_not_needed_may_vanish(
+    location: StorageLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (1, 2, 3):
+        put(location, numbered(location, number), number, number * 100)
+    plan, before = follow(location), versions.numbers(location)
+    versions.vacuum(location, 1 << 62, keep=1)
+    monkeypatch.setattr(versions, "numbers", lambda _: before)  # listed before, read afterwards
+    assert value_at(plan, 350) == 3
+    with pytest.raises(VersionGoneError, match="vacuumed"):
+        value_at(plan, 250)
+
+
+def test_the_folder_of_another_table_is_nothing_to_this_one(
+    location: StorageLocation, tmp_path: Path
+) -> None:
+    other = StorageLocation.of(tmp_path / "other")
+    for one in (location, other):
+        put(one, numbered(one, 1), 1, 100)
+    mine, theirs = follow(location), follow(other)
+    assert (value_at(mine, 150), value_at(theirs, 150)) == (1, 1)
+    other.remove("versions")
+    (tmp_path / "other" / "versions").write_bytes(b"no folder any more")
+    put(location, numbered(location, 2), 2, 200)
+    assert value_at(mine, 250) == 2
+
+
 def test_a_vacuumed_version_is_an_error_not_another_version(location: StorageLocation) -> None:
     for number in (1, 2):
         put(location, numbered(location, number), number, number * 100)

@@ -4,6 +4,7 @@ import java.lang.ref.WeakReference;
 import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -20,6 +21,7 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 final class Table {
   private static final int KEPT = 2; // versions of a table
   private static final int KEPT_TABLES = 4; // of a path
+  private static final int TIMES = 64; // of micro-batches, whose versions are known
   private static final Map<String, ArrayDeque<Table>> TABLES = new HashMap<>();
 
   private final Storage storage;
@@ -28,8 +30,14 @@ final class Table {
   private final ArrayDeque<Version> kept = new ArrayDeque<>(); // the one used last at the end
   private final AtomicReferenceArray<WeakReference<Version>> open =
       new AtomicReferenceArray<>(Version.SLOTS);
+  private final LinkedHashMap<Long, Manifest> times =
+      new LinkedHashMap<>() {
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<Long, Manifest> eldest) {
+          return size() > TIMES;
+        }
+      };
   private WeakReference<Follower> follower = new WeakReference<>(null);
-  private long readForUs = Long.MIN_VALUE;
 
   private Table(Storage storage, long epoch) {
     this.storage = storage;
@@ -86,10 +94,11 @@ final class Table {
   }
 
   private Manifest chosen(long timeUs) {
-    if (timeUs > readForUs || known.isEmpty()) {
-      read(timeUs);
+    Manifest chosen = times.get(timeUs);
+    if (chosen != null) {
+      return chosen;
     }
-    Manifest chosen = null;
+    read(); // whatever the time: clocks are set back, too
     for (Manifest manifest : known.values()) {
       if (manifest.activatesAtUs <= timeUs) {
         chosen = manifest;
@@ -108,6 +117,7 @@ final class Table {
       }
       chosen = oldest.getValue();
     }
+    times.put(timeUs, chosen);
     return chosen;
   }
 
@@ -183,7 +193,7 @@ final class Table {
     }
   }
 
-  private void read(long timeUs) {
+  private void read() {
     TreeMap<Integer, Manifest> found = new TreeMap<>();
     for (int number : storage.numbers()) {
       Manifest manifest = known.get(number);
@@ -194,6 +204,5 @@ final class Table {
     }
     known.clear();
     known.putAll(found);
-    readForUs = timeUs;
   }
 }
