@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 _CHANCE = 3  # a key that occurs this often in the samples may be there by chance
+_ADDED = ("rows_in", "hits", "matches", "ns")
 _NAME = re.compile(rf"{FIGURES}(\[{{.*}}\])")
 
 
@@ -203,15 +204,17 @@ def progress(query: Any) -> list[CycleProgress]:
     recent: Iterable[Any] = getattr(query, "recentProgress", None) or (
         [query] if hasattr(query, "observedMetrics") else []
     )
-    cycles: dict[tuple[int, int], CycleProgress] = {}
+    cycles: list[CycleProgress] = []
     for one in recent:
-        observed = {**_sent_by_tasks(one), **one.observedMetrics}
-        for metric, metrics in observed.items():
+        found: dict[int, tuple[dict[str, str], dict[str, Any]]] = {}
+        for metric, metrics in {**_sent_by_tasks(one), **one.observedMetrics}.items():
             name = _NAME.fullmatch(metric)
-            for cycle in [] if name is None else _cycles(one, name[1], _figures(metrics)):
-                at = cycle.batch_id, cycle.join
-                cycles[at] = _added(cycles[at], cycle) if at in cycles else cycle
-    return [cycles[at] for at in sorted(cycles)]
+            for join, figures in [] if name is None else _joins(name[1], _figures(metrics)):
+                number = int(join["label"].partition(":")[0])
+                before = found.get(number)
+                found[number] = join, figures if before is None else _added(before[1], figures)
+        cycles += [_cycle(one, *found[number]) for number in sorted(found)]
+    return cycles
 
 
 def _sent_by_tasks(one: Any) -> dict[str, Any]:
@@ -231,11 +234,14 @@ def _is_idle(one: Any) -> bool:
     return not one.numInputRows and "addBatch" not in one.durationMs
 
 
-def _added(first: CycleProgress, second: CycleProgress) -> CycleProgress:
-    """The metrics of a join whose result two parts of a query use: each looks its rows up."""
-    counts = ("rows_in", "rows_out", "hits", "misses", "matches")
-    sums = {name: getattr(first, name) + getattr(second, name) for name in counts}
-    return replace(first, table_version=first.table_version or second.table_version, **sums)
+def _added(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """The figures of a join whose result two parts of a query use: each looks its rows up."""
+    names = [name for name in _ADDED if name in first or name in second]
+    return {
+        **{name: first.get(name, 0) + second.get(name, 0) for name in names},
+        "version": first["version"] or second["version"],
+        "cache": [*first.get("cache", []), *second.get("cache", [])],
+    }
 
 
 def _figures(metrics: Any) -> dict[str, Any]:
@@ -247,32 +253,28 @@ def _figures(metrics: Any) -> dict[str, Any]:
     return figures
 
 
-def _cycles(one: Any, name: str, figures: dict[str, Any]) -> Iterator[CycleProgress]:
-    """The metrics of the joins whose figures were observed together, first to last."""
+def _joins(name: str, figures: dict[str, Any]) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
+    """The joins whose figures were observed together, first to last, each with its own."""
     joins = json.loads(name)
     if "tasks" in figures:
         tasks = json.loads(f"[{figures['tasks'] or ''}]")
         for i, join in enumerate(joins):
-            yield _cycle(one, join, _of_stage([task[i] for task in tasks]))
+            yield join, _of_stage([task[i] for task in tasks])
         return
     if "version_0" not in figures:
-        yield _cycle(one, joins[0], _of_workers(figures))
+        yield joins[0], _of_workers(figures)
         return
     rows = figures["rows_in"] or 0
     for i, join in enumerate(joins):
         hits = figures[f"hits_{i}"] or 0
-        cycle = _cycle(
-            one,
-            join,
-            {
-                "rows_in": rows,
-                "hits": hits,
-                "matches": figures.get(f"matches_{i}", hits) or 0,
-                "version": figures[f"version_{i}"],
-            },
-        )
-        yield cycle
-        rows = cycle.rows_out
+        own = {
+            "rows_in": rows,
+            "hits": hits,
+            "matches": figures.get(f"matches_{i}", hits) or 0,
+            "version": figures[f"version_{i}"],
+        }
+        yield join, own
+        rows = _rows_out(join["how"], own)
 
 
 def _of_workers(figures: dict[str, Any]) -> dict[str, Any]:
@@ -291,9 +293,8 @@ def _of_workers(figures: dict[str, Any]) -> dict[str, Any]:
 
 def _of_stage(tasks: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """What the tasks have counted of one join of a stage; see ``bsjoin.worker.chain``."""
-    names = ("rows_in", "hits", "matches", "ns")
     return {
-        **{name: sum(task.get(name, 0) for task in tasks) for name in names},
+        **{name: sum(task.get(name, 0) for task in tasks) for name in _ADDED},
         "version": _newest(tasks),
         "cache": [note for task in tasks for note in task.get("cache", [])],
     }
@@ -306,8 +307,6 @@ def _newest(notes: Sequence[dict[str, Any]]) -> int | None:
 def _cycle(one: Any, join: dict[str, str], figures: dict[str, Any]) -> CycleProgress:
     number, _, columns = join["label"].partition(":")
     rows_in, hits, matches = (figures[name] for name in ("rows_in", "hits", "matches"))
-    misses = rows_in - hits
-    made = {"inner": matches, "left": matches + misses, "semi": hits, "anti": misses}
     incremental = join["mode"] == "incremental"
     return CycleProgress(
         join=int(number),
@@ -315,9 +314,9 @@ def _cycle(one: Any, join: dict[str, str], figures: dict[str, Any]) -> CycleProg
         batch_id=one.batchId,
         timestamp=one.timestamp,
         rows_in=rows_in,
-        rows_out=made[join["how"]],
+        rows_out=_rows_out(join["how"], figures),
         hits=hits,
-        misses=misses,
+        misses=rows_in - hits,
         matches=matches,
         lookup_ms=figures["ns"] / 1e6 if "ns" in figures else None,
         mode="incremental" if incremental else "full",
@@ -328,6 +327,13 @@ def _cycle(one: Any, join: dict[str, str], figures: dict[str, Any]) -> CycleProg
         runtime_reason=join["reason"],
         placement=getattr(one, "placement", None),
     )
+
+
+def _rows_out(how: str, figures: dict[str, Any]) -> int:
+    """How many rows a join of this type has made."""
+    rows_in, hits, matches = (int(figures[name]) for name in ("rows_in", "hits", "matches"))
+    misses = rows_in - hits
+    return {"inner": matches, "left": matches + misses, "semi": hits, "anti": misses}[how]
 
 
 def route(one: Any, label: str) -> Note | None:

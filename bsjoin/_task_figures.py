@@ -2,14 +2,16 @@
 
 Spark's observed metrics cost a call for each row; a task that counts its rows itself sends its
 figures once, at its end. Spark counts such an update again when it runs a task twice, or a whole
-stage: here the last attempt of a task, in the last stage, takes the place of those before it.
+stage: here the last task for a partition takes the place of those before it.
 """
 
 from __future__ import annotations
 
+import itertools
 import threading
+import uuid
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 __all__ = ["Adding", "MicroBatches", "TaskFigures", "received"]
@@ -48,12 +50,10 @@ class _Stage:
     """The figures of one stage.
 
     Args:
-        number: Spark's number of the stage.
         partitions: of each partition the number of the last task, and what it sent: several texts
             where one task computes several partitions of the join (after ``coalesce``).
     """
 
-    number: int
     partitions: dict[int, tuple[int, list[str]]] = field(default_factory=dict)
 
     def take(self, one: TaskFigures) -> None:
@@ -65,8 +65,24 @@ class _Stage:
             self.partitions[one.partition] = one.attempt, [one.text]
 
 
-_Run = dict[str, _Stage]
-"""By the name of the figures."""
+_Run = dict[str, dict[int, _Stage]]
+"""By the name of the figures, and Spark's number of the stage."""
+
+
+def _texts(stages: dict[int, _Stage]) -> Iterator[str]:
+    """What counts of several stages that have computed the same rows.
+
+    A later stage may have computed only those partitions again whose rows were lost, or that an
+    action needed. But where its tasks compute other numbers of partitions of the join, it is of
+    another action, and has them all.
+    """
+    counted: dict[int, list[str]] = {}
+    for _, stage in sorted(stages.items()):
+        new = {partition: texts for partition, (_, texts) in stage.partitions.items()}
+        if any(len(counted[p]) != len(new[p]) for p in counted.keys() & new.keys()):
+            counted = {}
+        counted.update(new)
+    return itertools.chain.from_iterable(counted.values())
 
 
 class MicroBatches:
@@ -96,11 +112,7 @@ class MicroBatches:
         batches = self._found.setdefault(one.query, OrderedDict())
         self._found.move_to_end(one.query)
         names = batches.setdefault(one.batch, {}).setdefault(one.run, {})
-        stage = names.get(one.name)
-        if stage is None or stage.number < one.stage:
-            stage = names[one.name] = _Stage(one.stage)
-        if stage.number == one.stage:
-            stage.take(one)
+        names.setdefault(one.name, {}).setdefault(one.stage, _Stage()).take(one)
         # The one that runs has no progress yet.
         while len(batches) > self._batches + 1:
             batches.popitem(last=False)
@@ -120,15 +132,17 @@ class MicroBatches:
         """
         with self._lock:
             runs = self._found[query].get(batch, {}) if query in self._found else {}
-            names = runs.get(run) or (list(runs.values())[-1] if runs else {})
-            return {
-                name: {
-                    "tasks": ",".join(
-                        text for _, texts in stage.partitions.values() for text in texts
-                    )
-                }
-                for name, stage in names.items()
-            }
+            others = [found for name, found in runs.items() if not _is_run(name)]
+            names = runs.get(run) or (others[-1] if others else {})
+            return {name: {"tasks": ",".join(_texts(stages))} for name, stages in names.items()}
+
+
+def _is_run(name: str) -> bool:
+    """Whether this is Spark's id of a run, and no name that a user has given to jobs."""
+    try:
+        return str(uuid.UUID(name)) == name
+    except ValueError:
+        return False
 
 
 received = MicroBatches()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import uuid
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cache_samples import until
@@ -13,6 +16,7 @@ from spark_samples import Feed, cycles, table_of
 
 import bsjoin
 from bsjoin import BatchTable
+from bsjoin._plan import FIGURES
 from bsjoin._task_figures import Adding, MicroBatches, TaskFigures
 
 ONE = TaskFigures(
@@ -51,8 +55,34 @@ def test_a_task_that_computes_two_partitions_of_the_join_counts_both(kept: Micro
 
 def test_a_result_that_two_actions_use_counts_once(kept: MicroBatches) -> None:
     kept.take([ONE, replace(ONE, partition=1, attempt=12)])
-    kept.take([replace(ONE, stage=8, attempt=20, text="2"), replace(ONE, stage=6, text="3")])
-    assert tasks(kept) == {"join": "2"}
+    # ``take`` may compute the first partition only.
+    kept.take(
+        [replace(ONE, stage=8, attempt=20, text="2"), replace(ONE, stage=6, attempt=9, text="4")]
+    )
+    assert tasks(kept) == {"join": "2,1"}
+    kept.take([replace(ONE, stage=9, partition=p, attempt=30 + p, text="3") for p in (1, 0)])
+    assert tasks(kept) == {"join": "3,3"}
+
+
+def test_a_coalesced_result_takes_the_place_of_all_partitions(kept: MicroBatches) -> None:
+    def four(stage: int) -> None:
+        for p in range(4):
+            kept.take([replace(ONE, stage=stage, partition=p, attempt=10 * stage + p, text=f"{p}")])
+
+    four(1)
+    two = [replace(ONE, stage=2, partition=0, attempt=20, text=f"c{i}") for i in range(4)]
+    kept.take(two)
+    assert tasks(kept) == {"join": "c0,c1,c2,c3"}
+    four(3)
+    assert sorted(tasks(kept)["join"].split(",")) == ["0", "1", "2", "3"]
+
+
+def test_partitions_whose_rows_were_lost_are_counted_with_the_others(kept: MicroBatches) -> None:
+    """An executor was lost after a stage: Spark computes what it had in a stage of its own."""
+    for p in range(4):
+        kept.take([replace(ONE, partition=p, attempt=11 + p, text=f"{p}")])
+    kept.take([replace(ONE, stage=9, partition=2, attempt=20, text="again")])
+    assert tasks(kept) == {"join": "0,1,again,3"}
 
 
 def test_each_run_of_a_query_has_its_own(kept: MicroBatches) -> None:
@@ -61,6 +91,15 @@ def test_each_run_of_a_query_has_its_own(kept: MicroBatches) -> None:
     assert tasks(kept, run="s") == {"again": "2"}
     # Of a run whose jobs have another name: what was sent last.
     assert tasks(kept, run="t") == {"again": "2"}
+
+
+def test_an_earlier_run_does_not_answer_for_a_later_one(kept: MicroBatches) -> None:
+    first, second = str(uuid.uuid4()), str(uuid.uuid4())
+    kept.take([replace(ONE, run=first)])
+    assert tasks(kept, run=first) == {"join": "1"}
+    assert tasks(kept, run=second) == {}
+    kept.take([replace(ONE, run="a name of my jobs", text="2")])
+    assert tasks(kept, run=second) == {"join": "2"}
 
 
 def test_the_last_micro_batches_of_the_last_queries_are_remembered(kept: MicroBatches) -> None:
@@ -141,3 +180,50 @@ def test_a_report_without_a_micro_batch_does_not_count(feed: Feed, table: BatchT
     assert (waiting.batchId, waiting.numInputRows) == (0, 0)
     assert [cycle.rows_in for cycle in bsjoin.progress(query)] == [2]
     assert bsjoin.progress(waiting) == []
+
+
+def described(join: int, **more: str) -> str:
+    """What Spark calls the figures of a join."""
+    join_ = {"label": f'{join}:["k"]', "mode": "incremental", "partitioned": "none", "how": "left"}
+    return json.dumps({**join_, "runtime": "python", "reason": "", **more})
+
+
+def reported(**changes: object) -> SimpleNamespace:
+    """A progress of Spark."""
+    given = {
+        "id": "q", "runId": "r", "batchId": 3, "numInputRows": 10, "observedMetrics": {},
+        "durationMs": {"addBatch": 1}, "timestamp": "2026-01-01T00:00:00.000Z",
+    }  # fmt: skip
+    return SimpleNamespace(**{**given, **changes})
+
+
+def test_a_join_that_two_branches_use_has_the_figures_of_both(
+    kept: MicroBatches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bsjoin._progress.received", kept)
+    cache = [{"hit": 6, "neg": 1, "mis": 3, "asked": 3, "ms": [2.0], "rows": 9, "bytes": 99}]
+    task = {"rows_in": 10, "hits": 7, "matches": 8, "ns": 5_000_000, "cache": cache}
+    alone, longer = f"[{described(0)}]", f"[{described(0)}, {described(1)}]"
+    kept.take([replace(ONE, name=f"{FIGURES}{alone}", text=json.dumps([task]))])
+    kept.take([replace(ONE, name=f"{FIGURES}{longer}", attempt=12, text=json.dumps([task, task]))])
+    both, second = bsjoin.progress(SimpleNamespace(recentProgress=[reported()]))
+    assert (both.join, both.rows_in, both.hits, both.matches, both.rows_out) == (0, 20, 14, 16, 22)
+    assert both.lookup_ms == 10.0
+    assert both.cache is not None
+    assert (both.cache.hits, both.cache.misses, both.cache.lookups) == (12, 6, 2)
+    assert both.cache.keys_queried == 6
+    assert (second.join, second.rows_in, second.lookup_ms) == (1, 10, 5.0)
+
+
+def test_a_micro_batch_that_ran_twice_is_listed_twice() -> None:
+    """The function of :func:`bsjoin.cycles` has a replay, or another query's, under one number."""
+    name = f"{FIGURES}[{described(0, mode='full', runtime='jvm')}]"
+    runs = [
+        reported(observedMetrics={name: {"rows_in": n, "hits_0": n - 1, "version_0": n}})
+        for n in (4, 5)
+    ]
+    found = bsjoin.progress(SimpleNamespace(recentProgress=runs))
+    assert [(cycle.rows_in, cycle.hits, cycle.table_version) for cycle in found] == [
+        (4, 3, 4),
+        (5, 4, 5),
+    ]

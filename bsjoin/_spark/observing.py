@@ -7,7 +7,7 @@ of its own; the driver of the cycle collects its figures.
 from __future__ import annotations
 
 import contextlib
-import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
@@ -19,6 +19,7 @@ from bsjoin._plan import RoutePlan
 __all__ = ["Cycle", "current_cycle", "is_reported", "observe"]
 
 _WAIT_S = 5.0
+_TICK_S = 0.01
 
 
 class Cycle:
@@ -66,17 +67,24 @@ class Cycle:
                 the partitions of its rows were placed.
         """
         found: dict[str, dict[str, Any]] = dict(below)
+        missing = {name: one for name, one in self._observations.items() if name not in below}
+        # Spark 4.1 reports them a moment after the action; those of a result that is not used
+        # never come.
+        until = time.monotonic() + _WAIT_S
+        while missing:
+            for name in [name for name, one in missing.items() if _is_complete(one)]:
+                found[name] = missing.pop(name).get
+            if time.monotonic() > until:
+                break
+            time.sleep(_TICK_S if missing else 0)
+        return {name: figures for name, figures in found.items() if figures}
 
-        def read() -> None:
-            for name, observation in self._observations.items():
-                if name not in below:
-                    found[name] = observation.get
 
-        # The figures of a result that is not used never come.
-        reader = threading.Thread(target=read, name="bsjoin-figures", daemon=True)
-        reader.start()
-        reader.join(_WAIT_S)
-        return {name: figures for name, figures in dict(found).items() if figures}
+def _is_complete(observation: Observation) -> bool:
+    """Whether its figures can be read without waiting."""
+    java = getattr(observation, "_jo", None)
+    # Spark Connect has its figures with the result of the action.
+    return java is None or bool(java.future().isCompleted())
 
 
 _cycle: ContextVar[Cycle | None] = ContextVar("bsjoin-cycle", default=None)

@@ -82,7 +82,7 @@ class MicroBatch:
 
     Args:
         query: the id of the query.
-        number: of the micro-batch; with the id of the run, since a restart repeats numbers.
+        number: of the micro-batch.
     """
 
     query: str
@@ -98,11 +98,10 @@ def micro_batch(df: DataFrame) -> MicroBatch | None:
     if is_connect(df.sparkSession):
         return None
     context = df.sparkSession.sparkContext
-    query, number, job = map(
-        context.getLocalProperty,
-        ("sql.streaming.queryId", "streaming.sql.batchId", "spark.jobGroup.id"),
+    query, number = map(
+        context.getLocalProperty, ("sql.streaming.queryId", "streaming.sql.batchId")
     )
-    return MicroBatch(query, f"{job} {number}") if query and number else None
+    return MicroBatch(query, number) if query and number else None
 
 
 def active_queries() -> set[str]:

@@ -156,3 +156,20 @@ def test_a_text_that_the_plan_itself_holds_outlives_the_mapping(
         opened(spark, folder, keys.count())
         mapped(spark, folder)
         assert {row["text"] for row in joined.collect()} == {"text 5"}
+
+
+def test_what_was_published_since_the_clock_was_set_back_is_seen(
+    spark: SparkSession, table: BatchTable, tmp_path: Path
+) -> None:
+    folder = tmp_path / "table"
+    change(folder, lambda data: data.update(activates_at_us=_SECOND))
+
+    def version_at(second: int) -> int:
+        place = {"path": str(folder), "epoch": 2, "version": 0}
+        version = call("version", f"s * {_SECOND}", **place)
+        ((found,),) = spark.sql(f"SELECT bigint({second}) AS s").selectExpr(version).collect()
+        return int(found)
+
+    assert version_at(1000) == 1
+    publish(folder, 5)  # active from second 5 on, by a clock that has gone back
+    assert [version_at(second) for second in (4, 6, 1001)] == [1, 5, 5]

@@ -31,7 +31,7 @@ final class Table {
   private final AtomicReferenceArray<WeakReference<Version>> open =
       new AtomicReferenceArray<>(Version.SLOTS);
   private final LinkedHashMap<Long, Manifest> times =
-      new LinkedHashMap<>() {
+      new LinkedHashMap<Long, Manifest>() {
         @Override
         protected boolean removeEldestEntry(Map.Entry<Long, Manifest> eldest) {
           return size() > TIMES;
