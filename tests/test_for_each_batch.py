@@ -122,7 +122,11 @@ def test_the_same_rows_are_not_read_again(
         # Made anew every time: the plan is the same.
         files = batch.sparkSession.read.schema("k long, v long").parquet(str(tmp_path / "table"))
         fixed = batch.sparkSession.range(1, 5).selectExpr("id AS k", "id * 2 AS w")
-        joined = bsjoin.join(bsjoin.join(batch, files, "k"), fixed, "k")
+        group = batch.sparkSession.sparkContext.setJobGroup
+        group("first", "jobs may have names of their own")
+        joined = bsjoin.join(batch, files, "k")
+        group("second", "which change within a micro-batch")
+        joined = bsjoin.join(joined, fixed, "k")
         found.append(rows(joined))
         seen.append(len(builds))
 

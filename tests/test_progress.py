@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -124,3 +126,24 @@ def test_a_query_without_a_join_has_no_figures(spark: SparkSession, tmp_path: Pa
     query.processAllAvailable()
     assert bsjoin.progress(query) == []
     assert bsjoin.progress(object()) == []
+
+
+def test_a_sink_that_runs_no_action_leaves_nothing_behind(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bsjoin._spark.observing._WAIT_S", 0.1)
+    table = BatchTable.build(table_of(spark, {1: 2}), on="k", path=tmp_path / "table")
+    used: list[int] = []
+
+    def sink(df: DataFrame, number: int) -> None:
+        used.append(df.count() if number == 2 else -1)
+
+    cycle = bsjoin.cycles(table, "k", sink=sink)
+    rows = spark.sql("SELECT explode(array(1L, 9L)) AS k")
+    cycle(rows, 0)
+    before = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    for number in (1, 2, 3):
+        cycle(rows, number)
+    assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == before
+    assert used == [-1, -1, 2, -1]
+    assert [(one.batch_id, one.rows_in, one.matches) for one in cycles(cycle)] == [(2, 2, 2)]
