@@ -35,7 +35,8 @@ from bsjoin.store import (
     write_run,
     write_segment,
 )
-from bsjoin.worker.chain import _MOST, NOTE, joined
+from bsjoin.worker.batch_sizes import MOST_ROWS
+from bsjoin.worker.chain import NOTE, joined
 
 __all__ = [
     "HASHES",
@@ -52,7 +53,7 @@ __all__ = [
 ]
 
 HOWS = ("inner", "left", "semi", "anti")
-MOST = _MOST  # rows in a batch of the result
+MOST = MOST_ROWS  # rows in a batch of the result
 
 KEYS, LACKING = "abcdef", "g"  # the last one is in no table
 # What tells keys apart: their hashes alone, the ends of the type among them; hashes that two

@@ -1,7 +1,8 @@
 """The joins of a stage in a worker process: batches of the stream to batches of the result.
 
 Each join takes the rows that those before it leave, piece by piece, so that what is in memory is
-bounded however many rows match: no piece has more than 65,536 rows.
+bounded however many rows match: no piece has more than 65,536 rows, and the batches that leave have
+some 64 MiB at most.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from bsjoin._plan import Search, SourceTable, StageJoin, StagePlan, StoredTable
 from bsjoin.index import pairs
 from bsjoin.worker import incremental_cache
+from bsjoin.worker.batch_sizes import MOST_ROWS, Cutter, together
 from bsjoin.worker.chain_rows import Brought, Rows, placeholder
 from bsjoin.worker.full_cache import open_table
 from bsjoin.worker.grouping import CacheRows, Groups, cached_groups, stored_groups
@@ -38,9 +40,6 @@ Bools = NDArray[np.bool_]
 NOTE = "__bsjoin_note"
 NO_ROW = " "
 """With this, which JSON ignores, a note begins that comes in a row which is none of the result."""
-
-_MOST = 1 << 16
-
 
 def joined(
     plan: StagePlan,
@@ -64,7 +63,7 @@ def joined(
     # Several batches are combined for a source: fewer and larger queries.
     sources = any(isinstance(join.plan.table, SourceTable) for join in plan.joins)
     enough = incremental_cache.LOOKED_UP_TOGETHER if sources else 1
-    sent = _together(batches, enough)
+    sent = together(batches, enough)
     first = next(sent, None)
     if first is None:
         return
@@ -93,18 +92,6 @@ def _text(joins: Sequence[_Join]) -> str:
     return json.dumps([join.figures.to_json() for join in joins], separators=(",", ":"))
 
 
-def _together(batches: Iterable[pa.RecordBatch], enough: int) -> Iterator[pa.RecordBatch]:
-    """The rows of the batches, at least ``enough`` at a time if there are so many."""
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        held += [batch.slice(at, _MOST) for at in range(0, batch.num_rows, _MOST)]
-        if held and sum(one.num_rows for one in held) >= enough:
-            yield pa.concat_batches(held) if len(held) > 1 else held[0]
-            held = []
-    if held:
-        yield pa.concat_batches(held) if len(held) > 1 else held[0]
-
-
 def _results(
     plan: StagePlan, joins: Sequence[_Join], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
@@ -112,13 +99,19 @@ def _results(
     pieces: Iterator[Rows] = map(Rows, batches)
     for join in joins:
         pieces = join.joined(pieces)
-    for rows in pieces:
+
+    def columns_of(rows: Rows) -> list[pa.Array]:
         columns = [rows.sent(number) for number in range(plan.carried)]
         for join, brought in zip(joins, rows.brought, strict=True):
             if brought is not None:
                 with join.figures.timed():
                     columns += brought.columns()
-        yield _batch(columns, plan)
+        return columns
+
+    cutter = Cutter(columns_of)
+    for rows in pieces:
+        for part in cutter.parts(rows):
+            yield _batch(columns_of(part), plan)
 
 
 def _batch(columns: Sequence[pa.Array], plan: StagePlan) -> pa.RecordBatch:
@@ -236,7 +229,7 @@ class _Join:
         self.figures.matches += found if counts is None else int(counts.sum())
         if counts is not None and counts.max() > 1:
             stops = first + (np.maximum(counts, 1) if how == "left" else counts)
-            for where, numbers in pairs(first, stops, _MOST):
+            for where, numbers in pairs(first, stops, MOST_ROWS):
                 place = None if source is None else source.take(where)
                 yield rows.chosen(where).bringing(self._brought(sources, place, numbers))
         elif how == "left" or found == len(rows):
@@ -274,7 +267,7 @@ class _Join:
                 found = np.flatnonzero(any_match(*given))
                 matched[found if part is None else part.take(found)] = True
                 continue
-            for positions, numbers in matches(*given, _MOST):
+            for positions, numbers in matches(*given, MOST_ROWS):
                 where = positions if part is None else part.take(positions)
                 matched[where] = True
                 self.figures.matches += len(where)
