@@ -39,6 +39,7 @@ Int32s = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
 _SENTINEL = np.int64(GREATEST)
+_AT_ONCE = 1 << 20
 _MOST_NUMBERS = 4  # per row, where each number has a bucket
 
 
@@ -119,10 +120,14 @@ class HashIndex:
         base = int(_unsigned(padded[:1])[0])
         span = int(_unsigned(padded[n - 1 : n])[0]) - base
         shift = 0 if dense else max(0, span.bit_length() - n.bit_length())
-        buckets = (_unsigned(padded[:n]) - np.uint64(base)) >> np.uint64(shift)
-        counts = np.bincount(buckets.view(np.int64), minlength=(span >> shift) + 1)
-        directory = np.zeros(len(counts) + 1, np.int32)
-        np.cumsum(counts, out=directory[1:])
+        directory = np.zeros((span >> shift) + 2, np.int32)
+        # In pieces: a whole array of buckets, and of their counts, would be most of the memory.
+        for begin in range(0, n, _AT_ONCE):
+            piece = _unsigned(padded[begin : min(begin + _AT_ONCE, n)])
+            buckets = ((piece - np.uint64(base)) >> np.uint64(shift)).view(np.int64)
+            counts = np.bincount(buckets - buckets[0])
+            directory[1 + buckets[0] :][: len(counts)] += counts.astype(np.int32)
+        np.cumsum(directory, dtype=np.int32, out=directory)
         return cls(padded, directory, runs, base, shift, dense)
 
     @property
