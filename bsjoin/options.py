@@ -44,8 +44,8 @@ class Full:
             one. ``None`` (default): a plain read of files is identified by the names, sizes and
             modification times of the files; every other source is read again at the start.
         segment_bytes: the maximum size of one segment of the table in bytes, 1 MiB to just below 2
-            GiB; default 1 GiB. Fewer segments make look-ups faster; a build needs the memory of one
-            column of one segment.
+            GiB; default 1 GiB. Fewer segments make look-ups faster; a task that writes
+            one needs two to three times its size in memory.
 
     Raises:
         ArgumentError: a value is out of its range.

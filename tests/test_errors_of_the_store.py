@@ -435,7 +435,7 @@ def test_a_disk_that_fills_when_a_version_is_published_is_the_same_error(
 ) -> None:
     before = files(a_copy)
 
-    def create(location: StorageLocation, name: str, content: bytes) -> bool:
+    def create(location: StorageLocation, name: str, *_: object) -> bool:
         raise StoreFullError(f"cannot write {name!r} in {str(location)!r}: no space left")
 
     monkeypatch.setattr(StorageLocation, "create", create)
