@@ -62,7 +62,7 @@ class Merge:
         return write_segment(
             self.location,
             f"{self.folder}/{name}",
-            rows.hashes,
+            rows.given_hashes(),
             rows,
             self.keys,
             self.ranged,

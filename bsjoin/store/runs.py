@@ -154,6 +154,11 @@ class RunRows:
             found.append(hashes[low:high])
         self.hashes = np.concatenate([np.zeros(0, np.int64), *found])
 
+    def given_hashes(self) -> Int64s:
+        """The hashes, which are forgotten here: the caller may free them."""
+        hashes, self.hashes = self.hashes, self.hashes[:0].copy()
+        return hashes
+
     @property
     def num_columns(self) -> int:
         """The number of columns, without the hashes."""

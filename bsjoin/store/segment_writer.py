@@ -97,6 +97,7 @@ def write_segment(
             in_order = (_taken(rows, number, order) for number in stored)
             info = _write(location, name, index, None, in_order)
             return replace(info, first_hash=int(hashes.min()), first_key=int(index.hashes[0]))
+        del numbers
     order = np.argsort(hashes, kind="stable")
     hashes = hashes.take(order)
     compared = [_taken(rows, number, order) for number in range(keys)]

@@ -41,6 +41,7 @@ NOTE = "__bsjoin_note"
 NO_ROW = " "
 """With this, which JSON ignores, a note begins that comes in a row which is none of the result."""
 
+
 def joined(
     plan: StagePlan,
     batches: Iterable[pa.RecordBatch],
