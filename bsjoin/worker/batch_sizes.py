@@ -20,6 +20,7 @@ MOST_BYTES = 64 << 20
 """Some more are possible: rows differ in size."""
 
 _FEW, _SAMPLED = 1 << 12, 1 << 8
+_VARIATION = 16  # of the bytes of a row, that is expected
 
 
 def together(batches: Iterable[pa.RecordBatch], enough: int) -> Iterator[pa.RecordBatch]:
@@ -42,7 +43,10 @@ def together(batches: Iterable[pa.RecordBatch], enough: int) -> Iterator[pa.Reco
 
 
 class Cutter:
-    """Cuts rows into parts whose columns have few enough bytes, as a sample of them tells.
+    """Reads the columns of rows in parts that have few enough bytes.
+
+    Rows are sampled where those before them leave it open whether there are too many: a sample
+    costs as much as some thousand rows of numbers. Where it deceives, a part is cut in two.
 
     Args:
         columns: reads the columns of some rows.
@@ -50,26 +54,34 @@ class Cutter:
 
     def __init__(self, columns: Callable[[Rows], Sequence[pa.Array]]):
         self._columns = columns
-        self._fixed = False
+        self._row_bytes: float | None = None  # the most of a batch so far
 
-    def parts(self, rows: Rows) -> Iterator[Rows]:
-        """The rows, in one or several parts."""
-        count = len(rows)
-        if count > _FEW and not self._fixed:
-            columns = self._columns(rows.chosen(np.linspace(0, count - 1, _SAMPLED).astype(int)))
-            self._fixed = all(map(_is_fixed, columns))
-            size = sum(column.nbytes for column in columns)
-            most = max(1, MOST_BYTES * _SAMPLED // max(1, size))
-            if most < count:
-                for begin in range(0, count, most):
-                    yield rows.chosen(np.arange(begin, min(begin + most, count)))
-                return
-        yield rows
+    def batches(self, rows: Rows) -> Iterator[Sequence[pa.Array]]:
+        """The columns of all rows, in one or several parts."""
+        for part in self._parts(rows):
+            try:
+                columns = self._columns(part)
+            except pa.ArrowInvalid:  # more than 2 GiB of text
+                if len(part) == 1:
+                    raise
+                for half in np.array_split(np.arange(len(part)), 2):
+                    yield from self.batches(part.chosen(half))
+                continue
+            self._row_bytes = max(self._row_bytes or 0.0, _bytes(columns) / max(1, len(part)))
+            yield columns
+
+    def _parts(self, rows: Rows) -> Iterator[Rows]:
+        count, most = len(rows), len(rows)
+        likely = MOST_BYTES / _VARIATION if self._row_bytes is not None else 0.0
+        if count > _FEW and count * (self._row_bytes or 1.0) > likely:
+            sample = rows.chosen(np.linspace(0, count - 1, _SAMPLED).astype(np.int64))
+            most = max(1, MOST_BYTES * _SAMPLED // max(1, _bytes(self._columns(sample))))
+        if most >= count:
+            yield rows
+            return
+        for begin in range(0, count, most):
+            yield rows.chosen(np.arange(begin, min(begin + most, count)))
 
 
-def _is_fixed(column: pa.Array) -> bool:
-    """Whether the values of a column have one size: 65,536 rows of them are no matter."""
-    try:
-        return bool(column.type.bit_width)
-    except ValueError:
-        return bool(pa.types.is_null(column.type))
+def _bytes(columns: Sequence[pa.Array]) -> int:
+    return sum(column.nbytes for column in columns)

@@ -111,8 +111,8 @@ def _results(
 
     cutter = Cutter(columns_of)
     for rows in pieces:
-        for part in cutter.parts(rows):
-            yield _batch(columns_of(part), plan)
+        for columns in cutter.batches(rows):
+            yield _batch(columns, plan)
 
 
 def _batch(columns: Sequence[pa.Array], plan: StagePlan) -> pa.RecordBatch:

@@ -37,28 +37,57 @@ def test_batches_are_put_together_up_to_some_rows_or_bytes() -> None:
     assert [batch.num_rows for batch in together([large, small.slice(0, 0), small], 1)] == [40, 10]
 
 
+def read(rows: Rows) -> list[pa.Array]:
+    return [rows.sent(0), rows.sent(1)]
+
+
 @pytest.mark.parametrize("size", [0, 10, KIB, 100 * KIB])
 def test_parts_have_few_enough_bytes(size: int) -> None:
-    batch = batch_of(*[size] * 300)
-    parts = list(Cutter(lambda rows: [rows.sent(0), rows.sent(1)]).parts(Rows(batch)))
-    numbers = [n for part in parts for n in part.sent(0).to_pylist()]
-    assert numbers == list(range(300))
-    most = max(part.sent(0).nbytes + part.sent(1).nbytes for part in parts)
-    assert most <= max(64 * KIB, size + 16)
-    assert len(parts) == (1 if size <= 10 else -(-300 // max(1, 64 * KIB // (size + 12))))
+    cutter = Cutter(read)
+    for _ in range(2):
+        parts = list(cutter.batches(Rows(batch_of(*[size] * 300))))
+        assert [n for numbers, _ in parts for n in numbers.to_pylist()] == list(range(300))
+        assert max(numbers.nbytes + texts.nbytes for numbers, texts in parts) <= max(
+            64 * KIB, size + 16
+        )
+        assert len(parts) == (1 if size <= 10 else -(-300 // max(1, 64 * KIB // (size + 12))))
 
 
-def test_columns_of_numbers_are_sampled_once() -> None:
-    read: list[int] = []
+def test_rows_are_sampled_where_their_size_is_not_known() -> None:
+    asked: list[int] = []
 
     def columns(rows: Rows) -> list[pa.Array]:
-        read.append(len(rows))
-        return [rows.sent(0)]
+        asked.append(len(rows))
+        return read(rows)
 
-    cutter, rows = Cutter(columns), Rows(batch_of(*[1] * 300))
-    for _ in range(3):
-        assert list(cutter.parts(rows)) == [rows]
-    assert read == [256]
+    cutter = Cutter(columns)
+    for size, calls in ((1, [256, 300]), (1, [300]), (KIB, [300])):
+        asked.clear()
+        list(cutter.batches(Rows(batch_of(*[size] * 300))))
+        assert asked == calls
+    asked.clear()
+    list(cutter.batches(Rows(batch_of(*[1] * 300))))  # after large ones
+    assert asked == [256, 300]
+    asked.clear()
+    list(cutter.batches(Rows(batch_of(*[KIB] * 50))))  # a few
+    assert asked == [50]
+
+
+def test_what_does_not_fit_into_an_array_is_halved() -> None:
+    def columns(rows: Rows) -> list[pa.Array]:
+        if len(rows) > 40:
+            raise pa.ArrowInvalid("input array too large")
+        return read(rows)
+
+    parts = list(Cutter(columns).batches(Rows(batch_of(*[1] * 90))))
+    assert [len(numbers) for numbers, _ in parts] == [23, 22, 23, 22]
+    assert [n for numbers, _ in parts for n in numbers.to_pylist()] == list(range(90))
+
+    def never(rows: Rows) -> list[pa.Array]:
+        raise pa.ArrowInvalid("whatever there is")
+
+    with pytest.raises(pa.ArrowInvalid, match="whatever"):
+        list(Cutter(never).batches(Rows(batch_of(1, 1, 1))))
 
 
 @pytest.mark.parametrize("how", ["inner", "left"])
@@ -89,11 +118,3 @@ def test_a_join_of_large_texts_leaves_in_small_batches(tmp_path: Path, how: str)
     if how == "left":
         wanted += [(n, "y" * 2 * KIB, None) for n in range(1, 10, 2)]
     assert sorted(map(repr, rows)) == sorted(map(repr, wanted))
-
-
-def test_types_of_one_size() -> None:
-    fixed = [pa.int8(), pa.bool_(), pa.date32(), pa.decimal128(38, 2), pa.null(), pa.binary(3)]
-    varying = [pa.string(), pa.binary(), pa.list_(pa.int8()), pa.struct([("a", pa.string())])]
-    for types, is_fixed in ((fixed, True), (varying, False)):
-        for dtype in types:
-            assert batch_sizes._is_fixed(pa.nulls(1, dtype)) is is_fixed
