@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin import AsOf, Band, Overlaps, Within
 from tests.fuzz.case import Case, Join, brought, result_columns
 from tests.fuzz.engine import frame
-from tests.fuzz.exact import difference, expected, width_of
+from tests.fuzz.exact import TooManyRowsError, difference, expected, width_of
 from tests.fuzz.values import KINDS, cells
 from tests.oracle import collected
 
@@ -36,11 +36,14 @@ def disagreement(spark: SparkSession, case: Case) -> str | None:
     if not joins:
         return ""
     case = replace(case, joins=tuple(joins), cuts=(), events=())
+    try:
+        ((_, worlds),) = expected(case)
+    except TooManyRowsError:  # without the refreshes there may be more than the case has
+        return ""
     result = frame(spark, case.stream.arrow()).coalesce(1)
     for number, join in enumerate(joins):
         result = _joined(spark, result, case, number, join)
     found = list(zip(*map(cells, collected(result).columns), strict=True))
-    ((_, worlds),) = expected(case)
     return difference(found, worlds, result_columns(case)[-1], {})
 
 
