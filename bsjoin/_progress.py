@@ -206,14 +206,15 @@ def progress(query: Any) -> list[CycleProgress]:
     )
     cycles: list[CycleProgress] = []
     for one in recent:
-        found: dict[int, tuple[dict[str, str], dict[str, Any]]] = {}
+        found: dict[str, tuple[dict[str, str], dict[str, Any]]] = {}
         for metric, metrics in {**_sent_by_tasks(one), **one.observedMetrics}.items():
             name = _NAME.fullmatch(metric)
             for join, figures in [] if name is None else _joins(name[1], _figures(metrics)):
-                number = int(join["label"].partition(":")[0])
-                before = found.get(number)
-                found[number] = join, figures if before is None else _added(before[1], figures)
-        cycles += [_cycle(one, *found[number]) for number in sorted(found)]
+                before = found.get(join["label"])
+                added = figures if before is None else _added(before[1], figures)
+                found[join["label"]] = join, added
+        of_one = [_cycle(one, join, figures) for join, figures in found.values()]
+        cycles += sorted(of_one, key=lambda cycle: cycle.join)
     return cycles
 
 

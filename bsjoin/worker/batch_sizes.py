@@ -72,8 +72,8 @@ class Cutter:
 
     def _parts(self, rows: Rows) -> Iterator[Rows]:
         count, most = len(rows), len(rows)
-        likely = MOST_BYTES / _VARIATION if self._row_bytes is not None else 0.0
-        if count > _FEW and count * (self._row_bytes or 1.0) > likely:
+        known = self._row_bytes
+        if count > _FEW and (known is None or count * known > MOST_BYTES / _VARIATION):
             sample = rows.chosen(np.linspace(0, count - 1, _SAMPLED).astype(np.int64))
             most = max(1, MOST_BYTES * _SAMPLED // max(1, _bytes(self._columns(sample))))
         if most >= count:

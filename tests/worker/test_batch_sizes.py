@@ -92,7 +92,7 @@ def test_what_does_not_fit_into_an_array_is_halved() -> None:
 
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_a_join_of_large_texts_leaves_in_small_batches(tmp_path: Path, how: str) -> None:
-    """A key of 1,000 rows of 1 KiB, and texts in the stream: 500 of its rows match all of them."""
+    """A key of 1,000 rows of 1 KiB, and texts in the stream: 5 of its rows match all of them."""
     location = StorageLocation.of(tmp_path)
     texts = pa.table({"v": [f"{n:04d}" * 256 for n in range(1000)]})
     put(location, store(location, [7] * 1000, texts), 1, 1)
