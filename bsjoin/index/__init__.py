@@ -4,7 +4,7 @@ Pure numpy: independent of Spark, files and Arrow.
 """
 
 from bsjoin.index.encoding import GREATEST, LEAST, add_saturated, codes, floats, reach
-from bsjoin.index.hash import HashIndex, are_dense, dense_order
+from bsjoin.index.hash import HashIndex, are_dense, dense_order, with_sentinel
 from bsjoin.index.integer_hash import hashes_of_integers, integers_of_hashes
 from bsjoin.index.intervals import IntervalIndex
 from bsjoin.index.levels import levels
@@ -57,5 +57,6 @@ __all__ = [
     "reach",
     "row_order",
     "wide_texts",
+    "with_sentinel",
     "words_of_texts",
 ]

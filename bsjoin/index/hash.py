@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from bsjoin.index.checks import MAX_ROWS, check_directory, check_entries, chunks, refuse
 from bsjoin.index.encoding import GREATEST, SIGN
 
-__all__ = ["HashIndex", "are_dense", "dense_order"]
+__all__ = ["HashIndex", "are_dense", "dense_order", "with_sentinel"]
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
@@ -76,13 +76,17 @@ class HashIndex:
     dense: bool = False
 
     @classmethod
-    def build(cls, hashes: Int64s, same_key: Bools | None = None) -> HashIndex:
+    def build(
+        cls, hashes: Int64s, same_key: Bools | None = None, *, has_sentinel: bool = False
+    ) -> HashIndex:
         """Index rows that are sorted by hash, and inside one hash by key.
 
         Args:
             hashes: int64[n], ascending, at least one.
             same_key: bool[n - 1], whether row ``i + 1`` has the key of row ``i``. ``None``
                 (default): equal hashes mean equal keys.
+            has_sentinel: whether the hashes are those of :func:`with_sentinel`, int64[n + 1], which
+                the index keeps without a copy. Default False.
 
         Returns:
             The index: 8 bytes per row for the hashes, 2 to 8 for the directory, and 4 for the runs
@@ -90,16 +94,18 @@ class HashIndex:
 
         Complexity: O(n).
         """
+        padded = hashes if has_sentinel else with_sentinel(hashes)
         if same_key is None:
-            same_key = hashes[1:] == hashes[:-1]
-        return cls._make(hashes, _run_lengths(same_key))
+            same_key = padded[1:-1] == padded[:-2]
+        return cls._make(padded, _run_lengths(same_key))
 
     @classmethod
-    def of_dense(cls, keys: Int64s) -> HashIndex:
+    def of_dense(cls, keys: Int64s, *, has_sentinel: bool = False) -> HashIndex:
         """Index rows that are sorted by an integer key, with a bucket for each number.
 
         Args:
             keys: int64[n], ascending, at least one; :func:`are_dense` holds.
+            has_sentinel: as for :meth:`build`.
 
         Returns:
             The index: 8 bytes per row for the keys, 4 to 16 for the directory, and 4 for the runs
@@ -107,16 +113,14 @@ class HashIndex:
 
         Complexity: O(n).
         """
-        return cls._make(keys, _run_lengths(keys[1:] == keys[:-1]), dense=True)
+        padded = keys if has_sentinel else with_sentinel(keys)
+        return cls._make(padded, _run_lengths(padded[1:-1] == padded[:-2]), dense=True)
 
     @classmethod
-    def _make(cls, hashes: Int64s, runs: Int32s | None, dense: bool = False) -> HashIndex:
-        n = len(hashes)
+    def _make(cls, padded: Int64s, runs: Int32s | None, dense: bool = False) -> HashIndex:
+        n = len(padded) - 1
         if not 0 < n < MAX_ROWS:
             raise ValueError(f"an index holds 1 to {MAX_ROWS - 1} rows, not {n}")
-        padded = np.empty(n + 1, np.int64)
-        padded[:n] = hashes
-        padded[n] = _SENTINEL
         base = int(_unsigned(padded[:1])[0])
         span = int(_unsigned(padded[n - 1 : n])[0]) - base
         shift = 0 if dense else max(0, span.bit_length() - n.bit_length())
@@ -252,6 +256,28 @@ class HashIndex:
             refuse(goes_on & differs, begin, "the run has rows of another hash behind row")
 
 
+def with_sentinel(hashes: Int64s, order: Int64s | Int32s | None = None) -> Int64s:
+    """Hashes, or keys, with the sentinel of an index behind them.
+
+    Args:
+        hashes: int64[n].
+        order: int64[n] or int32[n], the positions of the hashes in their order; None (default) if
+            they are in order.
+
+    Returns:
+        int64[n + 1].
+    """
+    padded = np.empty(len(hashes) + 1, np.int64)
+    padded[-1] = _SENTINEL
+    if order is None:
+        padded[:-1] = hashes
+    else:
+        for begin in range(0, len(order), _AT_ONCE):  # NumPy copies an order of int32
+            piece = order[begin : begin + _AT_ONCE]
+            padded[begin : begin + len(piece)] = hashes.take(piece)
+    return padded
+
+
 def are_dense(keys: Int64s) -> bool:
     """Whether integers are so close together that a directory has a bucket for each number.
 
@@ -263,14 +289,14 @@ def are_dense(keys: Int64s) -> bool:
     return int(keys.max()) - int(keys.min()) < _MOST_NUMBERS * len(keys)
 
 
-def dense_order(keys: Int64s) -> Int64s:
+def dense_order(keys: Int64s) -> Int32s:
     """The rows in the order of dense integer keys; rows with one key stay in their order.
 
     Args:
         keys: int64[n], in any order, for which :func:`are_dense` holds.
 
     Returns:
-        int64[n]: the positions of the rows.
+        int32[n]: the positions of the rows.
 
     Complexity: O(n) where no key occurs twice, without a comparison; else O(n log n).
 
@@ -281,8 +307,11 @@ def dense_order(keys: Int64s) -> Int64s:
     least = int(keys.min())
     rows = np.full(int(keys.max()) - least + 1, -1, np.int32)
     rows[keys - least] = np.arange(len(keys), dtype=np.int32)
-    order: Int64s = rows[rows >= 0].astype(np.int64)
-    return order if len(order) == len(keys) else np.argsort(keys, kind="stable")
+    order: Int32s = rows[rows >= 0]
+    if len(order) == len(keys):
+        return order
+    del rows, order
+    return np.argsort(keys, kind="stable").astype(np.int32)
 
 
 def _run_lengths(same_key: Bools) -> Int32s | None:
@@ -293,7 +322,8 @@ def _run_lengths(same_key: Bools) -> Int32s | None:
     if not same_key.any():
         return None
     n = len(same_key) + 1
-    starts = np.flatnonzero(np.concatenate(([True], ~same_key)))
-    ends = np.append(starts[1:], n)
-    lengths = ends - starts
-    return (np.repeat(ends, lengths) - np.arange(n)).astype(np.int32)
+    starts = np.flatnonzero(np.concatenate(([True], ~same_key))).astype(np.int32)
+    ends = np.append(starts[1:], np.int32(n))
+    lengths: Int32s = np.repeat(ends, ends - starts)
+    lengths -= np.arange(n, dtype=np.int32)
+    return lengths

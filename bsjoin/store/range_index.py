@@ -254,7 +254,7 @@ class RangeCodes:
             missing = columns[-1].is_null().to_numpy(zero_copy_only=False)
         return cls(tuple(coded), missing, ranks)
 
-    def take(self, rows: Int64s) -> RangeCodes:
+    def take(self, rows: Int64s | NDArray[np.int32]) -> RangeCodes:
         """The codes of other rows, or in another order."""
         columns = tuple(column.take(rows) for column in self.columns)
         missing = self.missing_ends

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Protocol
@@ -12,12 +12,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bsjoin.index import HashIndex, are_dense, dense_order, integers_of_hashes, row_order
+from bsjoin.index import (
+    HashIndex,
+    are_dense,
+    dense_order,
+    integers_of_hashes,
+    row_order,
+    with_sentinel,
+)
 from bsjoin.index.sorted_rows import Closed
 from bsjoin.store.checksums import checksum
 from bsjoin.store.index_file import index_batch
 from bsjoin.store.location import StorageLocation
-from bsjoin.store.range_index import RangeCodes, RangeIndex, index_ranges, run_starts
+from bsjoin.store.range_index import RangeCodes, index_ranges, run_starts
 from bsjoin.store.segment import (
     SegmentInfo,
     bools,
@@ -30,6 +37,7 @@ from bsjoin.store.segment import (
 __all__ = ["Rows", "write_segment"]
 
 Int64s = NDArray[np.int64]
+Rows32 = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
 _AT_ONCE = 1 << 20
@@ -85,50 +93,80 @@ def write_segment(
     Raises:
         OverflowError: a column has more than 2 GiB of text.
 
-    Complexity: O(n log n) time; 16 bytes of memory a row and the index, then one column at a time,
-        twice; the keys to be compared all at once.
+    Complexity: O(n log n) time. Memory: a column twice, and 4 bytes a row; before that the index,
+        and 4 to 12 bytes a row; the keys to be compared all at once.
     """
     stored = range(keys + ranged, rows.num_columns - ties)
-    if integers:
-        numbers = integers_of_hashes(hashes)
-        if are_dense(numbers):
-            order = dense_order(numbers)
-            index = HashIndex.of_dense(numbers.take(order))
-            in_order = (_taken(rows, number, order) for number in stored)
-            info = _write(location, name, index, None, in_order)
-            return replace(info, first_hash=int(hashes.min()), first_key=int(index.hashes[0]))
-        del numbers
-    order = np.argsort(hashes, kind="stable")
-    hashes = hashes.take(order)
-    compared = [_taken(rows, number, order) for number in range(keys)]
-    same_key = _same_key(hashes, compared)
-    collided = hashes[1:][(hashes[1:] == hashes[:-1]) & ~same_key]
-    if len(collided):
-        _bring_together(order, hashes, compared, collided)
-        compared = [_taken(rows, number, order) for number in range(keys)]
-        same_key = _same_key(hashes, compared)
-    index = HashIndex.build(hashes, same_key)
-    del hashes, same_key
+    first_hash = int(hashes.min())
+    compared: list[pa.Array] = []
     ranges = None
+    numbers = integers_of_hashes(hashes) if integers else hashes[:0]
+    order: Rows32
+    # What is large is forgotten as soon as it is not needed.
+    if integers and are_dense(numbers):
+        del hashes
+        order = dense_order(numbers)
+        in_order = with_sentinel(numbers, order)
+        del numbers
+        index = HashIndex.of_dense(in_order, has_sentinel=True)
+        del in_order
+    else:
+        del numbers
+        order = np.argsort(hashes, kind="stable").astype(np.int32)
+        in_order = with_sentinel(hashes, order)
+        del hashes
+        compared = [_taken(rows, number, order) for number in range(keys)]
+        same_key = _same_key(in_order[:-1], compared)
+        collided = _collided(in_order[:-1], same_key)
+        if len(collided):
+            _bring_together(order, in_order[:-1], compared, collided)
+            compared = [_taken(rows, number, order) for number in range(keys)]
+            same_key = _same_key(in_order[:-1], compared)
+        index = HashIndex.build(in_order, same_key, has_sentinel=True)
+        del in_order, same_key
     if ranged:
-        range_columns = [_one_array(rows.column(keys + number)) for number in range(ranged)]
-        codes = RangeCodes.of(range_columns)
-        del range_columns
+        columns = [_one_array(rows.column(keys + number)) for number in range(ranged)]
+        codes = RangeCodes.of(columns)
+        del columns
         starts = run_starts(index)
         tied = rows.column(rows.num_columns - 1).to_numpy() if ties else None
         _sort_runs(order, starts, codes.columns[0], tied)
         del tied
         ranges = index_ranges(codes.take(order), starts, closed)
+        del codes, starts
+    count, longest = keys_and_longest_run(index)
+    info = SegmentInfo(
+        name=name,
+        rows=index.rows,
+        keys=count,
+        longest_run=longest,
+        first_hash=first_hash,
+        sizes=(),
+        checksums=(),
+        first_key=int(index.hashes[0]) if index.dense else None,
+    )
+    files = [_write_batch(location, index_file(name), index_batch(index, ranges))]
+    del index, ranges
 
-    def all_columns() -> Iterator[pa.Array]:
-        yield from compared
-        compared.clear()
-        yield from (_taken(rows, number, order) for number in stored)
+    def write(column: pa.Array) -> None:
+        batch = pa.RecordBatch.from_arrays([column], ["column"])
+        files.append(_write_batch(location, column_file(name, len(files) - 1), batch))
 
-    return _write(location, name, index, ranges, all_columns())
+    while compared:
+        write(compared.pop(0))
+    for number in stored:
+        write(_taken(rows, number, order))
+    sizes, checksums = zip(*files, strict=True)
+    return replace(info, sizes=sizes, checksums=checksums)
 
 
-def _taken(rows: Rows, number: int, order: Int64s) -> pa.Array:
+def _collided(hashes: Int64s, same_key: Bools) -> Int64s:
+    """The hashes of rows whose neighbour has the same hash and another key."""
+    found: Int64s = hashes[1:][(hashes[1:] == hashes[:-1]) & ~same_key]
+    return found
+
+
+def _taken(rows: Rows, number: int, order: Rows32) -> pa.Array:
     return take(_one_array(rows.column(number)), order)
 
 
@@ -152,7 +190,7 @@ def _same_key(hashes: Int64s, keys: Sequence[pa.Array]) -> Bools:
 
 
 def _bring_together(
-    order: Int64s, hashes: Int64s, keys: Sequence[pa.Array], collided: Int64s
+    order: Rows32, hashes: Int64s, keys: Sequence[pa.Array], collided: Int64s
 ) -> None:
     """Make rows of one key neighbours, in place, where different keys have the same hash."""
     places = np.flatnonzero(np.isin(hashes, collided))
@@ -170,11 +208,11 @@ def _ranks(values: pa.Array) -> Int64s:
     return found
 
 
-def _sort_runs(order: Int64s, starts: Int64s, points: Int64s, ties: Int64s | None) -> None:
+def _sort_runs(order: Rows32, starts: Int64s, points: Int64s, ties: Int64s | None) -> None:
     """Sort the rows of each key by their point, in place; some keys at a time.
 
     Args:
-        order: int64[n], the rows in the order of their keys.
+        order: int32[n], the rows in the order of their keys.
         starts: the position of the first row of each key.
         points: int64[n], the point of each row.
         ties: int64[n], the order of rows with the same key and point; None if they stay.
@@ -189,30 +227,6 @@ def _sort_runs(order: Int64s, starts: Int64s, points: Int64s, ties: Int64s | Non
         runs[starts[low:high] - begin] = 1
         tied = None if ties is None else ties.take(rows)
         order[begin:end] = rows.take(row_order(np.cumsum(runs), points.take(rows), tied))
-
-
-def _write(
-    location: StorageLocation,
-    name: str,
-    index: HashIndex,
-    ranges: RangeIndex | None,
-    columns: Iterator[pa.Array],
-) -> SegmentInfo:
-    """Write the index, then the columns, one at a time."""
-    files = [_write_batch(location, index_file(name), index_batch(index, ranges))]
-    for number, column in enumerate(columns):
-        batch = pa.RecordBatch.from_arrays([column], ["column"])
-        files.append(_write_batch(location, column_file(name, number), batch))
-    keys, longest = keys_and_longest_run(index)
-    return SegmentInfo(
-        name=name,
-        rows=index.rows,
-        keys=keys,
-        longest_run=longest,
-        first_hash=int(index.hashes[0]),
-        sizes=tuple(size for size, _ in files),
-        checksums=tuple(sum_ for _, sum_ in files),
-    )
 
 
 def _write_batch(location: StorageLocation, name: str, batch: pa.RecordBatch) -> tuple[int, str]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bsjoin.index import HashIndex, are_dense
+from bsjoin.index import HashIndex, are_dense, with_sentinel
 
 LOW, HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 SPECIAL = [LOW, LOW + 1, -1, 0, 1, HIGH - 1, HIGH]
@@ -55,9 +55,14 @@ def check_probes(index: HashIndex, model: dict[int, tuple[int, int]], probes: li
 @given(hash_lists, st.lists(one_hash, max_size=100))
 def test_probes_find_what_a_dictionary_finds(stored: list[int], others: list[int]) -> None:
     hashes = ascending(stored)
-    index = HashIndex.build(hashes)
-    index.validate()
-    check_probes(index, runs_of(hashes), [*stored, *others])
+    for index in (
+        HashIndex.build(hashes),
+        HashIndex.build(
+            with_sentinel(hashes[::-1], np.arange(len(hashes))[::-1]), has_sentinel=True
+        ),
+    ):
+        index.validate()
+        check_probes(index, runs_of(hashes), [*stored, *others])
 
 
 @settings(deadline=None)

@@ -6,6 +6,7 @@ import datetime
 import json
 import pickle
 import re
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 from bsjoin.errors import DamagedTableError
 from bsjoin.index import GREATEST, LEAST, are_dense, hashes_of_integers
+from bsjoin.index import hash as hash_module
 from bsjoin.store import (
     RunInfo,
     RunRows,
@@ -326,6 +328,25 @@ def test_rows_are_in_the_order_of_dense_keys(
     wanted = rows["k"].to_pylist()
     expected = [wanted.index(key) if key in wanted else -1 for key in probes.tolist()]
     assert segment.find(hashes_of_integers(probes), []).tolist() == expected
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_writing_a_segment_takes_25_bytes_of_numpy_a_row(
+    location: StorageLocation, monkeypatch: pytest.MonkeyPatch, dense: bool
+) -> None:
+    monkeypatch.setattr(hash_module, "_AT_ONCE", 1 << 14)
+    n = 1_000_000
+    numbers = np.random.default_rng(1).permutation(n)
+    rows = pa.table({"v": numbers})
+    hashes = hashes_of_integers(numbers if dense else numbers << 20)
+    tracemalloc.start()
+    try:
+        write_segment(location, "data/x/s", hashes, rows, integers=True)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # An order (4), hashes (8), a directory (4 to 8), and what one of their steps needs.
+    assert most <= 25 * n
 
 
 @pytest.mark.parametrize("kind", VALUES)
