@@ -31,12 +31,13 @@ from benchmarks.harness.spark import (
     spark_session,
 )
 from benchmarks.harness.timing import check_joins, ratio, seconds_of
-from bsjoin import BatchTable, Incremental
+from bsjoin import BatchTable, Full, Incremental
 
 COLUMNS = ["k", "amount", "name"]
 _ZIPF = 1.04
 _SCHEMA = pa.schema([("k", pa.int64()), ("amount", pa.int64()), ("name", pa.string())])
 _HEAP = "1g"
+_SMALL_SEGMENT = 128 << 20
 
 
 def answer(keys: pa.Table) -> pa.Table:
@@ -240,38 +241,45 @@ def _with_workers(workers: int, files: Path, keys: int) -> dict[str, float]:
 
 
 def _built(context: Context) -> Outcome:
-    """Tables of two sizes, built in a JVM with a small heap."""
+    """Tables of two sizes, each with two sizes of segments, built in a JVM with a small heap."""
     sizes = context.pick((100_000,), (10_000_000, 100_000_000))
-    found = {}
-    for rows in sizes:
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            found[rows] = one = pool.apply(_build, (rows, str(context.data)))
-        context.say(f"  {rows:>11,} rows built in {one['s']:.1f} s")
+    found: dict[int, dict[int, dict[str, float]]] = {}
+    for segment in (Full.segment_bytes, _SMALL_SEGMENT):
+        for rows in sizes:
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                one = pool.apply(_build, (rows, str(context.data), segment))
+            found.setdefault(segment, {})[rows] = one
+            context.say(f"  {rows:>11,} rows built in {one['s']:.1f} s")
     table = Table.of(
         f"Tables built with a heap of {_HEAP}",
         [
             {
                 "rows": rows,
+                "segment_bytes, MiB": segment >> 20,
                 "s": one["s"],
                 "table, MB": one["bytes"] / 1e6,
+                "segments": one["segments"],
                 "largest worker, MB": one["worker"] / 1e6,
                 "JVM, MB": one["driver"] / 1e6,
             }
-            for rows, one in found.items()
+            for segment, by_rows in found.items()
+            for rows, one in by_rows.items()
         ],
         "Memory without pages of files: the most that was seen, four times a second.",
     )
     figures = []
     if not context.quick:
-        (few, small), (many, large) = found.items()
-        name = f"memory of the largest worker, {many:,} rows / {few:,}"
-        figures.append(Figure(name, large["worker"] / small["worker"], 1.5, True))
-        slower = large["s"] / many / (small["s"] / few)
-        figures.append(Figure(f"seconds a row, {many:,} rows / {few:,}", slower, at_most=True))
+        for segment, by_rows in found.items():
+            (few, small), (many, large) = by_rows.items()
+            pair = f"{many:,} rows / {few:,}, segments of {segment >> 20} MiB"
+            memory = large["worker"] / small["worker"]
+            figures.append(Figure(f"memory of the largest worker, {pair}", memory, 1.5, True))
+            slower = large["s"] / many / (small["s"] / few)
+            figures.append(Figure(f"seconds a row, {pair}", slower, at_most=True))
     return Outcome(figures, [table], measured=found)
 
 
-def _build(rows: int, folder: str) -> dict[str, float]:
+def _build(rows: int, folder: str, segment_bytes: int) -> dict[str, float]:
     spark = spark_session(_HEAP)
     path = Path(folder, f"load-{rows}")
     try:
@@ -279,7 +287,15 @@ def _build(rows: int, folder: str) -> dict[str, float]:
         parts = max(2, rows // 2_000_000)
         made = spark.range(0, rows, 1, parts).select(key.alias("k"), (F.col("id") * 7).alias("v"))
         with watched() as memory:
-            seconds = seconds_of(partial(BatchTable.build, made, on="k", unique=True, path=path))
+            build = partial(
+                BatchTable.build,
+                made,
+                on="k",
+                unique=True,
+                path=path,
+                segment_bytes=segment_bytes,
+            )
+            seconds = seconds_of(build)
         table = BatchTable.open(path)
         probes = spark.range(0, 2 * rows, max(1, rows // 100_000)).select(key.alias("k"), "id")
         right = probes.where(F.col("id") < rows).select("k", "id", (F.col("id") * 7).alias("v"))
@@ -291,6 +307,7 @@ def _build(rows: int, folder: str) -> dict[str, float]:
         return {
             "s": seconds,
             "bytes": table.stats().bytes,
+            "segments": table.stats().segments,
             "worker": memory.worker,
             "driver": memory.driver,
         }

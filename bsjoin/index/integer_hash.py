@@ -7,6 +7,8 @@ https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md)
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,7 @@ Int64s = NDArray[np.int64]
 UInt64s = NDArray[np.uint64]
 
 _BITS = 64
+_AT_ONCE = 1 << 14
 PRIMES = (
     0x9E3779B185EBCA87,
     0xC2B2AE3D27D4EB4F,
@@ -45,11 +48,15 @@ def hashes_of_integers(integers: Int64s) -> Int64s:
         >>> hashes_of_integers(np.array([1]))
         array([-7001672635703045582])
     """
-    h = _BEGIN ^ (rotated(integers.view(np.uint64) * _P2, 31) * _P1)
+    return _in_pieces(_hashed, integers)
+
+
+def _hashed(integers: UInt64s) -> UInt64s:
+    h = _BEGIN ^ (rotated(integers * _P2, 31) * _P1)
     h = rotated(h, 27) * _P1 + _P4
     h = folded(h, 33) * _P2
     h = folded(h, 29) * _P3
-    return folded(h, 32).view(np.int64)
+    return folded(h, 32)
 
 
 def integers_of_hashes(hashes: Int64s) -> Int64s:
@@ -63,11 +70,24 @@ def integers_of_hashes(hashes: Int64s) -> Int64s:
 
     Complexity: O(m).
     """
-    h = folded(hashes.view(np.uint64), 32) * _N3
+    return _in_pieces(_unhashed, hashes)
+
+
+def _unhashed(hashes: UInt64s) -> UInt64s:
+    h = folded(hashes, 32) * _N3
     h = folded(folded(h, 29), 58) * _N2
     h = (folded(h, 33) - _P4) * _N1
     h = (rotated(h, _BITS - 27) ^ _BEGIN) * _N1
-    return (rotated(h, _BITS - 31) * _N2).view(np.int64)
+    return rotated(h, _BITS - 31) * _N2
+
+
+def _in_pieces(function: Callable[[UInt64s], UInt64s], values: Int64s) -> Int64s:
+    """Apply a function of a few steps; its arrays stay in the processor's cache."""
+    found = np.empty(len(values), np.int64)
+    for begin in range(0, len(values), _AT_ONCE):
+        end = begin + _AT_ONCE
+        found[begin:end] = function(values[begin:end].view(np.uint64)).view(np.int64)
+    return found
 
 
 def rotated(values: UInt64s, bits: int) -> UInt64s:

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from bsjoin.store.checksums import checksum_of_bytes
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.mapped import read_column, sound
-from bsjoin.store.segment import take
 
 __all__ = ["RUN", "RunInfo", "RunRows", "write_run"]
 
@@ -90,8 +89,9 @@ def write_run(location: StorageLocation, name: str, rows: pa.Table) -> RunInfo:
     sizes: list[tuple[int, ...]] = []
     checksums: list[tuple[str, ...]] = []
     with location.writing(name) as path, path.open("wb") as file:
+        indices = pa.array(order)
         for column in rows.columns:
-            in_order = take(pa.concat_arrays(column.chunks), order)
+            in_order = pa.concat_arrays(column.chunks).take(indices)
             blocks = [_message(in_order.slice(begin, _BLOCK_ROWS)) for begin in begins]
             file.writelines(blocks)
             sizes.append(tuple(block.size for block in blocks))

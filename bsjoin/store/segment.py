@@ -289,9 +289,7 @@ class Segment:
         return take(self.column(number), rows, missing)
 
 
-def take(
-    column: pa.Array, rows: Int64s | NDArray[np.int32], missing: Bools | None = None
-) -> pa.Array:
+def take(column: pa.Array, rows: Int64s, missing: Bools | None = None) -> pa.Array:
     """Gather rows of an Arrow array, with a software prefetch of scattered text.
 
     Arrow copies text row by row and has a cache miss at each row. A vectorised read of the first
@@ -303,7 +301,7 @@ def take(
     return column.take(pa.array(rows, mask=missing))
 
 
-def _touch(column: pa.Array, rows: Int64s | NDArray[np.int32]) -> None:
+def _touch(column: pa.Array, rows: Int64s) -> None:
     _, offsets, data = column.buffers()
     if data is None or not data.size:
         return

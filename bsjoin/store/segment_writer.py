@@ -31,7 +31,6 @@ from bsjoin.store.segment import (
     column_file,
     index_file,
     keys_and_longest_run,
-    take,
 )
 
 __all__ = ["Rows", "write_segment"]
@@ -167,7 +166,7 @@ def _collided(hashes: Int64s, same_key: Bools) -> Int64s:
 
 
 def _taken(rows: Rows, number: int, order: Rows32) -> pa.Array:
-    return take(_one_array(rows.column(number)), order)
+    return _one_array(rows.column(number)).take(pa.array(order))
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:
