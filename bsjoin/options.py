@@ -45,7 +45,7 @@ class Full:
             modification times of the files; every other source is read again at the start.
         segment_bytes: the maximum size of one segment of the table in bytes, 1 MiB to just below 2
             GiB; default 1 GiB. Fewer segments make look-ups faster; a task that writes
-            one needs two to three times its size in memory.
+            one needs up to twice its size in memory.
 
     Raises:
         ArgumentError: a value is out of its range.

@@ -168,6 +168,9 @@ class StorageLocation:
     def create(self, name: str, content: bytes, in_time: Callable[[], bool] = lambda: True) -> bool:
         """Write ``content`` atomically to the small file ``name``, unless it exists.
 
+        Of two processes that do so at the same moment one succeeds; where a store cannot write so
+        (fsspec: exclusive write), both may, and the later content stays.
+
         Args:
             name: the file.
             content: its content.
@@ -185,8 +188,7 @@ class StorageLocation:
                 self._make_parents(name)
                 if not in_time():
                     return False
-                fs.pipe_file(self._url_of(name), content)
-                return True
+                return bool(fs.create(self._url_of(name), content))
             path = self._path(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             hidden = path.with_name(f".{path.name}.{uuid.uuid4().hex}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -68,6 +69,20 @@ class RemoteFiles:
         """Open a file, to be read in pieces."""
         file = self._quietly(lambda: self._fs.open(path, "rb"))
         return RemoteFile(lambda size: self._quietly(lambda: file.read(size)), file.close)
+
+    def create(self, path: str, content: bytes) -> bool:
+        """Write a file that does not exist; whether it did not.
+
+        Where the file system cannot write exclusively, a file that another process has just written
+        is replaced. (https://filesystem-spec.readthedocs.io/en/latest/features.html)
+        """
+        parameters = inspect.signature(self._fs.pipe_file).parameters
+        how = {"mode": "create"} if "mode" in parameters else {}
+        try:
+            self.pipe_file(path, content, **how)
+        except FileExistsError:
+            return False
+        return True
 
     def _quietly(self, work: Callable[[], T]) -> T:
         try:

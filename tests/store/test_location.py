@@ -10,11 +10,13 @@ import pickle
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import numpy as np
 import pyarrow as pa
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from stored_tables import numbered, store
 
 from bsjoin.errors import DamagedTableError, StoreAccessError, StoreError, StoreFullError
@@ -204,6 +206,41 @@ def test_a_second_version_of_a_remote_table_activates_later_and_can_be_vacuumed(
     assert {location.size(name) for name, _, _ in first.files} == {None}
     assert copies_in(tmp_path) == []
     versions.verify(location, second)
+
+
+class Slow(MemoryFileSystem):
+    """A memory file system that sees a new file only when it writes it itself."""
+
+    protocol = "slow"
+
+    def exists(self, path: str, **named: Any) -> bool:
+        return False
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **named: Any) -> None:
+        if mode == "create" and super().exists(path):
+            raise FileExistsError(path)
+        super().pipe_file(path, value, **named)
+
+
+class Older(Slow):
+    """The same, of the time before fsspec could write exclusively."""
+
+    protocol = "older"
+
+    def pipe_file(self, path: str, value: bytes, **named: Any) -> None:
+        assert not named
+        super().pipe_file(path, value)
+
+
+@pytest.mark.parametrize(("kind", "exclusive"), [(Slow, True), (Older, False)])
+def test_of_two_that_create_a_file_at_once_one_does(
+    kind: type[MemoryFileSystem], exclusive: bool
+) -> None:
+    fsspec.register_implementation(kind.protocol, kind, clobber=True)
+    location = StorageLocation.of(f"{kind.protocol}://{uuid.uuid4().hex}")
+    assert location.create("versions/1", b"one")
+    assert location.create("versions/1", b"other") is not exclusive
+    assert location.read("versions/1") == (b"one" if exclusive else b"other")
 
 
 def test_verify_notices_damage_of_a_remote_file_that_this_host_has_a_copy_of(
