@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
@@ -73,6 +73,25 @@ class _Side:
         self.ranged = (
             [] if join.when is None else [names.index(name) for name in join.when.table_columns]
         )
+        self._known: dict[Row, dict[int, Row]] = {}
+        self._orders: dict[Row, dict[int, Row]] = {}
+
+    def known(self, key: Row) -> dict[int, Row]:
+        """The range columns of the rows of a key that have a point, or a start."""
+        found = self._known.get(key)
+        if found is None:
+            values = {n: tuple(self.rows[n][i] for i in self.ranged) for n in self.by_key[key]}
+            found = self._known[key] = {n: v for n, v in values.items() if v[0] is not None}
+        return found
+
+    def orders(self, key: Row) -> dict[int, Row]:
+        """What orders them."""
+        found = self._orders.get(key)
+        if found is None:
+            found = self._orders[key] = {
+                n: tuple(map(_order, values)) for n, values in self.known(key).items()
+            }
+        return found
 
     def brings(self, row: int) -> Row:
         """What a row adds to the result."""
@@ -134,12 +153,12 @@ def _joined(
     worlds = [World(world.chosen, [])]
     for row in world.rows:
         key = [row[i] for i in keys]
-        same = [] if None in key else side.by_key.get(tuple(map(equality, key)), [])
-        choices = [same]
+        equal = None if None in key else tuple(map(equality, key))
+        choices: list[list[int]] = [[] if equal is None else side.by_key.get(equal, [])]
         if join.when is not None:
             probe = [row[names.index(name)] for name in join.when.stream_columns]
             kinds = [columns[names.index(name)][1] for name in join.when.stream_columns]
-            choices = _ranged(join.when, probe, kinds[0], same, side)
+            choices = _ranged(join.when, probe, kinds[0], equal, side)
         if len(choices) == 1 or not side.taken:
             for one in worlds:
                 one.rows.extend(_rows(row, join.how, choices[0], side))
@@ -172,45 +191,40 @@ def _rows(row: Row, how: str, found: Sequence[int], side: _Side) -> list[Row]:
 
 
 def _ranged(
-    when: Any, probe: Sequence[Any], kind: str, same: Sequence[int], side: _Side
+    when: Any, probe: Sequence[Any], kind: str, key: Row | None, side: _Side
 ) -> list[list[int]]:
     """The rows that match; several lists of one row each for a tie."""
-    values = {n: [side.rows[n][i] for i in side.ranged] for n in same}
-    known = {n: found for n, found in values.items() if found[0] is not None}
-    if probe[0] is None:
+    if probe[0] is None or key not in side.by_key:
         return [[]]
     if isinstance(when, AsOf):
-        nearest = _nearest(when, probe[0], kind, {n: v[0] for n, v in known.items()})
-        return [[n] for n in nearest] or [[]]
-    holds: Callable[..., bool]
+        values = {n: v[0] for n, v in side.known(key).items()}
+        return [[n] for n in _nearest(when, probe[0], kind, values)] or [[]]
+    found, closed = side.orders(key), when.closed
     if isinstance(when, Band):
-        low, high = _moved(probe[0], when.before, kind, -1), _moved(probe[0], when.after, kind, 1)
-        return [[n for n, (v,) in known.items() if _between(v, low, high, when.closed)]]
+        low = _order(_moved(probe[0], when.before, kind, -1))
+        high = _order(_moved(probe[0], when.after, kind, 1))
+        return [[n for n, (v,) in found.items() if _between(v, low, high, closed)]]
+    orders = [*map(_order, probe)]
     if isinstance(when, Within):
-        holds = _within
-    else:
-        assert isinstance(when, Overlaps)
-        holds = _overlaps
-    return [[n for n, ends in known.items() if holds(probe, ends, when.closed)]]
+        return [[n for n, ends in found.items() if _within(orders, ends, closed)]]
+    assert isinstance(when, Overlaps)
+    return [[n for n, ends in found.items() if _overlaps(orders, ends, closed)]]
+
+
+def _order(value: Any) -> Any:
+    """What orders a value; None for one that is missing."""
+    return None if value is None else order(value)
 
 
 def _between(value: Any, low: Any, high: Any, closed: str) -> bool:
-    """Whether a value is between two, of which None is without limit."""
-    if low is not None:
-        a, b = order(low), order(value)
-        if not (a < b or (a == b and closed in ("both", "left"))):
-            return False
-    if high is None:
-        return True
-    a, b = order(value), order(high)
-    return bool(a < b or (a == b and closed in ("both", "right")))
+    """Whether a value is between two, of which None is without limit; what orders them is given."""
+    if low is not None and not (low < value or (low == value and closed in ("both", "left"))):
+        return False
+    return high is None or bool(value < high or (value == high and closed in ("both", "right")))
 
 
 def _is_empty(start: Any, end: Any, closed: str) -> bool:
-    if end is None:
-        return False
-    a, b = order(start), order(end)
-    return bool(a > b if closed == "both" else a >= b)
+    return end is not None and bool(start > end if closed == "both" else start >= end)
 
 
 def _within(probe: Sequence[Any], ends: Sequence[Any], closed: str) -> bool:
@@ -224,10 +238,7 @@ def _overlaps(probe: Sequence[Any], ends: Sequence[Any], closed: str) -> bool:
         return False
 
     def begins_in_time(start: Any, end: Any) -> bool:
-        if end is None:
-            return True
-        a, b = order(start), order(end)
-        return bool(a < b or (a == b and closed == "both"))
+        return end is None or bool(start < end or (start == end and closed == "both"))
 
     return begins_in_time(probe[0], ends[1]) and begins_in_time(ends[0], probe[1])
 
