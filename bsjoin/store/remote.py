@@ -73,16 +73,25 @@ class RemoteFiles:
     def create(self, path: str, content: bytes) -> bool:
         """Write a file that does not exist; whether it did not.
 
-        Where the file system cannot write exclusively, a file that another process has just written
-        is replaced. (https://filesystem-spec.readthedocs.io/en/latest/features.html)
+        Where the store cannot write exclusively, a file that another process has just written is
+        replaced. (https://filesystem-spec.readthedocs.io/en/latest/features.html)
         """
-        parameters = inspect.signature(self._fs.pipe_file).parameters
-        how = {"mode": "create"} if "mode" in parameters else {}
-        try:
-            self.pipe_file(path, content, **how)
-        except FileExistsError:
-            return False
+        if "mode" in inspect.signature(self._fs.pipe_file).parameters:
+            try:
+                self.pipe_file(path, content, mode="create")
+                return True
+            except FileExistsError:
+                return self._holds(path, content)
+            except (OSError, StoreError):
+                # Not every store of S3's kind, and not every client, knows exclusive writes.
+                if self.exists(path):
+                    return self._holds(path, content)
+        self.pipe_file(path, content)
         return True
+
+    def _holds(self, path: str, content: bytes) -> bool:
+        """Whether a file is ours: a request whose answer was lost is sent again, and finds it."""
+        return bytes(self.cat_file(path, start=0, end=len(content) + 1)) == content
 
     def _quietly(self, work: Callable[[], T]) -> T:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import errno
 import io
 import os
@@ -208,13 +209,14 @@ def test_a_second_version_of_a_remote_table_activates_later_and_can_be_vacuumed(
     versions.verify(location, second)
 
 
-class Slow(MemoryFileSystem):
-    """A memory file system that sees a new file only when it writes it itself."""
+class Exclusive(MemoryFileSystem):
+    """A memory file system that sees the files of others only when it writes them itself."""
 
-    protocol = "slow"
+    protocol = "exclusive"
+    looks = False
 
     def exists(self, path: str, **named: Any) -> bool:
-        return False
+        return self.looks and super().exists(path)
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **named: Any) -> None:
         if mode == "create" and super().exists(path):
@@ -222,7 +224,7 @@ class Slow(MemoryFileSystem):
         super().pipe_file(path, value, **named)
 
 
-class Older(Slow):
+class Older(Exclusive):
     """The same, of the time before fsspec could write exclusively."""
 
     protocol = "older"
@@ -232,15 +234,60 @@ class Older(Slow):
         super().pipe_file(path, value)
 
 
-@pytest.mark.parametrize(("kind", "exclusive"), [(Slow, True), (Older, False)])
-def test_of_two_that_create_a_file_at_once_one_does(
-    kind: type[MemoryFileSystem], exclusive: bool
-) -> None:
+class Refusing(Exclusive):
+    """The same on a store that does not know how."""
+
+    protocol = "refusing"
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **named: Any) -> None:
+        if mode == "create":
+            raise ValueError("Unknown parameter in input: IfNoneMatch")
+        super().pipe_file(path, value)
+
+
+class Repeating(Exclusive):
+    """The same, where the answer to the first request is lost, and the client asks again."""
+
+    protocol = "repeating"
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **named: Any) -> None:
+        with contextlib.suppress(FileExistsError):
+            super().pipe_file(path, value, mode)
+        super().pipe_file(path, value, mode)
+
+
+class Failing(Exclusive):
+    """The same, where the answer is lost for good."""
+
+    protocol = "failing"
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **named: Any) -> None:
+        super().pipe_file(path, value, mode)
+        Failing.looks = True
+        raise OSError("the answer is lost")
+
+
+@pytest.mark.parametrize("kind", [Exclusive, Older, Refusing, Repeating, Failing])
+def test_of_two_that_create_a_file_at_once_one_does(kind: type[Exclusive]) -> None:
     fsspec.register_implementation(kind.protocol, kind, clobber=True)
     location = StorageLocation.of(f"{kind.protocol}://{uuid.uuid4().hex}")
+    exclusive = kind not in (Older, Refusing)
     assert location.create("versions/1", b"one")
     assert location.create("versions/1", b"other") is not exclusive
     assert location.read("versions/1") == (b"one" if exclusive else b"other")
+
+
+def test_what_keeps_a_file_from_being_written_is_an_error() -> None:
+    class ReadOnly(Exclusive):
+        protocol = "readonly"
+
+        def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
+            raise PermissionError(path)
+
+    fsspec.register_implementation("readonly", ReadOnly, clobber=True)
+    location = StorageLocation.of(f"readonly://{uuid.uuid4().hex}")
+    with pytest.raises(StoreAccessError):
+        location.create("versions/1", b"one")
 
 
 def test_verify_notices_damage_of_a_remote_file_that_this_host_has_a_copy_of(
