@@ -25,6 +25,10 @@ from tests.fuzz.words import has_all, wanted, words
 BSJOIN = Path(__file__).resolve().parent.parent / "bsjoin"
 
 
+# What is drawn rarely was seen in two of them, which come early.
+ROUNDS = (*range(80), 217, 330, *range(80, 400))
+
+
 @cache
 def drawn(number: int) -> list[set[str]]:
     """What the joins of a round have, in words."""
@@ -92,7 +96,7 @@ def test_faults_have_names_of_their_own() -> None:
 def test_cases_are_drawn_that_can_show_a_fault(mutant: Mutant) -> None:
     """The words say what a case needs: none of them is misspelt, and such cases are drawn."""
     needed = wanted(mutant.file, mutant.needs)
-    assert any(has_all(found, needed) for number in range(400) for found in drawn(number))
+    assert any(has_all(found, needed) for number in ROUNDS for found in drawn(number))
 
 
 @pytest.mark.parametrize(
