@@ -272,9 +272,8 @@ def with_sentinel(hashes: Int64s, order: Int64s | Int32s | None = None) -> Int64
     if order is None:
         padded[:-1] = hashes
     else:
-        for begin in range(0, len(order), _AT_ONCE):  # NumPy copies an order of int32
-            piece = order[begin : begin + _AT_ONCE]
-            padded[begin : begin + len(piece)] = hashes.take(piece)
+        for begin, end in chunks(len(order)):  # NumPy makes an int64 copy of the order
+            padded[begin:end] = hashes.take(order[begin:end])
     return padded
 
 

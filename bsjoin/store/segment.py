@@ -114,8 +114,8 @@ def column_file(name: str, number: int) -> str:
 
 
 def _least_and_greatest_hash(keys: Int64s) -> tuple[int, int]:
-    pieces = [hashes_of_integers(keys[begin:end]) for begin, end in chunks(len(keys))]
-    return min(int(piece.min()) for piece in pieces), max(int(piece.max()) for piece in pieces)
+    hashes = hashes_of_integers(keys)
+    return int(hashes.min()), int(hashes.max())
 
 
 def keys_and_longest_run(index: HashIndex) -> tuple[int, int]:

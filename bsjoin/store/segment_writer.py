@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Protocol
 
@@ -36,7 +35,7 @@ from bsjoin.store.segment import (
 __all__ = ["Rows", "write_segment"]
 
 Int64s = NDArray[np.int64]
-Rows32 = NDArray[np.int32]
+Int32s = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
 _AT_ONCE = 1 << 20
@@ -99,30 +98,31 @@ def write_segment(
     first_hash = int(hashes.min())
     compared: list[pa.Array] = []
     ranges = None
-    numbers = integers_of_hashes(hashes) if integers else hashes[:0]
-    order: Rows32
+    first_key = None
+    numbers = integers_of_hashes(hashes) if integers else None
     # What is large is forgotten as soon as it is not needed.
-    if integers and are_dense(numbers):
+    if numbers is not None and are_dense(numbers):
         del hashes
         order = dense_order(numbers)
         in_order = with_sentinel(numbers, order)
         del numbers
+        first_key = int(in_order[0])
         index = HashIndex.of_dense(in_order, has_sentinel=True)
-        del in_order
     else:
         del numbers
         order = np.argsort(hashes, kind="stable").astype(np.int32)
         in_order = with_sentinel(hashes, order)
-        del hashes
+        hashes = in_order[:-1]
         compared = [_taken(rows, number, order) for number in range(keys)]
-        same_key = _same_key(in_order[:-1], compared)
-        collided = _collided(in_order[:-1], same_key)
+        same_key = _same_key(hashes, compared)
+        collided = hashes[1:][(hashes[1:] == hashes[:-1]) & ~same_key]
         if len(collided):
-            _bring_together(order, in_order[:-1], compared, collided)
+            _bring_together(order, hashes, compared, collided)
             compared = [_taken(rows, number, order) for number in range(keys)]
-            same_key = _same_key(in_order[:-1], compared)
+            same_key = _same_key(hashes, compared)
         index = HashIndex.build(in_order, same_key, has_sentinel=True)
-        del in_order, same_key
+        del hashes, same_key
+    del in_order
     if ranged:
         columns = [_one_array(rows.column(keys + number)) for number in range(ranged)]
         codes = RangeCodes.of(columns)
@@ -133,17 +133,8 @@ def write_segment(
         del tied
         ranges = index_ranges(codes.take(order), starts, closed)
         del codes, starts
-    count, longest = keys_and_longest_run(index)
-    info = SegmentInfo(
-        name=name,
-        rows=index.rows,
-        keys=count,
-        longest_run=longest,
-        first_hash=first_hash,
-        sizes=(),
-        checksums=(),
-        first_key=int(index.hashes[0]) if index.dense else None,
-    )
+    count = index.rows
+    distinct, longest = keys_and_longest_run(index)
     files = [_write_batch(location, index_file(name), index_batch(index, ranges))]
     del index, ranges
 
@@ -156,16 +147,19 @@ def write_segment(
     for number in stored:
         write(_taken(rows, number, order))
     sizes, checksums = zip(*files, strict=True)
-    return replace(info, sizes=sizes, checksums=checksums)
+    return SegmentInfo(
+        name=name,
+        rows=count,
+        keys=distinct,
+        longest_run=longest,
+        first_hash=first_hash,
+        sizes=sizes,
+        checksums=checksums,
+        first_key=first_key,
+    )
 
 
-def _collided(hashes: Int64s, same_key: Bools) -> Int64s:
-    """The hashes of rows whose neighbour has the same hash and another key."""
-    found: Int64s = hashes[1:][(hashes[1:] == hashes[:-1]) & ~same_key]
-    return found
-
-
-def _taken(rows: Rows, number: int, order: Rows32) -> pa.Array:
+def _taken(rows: Rows, number: int, order: Int32s) -> pa.Array:
     return _one_array(rows.column(number)).take(pa.array(order))
 
 
@@ -189,7 +183,7 @@ def _same_key(hashes: Int64s, keys: Sequence[pa.Array]) -> Bools:
 
 
 def _bring_together(
-    order: Rows32, hashes: Int64s, keys: Sequence[pa.Array], collided: Int64s
+    order: Int32s, hashes: Int64s, keys: Sequence[pa.Array], collided: Int64s
 ) -> None:
     """Make rows of one key neighbours, in place, where different keys have the same hash."""
     places = np.flatnonzero(np.isin(hashes, collided))
@@ -207,7 +201,7 @@ def _ranks(values: pa.Array) -> Int64s:
     return found
 
 
-def _sort_runs(order: Rows32, starts: Int64s, points: Int64s, ties: Int64s | None) -> None:
+def _sort_runs(order: Int32s, starts: Int64s, points: Int64s, ties: Int64s | None) -> None:
     """Sort the rows of each key by their point, in place; some keys at a time.
 
     Args:
