@@ -7,14 +7,20 @@ types of the columns are checked by ``bsjoin.join``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import timedelta
-from decimal import Decimal
 from typing import Any, Literal, Self, get_args
 
-from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError, suggest
+from bsjoin.widths import (
+    Width,
+    as_width,
+    is_duration,
+    size_of,
+    sum_of,
+    width_from_json,
+    width_to_json,
+)
 
 __all__ = [
     "AsOf",
@@ -31,10 +37,10 @@ __all__ = [
 
 Closed = Literal["both", "left", "right", "neither"]
 Direction = Literal["backward", "forward", "nearest"]
-Width = int | float | Decimal | timedelta | str
+_IN_WIDTHS = ("before", "after", "tolerance")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _OneColumnEach:
     """A condition on one column of the stream and one of the table."""
 
@@ -51,6 +57,23 @@ class _OneColumnEach:
         """The table's columns."""
         return (self.batch_col,)
 
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._compared == other._compared
+
+    def __hash__(self) -> int:
+        return hash(self._compared)
+
+    @property
+    def _compared(self) -> tuple[object, ...]:
+        """The arguments; of a width its size, and whether that is a duration."""
+        found = [(field.name, getattr(self, field.name)) for field in fields(self)]
+        return tuple(
+            (is_duration(value), size_of(value))
+            if name in _IN_WIDTHS and value is not None
+            else value
+            for name, value in found
+        )
+
     def renamed(self, stream: Sequence[str], table: Sequence[str]) -> Self:
         """The same condition on other columns.
 
@@ -61,7 +84,7 @@ class _OneColumnEach:
         return replace(self, stream_col=stream[0], batch_col=table[0])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Band(_OneColumnEach):
     """Band join: the table's value is within a band around the stream's value.
 
@@ -74,14 +97,16 @@ class Band(_OneColumnEach):
         batch_col: the table's column.
         before: how far below the stream's value the band starts: a number for numbers; a
             ``timedelta``, a text such as ``"5 minutes"`` or a number of seconds for timestamps;
-            whole days as ``timedelta`` or text for dates. It may be negative: then the band is
-            entirely on one side of the value.
+            whole days as ``timedelta`` or text for dates; ``float("inf")`` for no limit. A float
+            means its shortest decimal text, a day is 24 hours, and scalars of NumPy and pandas are
+            accepted. It may be negative: then the band is entirely on one side of the value.
         after: how far above the stream's value the band ends; the same types as ``before``.
         closed: which of the two ends belong to the band: "both" (default), "left", "right",
             "neither".
 
     Raises:
-        ArgumentError: the band is empty, or an argument is not a width.
+        ArgumentError: the band is empty, or an argument is not a width. ``join`` raises it for a
+            width that the type of the columns cannot have: nothing is rounded.
 
     Example:
         >>> Band("departed_at", "measured_at", before="1 hour", after=0)
@@ -97,11 +122,11 @@ closed='both')
         _column(self.stream_col, "stream_col")
         _column(self.batch_col, "batch_col")
         _one_of(self.closed, "closed", get_args(Closed))
-        before, after = _size(self.before, "before"), _size(self.after, "after")
+        for name in ("before", "after"):
+            object.__setattr__(self, name, as_width(getattr(self, name), name))
+        length = sum_of(size_of(self.before), size_of(self.after))
         # Infinities of different signs have no sum, and no band between them.
-        opposite = before.is_infinite() and after == -before
-        length = Decimal(-1) if opposite else before + after
-        if length < 0 or (length == 0 and self.closed != "both"):
+        if not length >= 0 or (length == 0 and self.closed != "both"):
             raise ArgumentError(
                 f"before={self.before!r}, after={self.after!r}, closed={self.closed!r}: this band "
                 "is empty: no value is in it; before + after must be above zero, or zero with "
@@ -220,7 +245,7 @@ class Overlaps:
         return replace(self, stream=tuple(stream), batch=tuple(table))  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AsOf(_OneColumnEach):
     """As-of join: at most one row of the table, the nearest to the stream's value.
 
@@ -255,31 +280,19 @@ class AsOf(_OneColumnEach):
         _column(self.stream_col, "stream_col")
         _column(self.batch_col, "batch_col")
         _one_of(self.direction, "direction", get_args(Direction))
-        if self.tolerance is not None and _size(self.tolerance, "tolerance") < 0:
-            raise ArgumentError(f"tolerance={self.tolerance!r}: it must not be negative")
+        if self.tolerance is not None:
+            object.__setattr__(self, "tolerance", as_width(self.tolerance, "tolerance"))
+            if size_of(self.tolerance) < 0:
+                raise ArgumentError(f"tolerance={self.tolerance!r}: it must not be negative")
         if not isinstance(self.exact, bool):
             raise ArgumentError(f"exact={self.exact!r}: give True or False")
 
 
 Condition = Band | Within | Overlaps | AsOf
 
-_MICROSECOND = timedelta(microseconds=1)
-_MOST_DIGITS = 1000
 _KINDS: dict[str, type[Condition]] = {
     kind.__name__: kind for kind in (Band, Within, Overlaps, AsOf)
 }
-_WIDTHS: dict[str, tuple[type[Any], Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "int": (int, lambda width: str(int(width)), int),
-    "float": (float, lambda width: repr(float(width)), float),
-    "decimal": (Decimal, str, Decimal),
-    "microseconds": (
-        timedelta,
-        lambda t: int(t // _MICROSECOND),
-        lambda n: timedelta(microseconds=n),
-    ),
-    "text": (str, str, str),
-}
-_IN_WIDTHS = ("before", "after", "tolerance")
 
 
 def condition_to_json(when: Condition) -> dict[str, Any]:
@@ -288,8 +301,7 @@ def condition_to_json(when: Condition) -> dict[str, Any]:
     for name in _IN_WIDTHS:
         width = arguments.get(name)
         if width is not None:
-            kind, write = next((k, w) for k, (t, w, _) in _WIDTHS.items() if isinstance(width, t))
-            arguments[name] = {kind: write(width)}
+            arguments[name] = width_to_json(width)
     return {type(when).__name__: arguments}
 
 
@@ -308,19 +320,8 @@ def condition_from_json(data: object) -> Condition:
     given = dict(arguments)
     for width in _IN_WIDTHS:
         if given.get(width) is not None:
-            given[width] = _width_from_json(given[width])
+            given[width] = width_from_json(given[width])
     return kind(**given)
-
-
-def _width_from_json(data: object) -> Width:
-    kind, value = _only(data)
-    if kind not in _WIDTHS or type(value) is not (int if kind == "microseconds" else str):
-        raise ValueError(f"{data!r} is not a width. {suggest(str(kind), _WIDTHS)}")
-    try:
-        width: Width = _WIDTHS[kind][2](value)
-    except (ArithmeticError, ValueError) as error:
-        raise ValueError(f"{data!r} is not a width: {error!r}") from error
-    return width
 
 
 def _only(data: object) -> tuple[Any, Any]:
@@ -337,18 +338,3 @@ def _column(name: object, argument: str) -> None:
 def _one_of(value: object, argument: str, choices: Sequence[str]) -> None:
     if value not in choices:
         raise ArgumentError(f"{argument}={value!r} is not known. {suggest(str(value), choices)}")
-
-
-def _size(width: object, argument: str) -> Decimal:
-    """A width as a number, if only to see its sign; durations in seconds."""
-    if isinstance(width, bool):
-        raise ArgumentError(f"{argument}={width!r}: give a width, not a boolean")
-    if isinstance(width, int | float | Decimal):
-        size = Decimal(width)
-        if size.is_nan():
-            raise ArgumentError(f"{argument}={width!r}: give a number")
-        # An exponent of nine digits would make an integer of a gigabyte.
-        if size.is_finite() and size and abs(size.adjusted()) > _MOST_DIGITS:
-            raise ArgumentError(f"{argument}: a width has at most {_MOST_DIGITS} digits")
-        return size
-    return Decimal(seconds(width, argument))  # type: ignore[arg-type]

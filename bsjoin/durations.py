@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-import math
 import re
 from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
 
+from bsjoin._scalars import exact, plain, shown
 from bsjoin.errors import ArgumentError
 
-__all__ = ["seconds"]
+__all__ = ["exact_seconds", "seconds"]
 
 _UNITS = {
-    "microsecond": 1e-6, "us": 1e-6,
-    "millisecond": 1e-3, "ms": 1e-3,
-    "second": 1.0, "sec": 1.0, "s": 1.0,
-    "minute": 60.0, "min": 60.0,
-    "hour": 3600.0, "h": 3600.0,
-    "day": 86400.0, "d": 86400.0,
-    "week": 604800.0,
+    "microsecond": Fraction(1, 10**6), "us": Fraction(1, 10**6),
+    "millisecond": Fraction(1, 10**3), "ms": Fraction(1, 10**3),
+    "second": Fraction(1), "sec": Fraction(1), "s": Fraction(1),
+    "minute": Fraction(60), "min": Fraction(60),
+    "hour": Fraction(3600), "h": Fraction(3600),
+    "day": Fraction(86_400), "d": Fraction(86_400),
+    "week": Fraction(604_800),
 }  # fmt: skip
-_PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)")
+_PART = re.compile(r"([+-]?\d{1,100}(?:\.\d{1,100})?)\s*([a-z]+)")
+_MICROSECOND = timedelta(microseconds=1)
 
 
 def seconds(value: timedelta | str | float, name: str) -> float:
-    """Read a duration.
+    """Read a duration, rounded to a floating-point number.
 
     Args:
-        value: a timedelta, a text of one or more "number unit" pairs, or a number of seconds.
+        value: a timedelta, a text of one or more "number unit" pairs, or a number of seconds; a
+            scalar of NumPy or pandas too.
         name: the argument's name, for the error message.
 
     Returns:
@@ -39,20 +43,55 @@ def seconds(value: timedelta | str | float, name: str) -> float:
         >>> seconds("1 hour 30 minutes", "refresh")
         5400.0
     """
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if isinstance(value, str):
-        text = value.strip().lower()
+    found = exact_seconds(value, name)
+    try:
+        return float(found)
+    except OverflowError:
+        raise _error(value, name) from None
+
+
+def exact_seconds(value: object, name: str) -> Fraction:
+    """Read a duration, nothing rounded; a floating-point number is its shortest decimal text.
+
+    Args:
+        value: as for :func:`seconds`, or a ``Decimal`` or ``Fraction`` of seconds.
+        name: as for :func:`seconds`.
+
+    Raises:
+        ArgumentError: as for :func:`seconds`.
+
+    Example:
+        >>> exact_seconds(0.1, "before")
+        Fraction(1, 10)
+    """
+    try:
+        found = plain(value)
+    except ValueError as error:
+        raise _error(value, name, f" ({error})") from None
+    if isinstance(found, timedelta):
+        return Fraction(found // _MICROSECOND, 10**6)
+    if isinstance(found, str):
+        text = found.strip().lower()
         parts = _PART.findall(text)
         if parts and not _PART.sub("", text).strip(" ,"):
             units = [_UNITS.get(unit, _UNITS.get(unit.removesuffix("s"))) for _, unit in parts]
             known = [unit for unit in units if unit is not None]
             if len(known) == len(units):
-                return sum(float(n) * unit for (n, _), unit in zip(parts, known, strict=True))
-    elif not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value):
-        return float(value)
-    raise ArgumentError(
-        f"{name}={value!r} is not a duration: give a timedelta, a number of seconds, or a text "
-        'such as "10 minutes" or "1 hour 30 minutes" (units: microseconds, milliseconds, '
+                numbers = (Fraction(number) for number, _ in parts)
+                return sum((n * unit for n, unit in zip(numbers, known, strict=True)), Fraction(0))
+    elif isinstance(found, int | float | Decimal | Fraction) and not isinstance(found, bool):
+        try:
+            number = exact(found)
+        except ValueError as error:
+            raise _error(value, name, f" ({error})") from None
+        if isinstance(number, Fraction):
+            return number
+    raise _error(value, name)
+
+
+def _error(value: object, name: str, why: str = "") -> ArgumentError:
+    return ArgumentError(
+        f"{name}={shown(value)} is not a duration{why}: give a timedelta, a number of seconds, or "
+        'a text such as "10 minutes" or "1 hour 30 minutes" (units: microseconds, milliseconds, '
         "seconds, minutes, hours, days, weeks; months and years have no fixed length)"
     )

@@ -168,5 +168,5 @@ def test_a_table_that_does_not_know_its_condition(
 
 def test_a_width_has_a_thousand_digits_at_most() -> None:
     for width in (Decimal("1e999999999"), Decimal("1e-999999999"), 10**2000):
-        with pytest.raises(ArgumentError, match="before: a width has at most 1000 digits"):
+        with pytest.raises(ArgumentError, match="not a width: it has more than 1000 digits"):
             Band("p", "q", width, 1)

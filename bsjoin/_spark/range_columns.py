@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import timedelta
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -14,11 +12,12 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin._plan import Search
 from bsjoin._spark import sql
 from bsjoin._spark.keys import digits_together, fits_8_bytes, is_binary_collation, type_of
-from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Width, Within
-from bsjoin.durations import seconds
+from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Within
 from bsjoin.errors import ArgumentError, KeyTypeError
+from bsjoin.index import GREATEST, LEAST
 from bsjoin.store import RangeColumns
 from bsjoin.store.spark_schema import LONG_DIGITS, MAX_DIGITS
+from bsjoin.widths import Width, is_duration, size_of
 
 __all__ = [
     "check_range_types",
@@ -212,32 +211,58 @@ def _width_in_units(width: Width, dtype: T.DataType, argument: str) -> Fraction 
         A fraction; a float for floating-point columns, and for an infinite width.
 
     Raises:
-        ArgumentError: the width does not suit the type.
+        ArgumentError: the width does not suit the type, or the type cannot have it.
     """
-    if isinstance(width, float) and math.isinf(width) and not isinstance(dtype, T.DateType):
-        return width
+    size = size_of(width)
+    if isinstance(size, float):  # infinite: no limit, whatever the type
+        return size
     if isinstance(dtype, _TIMES):
-        plain = float(width) if isinstance(width, Decimal) else width
-        return Fraction(round(seconds(plain, argument) * 10**6))
+        return _whole_microseconds(size, f"{argument}={width!r}")
     if isinstance(dtype, T.DateType):
-        if not isinstance(width, str | timedelta):
+        days = size / 86_400
+        if (days and not is_duration(width)) or days.denominator != 1:
             raise ArgumentError(
                 f"{argument}={width!r}: the columns are dates; give whole days as a timedelta or "
                 'a text such as "3 days"'
             )
-        days = Fraction(seconds(width, argument)) / 86_400
-        if days.denominator != 1:
-            raise ArgumentError(f"{argument}={width!r}: the columns are dates; give whole days")
         return days
-    if isinstance(width, str | timedelta):
+    if is_duration(width):
         raise ArgumentError(
             f"{argument}={width!r} is a duration and the columns are numbers "
             f"({dtype.simpleString()}): give a number"
         )
     if isinstance(dtype, T.DoubleType):
-        return float(width)
-    scaled: Fraction = Fraction(width) * 10 ** _digits_after(dtype)
+        return _double(size, f"{argument}={width!r}")
+    scaled: Fraction = size * 10 ** _digits_after(dtype)
     return scaled
+
+
+def _whole_microseconds(size: Fraction, shown: str) -> Fraction:
+    found = size * 10**6
+    if found.denominator != 1:
+        raise ArgumentError(
+            f"{shown}: the columns are timestamps, which have whole microseconds, and a number "
+            "means seconds; round it to six digits after the point"
+        )
+    if not LEAST <= found <= GREATEST:
+        raise ArgumentError(
+            f"{shown}: Spark's intervals have at most 2**63 - 1 microseconds (292,000 years); give "
+            'float("inf") for no limit'
+        )
+    return found
+
+
+def _double(size: Fraction, shown: str) -> float:
+    try:
+        found = float(size)
+    except OverflowError:
+        found = math.inf
+    if math.isinf(found) or (size and not found):
+        raise ArgumentError(
+            f"{shown}: the columns are floating-point numbers, and a double has no such number; "
+            'give float("inf") for no limit, or 0'
+        )
+    return found
 
 
 def range_side(ranged: RangeColumns | None) -> dict[str, str]:

@@ -1,0 +1,198 @@
+"""Widths mean what they say: floats their shortest text, scalars their value, nothing rounded."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin._spark.keys import type_of
+from bsjoin._spark.range_columns import check_range_types, search_of
+from bsjoin.conditions import AsOf, Band, condition_from_json, condition_to_json
+from bsjoin.errors import ArgumentError
+from bsjoin.store import RangeColumns
+from bsjoin.widths import size_of
+
+MICROSECOND = timedelta(microseconds=1)
+UNITS = {
+    "microsecond": 1,
+    "us": 1,
+    "millisecond": 10**3,
+    "ms": 10**3,
+    "second": 10**6,
+    "sec": 10**6,
+    "s": 10**6,
+    "minute": 60 * 10**6,
+    "min": 60 * 10**6,
+    "hour": 3600 * 10**6,
+    "h": 3600 * 10**6,
+    "day": 86_400 * 10**6,
+    "d": 86_400 * 10**6,
+    "week": 604_800 * 10**6,
+}
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def reaches(width: Any, name: str) -> Fraction | float:
+    """How far a band of the width reaches, in units of the codes of a type of columns."""
+    when = Band("p", "q", width, 0)
+    columns = RangeColumns(("q",), (name,), None)
+    schema = T.StructType([T.StructField("p", type_of(name))])
+    check_range_types(when, [("p", type_of(name))], columns)
+    return search_of(when, columns, schema).before
+
+
+@given(FINITE.map(abs))
+def test_a_float_means_its_shortest_text(number: float) -> None:
+    written = Decimal(repr(number))
+    for width in (number, np.float64(number), written, Fraction(written)):
+        assert size_of(Band("p", "q", width, 0).before) == Fraction(written)
+        assert Band("p", "q", width, 0) == Band("p", "q", number, 0)
+        assert hash(AsOf("p", "q", tolerance=width)) == hash(AsOf("p", "q", tolerance=written))
+
+
+@given(
+    st.floats(0, width=32, allow_infinity=False),
+    st.sampled_from(["decimal(10,2)", "decimal(38,9)"]),
+)
+def test_short_floats_mean_their_own_shortest_text(number: float, name: str) -> None:
+    width = np.float32(number)
+    scale = int(name.split(",")[1][:-1])
+    assert reaches(width, name) == Fraction(str(width)) * 10**scale
+
+
+@given(
+    st.integers(-(2**31), 2**31 - 1), st.sampled_from([np.int32, np.int64, np.longdouble, Decimal])
+)
+def test_scalars_mean_their_value(number: int, kind: Any) -> None:
+    made = Band("p", "q", kind(number), abs(number))
+    assert made == Band("p", "q", number, abs(number))
+    assert type(made.before).__module__ != "numpy"
+    assert condition_from_json(json.loads(json.dumps(condition_to_json(made)))) == made
+
+
+@given(st.integers(0, 2**63 - 1), st.sampled_from([*UNITS]), st.booleans())
+def test_durations_are_counted_in_whole_microseconds(n: int, unit: str, plural: bool) -> None:
+    text = f"{n} {unit}{'s' * (plural and len(unit) > 3)}"
+    microseconds = n * UNITS[unit]
+    if microseconds >= 2**63:
+        with pytest.raises(ArgumentError, match="292,000 years"):
+            reaches(text, "timestamp")
+    else:
+        assert reaches(text, "timestamp") == microseconds
+        assert reaches(Fraction(microseconds, 10**6), "timestamp_ntz") == microseconds
+        assert Band("p", "q", text, 0) == Band("p", "q", f"{microseconds} us", 0)
+
+
+@given(st.timedeltas(timedelta(0)), st.sampled_from(["ns", "us", "ms", "s", "m", "h", "D", "W"]))
+def test_durations_of_other_libraries_mean_the_same(duration: timedelta, unit: str) -> None:
+    microseconds = duration // MICROSECOND
+    assert size_of(duration) * 10**6 == microseconds
+    try:
+        other = np.timedelta64(duration).astype(f"m8[{unit}]")
+    except OverflowError:
+        return
+    if other.astype(object) is not None and int(other.astype("m8[us]").astype(int)) == microseconds:
+        if unit == "ns" and microseconds >= 2**63 // 1000:
+            return  # NumPy wraps
+        assert Band("p", "q", other, 0) == Band("p", "q", duration, 0)
+    if microseconds < 2**63 // 1000:
+        assert Band("p", "q", pd.Timedelta(duration), 0) == Band("p", "q", duration, 0)
+        assert type(Band("p", "q", pd.Timedelta(duration), 0).before) is timedelta
+
+
+@pytest.mark.parametrize(
+    "width",
+    [
+        True,
+        np.bool_(True),
+        None,
+        pd.NA,
+        pd.NaT,
+        np.timedelta64("NaT"),
+        float("nan"),
+        np.float32("nan"),
+        Decimal("NaN"),
+        Decimal("sNaN"),
+        1j,
+        np.complex64(1),
+        np.datetime64("2026-01-01"),
+        pd.Timestamp("2026-01-01"),
+        np.timedelta64(1, "Y"),
+        np.timedelta64(5),
+        np.timedelta64(1, "ns"),
+        np.timedelta64(2**62, "W"),
+        pd.Timedelta(1500, "ns"),
+        "0.5 us",
+        "0.0000001 seconds",
+        "1 month",
+        "",
+        b"1",
+        [1],
+        np.array([1]),
+        10**1500,
+    ],
+    ids=repr,
+)
+def test_what_is_no_width_or_has_no_exact_one_is_refused(width: Any) -> None:
+    for make in (lambda: Band("p", "q", width, 1), lambda: Band("p", "q", 1, width)):
+        with pytest.raises(ArgumentError, match=r"(before|after)="):
+            make()
+    if width is not None:
+        with pytest.raises(ArgumentError, match="tolerance="):
+            AsOf("p", "q", tolerance=width)
+
+
+@pytest.mark.parametrize(
+    ("width", "name", "text"),
+    [
+        (1e-7, "timestamp", "round it to six digits"),
+        (0.1 + 0.2, "timestamp_ntz", "round it to six digits"),
+        (Fraction(1, 3), "timestamp", "round it to six digits"),
+        (1e13, "timestamp", "292,000 years"),
+        (timedelta.max, "timestamp", "292,000 years"),
+        (1.0, "date", "give whole days"),
+        ("25 hours", "date", "give whole days"),
+        (timedelta(days=1, microseconds=1), "date", "give whole days"),
+        ("1 day", "long", "is a duration"),
+        (10**400, "double", "a double has no such number"),
+        (Decimal("1e-400"), "double", "a double has no such number"),
+    ],
+)
+def test_what_a_type_cannot_have_is_refused(width: Any, name: str, text: str) -> None:
+    with pytest.raises(ArgumentError, match=text) as error:
+        reaches(width, name)
+    assert f"before={width!r}"[:20] in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["date", "timestamp", "long", "decimal(10,2)", "double"])
+def test_an_infinite_width_is_no_limit_on_any_type(name: str) -> None:
+    for width in (math.inf, np.float32("inf"), Decimal("Infinity")):
+        assert reaches(width, name) == math.inf
+        assert Band("p", "q", width, 0) == Band("p", "q", math.inf, 0)
+
+
+def test_the_sum_of_widths_is_exact() -> None:
+    assert Band("p", "q", 0.1, Decimal("-0.1")).after == Decimal("-0.1")
+    assert Band("p", "q", 0.3, -0.1 - 0.1).before == 0.3
+    Band("p", "q", Decimal("1e40"), Decimal("-1e40") + Decimal("1e12"))
+    with pytest.raises(ArgumentError, match="is empty"):
+        Band("p", "q", Decimal(10**40), -(10**40) - 1)
+
+
+def test_conditions_of_equal_widths_are_equal() -> None:
+    hour = Band("p", "q", "1 hour", 0)
+    assert hour == Band("p", "q", timedelta(hours=1), 0.0) == Band("p", "q", "60 min", Decimal(0))
+    assert hour != Band("p", "q", 3600, 0)  # on numbers it is no duration
+    assert hour != Band("p", "q", "1 hour", 0, "left") != AsOf("p", "q")
+    assert len({hour, Band("p", "q", "3600 s", 0), AsOf("p", "q"), AsOf("p", "q")}) == 2
