@@ -156,6 +156,7 @@ class BatchTable:
             3
         """
         location = StorageLocation.of(path)
+        location.check_shared()
         manifest = versions.latest(location)
         if verify:
             versions.verify(location, manifest)
@@ -183,6 +184,7 @@ class BatchTable:
             build_new(location, df, wanted)
         else:
             location = StorageLocation.of(options.store)
+            location.check_shared()
             ensure(location, df, wanted, private=private)
         may_change = not private or options.store is not None or options.refresh_s > 0
         return cls(location, may_change=may_change, options=options)

@@ -178,6 +178,7 @@ def _invalidation_log(
             if options.invalidation_log is None
             else StorageLocation.of(options.invalidation_log)
         )
+        location.check_shared()
         location.make()
         invalidation_log = _invalidation_logs[token] = InvalidationLog(location, keys)
         register(source.token, invalidation_log)

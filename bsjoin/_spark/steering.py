@@ -47,6 +47,7 @@ class Steering:
         location = location or _location(options)
         self._rules = None
         if location is not None:
+            location.check_shared()
             location.make()
             self._rules = Rules(location)
             before = self._rules.last()

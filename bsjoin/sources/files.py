@@ -14,12 +14,13 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from bsjoin._secrets import hidden, scrubbed, secrets_of
-from bsjoin.errors import ArgumentError, BSJoinError, SourceError
+from bsjoin.errors import ArgumentError, BSJoinError, SourceError, StoreError
 from bsjoin.sources.arguments import check_max_keys
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.row_groups import MinMax, min_max_of, sorted_keys, touched
 from bsjoin.sources.transient import TransientSourceError, run_translated
 from bsjoin.sources.types import as_schema, fitted, overridden, sparkable, wanted_columns
+from bsjoin.store.addresses import address_of, opened
 
 __all__ = ["parquet"]
 
@@ -69,10 +70,11 @@ def parquet(
     if unique is not None and not isinstance(unique, bool):
         raise ArgumentError(f"unique={unique!r}: give True or False")
     check_max_keys(max_keys)
-    text = os.fspath(path)
-    if "://" not in text:
-        text = os.path.abspath(text)
-    return _Parquet(text, None if schema is None else as_schema(schema), bool(unique), max_keys)
+    try:
+        address = address_of(path)
+    except StoreError as error:
+        raise ArgumentError(f"path: {error}") from None
+    return _Parquet(address, None if schema is None else as_schema(schema), bool(unique), max_keys)
 
 
 @dataclass
@@ -240,9 +242,7 @@ class _Parquet(Source):
         if "://" not in self._path:
             filesystem, self._root = pafs.LocalFileSystem(), self._path
         else:
-            from fsspec.core import url_to_fs
-
-            remote, self._root = url_to_fs(self._path)
+            remote, self._root = opened(self._path)
             filesystem = pafs.PyFileSystem(pafs.FSSpecHandler(remote))
         return filesystem, self._root
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import shutil
 import time
 import uuid
@@ -25,6 +24,7 @@ import pyarrow as pa
 from bsjoin._secrets import hidden
 from bsjoin.errors import DamagedTableError, StoreAccessError, StoreError, StoreFullError
 from bsjoin.host import temporary_folder
+from bsjoin.store.addresses import address_of, check_shared
 from bsjoin.store.checksums import Readable
 from bsjoin.store.copies import HostCopies
 from bsjoin.store.names import check_inside, is_plain
@@ -68,26 +68,15 @@ class StorageLocation:
         Raises:
             StoreError: the path or URL is invalid, or the URL contains credentials.
         """
-        text = os.fspath(path)
-        if "\0" in text:
-            raise StoreError(f"{hidden(text)!r}: a path must not contain the character NUL")
-        if text.startswith("file:/") and not text.startswith("file://"):
-            text = "file://" + text.removeprefix("file:")
-        if "://" not in text:
-            if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", text):
-                raise StoreError(
-                    f"{hidden(text)!r} is neither a local path nor a URL: a URL begins with "
-                    "scheme://"
-                )
-            return cls(_absolute(text))
-        if text.startswith("file://"):
-            return cls(text.removeprefix("file://"))
-        if any(":" in _user_info(part) for part in text.split("::") if "://" in part):
+        url = address_of(path)
+        if "://" not in url:
+            return cls(url)
+        if any(":" in _user_info(part) for part in url.split("::") if "://" in part):
             raise StoreError(
                 "a store's URL must not carry credentials: give them to fsspec through the "
                 "environment or its configuration file"
             )
-        return cls(text.rstrip("/"))
+        return cls(url)
 
     def __reduce__(self) -> tuple[type[StorageLocation], tuple[str]]:
         # Without the open file system of fsspec, which may hold credentials.
@@ -98,6 +87,14 @@ class StorageLocation:
 
     def __repr__(self) -> str:
         return f"StorageLocation({str(self)!r})"
+
+    def check_shared(self) -> None:
+        """Refuse a location that only this process sees.
+
+        Raises:
+            StoreError: it is in the memory of a process.
+        """
+        check_shared(self.url)
 
     @property
     def is_local(self) -> bool:
@@ -395,14 +392,6 @@ def _hide_paths(error: OSError) -> None:
         if isinstance(link, OSError) and isinstance(link.filename, str):
             link.filename = hidden(link.filename)
         link = link.__context__
-
-
-def _absolute(path: str) -> str:
-    try:
-        os.fsencode(path)
-        return str(Path(path).expanduser().absolute())
-    except (OSError, RuntimeError, ValueError) as error:
-        raise StoreError(f"{path!r} cannot be the path of a folder: {error}") from None
 
 
 def _user_info(url: str) -> str:

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import fsspec.core
-
 from bsjoin._secrets import hidden, scrubbed, secrets_of
 from bsjoin.errors import BSJoinError, StoreError
+from bsjoin.store.addresses import opened
 
 __all__ = ["RemoteFile", "RemoteFiles"]
 
@@ -57,7 +56,7 @@ class RemoteFiles:
 
     def __init__(self, url: str):
         self._url = url
-        self._fs, self.root = self._quietly(lambda: fsspec.core.url_to_fs(url))
+        self._fs, self.root = self._quietly(lambda: opened(url))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):
