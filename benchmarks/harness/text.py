@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -15,6 +17,10 @@ from benchmarks.harness.records import Record
 
 MISSING = "-"
 
+_LARGE = 1e15
+_SMALLEST = -5  # the power of 10
+_EXACT = 17  # digits tell any two floats apart
+
 _PASSWORD = re.compile(r"(?<=://)[^\s/@]+:[^\s/@]*@")
 _SCHEME = re.compile(r"\bhttps?://|\bfile:(?=/)", re.IGNORECASE)
 # An absolute path of two parts or more; the slashes of a ratio or a URL do not begin one.
@@ -23,32 +29,54 @@ _POWER = re.compile(r"(?<=[0-9A-Za-z)])\^(-?\d+)")
 
 
 def number(value: float, apart_from: float | None = None) -> str:
-    """A value with two or three significant digits.
+    """A value with two significant digits below 1, and three from 1 on; integers have all theirs.
+
+    Below 10^-5 and from 10^15 on in scientific notation.
 
     Args:
-        value: any float; infinity and NaN have their signs.
+        value: any integer or float; infinity has its sign, NaN is a dash.
         apart_from: another value (its bound) that must look different: then with more digits.
 
     >>> number(34.96), number(0.0134), number(1234.5), number(0.998, apart_from=1)
     ('35.0', '0.013', '1,234', '0.998')
+    >>> number(1e-9), number(12_345), number(10**20)
+    ('1.0e-09', '12,345', '1.0e+20')
     """
+    if isinstance(value, Integral):
+        whole = int(value)
+        return f"{whole:,}" if abs(whole) < _LARGE else f"{Decimal(whole):.1e}"
     if not math.isfinite(value):
         return MISSING if math.isnan(value) else "∞" if value > 0 else "-∞"
-    if isinstance(value, int) or value == 0:
-        return f"{int(value):,}"
-    size = math.floor(math.log10(abs(value)))
-    for decimals in range(max(0, 2 - size if size >= 0 else 1 - size), 10):
-        text = f"{value:.1e}" if decimals > 6 else f"{value:,.{decimals}f}"
+    if value == 0:
+        return "0"
+    text = ""
+    for digits in range(2 if abs(value) < 1 else 3, _EXACT + 1):
+        text = _rounded(value, digits)
         if value == apart_from or float(text.replace(",", "")) != apart_from:
             break
     return text
 
 
+def _rounded(value: float, digits: int) -> str:
+    """A finite value that is not 0, with so many significant digits."""
+    text = f"{value:.{digits - 1}e}"
+    size = int(text.partition("e")[2])
+    if size >= _SMALLEST and abs(value) < _LARGE:
+        return f"{value:,.{max(0, digits - 1 - size)}f}"
+    return text
+
+
 def bound(figure: Figure) -> str:
-    """A figure's bound: ``≤ 1.25``; empty without one."""
+    """A figure's bound, with all its digits: ``≤ 1.25``; empty without one."""
     if figure.bound is None:
         return ""
-    text = f"{figure.bound:,.0f}" if float(figure.bound).is_integer() else f"{figure.bound:g}"
+    value = float(figure.bound)
+    if not math.isfinite(value):
+        text = number(value)
+    elif value.is_integer() and abs(value) < _LARGE:
+        text = f"{value:,.0f}"
+    else:
+        text = f"{value:g}" if float(f"{value:g}") == value else repr(value)
     return f"{'≤' if figure.at_most else '≥'} {text}"
 
 
@@ -59,9 +87,9 @@ def spread(figure: Figure) -> str:
 
 def cell(value: Any) -> str:
     """A cell of a table; None is a dash."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return number(value)
-    return {None: MISSING, True: "yes", False: "no"}.get(value, value)
+    if value is None or isinstance(value, bool):
+        return {None: MISSING, True: "yes", False: "no"}[value]
+    return number(value) if isinstance(value, Real) else str(value)
 
 
 def date(when: str, clock: bool = True) -> str:
@@ -76,18 +104,23 @@ def date(when: str, clock: bool = True) -> str:
 def duration(seconds: float) -> str:
     """Seconds for people.
 
-    >>> duration(0.31), duration(42.3), duration(200), duration(3900)
-    ('0.3 s', '42 s', '3 min 20 s', '1 h 05 min')
+    >>> duration(0.31), duration(42.3), duration(200), duration(3900), duration(-200)
+    ('0.3 s', '42 s', '3 min 20 s', '1 h 05 min', '-3 min 20 s')
     """
-    if seconds < 10:
-        return f"{seconds:.1f} s"
+    if not math.isfinite(seconds):
+        return number(seconds)
+    tenths = round(seconds, 1)
+    if tenths < 0:
+        return f"-{duration(-seconds)}"
+    if tenths < 10:
+        return f"{abs(tenths):.1f} s"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02} s" if whole % 60 else f"{whole // 60} min"
     minutes = round(seconds / 60)
-    return f"{minutes // 60} h {minutes % 60:02} min"
+    return f"{number(minutes // 60)} h {minutes % 60:02} min"
 
 
 def clean(text: str) -> str:
@@ -142,7 +175,8 @@ def figure_lines(figures: Sequence[Figure]) -> list[str]:
 def verdict(record: Record) -> str:
     """A record in a few words: ``5 figures, 1 MISSED``, or that it failed."""
     if record.error is not None:
-        return f"FAILED: {record.error.strip().splitlines()[-1][:120]}"
+        last = record.error.strip().splitlines() or ["it does not say why"]
+        return f"FAILED: {last[-1][:120]}"
     count = f"{len(record.figures)} figure{'' if len(record.figures) == 1 else 's'}"
     verdicts = [figure.verdict for figure in record.figures]
     if not set(verdicts) - {"no bound"}:

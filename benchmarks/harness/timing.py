@@ -104,11 +104,18 @@ def ratio(
         more: other fields of the figure.
     """
     count = min(len(above), len(below))
-    ratios = [a / b for a, b in zip(above[:count], below[:count], strict=True)]
-    value = statistics.median(above[:count]) / statistics.median(below[:count])
+    ratios = [_over(a, b) for a, b in zip(above[:count], below[:count], strict=True)]
+    value = _over(statistics.median(above[:count]), statistics.median(below[:count]))
     value = statistics.median(ratios) if by_round else value
     spread = (min(ratios), max(ratios)) if count > 1 else None
     return Figure(name, value, bound, at_most, spread, **more)
+
+
+def _over(above: float, below: float) -> float:
+    """A ratio, which is infinite or no number over 0: one cell less, and not the whole record."""
+    if below:
+        return above / below
+    return math.copysign(math.inf, above) if above else math.nan
 
 
 def check_equal(answers: dict[str, Any]) -> Any:

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Callable
+from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.harness.baseline import compare
 from benchmarks.harness.outcome import Figure, Table
 from benchmarks.harness.records import Record
-from benchmarks.harness.text import figure_lines, table_lines, verdict
+from benchmarks.harness.text import (
+    bound,
+    duration,
+    figure_lines,
+    number,
+    overview,
+    table_lines,
+    verdict,
+)
 from benchmarks.harness.timing import alternate, ratio
 
 
@@ -69,3 +85,74 @@ def test_alternatives_run_in_each_round_slow_ones_twice() -> None:
     found = alternate(ways, 3, warm=["slow"], slow_s=3.0)
     assert found == {"slow": [9.0, 9.0], "fast": [1.0, 1.0, 1.0]}
     assert calls == ["fast", "slow", "fast", "slow", "fast", "fast"]
+
+
+any_float = st.floats() | st.sampled_from([1e-9, 9.96, 0.9999, 59.6, 3599.7, 1e15, -0.0])
+
+
+@given(value=any_float | st.integers(), apart_from=any_float | st.none())
+def test_a_number_of_any_size_is_short_right_and_apart(
+    value: float, apart_from: float | None
+) -> None:
+    text = number(value, apart_from)
+    if isinstance(value, float) and not math.isfinite(value):
+        assert text == {math.inf: "∞", -math.inf: "-∞"}.get(value, "-")
+        return
+    read = float(text.replace(",", ""))
+    if isinstance(value, int) and abs(value) < 10**15:
+        assert read == value
+        return
+    if value != apart_from and isinstance(value, float):
+        assert read != apart_from
+    with contextlib.suppress(OverflowError):  # an integer beyond the floats
+        assert read == pytest.approx(value, rel=0.05, abs=0)
+    assert len(number(value)) <= 20
+
+
+@given(value=any_float | st.integers(-(10**18), 10**18), at_most=st.booleans())
+def test_a_bound_has_all_its_digits(value: float, at_most: bool) -> None:
+    sign, text = bound(Figure("a", 1.0, value, at_most)).split(" ")
+    assert sign == ("≤" if at_most else "≥")
+    if math.isfinite(value):
+        assert float(text.replace(",", "")) == float(value)
+        assert len(text) <= 25
+    assert bound(Figure("a", 1.0)) == ""
+
+
+UNITS = {"h": 3600, "min": 60, "s": 1}
+
+
+@given(seconds=any_float | st.floats(-1e6, 1e6))
+def test_a_duration_of_any_length_has_its_units(seconds: float) -> None:
+    text = duration(seconds)
+    if not math.isfinite(seconds):
+        assert text == number(seconds)
+        return
+    words = text.replace(",", "").removeprefix("-").split(" ")
+    read = sum(float(n) * UNITS[u] for n, u in zip(words[::2], words[1::2], strict=True))
+    read = -read if text.startswith("-") else read
+    assert read == pytest.approx(seconds, rel=0.051, abs=0.0501)
+    assert len(text) <= 40
+    small = [float(n) for n, u in zip(words[::2], words[1::2], strict=True) if u != "h"]
+    assert all(n < 60 for n in small)
+
+
+anything = st.none() | st.booleans() | st.text() | any_float | st.integers()
+
+
+@given(
+    values=st.lists(any_float, min_size=1, max_size=3),
+    limit=any_float | st.none(),
+    cells=st.lists(anything | st.decimals() | st.dates(), max_size=4),
+    error=st.none() | st.sampled_from(["", "\n", "a\nb"]),
+)
+def test_what_was_measured_can_always_be_shown(
+    values: list[float], limit: float | None, cells: list[Any], error: str | None
+) -> None:
+    figures = [ratio("a / b", values, values[::-1], limit, at_most=True, unit="ms")]
+    record = Record("a", "b", "c", "", True, 1, None, 1.0, error, figures)
+    assert verdict(record) in overview([record])
+    assert all(isinstance(figure.margin, float) for figure in figures)
+    lines = table_lines(Table("t", ("x",), tuple((one,) for one in cells)))
+    assert len(lines) == 2 + len(cells)
+    assert compare([record], [record]).lines()
