@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from pyspark.sql import DataFrame
@@ -11,9 +10,9 @@ from bsjoin._plan import RoutePlan
 from bsjoin._spark import jvm, sql
 from bsjoin._spark.arguments import Partition
 from bsjoin._spark.keys import stream_key
-from bsjoin._spark.observing import current_cycle
+from bsjoin._spark.observing import current_cycle, is_reported
 from bsjoin._spark.resolve import ResolvedJoin
-from bsjoin._spark.routing import by_hash, by_rule, content_of
+from bsjoin._spark.routing import by_hash, by_rule, number_of
 from bsjoin._spark.runtime import choose_runtime
 from bsjoin._spark.session import default_parallelism
 from bsjoin._spark.steering import rule_to_begin_with, steered
@@ -54,23 +53,25 @@ def _sent(
     names = join.stream_keys
     columns = [*map(sql.column, names)]
     key = stream_key(columns, [stream.schema[n].dataType for n in names], join.key_types).hash
+    counted = is_reported(stream)
+    if not counted and join.how in ("inner", "semi"):
+        stream = stream.where(f"({key}) IS NOT NULL")  # they match nothing
+    number = number_of(stream, key, join.how, counted=counted)
     if isinstance(partition, Hash):
-        return by_hash(stream, key, partition.partitions)
+        return by_hash(stream, key, number, partition.partitions)
     spark = stream.sparkSession
+
+    def sent(plan: RoutePlan) -> DataFrame:
+        chosen = choose_runtime(spark, lambda: jvm.unsupported_route(plan))
+        way = by_rule if chosen.name == "python" else jvm.by_rule
+        return way(stream, key, number, names, plan)
+
     if stream.isStreaming:
-        return _by_rule(stream, key, names, steered(spark, partition, label))
+        return sent(steered(spark, partition, label))
     cycle = current_cycle()
     if cycle is not None and cycle.route is not None:
-        return _by_rule(stream, key, names, cycle.route.labelled(label))
+        return sent(cycle.route.labelled(label))
     # A batch is a single cycle: it has the rule that was learned before, if there is one.
     tasks = default_parallelism(spark)
     rule = rule_to_begin_with(partition, partition.partitions or tasks)
-    plan = RoutePlan(label=label, location=None, rule=rule, capacity=1, seed=partition.seed)
-    return _by_rule(stream, key, names, plan)
-
-
-def _by_rule(stream: DataFrame, key: str, names: Sequence[str], plan: RoutePlan) -> DataFrame:
-    chosen = choose_runtime(stream.sparkSession, lambda: jvm.unsupported_route(plan))
-    if chosen.name == "python":
-        return by_rule(stream, key, names, plan)
-    return jvm.by_rule(stream, key, content_of(stream), names, plan)
+    return sent(RoutePlan(label=label, location=None, rule=rule, capacity=1, seed=partition.seed))

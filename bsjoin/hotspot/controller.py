@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bsjoin.errors import ArgumentError
 from bsjoin.hotspot.cycle import CycleStatistics
@@ -32,7 +33,10 @@ from bsjoin.hotspot.targets import Targets
 
 __all__ = ["Controller", "Observation"]
 
+Float64s = NDArray[np.float64]
+
 _BETTER = 0.75  # of the current skew: the expected skew of a new rule must be below it
+_MORE = 4  # times the rows for which a rule was made are reason enough to look for a better one
 _HOTTEST = 10
 _SEEN = 3  # a key that was sampled less often may be in the sample by chance
 _MOST_CYCLES = 1000
@@ -62,6 +66,17 @@ class Observation:
     expected: float | None
     moved: float | None
     hottest: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A cycle's sample, and how many rows tell how they are distributed under the active rule.
+
+    All rows of the cycle if they were counted under the ranges of that rule; else those drawn.
+    """
+
+    sample: Sample
+    counted: float
 
 
 class Controller:
@@ -104,7 +119,8 @@ class Controller:
         self._take(Rule.even(wanted) if rule is None else rule)
         self._since = options.min_cycles
         self._smoothed = 0.0
-        self._window: deque[Sample] = deque(maxlen=_MOST_CYCLES)
+        self._expect(None)
+        self._window: deque[_Seen] = deque(maxlen=_MOST_CYCLES)
         self._tasks = 1
         self.last: Observation | None = None
         """The evaluation of the last cycle that had rows; None before it."""
@@ -134,38 +150,34 @@ class Controller:
             return None
         self._tasks = statistics.tasks
         self._since += 1
-        n, rows, measured = self._rule.partitions, statistics.rows, statistics.skew
+        n, rows = self._rule.partitions, statistics.rows
         current = statistics.version == self._rule.version and len(statistics.partitions) == n
-        uneven, counted = measured, self._targets.effective_rows(rows)
-        seen = statistics.sample
-        sudden = False
+        seen, counted = statistics.sample, float(max(statistics.sample.drawn, 1))
+        sudden = slow = False
         if current:
-            seen = statistics.calibrated(self._router)
-            uneven, keep = self._targets.skew(statistics.partitions), self._options.smoothing
-            beyond = beyond_chance(uneven, n, counted)
-            self._smoothed = keep * self._smoothed + (1 - keep) * beyond
-            limit = self._options.threshold**2
-            sudden = uneven**2 - rarely_by_chance(n, counted) > limit
-        self._remember(seen, alone=sudden)
-        found = None
-        if current and self._since >= self._options.min_cycles:
-            if sudden or self._slow(counted):
-                most = max(beyond_chance(uneven, n, counted), self._smoothed)
-                found = self._better(most, counted)
-            elif self._slow_together():
-                found = self._better(math.inf, counted)
+            beyond = beyond_chance(
+                self._targets.skew(statistics.partitions), n, self._targets.effective_rows(rows)
+            )
+            self._smoothed = self._mean(self._smoothed, beyond)
+            if statistics.cells is not None:
+                seen, counted = statistics.calibrated(self._router), float(rows)
+            sudden, slow = self._is_changed(seen, counted)
+        self._remember(_Seen(seen, counted), alone=sudden)
+        due = current and self._since >= self._options.min_cycles
+        due = due and (sudden or slow or self._are_changed_together())
+        found = self._better(rows) if due else None
         rule, expected = found or (None, None)
         self.last = Observation(
             version=statistics.version,
             rows=rows,
-            skew=measured,
+            skew=statistics.skew,
             smoothed=math.sqrt(max(self._smoothed, 0.0)),
             expected=expected,
             moved=None if rule is None else _moved(self._rule, rule, seen),
             hottest=_hottest(seen, rows),
         )
         if rule is not None:
-            self._change(rule)
+            self._go_over(rule, self._sample())
         return rule
 
     def resize(self, partitions: int) -> Rule:
@@ -182,7 +194,7 @@ class Controller:
         self._targets = Targets.equal(partitions)
         if self._window:
             rule = self._made(rule)
-        self._change(rule)
+        self._go_over(rule)
         return rule
 
     def spread(self, splits: Splits) -> Rule | None:
@@ -212,72 +224,135 @@ class Controller:
         followed = self._smoothed <= self._options.threshold**2
         if not self._window or self._since < self._options.min_cycles or not followed:
             return None
-        sample = Sample.together(self._window)
+        sample = self._sample()
         rule = relieved(self._rule, sample, splits)
         self._targets = Targets.of(rule.loads(sample.codes, sample.weights))
-        self._change(rule)
+        self._go_over(rule)
         return rule
 
     def set_active_rule(self, rule: Rule) -> None:
-        """Use the active rule, because the last one computed here could not be published."""
-        self._change(rule)
+        """Use the active rule: the last one computed here has another version, or is not active."""
+        if replace(rule, version=self._rule.version) == self._rule:
+            self._take(rule)
+        else:
+            self._go_over(rule)
 
     def _take(self, rule: Rule) -> None:
         self._rule, self._router = rule, Router(rule)
 
-    def _change(self, rule: Rule) -> None:
+    def _go_over(self, rule: Rule, sample: Sample | None = None) -> None:
+        """Go over to a rule that was made for a sample; None: the loads are to be the targets."""
+        if rule.boundaries != self._rule.boundaries:
+            drawn = [_Seen(one.sample, float(one.sample.drawn)) for one in self._window]
+            self._window = deque(drawn, maxlen=_MOST_CYCLES)
         self._take(rule)
         self._since, self._smoothed = 0, 0.0
+        self._expect(sample)
 
-    def _slow(self, rows: float) -> bool:
-        """Whether the smoothed skew beyond random variation is above the threshold."""
+    def _expect(self, sample: Sample | None) -> None:
+        """From now on only loads that differ from those of this sample need another rule."""
+        self._change, self._expected, self._expected_of = 0.0, self._targets.shares, math.inf
+        if sample is not None:
+            loads = self._rule.loads(sample.codes, sample.weights)
+            self._expected, self._expected_of = loads / loads.sum(), self._known()
+
+    def _mean(self, before: float, one: float) -> float:
+        """The exponential mean."""
+        keep = self._options.smoothing
+        return keep * before + (1 - keep) * one
+
+    def _is_changed(self, sample: Sample, rows: float) -> tuple[bool, bool]:
+        """Whether a cycle's loads have changed, and whether those of the last cycles have."""
         n, keep = self._rule.partitions, self._options.smoothing
+        rows, change = self._targets.effective_rows(rows), self._changed_by(sample)
+        self._change = self._mean(self._change, beyond_chance(change, n, rows))
         # An exponential mean has the variance of a plain mean over this many cycles.
-        rare = rarely_by_chance(n, rows, cycles=(1 + keep) / (1 - keep))
-        return self._smoothed - beyond_chance(math.sqrt(rare), n, rows) > self._options.threshold**2
+        mean = self._change + chance(n, rows) ** 2
+        slow = self._is_rare(mean, rows, cycles=(1 + keep) / (1 - keep))
+        return self._is_rare(change**2, rows), slow
 
-    def _slow_together(self) -> bool:
-        """The same for small cycles, from their combined sample; evaluated at intervals."""
-        if len(self._window) < 2 or self._since % len(self._window):
-            return False
-        sample = Sample.together(self._window)
-        squared = self._targets.skew(self._rule.loads(sample.codes, sample.weights)) ** 2
-        rare = rarely_by_chance(self._rule.partitions, self._targets.effective_rows(sample.drawn))
+    def _is_rare(self, squared: float, rows: float, cycles: float = 1.0) -> bool:
+        """Whether a change is above the threshold beyond the random variation then and now."""
+        n = self._rule.partitions
+        rare = rarely_by_chance(n, rows, cycles) + rarely_by_chance(n, self._expected_of)
         return squared - rare > self._options.threshold**2
 
-    def _remember(self, seen: Sample, *, alone: bool) -> None:
+    def _are_changed_together(self) -> bool:
+        """The same for small cycles, from their combined sample; evaluated at intervals.
+
+        A rule that was made for few rows may be uneven for those of many cycles.
+        """
+        if len(self._window) < 2 or self._since % len(self._window):
+            return False
+        sample, known = self._sample(), self._known()
+        if known < _MORE * self._expected_of:
+            return self._is_rare(self._changed_by(sample) ** 2, known)
+        squared = self._targets.skew(self._rule.loads(sample.codes, sample.weights)) ** 2
+        rare = rarely_by_chance(self._rule.partitions, known)
+        return squared - rare > self._options.threshold**2
+
+    def _changed_by(self, sample: Sample) -> float:
+        """DS of a sample's loads relative to those for which the rule was made.
+
+        A partition that was to have less than its target counts as if it had that: a large change
+        of a small load is a small one.
+        """
+        loads = self._rule.loads(sample.codes, sample.weights)
+        if not len(sample.codes):
+            return 0.0
+        scale = np.maximum(self._expected, self._targets.shares)
+        off = np.square((loads / loads.sum() - self._expected) / scale).sum()
+        return math.sqrt(float(off) / max(len(loads) - 1, 1))
+
+    def _sample(self) -> Sample:
+        """The sample of the last cycles."""
+        return Sample.together([one.sample for one in self._window])
+
+    def _known(self) -> float:
+        """The rows whose loads would vary as much at random as those of this sample.
+
+        A boundary that was not counted is uncertain only inside its cell: an error of a third of a
+        step, twice.
+        """
+        drawn = max(sum(one.sample.drawn for one in self._window), 1)
+        counted = sum(one.counted for one in self._window)
+        return self._targets.effective_rows(1 / (1 / counted + 1 / (3 * STEPS * drawn)))
+
+    def _remember(self, seen: _Seen, *, alone: bool) -> None:
         """Keep the last cycles that make up a sample; discard them when the keys change."""
         if alone:
             self._window.clear()
         self._window.append(seen)
-        kept = sum(one.drawn for one in self._window)
-        while kept - self._window[0].drawn >= self._options.sample:
-            kept -= self._window.popleft().drawn
+        kept = sum(one.sample.drawn for one in self._window)
+        while kept - self._window[0].sample.drawn >= self._options.sample:
+            kept -= self._window.popleft().sample.drawn
 
-    def _better(self, squared: float, rows: float) -> tuple[Rule, float] | None:
+    def _better(self, rows: float) -> tuple[Rule, float] | None:
         """A new rule and its expected skew, if it is sufficiently better than the active one.
 
-        The active rule's expected skew for the sample counts too: if that is small, the skew has
-        causes that no rule can remove, such as a hot key whose rows are all equal.
+        Both are judged by what the keys explain, in one sample. A skew of other causes, such as a
+        hot key whose rows are all equal, would stay. If the sample is complete and no rule is
+        better, the loads are as even as they can be: only other ones are a reason to look again.
         """
         rule = self._made(
             Rule(self._rule.version + 1, self._rule.partitions, self._rule.boundaries)
         )
-        sample = Sample.together(self._window)
-        # A boundary is uncertain only inside its cell: an error of a third of a step, twice.
-        error = rule.partitions / (3 * STEPS * sample.drawn)
+        sample, n = self._sample(), rule.partitions
         now, then = (
             self._targets.skew(r.loads(sample.codes, sample.weights)) ** 2
             for r in (self._rule, rule)
         )
-        promised = then + error
-        if promised > _BETTER**2 * min(now, squared):
+        # The sample's own variation makes the active rule look worse, and the new one better.
+        error = chance(n, self._known()) ** 2
+        if then + error > _BETTER**2 * (now - error):
+            if sample.drawn >= self._options.sample or math.isfinite(self._expected_of):
+                self._expect(sample)
             return None
-        return rule, math.sqrt(promised + chance(rule.partitions, rows) ** 2)
+        return rule, math.sqrt(then + error + chance(n, rows) ** 2)
 
     def _made(self, like: Rule) -> Rule:
         """A rule for the current samples, with the version of another rule and near its ranges."""
-        sample = Sample.together(self._window)
+        sample = self._sample()
         if self._options.splits:
             return spread_keys(
                 sample, like.partitions, like.version, like.boundaries, self._targets

@@ -37,14 +37,14 @@ def unsupported_route(plan: RoutePlan) -> str | None:
 
 
 def by_rule(
-    stream: DataFrame, key: str, content: str, names: Sequence[str], plan: RoutePlan
+    stream: DataFrame, key: str, number: str, names: Sequence[str], plan: RoutePlan
 ) -> DataFrame:
     """Send rows to partitions by a rule, and count and sample them on the way.
 
     Args:
         stream: the rows.
         key: the 64-bit hash of their keys, in SQL; null for a null key.
-        content: a hash of the whole rows, in SQL.
+        number: of the row, in SQL; see :func:`bsjoin._spark.routing.number_of`.
         names: the key columns.
         plan: the rule, or where rules come from, for which :func:`unsupported_route` has no
             objection.
@@ -52,20 +52,20 @@ def by_rule(
     partitions = plan.rule.partitions
     rule = _rule(plan)
     # A null key matches nothing, wherever it goes: such rows are spread.
-    code = f"coalesce({key}, {content})"
+    code = f"coalesce({key}, {number})"
     names_of_ours = ("place", "version", "cells", "task", "drawn")
     ours = unused(stream.columns, *(f"bsjoin_{name}" for name in names_of_ours))
     place, version, cells, task, drawn = ours
     if not is_reported(stream):
         # No column: filters above the join still move below.
-        place = call("place", rule, code, content)
+        place = call("place", rule, code, number)
         return stream.repartitionById(partitions, _partition(place, partitions))
-    number = f"get_json_object(get_json_object({rule}, '$.rule'), '$.version')"
+    version_of = f"get_json_object(get_json_object({rule}, '$.rule'), '$.version')"
     sampled = call("sampled", rule, code, label=plan.label, seed=plan.seed)
     rows = sql.select(
         stream,
-        f"{call('place', rule, code, content, once=True)} AS {place}",
-        f"try_cast({number} AS bigint) AS {version}",
+        f"{call('place', rule, code, number, once=True)} AS {place}",
+        f"try_cast({version_of} AS bigint) AS {version}",
         f"{call('rule cells', rule)} AS {cells}",
         f"spark_partition_id() AS {task}",
         f"{sampled} AS {drawn}",
