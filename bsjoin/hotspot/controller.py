@@ -1,10 +1,12 @@
 """Computes the rule of the next cycle from the statistics of the last ones.
 
-A rule is replaced if the skew exceeds the threshold by more than random variation explains:
-immediately if random variation is very unlikely to explain it, otherwise if the smoothed skew of
-the last cycles, or the combined sample of small cycles, confirms it. A rule is not replaced by one
-that is only slightly better, nor earlier than ``min_cycles`` after the last change. This
-hysteresis keeps the rule stable if the skew cannot be reduced or varies around the threshold.
+What counts is the load that the keys of a cycle explain, since a rule distributes keys; how their
+rows arrived is reported only. A rule is replaced if that load differs from the one for which the
+rule was made, by more than the threshold and random variation: immediately if random variation is
+very unlikely to explain it, otherwise if the smoothed difference in the last cycles, or the
+combined sample of small cycles, confirms it. A rule is not replaced by one that is only slightly
+better, nor earlier than ``min_cycles`` after the last change. So a load that stays what it is
+brings the rules to rest, whether or not a rule can make it even.
 
 Partitions are to have equal numbers of rows, unless :meth:`Controller.spread` says otherwise; the
 skew is relative to what they are to have.
@@ -81,6 +83,8 @@ class _Seen:
 
 class Controller:
     """Controls the partitioning of one query. Independent of Spark, clocks and files.
+
+    See docs/decisions/0007-hotspot.md for the reasons of each criterion.
 
     Args:
         options: threshold, sample size and the other options.

@@ -45,21 +45,24 @@ class HotSpot:
     """Partitioning by a rule that follows the keys: balanced load for a skewed stream, warm caches.
 
     The rows of every micro-batch are counted and sampled while they are routed to partitions. If
-    the load is skewed, the next micro-batch uses a new rule. The rule never changes the result of
+    the load becomes skewed, the next micro-batch uses a new rule; while it stays what it is, the
+    rule stays. The rule never changes the result of
     the join, only its balance. Source: the BS-Join paper's data partitioning based on hotspot
     awareness (Formulas 1 to 3 and Algorithm 2); docs/decisions/0007-hotspot.md lists the
     differences.
 
-    The rows of a heavy key are distributed by a hash of all their columns. Rows that are equal in
-    all columns therefore go to the same partition, and the columns must be deterministic: they must
-    not change when Spark computes a row again.
+    The rows of a heavy key, and those without a key, are distributed by their order where tasks
+    read them directly from the source of a stream. Behind a shuffle, in ``foreachBatch`` and under
+    Spark Connect a hash of all their columns decides. Rows that are equal in all columns then go to
+    the same partition, and the columns must be deterministic: they must not change when Spark
+    computes a row again.
 
     Args:
         partitions: the number of partitions, 1 to 10,000. ``None`` (default): the number of cores
             of the Spark application.
         threshold: the skew DS (the paper's Formula 3: standard deviation of the partitions' rows
-            over their mean) above which a new rule is computed, after the expected random variation
-            is subtracted; default 0.1.
+            over their mean) above which a new rule is computed, after random variation is
+            subtracted; default 0.1. It is relative to the load for which the active rule was made.
         sample: the approximate number of rows sampled per micro-batch over all tasks, 100 to
             1,000,000; default 10,000. Samples of small micro-batches are combined until they reach
             this number. Each distinct sampled key takes about 10 bytes of the query's progress.

@@ -1,0 +1,82 @@
+"""Rows that are alike in all columns: spread where they can be, and no reason for new rules."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from spark_samples import write_stream_file
+
+import bsjoin
+from bsjoin import Hash, HotSpot
+
+pytestmark = pytest.mark.usefixtures("runtime")
+
+CYCLES, ROWS, PARTITIONS = 5, 4_000, 4
+
+
+@pytest.fixture
+def stream(spark: SparkSession, tmp_path: Path) -> DataFrame:
+    """Nothing but keys: 40 % are one key, 40 % are null."""
+    (tmp_path / "in").mkdir()
+    for number in range(CYCLES):
+        keys = np.random.default_rng(number).integers(0, 1_000, ROWS).tolist()
+        keys[: 4 * ROWS // 5] = [7, None] * (2 * ROWS // 5)
+        write_stream_file(tmp_path / "in", number, k=pa.array(keys, pa.int64()))
+    reader = spark.readStream.schema("k long").option("maxFilesPerTrigger", 1)
+    return reader.parquet(str(tmp_path / "in"))
+
+
+def cycles_of(joined: DataFrame) -> list[bsjoin.CycleProgress]:
+    query = joined.writeStream.format("noop").start()
+    try:
+        query.processAllAvailable()
+        return [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
+    finally:
+        query.stop()
+
+
+def test_rows_that_are_alike_are_spread_and_the_rule_rests(
+    spark: SparkSession, stream: DataFrame
+) -> None:
+    table = spark.range(1_000).selectExpr("id AS k", "id AS v").localCheckpoint()
+    options = HotSpot(partitions=PARTITIONS, min_cycles=1, sample=2_000)
+    # In the order of the source; behind a shuffle; and the same for a join that drops null keys.
+    shuffled = stream.repartition(3)
+    ways = {"left": stream, "anti": shuffled, "inner": shuffled}
+    for how, rows in ways.items():
+        cycles = cycles_of(bsjoin.join(rows, table, "k", how=how, partition=options))
+        layouts = [cycle.partition for cycle in cycles]
+        assert [sum(layout.rows) for layout in layouts] == [ROWS] * CYCLES
+        versions = [layout.rule_version or 0 for layout in layouts]
+        assert versions[-1] <= 5
+        assert versions[2:] == [versions[2]] * (CYCLES - 2)
+        assert all(dict(layout.hottest).get("7", 0) > 0.3 for layout in layouts)
+        if how == "left":
+            assert max(layouts[-1].rows) < 1.15 * ROWS / PARTITIONS
+        if how == "inner":  # the null keys of the hot key's partition are one of four parts
+            assert max(layouts[-1].rows) < ROWS * (0.4 + (0.4 + 0.2) / PARTITIONS + 0.05)
+            assert min(layouts[-1].rows) > 0.4 * ROWS / PARTITIONS
+        if how == "anti":  # three tasks have null keys, each for a partition of its own or not
+            assert all(count < 0.9 * ROWS for count in layouts[-1].rows)
+
+
+def test_a_partition_by_hash_has_not_all_null_keys(spark: SparkSession, stream: DataFrame) -> None:
+    nulls = stream.where("k IS NULL OR k <> 7")
+    table = spark.range(1_000).selectExpr("id AS k", "id AS v").localCheckpoint()
+    joined = bsjoin.join(nulls, table, "k", how="left", partition=Hash(PARTITIONS))
+    counted = joined.selectExpr("k", "spark_partition_id() AS at").where("k IS NULL")
+    found: Counter[int] = Counter()
+    query = counted.writeStream.foreachBatch(
+        lambda rows, _: found.update(row["at"] for row in rows.collect())
+    ).start()
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert sum(found.values()) == CYCLES * 2 * ROWS // 5
+    assert max(found.values()) < 1.15 * sum(found.values()) / PARTITIONS
