@@ -168,7 +168,7 @@ class Controller:
             sudden, slow = self._is_changed(seen, counted)
         self._remember(_Seen(seen, counted), alone=sudden)
         due = current and self._since >= self._options.min_cycles
-        due = due and (sudden or slow or self._are_changed_together())
+        due = due and (sudden or slow or self._is_made_for_less() or self._are_changed_together())
         found = self._better(rows) if due else None
         rule, expected = found or (None, None)
         self.last = Observation(
@@ -282,15 +282,17 @@ class Controller:
         return squared - rare > self._options.threshold**2
 
     def _are_changed_together(self) -> bool:
-        """The same for small cycles, from their combined sample; evaluated at intervals.
-
-        A rule that was made for few rows may be uneven for those of many cycles.
-        """
+        """The same for small cycles, from their combined sample; evaluated at intervals."""
         if len(self._window) < 2 or self._since % len(self._window):
             return False
-        sample, known = self._sample(), self._known()
+        return self._is_rare(self._changed_by(self._sample()) ** 2, self._known())
+
+    def _is_made_for_less(self) -> bool:
+        """Whether the rule was made for few rows, and proves to be uneven for the many of now."""
+        known = self._known()
         if known < _MORE * self._expected_of:
-            return self._is_rare(self._changed_by(sample) ** 2, known)
+            return False
+        sample = self._sample()
         squared = self._targets.skew(self._rule.loads(sample.codes, sample.weights)) ** 2
         rare = rarely_by_chance(self._rule.partitions, known)
         return squared - rare > self._options.threshold**2
