@@ -19,6 +19,7 @@ from cache_runs import database_of_planes
 from cache_samples import Model
 from checks_apart import named, run
 from pyspark.sql import SparkSession
+from reference_kinds import Sides, asof, differences, incremental
 from sessions import SETTINGS, configured
 from spark_samples import rows, table_of, write_parquet, write_stream_file
 
@@ -74,6 +75,24 @@ def a_selection_between_joins_begins_a_stage(spark: SparkSession, folder: Path) 
     assert [step.apart for step in joins_of(derived)] == ["", reason]
     assert [step.apart for step in joins_of(filtered)] == ["", "between them is Filter"]
     assert rows(derived) == [(1, 2), (2, 3), (3, 4)]
+
+
+def references_hold_as_after_sparks_own_join(spark: SparkSession, folder: Path) -> None:
+    sides = Sides.of(spark)
+    source = Model(folder / "model", pa.table({"k": [1, 2], "name": ["a", "b"]}))
+    handover = {"spark.bsjoin.python.handover": "rows"}
+    for runtime in ("python", "jvm"):
+        with configured(spark, {"spark.bsjoin.runtime": runtime, **handover}):
+            kinds = {"a chain": lambda stream: sides.ours(stream, two=True)}
+            if runtime == "python":
+                kinds |= {"a range join": asof(sides), "incremental": incremental(sides, source)}
+            assert differences(sides, kinds) == []
+            stream = sides.streams["one replaced"]
+            first, last = sides.ours(stream, two=True)
+            some = last.where(stream["amount"] > 20).select(
+                stream["amount"], "o.k", first["name"], last["price"], sides.raw["x"]
+            )
+            assert rows(some) == [(40, 2, "b", 6, 3.0)]
 
 
 def a_table_lives_its_life(spark: SparkSession, folder: Path) -> None:
@@ -327,6 +346,7 @@ def a_remote_table_is_copied_by_the_python_that_the_session_names(
 CHECKS = named(
     is_connect,
     joins_equal_sparks_own,
+    references_hold_as_after_sparks_own_join,
     a_selection_between_joins_begins_a_stage,
     a_table_lives_its_life,
     an_unchanged_source_is_not_built_again,

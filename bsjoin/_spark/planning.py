@@ -18,6 +18,7 @@ from bsjoin._spark.observing import current_cycle, is_reported
 from bsjoin._spark.partitioning import kind_of, send_to_partitions
 from bsjoin._spark.planned_join import Cache, PlannedJoin, answer_row
 from bsjoin._spark.range_columns import search_of
+from bsjoin._spark.references import read_again
 from bsjoin._spark.resolve import ResolvedJoin
 from bsjoin._spark.runtime import choose_runtime
 
@@ -85,9 +86,11 @@ def plan_join(stream: DataFrame, join: ResolvedJoin, cache: Cache) -> DataFrame:
         return python.joined(stream, planned)
     before = step_of(sent)
     lookups = jvm.Lookups.of(planned, None if before is None else before.lookups)
-    return remember(
-        lookups.result(), JoinStep(stream, planned, jvm.description(lookups), lookups=lookups)
-    )
+    result = lookups.result()
+    if again := lookups.read_again:
+        last = len(stream.columns)
+        result = read_again(result, stream, range(last - again, last))
+    return remember(result, JoinStep(stream, planned, jvm.description(lookups), lookups=lookups))
 
 
 def _next_label(columns: Sequence[str]) -> str:

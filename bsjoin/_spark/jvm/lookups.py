@@ -197,6 +197,11 @@ class Lookups:
         # One projection: each is analyzed when it is made, with all that is below.
         return sql.select(rows, *values, without=scratch)
 
+    @property
+    def read_again(self) -> int:
+        """How many columns of joins before the last one the result reads once more."""
+        return sum(len(one.planned.join.names) for one in self.lookups[:-1])
+
     def _brought(self) -> list[str]:
         return [name for one in self.lookups for name in one.planned.join.names]
 

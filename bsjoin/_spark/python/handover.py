@@ -87,7 +87,8 @@ def choose(
         if not apart:
             found = _found(planned, between)
             if isinstance(found, Mapping):
-                return Choice(Stage.of(planned, before, found), True, between=between)
+                given = between or planned.stream
+                return Choice(Stage.of(planned, before, given, found), True, between=between)
             apart = found
     if not ranged and any(not_exchangeable(f.dataType) for f in planned.stream.schema):
         return Choice(None, False, apart)

@@ -22,10 +22,13 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin._plan import SourceTable, StageColumn, StageJoin, StagePlan, StoredTable
 from bsjoin._spark import sql
 from bsjoin._spark.arrow import arrow_fields, not_exchangeable
+from bsjoin._spark.columns import unused
 from bsjoin._spark.keys import is_floating, is_integer
 from bsjoin._spark.metrics import name_of, observed_stage
 from bsjoin._spark.planned_join import PlannedJoin, clock_of
+from bsjoin._spark.projections import Derivation
 from bsjoin._spark.python.accumulated import sender
+from bsjoin._spark.references import identified
 from bsjoin.errors import ColumnError
 from bsjoin.worker import chain, notes
 
@@ -41,17 +44,21 @@ class Stage:
         joins: first to last.
         found: for each join, which columns of the joins before (the stream's, then those that they
             bring) its key and range columns are, by name.
+        given: has the columns of the result but for those of the last join: the stream of that
+            join; or what is derived from the rows of the stage without it.
     """
 
     stream: DataFrame
     joins: tuple[PlannedJoin, ...]
     found: tuple[Mapping[str, int], ...]
+    given: DataFrame | Derivation
 
     @classmethod
     def of(
         cls,
         planned: PlannedJoin,
         before: Stage | None = None,
+        given: DataFrame | Derivation | None = None,
         found: Mapping[str, int] | None = None,
     ) -> Stage:
         """A join, after those that made its stream.
@@ -59,14 +66,15 @@ class Stage:
         Args:
             planned: the join.
             before: their stage; None (default) for a stage of its own.
+            given: the result of that stage, or what is derived from it; None (default) without one.
             found: the numbers of the columns, among those of that stage, that the join finds its
                 matches by; None (default) without a stage before.
 
         Raises:
             ColumnError: a column of the stream that Spark cannot exchange with Python.
         """
-        if before is not None and found is not None:
-            return cls(before.stream, (*before.joins, planned), (*before.found, found))
+        if before is not None and given is not None and found is not None:
+            return cls(before.stream, (*before.joins, planned), (*before.found, found), given)
         for field in planned.stream.schema:
             if why := not_exchangeable(field.dataType):
                 raise ColumnError(
@@ -75,7 +83,7 @@ class Stage:
                     f"{why}. Drop it, or cast it"
                 )
         numbers = {name: number for number, name in enumerate(planned.stream.columns)}
-        return cls(planned.stream, (planned,), (numbers,))
+        return cls(planned.stream, (planned,), (numbers,), planned.stream)
 
     @property
     def is_ranged(self) -> bool:
@@ -104,26 +112,21 @@ class Stage:
             notes.begin(None if task is None else task.partitionId())
             return chain.joined(plan, batches, send)
 
-        if not reports or send is not None:
-            # Spark takes the columns by their places, not by the names in the batches.
-            return sent.rows().mapInArrow(bsjoin_join, T.StructType(returned))
-        scratch = [
-            T.StructField(f"c{i}", field.dataType, field.nullable)
-            for i, field in enumerate(returned)
-        ]
-        note = F.col(chain.NOTE)
-        noted = T.StructType([*scratch, T.StructField(chain.NOTE, T.StringType())])
-        result = observed_stage(sent.rows().mapInArrow(bsjoin_join, noted), plans, note)
+        names = [field.name for field in returned]
+        (noted,) = unused(names, "bsjoin_note")
+        counted = reports and send is None
+        if counted:
+            returned.append(T.StructField(noted, T.StringType()))
+        # Spark takes the columns by their places, not by the names in the batches.
+        rows = sent.rows().mapInArrow(bsjoin_join, T.StructType(returned))
+        result = identified(rows, self.given, [field.name for field in returned])
+        if not counted:
+            return result
+        note = F.col(noted)
+        result = observed_stage(result, plans, note)
         if any(one.how != "left" for one in plans):
             result = result.where(note.isNull() | ~note.startswith(chain.NO_ROW))
-        if not any(field.metadata for field in returned):
-            return result.drop(chain.NOTE).toDF(*(field.name for field in returned))
-        return result.select(
-            *(
-                F.col(hidden.name).alias(field.name, metadata=field.metadata)
-                for hidden, field in zip(scratch, returned, strict=True)
-            )
-        )
+        return result.drop(noted)
 
 
 def _brought(planned: PlannedJoin) -> list[T.StructField]:
@@ -153,13 +156,15 @@ class _Sent:
         self._brought = [
             (join, i) for join in range(len(stage.joins)) for i in range(stage.brought(join))
         ]
+        # Never that of a column of the stream: these are columns of the result, too.
+        (self._sent_as,) = unused(stage.stream.columns, "s")
         self._added: list[str] = []
         self._known: dict[object, list[StageColumn]] = {}
 
     def rows(self) -> DataFrame:
         """The rows with all that was asked for."""
         # Whole lists of names at a time: each Column made in Python is several calls to the JVM.
-        rows = self._stage.stream.toDF(*map(_sent_name, range(len(self._fields))))
+        rows = self._stage.stream.toDF(*map(self._name, range(len(self._fields))))
         return sql.select(rows, *self._added) if self._added else rows
 
     def joined(self, number: int) -> StageJoin:
@@ -202,7 +207,7 @@ class _Sent:
         """The hash of a key of the stream's columns, and what is compared or looked up."""
         join, table = planned.join, planned.plan.table
         looked_up = None if isinstance(table, StoredTable) else table.keys
-        side = planned.key(lambda name: _sent_name(found[name]))
+        side = planned.key(lambda name: self._name(found[name]))
         numbers = tuple(found[name] for name in join.stream_keys)
         same = numbers, join.key_types
         (hashed,) = self._sent((same, "hash"), [side.hash])
@@ -218,6 +223,10 @@ class _Sent:
                 key += self._sent((same, i, looked_up), [value])
         return hashed, key
 
+    def _name(self, number: int) -> str:
+        """What a column of the stream is called when it is sent."""
+        return f"{self._sent_as}{number}"
+
     def _sent(self, name: object, values: list[str]) -> list[StageColumn]:
         """Values that Spark computes; once for all joins that need the same."""
         if name not in self._known:
@@ -226,11 +235,6 @@ class _Sent:
             numbers = range(len(self._fields) + first, len(self._fields) + len(self._added))
             self._known[name] = [StageColumn(None, number) for number in numbers]
         return self._known[name]
-
-
-def _sent_name(number: int) -> str:
-    """What a column of the stream is called when it is sent."""
-    return f"s{number}"
 
 
 def _key_types(planned: PlannedJoin) -> list[pa.DataType]:
