@@ -253,6 +253,12 @@ class JoinPlan:
     reports: bool
     partitioned: str = "none"
 
+    @property
+    def needs_unique(self) -> bool:
+        """Whether the plan relies on keys that do not repeat."""
+        shape = self.output.shape
+        return shape == "row" or (shape == "exists" and self.how in ("inner", "left"))
+
 
 @dataclass(frozen=True)
 class StageColumn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["retyped"]
+__all__ = ["retyped", "same_values"]
 
 
 def retyped(array: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -29,3 +29,24 @@ def retyped(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         values = retyped(array.values, wanted.value_type)
         return pa.ListArray.from_arrays(array.offsets, values, wanted, mask=array.is_null())
     return array.cast(wanted)
+
+
+def same_values(first: pa.DataType, second: pa.DataType) -> bool:
+    """Whether two types have the same values, whatever they say of nulls inside them.
+
+    >>> item = pa.field("element", pa.int32(), nullable=False)
+    >>> same_values(pa.list_(item), pa.list_(pa.field("element", pa.int32())))
+    True
+    """
+    if first.equals(second):
+        return True
+    if first.id != second.id or not pa.types.is_nested(first):
+        return False
+    if pa.types.is_map(first):
+        return same_values(first.key_type, second.key_type) and same_values(
+            first.item_type, second.item_type
+        )
+    if first.num_fields != second.num_fields:
+        return False
+    pairs = [(first.field(i), second.field(i)) for i in range(first.num_fields)]
+    return all(a.name == b.name and same_values(a.type, b.type) for a, b in pairs)

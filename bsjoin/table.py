@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from bsjoin._clock import now_us
 from bsjoin._spark.arguments import JoinCall, Partition, key_list, probe_side, table_side
 from bsjoin._spark.columns import names_of
 from bsjoin._spark.full_cache import FullCache
+from bsjoin._spark.observing import current_cycle, is_used_by_query
 from bsjoin._spark.planning import plan_join
 from bsjoin._spark.refresh import start_refreshing
 from bsjoin._spark.resolve import BuiltTable, ResolvedJoin, resolve
@@ -22,7 +23,7 @@ from bsjoin.conditions import Condition
 from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.options import Full
-from bsjoin.store import Manifest, Stats, StorageLocation, versions
+from bsjoin.store import Manifest, Stats, StorageLocation, builds, versions
 from bsjoin.store.temporary import temporary_location
 
 if TYPE_CHECKING:
@@ -64,9 +65,17 @@ class BatchTable:
         >>> table.join(orders_stream, how="left").writeStream
     """
 
-    def __init__(self, location: StorageLocation, *, may_change: bool, options: Full):
+    def __init__(
+        self,
+        location: StorageLocation,
+        *,
+        may_change: bool,
+        options: Full,
+        private: bool = False,
+    ):
         self._location = location
         self._may_change = may_change
+        self._private = private
         self._options = options
         self._refreshing: threading.Event | None = None
 
@@ -100,7 +109,8 @@ class BatchTable:
                 columns. The condition is stored with the table, and :meth:`join` uses it.
             path: the folder or fsspec URL of the table; None (default) for a temporary folder of
                 this application. A path that holds a table of the same keys gets a new version,
-                unless the source is the same as when it was built (see ``Full.fingerprint``).
+                unless the source is the same as when it was built (see ``Full.fingerprint``). The
+                new version may have other columns: see the errors.
             unique: fail if a key occurs in more than one row; default False.
             fingerprint: your own name for the state of the source; default None: computed.
             segment_bytes: the largest size of a segment, default 1 GiB; see ``Full``.
@@ -111,7 +121,8 @@ class BatchTable:
         Raises:
             ColumnError, KeyTypeError: the keys, or a column's type, cannot be used.
             ArgumentError: ``df`` is streaming or no DataFrame, or ``on`` names a column twice.
-            OtherKeysError: the path holds a table that was built for other keys.
+            OtherKeysError: the path holds a table that was built for other keys; or ``df`` lacks
+                columns that a running query uses, or has them in other types.
             DuplicateKeyError: ``unique`` does not hold.
             StoreAccessError, StoreFullError: the path cannot be written to.
 
@@ -181,13 +192,17 @@ class BatchTable:
         wanted = WantedTable.of(df, keys, columns, options, when)
         if options.store is None:
             location = temporary_location()
-            build_new(location, df, wanted)
+            try:
+                build_new(location, df, wanted)
+            except BaseException:
+                location.remove("")
+                raise
         else:
             location = StorageLocation.of(options.store)
             location.check_shared()
             ensure(location, df, wanted, private=private)
         may_change = not private or options.store is not None or options.refresh_s > 0
-        return cls(location, may_change=may_change, options=options)
+        return cls(location, may_change=may_change, options=options, private=private)
 
     @property
     def path(self) -> str:
@@ -261,6 +276,10 @@ class BatchTable:
         """:meth:`join`, its arguments checked and in one object."""
         manifest = versions.latest(self._location)
         join = resolve(stream, BuiltTable(manifest, self.path), call)
+        if (cycle := current_cycle()) is not None and call.how in ("inner", "left"):
+            # The columns of the first cycle: one that is added later would change the result.
+            kept = cycle.kept.setdefault("columns", join.columns)
+            join = resolve(stream, BuiltTable(manifest, self.path), replace(call, select=kept))
         return self._planned(stream, join, manifest)
 
     def _join_resolved(self, join: ResolvedJoin, stream: DataFrame) -> DataFrame:
@@ -270,11 +289,20 @@ class BatchTable:
             OtherKeysError: another table has been built at its path since then.
         """
         manifest = versions.latest(self._location)
-        BuiltTable(manifest, self.path).check_serves(join)
+        built = BuiltTable(manifest, self.path)
+        join = built.spelled(join, names_of(stream, "the stream"))
+        built.check_serves(join)
         return self._planned(stream, join, manifest)
 
     def _planned(self, stream: DataFrame, join: ResolvedJoin, manifest: Manifest) -> DataFrame:
-        return plan_join(stream, join, FullCache(self._location, manifest, self._may_change))
+        cache = FullCache(self._location, manifest, self._may_change)
+        if self._may_change and is_used_by_query(stream):
+            cache.note_use(stream, join)
+            newest = versions.latest(self._location)
+            if newest.version != manifest.version:  # published before our note was there
+                BuiltTable(newest, self.path).check_serves(join)
+                cache = FullCache(self._location, newest, self._may_change)
+        return plan_join(stream, join, cache)
 
     def refresh(self, df: DataFrame) -> int:
         """Publish a new version made of ``df``, unless it holds what is there already.
@@ -283,14 +311,16 @@ class BatchTable:
         Batch results that were planned before keep their version.
 
         Args:
-            df: the table as it is now, with the same keys and columns.
+            df: the table as it is now, with the same keys and all columns of the table, in the
+                same types. Further columns are added: later calls of :meth:`join` bring them, and
+                queries that run go on without.
 
         Returns:
             The number of the newest version.
 
         Raises:
             ArgumentError: ``df`` is streaming or no DataFrame.
-            OtherKeysError: keys or columns differ from the table's.
+            OtherKeysError: the keys differ, or a column is missing or has another type.
             DuplicateKeyError: the table is declared unique and ``df`` is not.
             StoreAccessError, StoreFullError: the version cannot be written.
 
@@ -301,7 +331,8 @@ class BatchTable:
             1
         """
         table_side(df)
-        return refreshed(self._location, df, self._options).version
+        adds = not self._private
+        return refreshed(self._location, df, self._options, adds=adds).version
 
     def start_refreshing(self, df: DataFrame, interval: timedelta | str | float) -> None:
         """Read ``df`` again at an interval, while streams run, and publish what has changed.
@@ -403,6 +434,7 @@ class BatchTable:
             raise ArgumentError(f"keep={keep!r}: the newest version always stays; give 1 or more")
         from_us = now_us() - round(seconds(older_than, "older_than") * 1e6)
         needed_us = needed_since_us()
+        builds.sweep(self._location)
         return versions.vacuum(
             self._location, from_us if needed_us is None else min(from_us, needed_us), keep
         )

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -36,6 +35,7 @@ from bsjoin.conditions import Condition
 from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
 from bsjoin.store import (
     RUN,
+    Build,
     KeyColumn,
     Manifest,
     Merge,
@@ -73,12 +73,12 @@ class Layout:
     condition: Condition | None = None
 
 
-def build(df: DataFrame, location: StorageLocation, layout: Layout) -> Manifest:
+def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
     """Write the segments of a new version; nothing is visible until it is published.
 
     Args:
         df: the table.
-        location: where it is to live.
+        begun: where it is to be written, to be abandoned by the caller if this fails.
         layout: which columns, which limits.
 
     Returns:
@@ -87,13 +87,10 @@ def build(df: DataFrame, location: StorageLocation, layout: Layout) -> Manifest:
     Raises:
         DuplicateKeyError: a key occurs twice, and the layout says unique.
         WorkerEnvironmentError: the workers cannot run it.
-        StoreFullError, StoreAccessError: the location cannot be written to. What was written of
-            the build is removed again.
+        StoreFullError, StoreAccessError: the location cannot be written to.
     """
     check_workers(df.sparkSession)
     started = time.monotonic()
-    location.make()
-    folder = f"data/{uuid.uuid4().hex}"
     fields = {field.name: field for field in df.schema.fields}
     key_types = [fields[name].dataType for name in layout.on]
     key = table_key([*map(sql.column, layout.on)], key_types)
@@ -122,8 +119,7 @@ def build(df: DataFrame, location: StorageLocation, layout: Layout) -> Manifest:
     tie = [pa.field(_TIE, pa.int64())] if ranged else []
     written = pa.schema([*compared_fields, *arrow_fields(range_types), *arrow_fields(stored), *tie])
     merge = Merge(
-        location=location,
-        folder=folder,
+        build=begun,
         schema=written,
         keys=len(compared),
         ranged=len(ranged),
@@ -131,40 +127,35 @@ def build(df: DataFrame, location: StorageLocation, layout: Layout) -> Manifest:
         integers=key.integer is not None and not ranged,
     )
     limit = min(RUN_BYTES, layout.segment_bytes)
-    try:
-        with _worker_errors(location):
-            tasks = max(_FEW_TASKS, 4 * default_parallelism(df.sparkSession))
-            work = keyed.coalesce(tasks).mapInArrow(_writer(location, folder, written, limit), INFO)
-            runs = [*map(RunInfo.from_json, collected(work))]
-            # In the order of the source: the same rows make the same segments.
-            runs.sort(key=lambda run: run.name)
-            segments = merged(df.sparkSession, merge, runs, layout.segment_bytes)
-        _check_unique(df, layout, segments)
-        manifest = Manifest(
-            version=0,
-            activates_at_us=0,
-            created_at_us=0,
-            build_s=time.monotonic() - started,
-            keys=tuple(KeyColumn(name, type_name(fields[name].dataType)) for name in layout.on),
-            compared=len(compared),
-            unique=layout.unique,
-            schema=schema,
-            spark_schema=stored.json(),
-            segments=segments,
-            ranged=layout.ranged,
-            condition=layout.condition,
-        )
-        _check_visible(location, manifest)
-    except BaseException:
-        with contextlib.suppress(OSError, StoreError):
-            location.remove(folder)
-        raise
+    with _worker_errors(begun.location):
+        tasks = max(_FEW_TASKS, 4 * default_parallelism(df.sparkSession))
+        work = keyed.coalesce(tasks).mapInArrow(_writer(begun, written, limit), INFO)
+        runs = [*map(RunInfo.from_json, collected(work))]
+        # In the order of the source: the same rows make the same segments.
+        runs.sort(key=lambda run: run.name)
+        segments = merged(df.sparkSession, merge, runs, layout.segment_bytes)
+    _check_unique(df, layout, segments)
+    manifest = Manifest(
+        version=0,
+        activates_at_us=0,
+        created_at_us=0,
+        build_s=time.monotonic() - started,
+        keys=tuple(KeyColumn(name, type_name(fields[name].dataType)) for name in layout.on),
+        compared=len(compared),
+        unique=layout.unique,
+        schema=schema,
+        spark_schema=stored.json(),
+        segments=segments,
+        ranged=layout.ranged,
+        condition=layout.condition,
+    )
+    _check_visible(begun.location, manifest)
     assert hash_is_exact(key_types) == (not compared)
     return manifest
 
 
 def _writer(
-    location: StorageLocation, folder: str, schema: pa.Schema, limit: int
+    begun: Build, schema: pa.Schema, limit: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that a build task runs over its rows: a run for every ``limit`` bytes."""
 
@@ -178,7 +169,11 @@ def _writer(
                 for column, field in zip(columns, schema, strict=True)
             ]
             run = pa.Table.from_arrays([hashes, *typed], [_HASH, *schema.names])
-            yield info_row(write_run(location, f"{folder}/{task}-{number:06d}{RUN}", run))
+            name = f"{begun.folder}/{task}-{number:06d}{RUN}"
+            begun.check()
+            info = write_run(begun.location, name, run)
+            begun.check(name)
+            yield info_row(info)
 
     return write
 

@@ -11,8 +11,9 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import StoredTable
 from bsjoin._spark.keys import stream_key
-from bsjoin._spark.planned_join import PlannedTable, shape_of
+from bsjoin._spark.planned_join import PlannedTable, needs_unique, shape_of
 from bsjoin._spark.resolve import ResolvedJoin
+from bsjoin._spark.uses import as_nullable, note_use
 from bsjoin.errors import NotATableError
 from bsjoin.store import Manifest, StorageLocation
 
@@ -33,6 +34,17 @@ class FullCache:
     manifest: Manifest
     may_change: bool
 
+    def note_use(self, stream: DataFrame, join: ResolvedJoin) -> None:
+        """Keep the columns that a join brings from being taken away while queries run."""
+        stored = schema_of(self.manifest)
+        note_use(
+            stream.sparkSession,
+            self.location,
+            T.StructType([stored[name] for name in join.columns]),
+            # A micro-batch of `foreachBatch` is planned anew each time.
+            unique=stream.isStreaming and self.manifest.unique and needs_unique(join),
+        )
+
     def planned(self, stream: DataFrame, join: ResolvedJoin) -> PlannedTable:
         """The table as this join uses it.
 
@@ -42,7 +54,9 @@ class FullCache:
         stored = schema_of(manifest)
         fields = [stored[name] for name in join.columns]
         if changes:  # a version that comes later may bring nulls
-            fields = [T.StructField(f.name, f.dataType, True, f.metadata) for f in fields]
+            fields = [
+                T.StructField(f.name, as_nullable(f.dataType), True, f.metadata) for f in fields
+            ]
         unique = manifest.unique or (manifest.longest_run <= 1 and not changes)
         types = [stream.schema[name].dataType for name in join.stream_keys]
         # A range condition may be met by none of the rows of a key.

@@ -15,8 +15,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Observation
 
 from bsjoin._plan import RoutePlan
+from bsjoin._spark.session import micro_batch
 
-__all__ = ["Cycle", "current_cycle", "is_reported", "observe"]
+__all__ = ["Cycle", "current_cycle", "is_reported", "is_used_by_query", "observe"]
 
 _WAIT_S = 5.0
 _TICK_S = 0.01
@@ -98,6 +99,11 @@ def current_cycle() -> Cycle | None:
 def is_reported(stream: DataFrame) -> bool:
     """Whether anybody reads the figures of a join of these rows."""
     return stream.isStreaming or current_cycle() is not None
+
+
+def is_used_by_query(stream: DataFrame) -> bool:
+    """Whether a streaming query uses a join of these rows, or plans it anew in micro-batches."""
+    return is_reported(stream) or micro_batch(stream) is not None
 
 
 def observe(df: DataFrame, name: str, *aggregates: Column) -> DataFrame:

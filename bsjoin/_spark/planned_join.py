@@ -23,6 +23,7 @@ __all__ = [
     "PlannedTable",
     "answer_row",
     "clock_of",
+    "needs_unique",
     "shape_of",
 ]
 
@@ -113,6 +114,11 @@ def clock_of(plan: JoinPlan) -> list[str]:
     # The timestamp of the micro-batch is fixed in Spark's offset log: a replay has it again.
     follows = isinstance(plan.table, StoredTable) and plan.table.version is None
     return ["current_timestamp()"] if follows else []
+
+
+def needs_unique(join: ResolvedJoin) -> bool:
+    """Whether the plan of a join relies on unique keys, if the table is declared so."""
+    return join.how in ("inner", "left") and join.when is None
 
 
 def shape_of(how: str, columns: Sequence[str], unique: bool, longest_run: int) -> Shape:

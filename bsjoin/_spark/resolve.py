@@ -8,7 +8,7 @@ types of both sides are compared, and what the result is called is settled. What
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -306,6 +306,27 @@ class BuiltTable:
                 f"not {_shown_ranges(ranged)}. Join as it was built, or build another "
                 "table at another path"
             )
+
+    def spelled(self, join: ResolvedJoin, stream: Names) -> ResolvedJoin:
+        """A join that was resolved before the table was found, in the table's own spelling."""
+        ranged = self.manifest.ranged
+        own = [*self._keys, *self.manifest.columns, *(() if ranged is None else ranged.names)]
+
+        def of(name: str) -> str:
+            return name if name in own else next((n for n in own if stream.same(n, name)), name)
+
+        if join.ranged is None:
+            when, ranges = join.when, None
+        else:
+            ranges = replace(join.ranged, names=tuple(map(of, join.ranged.names)))
+            when = None if join.when is None else join.when.renamed(join.probes, ranges.names)
+        return replace(
+            join,
+            keys=tuple((probe, of(key)) for probe, key in join.keys),
+            columns=tuple(map(of, join.columns)),
+            ranged=ranges,
+            when=when,
+        )
 
     def check_serves(self, join: ResolvedJoin) -> None:
         """Refuse a table that has been replaced since the join was resolved.

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 __all__ = [
     "MicroBatch",
     "active_queries",
+    "any_query_active",
     "application_of",
     "default_parallelism",
     "is_case_sensitive",
@@ -109,6 +110,18 @@ def active_queries() -> set[str]:
     # The active session of a `foreachBatch` function is a copy, which lists no query.
     spark = getattr(SparkSession, "_instantiatedSession", None)
     return set() if spark is None else {str(query.id) for query in spark.streams.active}
+
+
+def any_query_active(spark: SparkSession) -> bool:
+    """Whether a streaming query of the application runs, of whatever session; Connect: of this."""
+    try:
+        if is_connect(spark):
+            return bool(spark.streams.active)
+        # `spark.streams` has those of one session, and `foreachBatch` gives a copy of it.
+        queries = spark._jsparkSession.sharedState().activeStreamingQueries()
+        return not queries.isEmpty()
+    except Exception:  # the session has gone, whatever the transport says of it
+        return False
 
 
 def needed_since_us() -> int | None:

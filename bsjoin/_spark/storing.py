@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
@@ -12,16 +12,18 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin._spark.arguments import distinct
 from bsjoin._spark.arrow import check_storable
 from bsjoin._spark.build import Layout, build
-from bsjoin._spark.columns import names_of, quoted
+from bsjoin._spark.columns import names_of
 from bsjoin._spark.fingerprint import fingerprint as fingerprint_of
 from bsjoin._spark.full_cache import schema_of
+from bsjoin._spark.interrupts import Interruption, interruptible
 from bsjoin._spark.keys import check_key_types
 from bsjoin._spark.range_columns import range_columns
 from bsjoin._spark.resolve import BuiltTable
+from bsjoin._spark.uses import as_nullable, check_columns, check_unique, types_of
 from bsjoin.conditions import Condition
 from bsjoin.errors import DamagedTableError, NotATableError, OtherKeysError
 from bsjoin.options import Full
-from bsjoin.store import Manifest, StorageLocation, versions
+from bsjoin.store import Manifest, StorageLocation, builds, versions
 
 __all__ = ["WantedTable", "build_new", "ensure", "refreshed"]
 
@@ -77,6 +79,19 @@ class WantedTable:
         )
         return cls(layout=layout, key_types=tuple(types), fingerprint=options.fingerprint)
 
+    def spelled(self, names: Mapping[str, str]) -> WantedTable:
+        """The same, some of its columns under other names."""
+        layout, ranged, condition = self.layout, self.layout.ranged, self.layout.condition
+        if ranged is not None:
+            ranged = replace(ranged, names=tuple(names.get(name, name) for name in ranged.names))
+            if condition is not None:
+                condition = condition.renamed(condition.stream_columns, ranged.names)
+        on, columns = (
+            tuple(names.get(name, name) for name in given) for given in (layout.on, layout.columns)
+        )
+        layout = replace(layout, on=on, columns=columns, ranged=ranged, condition=condition)
+        return replace(self, layout=layout)
+
     def check_same_as(self, before: Manifest, path: str) -> None:
         """Refuse a location that holds a table of other keys or another condition.
 
@@ -110,46 +125,60 @@ def ensure(location: StorageLocation, df: DataFrame, wanted: WantedTable, *, pri
         OtherKeysError: the location holds a table of other keys or another condition.
         DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
     """
-    before, layout = _newest_or_none(location), wanted.layout
-    fingerprint = wanted.fingerprint or fingerprint_of(df)
-    if before is not None:
-        wanted.check_same_as(before, str(location))
-        if private:
-            layout = replace(layout, condition=before.condition or layout.condition)
-        known = fingerprint is not None and versions.is_marked(location, before, fingerprint)
-        serves = before.columns == list(layout.columns) and before.unique == layout.unique
-        if known and serves and _is_intact(location, before):
-            _remember(location, before, layout.condition, fingerprint)
-            return
+    before, fingerprint = _newest_or_none(location), wanted.fingerprint or fingerprint_of(df)
+    if before is None:
+        _build(location, df, wanted.layout, None, fingerprint)
+        return
+    names = _table_spelling(df, before)
+    if names:
+        wanted, df = wanted.spelled(names), df.withColumnsRenamed(names)
+    wanted.check_same_as(before, str(location))
+    layout = replace(wanted.layout, columns=_in_order(before, wanted.layout.columns))
+    if private:
+        layout = replace(layout, condition=before.condition or layout.condition)
+    known = fingerprint is not None and versions.is_marked(location, before, fingerprint)
+    stored, schema = types_of(schema_of(before)), types_of(_stored(df, layout))
+    serves = before.unique == layout.unique and (
+        # What a join does not need may stay.
+        schema.items() <= stored.items() if private else schema == stored
+    )
+    if known and serves and _is_intact(location, before):
+        _remember(location, before, layout.condition, fingerprint)
+        return
     _build(location, df, layout, before, fingerprint)
 
 
-def refreshed(location: StorageLocation, df: DataFrame, options: Full) -> Manifest:
+def refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds: bool) -> Manifest:
     """Publish a new version of a table, unless it holds what is there already.
 
     Args:
         location: where the table is stored.
         df: the table as it is now.
         options: limits and uniqueness.
+        adds: whether columns of ``df`` that the table does not have are added to it.
 
     Returns:
         The newest version.
 
     Raises:
-        OtherKeysError: keys or columns differ from the table's.
+        OtherKeysError: the keys differ, or ``df`` lacks a column or has it in another type.
     """
     before, path = versions.latest(location), str(location)
+    if names := _table_spelling(df, before):
+        df = df.withColumnsRenamed(names)
     schema = distinct(df, "the new table")
     keys = [key.name for key in before.keys]
     ranged = () if before.ranged is None else before.ranged.names
     lacking = [name for name in {*keys, *ranged, *before.columns} if name not in schema.names]
     if lacking:
         raise OtherKeysError(
-            f"the new table lacks the columns {sorted(lacking)} that the table in {path!r} has"
+            f"the new table lacks the columns {sorted(lacking)} that the table in {path!r} has. "
+            "A refresh keeps all of them: BatchTable.build(..., path=...) takes away those that no "
+            "running query uses"
         )
     layout = Layout(
         tuple(keys),
-        tuple(before.columns),
+        _in_order(before, schema.names) if adds else tuple(before.columns),
         options.unique,
         options.segment_bytes,
         before.ranged,
@@ -158,13 +187,37 @@ def refreshed(location: StorageLocation, df: DataFrame, options: Full) -> Manife
     key_types = tuple(schema[name].dataType for name in keys)
     WantedTable(layout=layout, key_types=key_types, fingerprint=None).check_same_as(before, path)
     for field in schema_of(before).fields:
-        if schema[field.name].dataType != field.dataType:
+        new = schema[field.name].dataType
+        if as_nullable(new) != as_nullable(field.dataType):
             raise OtherKeysError(
-                f"the column {field.name!r} is {schema[field.name].dataType.simpleString()} "
+                f"the column {field.name!r} is {new.simpleString()} "
                 f"in the new table and {field.dataType.simpleString()} in the table in "
-                f"{path!r}. Running streams rely on it: cast it, or build another table"
+                f"{path!r}. A refresh keeps the types: cast it. BatchTable.build(..., path=...) "
+                "changes those of columns that no running query uses"
             )
     return _build(location, df, layout, before, None)
+
+
+def _table_spelling(df: DataFrame, before: Manifest) -> dict[str, str]:
+    """The table's own names of columns that a DataFrame spells in another case."""
+    given, found = names_of(df, "the table"), {}
+    ranged = () if before.ranged is None else before.ranged.names
+    for name in dict.fromkeys([*(key.name for key in before.keys), *ranged, *before.columns]):
+        if name not in given.columns and name in given:
+            found[given.find(name, "columns")] = name
+    return found
+
+
+def _in_order(before: Manifest, columns: Iterable[str]) -> tuple[str, ...]:
+    """Columns in the order of the table, then those that are new."""
+    given = list(columns)
+    kept = [name for name in before.columns if name in given]
+    return (*kept, *(name for name in given if name not in kept))
+
+
+def _stored(df: DataFrame, layout: Layout) -> T.StructType:
+    schema = df.schema
+    return T.StructType([schema[name] for name in layout.columns])
 
 
 def _newest_or_none(location: StorageLocation) -> Manifest | None:
@@ -184,19 +237,32 @@ def _build(
     fingerprint: str | None,
 ) -> Manifest:
     """Build a version and publish it, unless it turns out to be what is there already."""
-    check_storable(df.select(*(quoted(name) for name in layout.columns)).schema)
-    draft = build(df, location, layout)
-    try:
-        if before is not None and before.same_as(draft) and _is_intact(location, before):
-            draft.discard(location)
-            return _remember(location, before, layout.condition, fingerprint)
-        published = versions.publish(location, draft)
-    except BaseException:
-        versions.discard(location, draft)
-        raise
-    if fingerprint is not None:
-        versions.mark(location, published, fingerprint)
-    return published
+    schema = _stored(df, layout)
+    check_storable(schema)
+    if before is not None:
+        check_columns(location, schema)
+
+    def work(interruption: Interruption) -> Manifest:
+        begun = builds.begin(location)
+        try:
+            draft = build(df, begun, layout)
+            interruption.check()
+            if before is not None and before.same_as(draft) and _is_intact(location, before):
+                begun.abandon()
+                return _remember(location, before, layout.condition, fingerprint)
+            if before is not None:
+                check_columns(location, schema)  # of queries that have begun since
+                check_unique(location, draft.longest_run)
+            published = versions.publish(location, draft)
+        except BaseException:
+            begun.abandon()
+            raise
+        begun.published()
+        if fingerprint is not None:
+            versions.mark(location, published, fingerprint)
+        return published
+
+    return interruptible(df.sparkSession, work)
 
 
 def _remember(

@@ -9,6 +9,7 @@
 Pure pyarrow, numpy and fsspec: independent of Spark.
 """
 
+from bsjoin.store.builds import Build
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.manifest import KeyColumn, Manifest, RangeColumns, Stats
 from bsjoin.store.merging import HashRange, Merge, hash_ranges
@@ -18,6 +19,7 @@ from bsjoin.store.segment_writer import write_segment
 
 __all__ = [
     "RUN",
+    "Build",
     "HashRange",
     "KeyColumn",
     "Manifest",

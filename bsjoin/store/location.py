@@ -13,7 +13,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -360,6 +360,24 @@ class StorageLocation:
         with self._errors("create the folder", writes=True), self._writing(probe) as path:
             path.write_bytes(b"")
         self.remove(probe)
+
+    def missing_folders(self, names: Iterable[str]) -> list[Path]:
+        """The local folders that files below some folders would bring, innermost first.
+
+        Args:
+            names: folders of the location.
+        """
+        if not self.is_local:
+            return []
+        folders = [*(Path(self.url, name) for name in names), Path(self.url)]
+        folders += Path(self.url).parents
+        return [folder for folder in folders if not folder.exists()]
+
+    def remove_empty(self, folders: Iterable[Path]) -> None:
+        """Remove local folders that are empty; the others stay."""
+        for folder in folders if self.is_local else ():
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
     @contextlib.contextmanager
     def _errors(self, doing: str, *, writes: bool = False) -> Iterator[None]:

@@ -20,7 +20,6 @@ from bsjoin.errors import NotATableError, StoreError
 from bsjoin.index import GREATEST, LEAST
 from bsjoin.index.sorted_rows import CLOSED, Closed
 from bsjoin.store import fields
-from bsjoin.store.location import StorageLocation
 from bsjoin.store.names import is_plain
 from bsjoin.store.segment import SegmentInfo
 from bsjoin.store.spark_schema import LONG_DIGITS, arrow_type, read_spark_schema
@@ -174,11 +173,6 @@ class Manifest:
         return replace(
             self, version=version, created_at_us=created_at_us, activates_at_us=activates_at_us
         )
-
-    def discard(self, location: StorageLocation) -> None:
-        """Remove the files of a version that will not be published."""
-        for folder in {file.rsplit("/", 1)[0] for file, _, _ in self.files}:
-            location.remove(folder)
 
     def to_bytes(self) -> bytes:
         """The JSON document.

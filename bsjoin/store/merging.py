@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.index.sorted_rows import Closed
-from bsjoin.store.location import StorageLocation
+from bsjoin.store.builds import Build
 from bsjoin.store.runs import RUN, RunInfo, RunRows
 from bsjoin.store.segment import SegmentInfo
 from bsjoin.store.segment_writer import write_segment
@@ -30,8 +30,7 @@ class Merge:
     """How runs are merged.
 
     Args:
-        location: the table's location.
-        folder: where the segments are to be, relative to the location.
+        build: where the segments are to be.
         schema: the columns of the runs, without the hashes; with range columns the last one orders
             rows with the same key and point.
         keys: as for :func:`bsjoin.store.write_segment`.
@@ -40,8 +39,7 @@ class Merge:
         integers: as for :func:`bsjoin.store.write_segment`.
     """
 
-    location: StorageLocation
-    folder: str
+    build: Build
     schema: pa.Schema
     keys: int
     ranged: int
@@ -56,12 +54,14 @@ class Merge:
             runs: all runs.
             hashes: the range.
         """
-        rows = RunRows(self.location, runs, self.schema, *hashes)
+        location = self.build.location
+        rows = RunRows(location, runs, self.schema, *hashes)
         if not len(rows.hashes):
             return None
-        return write_segment(
-            self.location,
-            f"{self.folder}/{name}",
+        self.build.check()
+        info = write_segment(
+            location,
+            f"{self.build.folder}/{name}",
             rows.given_hashes(),
             rows,
             self.keys,
@@ -70,12 +70,15 @@ class Merge:
             ties=self.ranged > 0,
             integers=self.integers,
         )
+        self.build.check(*info.files)
+        return info
 
     def clean(self) -> None:
         """Remove all runs, those of tasks that failed too."""
-        for name in self.location.names(self.folder):
+        location, folder = self.build.location, self.build.folder
+        for name in location.names(folder):
             if name.endswith(RUN):
-                self.location.remove(f"{self.folder}/{name}")
+                location.remove(f"{folder}/{name}")
 
 
 def hash_ranges(runs: Sequence[RunInfo], segment_bytes: int) -> list[HashRange]:

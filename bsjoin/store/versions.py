@@ -23,7 +23,8 @@ from bsjoin.store.opening import validate
 from bsjoin.store.versioned_folder import Activation, VersionedFolder, active_at
 
 __all__ = [
-    "discard",
+    "DATA",
+    "data_folders",
     "is_marked",
     "latest",
     "load",
@@ -147,17 +148,9 @@ def publish(
     return draft.published_as(*published)
 
 
-def discard(location: StorageLocation, draft: Manifest) -> None:
-    """Remove the files of a version whose publication failed, unless others can see it.
-
-    A failure is a warning: :func:`vacuum` removes files of no version after a day.
-    """
-    try:
-        named = {_folder(name) for manifest in there(location) for name, _, _ in manifest.files}
-        if named.isdisjoint(_folder(name) for name, _, _ in draft.files):
-            draft.discard(location)
-    except (OSError, StoreError) as error:
-        _log.warning("bsjoin: files of no version stay in %r: %s", str(location), error)
+def data_folders(location: StorageLocation) -> set[str]:
+    """The folders of the files of all versions, relative to the location."""
+    return {_folder(name) for manifest in there(location) for name, _, _ in manifest.files}
 
 
 def mark(location: StorageLocation, manifest: Manifest, fingerprint: str) -> None:

@@ -252,7 +252,7 @@ class _Join:
         table = self._open(rows)
         first = table.find(hashes, list(keys))
         counts = None if table.manifest.longest_run <= 1 else table.run_lengths(first)
-        return [TableRows(table, self._plan.output.columns)], None, first, counts
+        return [TableRows(table, self._plan.output)], None, first, counts
 
     def _ranged(self, rows: Rows, search: Search, answer: Answer | None) -> Iterator[Rows]:
         """The rows behind a range join."""
@@ -290,7 +290,7 @@ class _Join:
         if answer is not None:
             assert isinstance(table, SourceTable)
             return cached_groups(table, self._answered(answer))
-        return stored_groups(self._plan.output.columns, self._open(rows), *self._key(rows))
+        return stored_groups(self._plan.output, self._open(rows), *self._key(rows))
 
     def _open(self, rows: Rows) -> OpenTable:
         """The stored table, in the version of the micro-batch."""

@@ -19,6 +19,7 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from bsjoin._plan import JoinPlan, StoredTable
+from bsjoin._retype import same_values
 from bsjoin.errors import DuplicateKeyError, OtherKeysError, StoreError
 from bsjoin.store import KeyColumn, Manifest, StorageLocation, versions
 from bsjoin.worker import notes
@@ -105,7 +106,7 @@ def gather(
 
 
 def _rows(plan: JoinPlan, table: OpenTable, first: Int64s, counts: Int64s) -> RowRefs[TableRows]:
-    return RowRefs([TableRows(table, plan.output.columns)], None, first, counts)
+    return RowRefs([TableRows(table, plan.output)], None, first, counts)
 
 
 def _report(plan: JoinPlan, table: OpenTable, started_ns: int) -> None:
@@ -168,7 +169,7 @@ def _check(plan: JoinPlan, stored: StoredTable, manifest: Manifest) -> None:
     """Refuse a version that is incompatible with the plan."""
     where = f"version {manifest.version} of the table in {str(stored.location)!r}"
     advice = "Restart the query: it continues from its checkpoint"
-    if plan.output.shape == "row" and manifest.longest_run > 1:
+    if plan.needs_unique and manifest.longest_run > 1:
         raise DuplicateKeyError(
             f"{where} has keys with up to {manifest.longest_run} rows, and this query was planned "
             f"when the table was declared unique. {advice}"
@@ -178,13 +179,21 @@ def _check(plan: JoinPlan, stored: StoredTable, manifest: Manifest) -> None:
         raise OtherKeysError(
             f"{where} has the keys {there}, and this query was planned for {wanted}. {advice}"
         )
+    before_plan = manifest.created_at_us < stored.epoch
+    if before_plan:
+        advice = (
+            "The query was planned with a newer version, and this micro-batch began with this one: "
+            "start the query from a new checkpoint"
+        )
     types = dict(zip(manifest.columns, manifest.schema.types[manifest.compared :], strict=True))
     for column, wanted in zip(plan.output.columns, plan.output.row_type, strict=False):
         if column not in types:
+            if before_plan and stored.version is None:
+                continue  # added later: null here
             raise OtherKeysError(
                 f"{where} has no column {column!r}, which this query selects. {advice}"
             )
-        if types[column] != wanted.type:
+        if not same_values(types[column], wanted.type):
             raise OtherKeysError(
                 f"in {where} the column {column!r} is {types[column]}, and this query was planned "
                 f"for {wanted.type}. {advice}"

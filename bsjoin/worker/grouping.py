@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bsjoin._plan import RangeOrder, SourceTable
+from bsjoin._plan import Output, RangeOrder, SourceTable
 from bsjoin._python_values import reprs
 from bsjoin.index import OrderedDictionary, SortedRows, expand, row_order
 from bsjoin.store.range_index import (
@@ -65,12 +65,12 @@ class Groups:
 
 
 def stored_groups(
-    columns: tuple[str, ...], table: OpenTable, hashes: pa.Array, keys: Sequence[pa.Array]
+    output: Output, table: OpenTable, hashes: pa.Array, keys: Sequence[pa.Array]
 ) -> Iterator[Groups]:
     """The groups of a batch of keys in a stored table, segment by segment."""
     firsts = table.find(hashes, list(keys))
     counts = table.run_lengths(firsts)
-    source = TableRows(table, columns)
+    source = TableRows(table, output)
     for part, index, first_row in table.groups(firsts):
         local, many = firsts, counts
         if part is not None:

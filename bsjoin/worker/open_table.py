@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bsjoin._plan import Output
+from bsjoin._retype import retyped
 from bsjoin.store import Manifest, Segment, StorageLocation
 from bsjoin.store.opening import open_segments
 from bsjoin.store.range_index import RangeIndex
@@ -91,6 +93,10 @@ class OpenTable:
             shared.append((part, segment.ranges, first_row))
         return shared
 
+    def has(self, column: str) -> bool:
+        """Whether the version has a column."""
+        return column in self._numbers
+
     def gather(self, columns: tuple[str, ...], rows: Int64s) -> list[pa.Array]:
         """The values of some columns at some rows, null for row -1."""
         missing = rows < 0
@@ -137,15 +143,30 @@ class OpenTable:
 
 @dataclass(frozen=True)
 class TableRows:
-    """The rows of a table, with some of its columns; row -1 has nulls."""
+    """The rows of a table, with some of its columns; row -1 has nulls.
+
+    A column that the version lacks, since it was added later, is null.
+
+    Args:
+        table: the table.
+        output: the columns, and their types in the result.
+    """
 
     table: OpenTable
-    columns: tuple[str, ...]
+    output: Output
 
     def gather(self, rows: Int64s, numbers: Sequence[int] | None = None) -> list[pa.Array]:
         """The values of the columns (or of those numbered) at some rows."""
-        names = self.columns if numbers is None else tuple(self.columns[i] for i in numbers)
-        return self.table.gather(names, rows)
+        columns, types = self.output.columns, self.output.types
+        chosen = range(len(columns)) if numbers is None else numbers
+        there = tuple(columns[i] for i in chosen if self.table.has(columns[i]))
+        found = dict(zip(there, self.table.gather(there, rows), strict=True))
+        return [
+            retyped(found[columns[i]], types[i])
+            if columns[i] in found
+            else pa.nulls(len(rows), types[i])
+            for i in chosen
+        ]
 
 
 def _values(array: pa.Int64Array) -> Int64s:

@@ -311,12 +311,3 @@ def test_the_same_rows_in_other_files_are_the_same_as(tmp_path: Path) -> None:
     assert not first.same_as(table([1, 2, 3], [1, 2, 4]))
     assert not first.same_as(replace(first, spark_schema="{ }"))
     assert not first.same_as(replace(first, schema=pa.schema([("w", pa.int64())])))
-
-
-def test_discarding_removes_the_files(tmp_path: Path) -> None:
-    location = StorageLocation.of(tmp_path)
-    draft = store(location, [1, 2], pa.table({"v": pa.array([1, 2])}), cuts=[1])
-    assert all(location.size(name) for name, _, _ in draft.files)
-    draft.discard(location)
-    assert [location.size(name) for name, _, _ in draft.files] == [None] * 4
-    draft.discard(location)  # and once more is fine

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bsjoin.index import GREATEST, LEAST
-from bsjoin.store import Merge, RunInfo, Segment, StorageLocation, hash_ranges, write_run
+from bsjoin.store import Merge, RunInfo, Segment, StorageLocation, builds, hash_ranges, write_run
 
 SCHEMA = pa.schema([("k", pa.string()), ("v", pa.int64())])
 
 
 def merge_of(location: StorageLocation) -> Merge:
-    return Merge(location, "data/x", SCHEMA, 1, 0, None, integers=False)
+    return Merge(builds.begin(location), SCHEMA, 1, 0, None, integers=False)
 
 
 def run_of(location: StorageLocation, number: int, rows: list[tuple[int, str, int]]) -> RunInfo:
@@ -82,7 +82,7 @@ def test_segments_are_of_about_one_size_and_not_too_large(tmp_path: Path) -> Non
     limit = total // 7
     ranges = hash_ranges(runs, limit)
     assert len(ranges) == 8
-    merge = Merge(location, "data/x", pa.schema([("v", pa.int64())]), 0, 0, None, False)
+    merge = Merge(builds.begin(location), pa.schema([("v", pa.int64())]), 0, 0, None, False)
     infos = [merge.segment(f"{n:04d}", runs, range_) for n, range_ in enumerate(ranges)]
     rows = [info.rows for info in infos if info is not None]
     assert sum(rows) == 271_000
@@ -100,10 +100,11 @@ def test_one_hash_is_never_in_two_segments(tmp_path: Path) -> None:
 
 def test_the_runs_of_failed_tasks_are_removed_too(tmp_path: Path) -> None:
     location = StorageLocation.of(tmp_path)
-    run = run_of(location, 0, [(5, "a", 1)])
-    run_of(location, 9, [(5, "a", 1)])
     merge = merge_of(location)
+    folder = merge.build.folder
+    rows = pa.table({"h": [5], "k": ["a"], "v": [1]})
+    run, _ = (write_run(location, f"{folder}/{number}.run", rows) for number in (0, 9))
     info = merge.segment("0000", [run], (None, None))
     assert info is not None
     merge.clean()
-    assert sorted(f"data/x/{name}" for name in location.names("data/x")) == sorted(info.files)
+    assert sorted(f"{folder}/{name}" for name in location.names(folder)) == sorted(info.files)

@@ -98,38 +98,6 @@ def test_a_slow_file_system_does_not_activate_a_version_in_the_past(
     assert versions.load(location, 2) == second
 
 
-def test_a_published_version_keeps_its_files_and_a_failed_one_loses_them(
-    location: StorageLocation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    versions.publish(location, numbered(location, 1))
-    draft, failed = numbered(location, 2), numbered(location, 3)
-
-    def interrupted(_: float) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(versions.time, "sleep", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            versions.publish(location, draft)
-    versions.discard(location, draft)
-    versions.discard(location, failed)
-    for manifest in versions.there(location):
-        versions.verify(location, manifest)
-    assert versions.latest(location).segments == draft.segments
-    assert len(location.names("data")) == 2
-
-
-def test_files_stay_where_it_is_not_known_whose_they_are(
-    location: StorageLocation, caplog: pytest.LogCaptureFixture
-) -> None:
-    draft = numbered(location, 1)
-    put(location, draft, 1, 1)
-    (Path(location.url) / "versions" / "00000001.json").write_bytes(b"{")
-    versions.discard(location, draft)
-    assert len(location.names("data")) == 1
-    assert "files of no version stay" in caplog.text
-
-
 def test_a_fingerprint_that_cannot_be_noted_is_a_warning(
     location: StorageLocation, caplog: pytest.LogCaptureFixture
 ) -> None:

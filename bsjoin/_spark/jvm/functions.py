@@ -117,7 +117,7 @@ class TableFunctions:
             kind, value = _compared(key.compared, types)
             arguments, keys = [*arguments, value], kind
         expected: dict[str, Any] = {
-            "unique": planned.plan.output.shape == "row",
+            "unique": planned.plan.needs_unique,
             "on": [[column.name, column.type] for column in self.table.keys],
         }
         if ranged is not None:

@@ -58,12 +58,20 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
     return found;
   }
 
+  /** Whether a version was published before the newest one that the plan was made with. */
+  final boolean isOlderThanPlan(Version version) {
+    return version.manifest.createdAtUs < epoch;
+  }
+
   /** An error of a version that a plan was not made for. */
   final IllegalStateException unfit(String error, Version version, String reason) {
     return TableError.of(
         error,
         "version " + version.manifest.version + " of the table in '" + path + "' " + reason
-            + ". Restart the query: it continues from its checkpoint");
+            + (isOlderThanPlan(version)
+                ? ". The query was planned with a newer version, and this micro-batch began with "
+                    + "this one: start the query from a new checkpoint"
+                : ". Restart the query: it continues from its checkpoint"));
   }
 
   @Override

@@ -52,7 +52,7 @@ public abstract class Get<R> extends Function<R> {
     return name() + "[" + column + "]";
   }
 
-  /** The column in the segment of a reference. */
+  /** The column in the segment of a reference; null if it was added after that version. */
   final Column column(long reference) {
     Opened last = opened;
     return last != null
@@ -68,12 +68,15 @@ public abstract class Get<R> extends Function<R> {
       return null;
     }
     Column column = column(reference);
-    return column.isNull(Version.row(reference)) ? null : column;
+    return column == null || column.isNull(Version.row(reference)) ? null : column;
   }
 
   private Column another(long reference) {
     Version last = version;
     Version found = last != null && last.holds(reference) ? last : open(reference);
+    if (place < 0) {
+      return null;
+    }
     Column column = found.segment(reference).column(place);
     opened = new Opened(Version.segmentBits(reference), column);
     return column;
@@ -82,6 +85,12 @@ public abstract class Get<R> extends Function<R> {
   private Version open(long reference) {
     Version found = table().of(reference);
     int there = found.manifest.place(column);
+    if (there < 0 && nulls && isOlderThanPlan(found)) {
+      place = -1; // it was added later
+      version = found;
+      opened = null;
+      return found;
+    }
     if (there < 0) {
       throw unfit(
           "OtherKeysError", found, "has no column '" + column + "', which this query selects");

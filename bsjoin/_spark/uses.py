@@ -1,0 +1,151 @@
+"""Columns that running queries use: noted when a join is planned, asked for before a version."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from weakref import WeakSet
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T  # noqa: N812
+
+from bsjoin._spark.session import any_query_active, is_connect
+from bsjoin.errors import DuplicateKeyError, OtherKeysError
+from bsjoin.store import StorageLocation
+from bsjoin.store.uses import RENEWED_EVERY_S, Note, Uses, others
+
+__all__ = ["as_nullable", "check_columns", "check_unique", "note_use", "types_of"]
+
+
+@dataclass
+class _Noted:
+    """What the joins of this process use of one table."""
+
+    note: Note
+    uses: Uses = field(default_factory=Uses)
+
+
+_noted: dict[str, _Noted] = {}
+_sessions: WeakSet[SparkSession] = WeakSet()
+_lock = threading.Lock()
+_renewing: threading.Thread | None = None
+
+
+def note_use(
+    spark: SparkSession, location: StorageLocation, schema: T.StructType, *, unique: bool
+) -> None:
+    """Note what a join in a stream uses of a table that may change.
+
+    Args:
+        spark: the session of the stream.
+        location: the table's location.
+        schema: the columns that the join brings.
+        unique: whether it relies on keys that do not repeat.
+    """
+    global _renewing
+    with _lock:
+        _sessions.add(spark)
+        noted = _noted.get(location.url)
+        if noted is None:
+            noted = _Noted(Note(location, ends_with_process=not is_connect(spark)))
+            _noted[location.url] = noted
+        uses = noted.uses | Uses(types_of(schema), unique)
+        if uses != noted.uses:
+            noted.uses = uses
+            noted.note.write(uses)
+        if _renewing is None:
+            _renewing = threading.Thread(target=_renew, name="bsjoin-readers", daemon=True)
+            _renewing.start()
+
+
+def _renew() -> None:
+    """Write the notes anew while queries run."""
+    waiting = threading.Event()
+    while not waiting.wait(RENEWED_EVERY_S):
+        if _is_running():
+            with _lock:
+                for noted in _noted.values():
+                    noted.note.write(noted.uses)
+
+
+def _is_running() -> bool:
+    """Whether any query of this application runs; all of its joins count as its."""
+    return any(any_query_active(spark) for spark in list(_sessions))
+
+
+def _in_use(location: StorageLocation) -> Uses:
+    """What running queries use of a table, those of this application and of others."""
+    with _lock:
+        noted = _noted.get(location.url)
+    own = noted.uses if noted is not None and _is_running() else Uses()
+    return own | others(location, [] if noted is None else [noted.note.writer])
+
+
+def check_columns(location: StorageLocation, schema: T.StructType) -> None:
+    """Refuse a new version that lacks what a running query uses, or has it in another type.
+
+    Args:
+        location: the table's location.
+        schema: the columns of the new version.
+
+    Raises:
+        OtherKeysError: names the columns of the queries.
+    """
+    used, new = _in_use(location).columns, types_of(schema)
+    lacking = [name for name in used if name not in new]
+    changed = [name for name in used if name in new and new[name] != used[name]]
+    if not lacking and not changed:
+        return
+    problems = [f"lacks {lacking}"] if lacking else []
+    problems += [
+        f"has {name!r} as {_shown(new[name])} instead of {_shown(used[name])}" for name in changed
+    ]
+    raise OtherKeysError(
+        f"the new version of the table in {str(location)!r} {' and '.join(problems)}, and running "
+        f"queries use the columns {sorted(used)} of it. Give it these columns in these types, stop "
+        "the queries first, or build another table at another path"
+    )
+
+
+def check_unique(location: StorageLocation, longest_run: int) -> None:
+    """Refuse keys that repeat, where a running query was planned for a table that was unique.
+
+    Args:
+        location: the table's location.
+        longest_run: the largest number of rows of one key in the new version.
+
+    Raises:
+        DuplicateKeyError: they do.
+    """
+    if longest_run > 1 and _in_use(location).unique:
+        raise DuplicateKeyError(
+            f"the new version of the table in {str(location)!r} has keys with up to {longest_run} "
+            "rows, and a running query was planned when it was declared unique. Remove the "
+            "duplicates, stop the queries first, or build another table at another path"
+        )
+
+
+def types_of(schema: T.StructType) -> dict[str, str]:
+    """The types of columns as running queries rely on them, by name; see :class:`Uses`."""
+    return {column.name: as_nullable(column.dataType).json() for column in schema.fields}
+
+
+def as_nullable(dtype: T.DataType) -> T.DataType:
+    """The type, every value inside it nullable, its fields without comments."""
+    if isinstance(dtype, T.ArrayType):
+        return T.ArrayType(as_nullable(dtype.elementType), True)
+    if isinstance(dtype, T.MapType):
+        return T.MapType(as_nullable(dtype.keyType), as_nullable(dtype.valueType), True)
+    if isinstance(dtype, T.StructType):
+        return T.StructType(
+            [T.StructField(part.name, as_nullable(part.dataType), True) for part in dtype.fields]
+        )
+    return dtype
+
+
+def _shown(dtype: str) -> str:
+    try:
+        found: T.DataType = T._parse_datatype_json_string(dtype)
+        return found.simpleString()
+    except Exception:  # what another version of Spark, or somebody else, has written
+        return dtype[:80]

@@ -1,0 +1,155 @@
+"""Builds under way: the files of a version before it is published, and whose they are.
+
+A build writes into a folder of its own below ``data``. As long as it runs, an empty file in
+``builds`` names the folder, the time and the process. So what a killed process has left is told
+from what another one writes at this moment, and is removed by the next build, or by ``vacuum``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from bsjoin._clock import now_us
+from bsjoin.errors import StoreError
+from bsjoin.host.processes import ProcessId
+from bsjoin.store import versions
+from bsjoin.store.location import StorageLocation
+
+__all__ = ["Build", "begin", "sweep"]
+
+_log = logging.getLogger("bsjoin")
+
+_FOLDER = "builds"
+_MARK = re.compile(r"([0-9a-f]{32})-([0-9]{1,18})-([0-9A-Za-z.]+)")
+_UNKNOWN_AGE_US = 24 * 3_600_000_000
+_TEMPORARY = re.compile(r"\.(writable-|[0-9]{8,}\.).*")
+_TEMPORARY_AGE_S = 3600.0
+# The builds of this process, which may have been interrupted and go on.
+_running: set[str] = set()
+
+
+@dataclass(frozen=True)
+class Build:
+    """A build under way; small, picklable, for the tasks that write its files.
+
+    Args:
+        location: the table's location.
+        name: of its folder.
+        mark: the file that says that it runs.
+        made: the folders that were made for it, innermost first: they go with it if it fails.
+    """
+
+    location: StorageLocation
+    name: str
+    mark: str
+    made: tuple[Path, ...]
+
+    @property
+    def folder(self) -> str:
+        """Its files, relative to the location."""
+        return f"{versions.DATA}/{self.name}"
+
+    def check(self, *files: str) -> None:
+        """Refuse to go on with a build that has ended, in a task that does not know yet.
+
+        Args:
+            files: what the task has written since, which is removed.
+
+        Raises:
+            StoreError: it has ended, by a failure or since it was interrupted.
+        """
+        if self.location.size(self.mark) is not None:
+            return
+        for file in files:
+            self.location.remove(file)
+        if files:
+            self.location.remove_empty([Path(self.location.url, self.folder), *self.made])
+        raise StoreError(
+            f"the build of a version in {str(self.location)!r} has ended, or its folder is not the "
+            "same here as for the driver: give store=/path= a folder that the driver and all "
+            "workers share"
+        )
+
+    def published(self) -> None:
+        """Its files belong to a version now."""
+        self._end()
+
+    def abandon(self) -> None:
+        """Remove what it has written, unless a version has it. A failure is a warning."""
+        try:
+            # First: a task that writes later finds that the build has ended.
+            self._end()
+            _remove(self.location, self.name)
+            self.location.remove_empty(self.made)
+        except (OSError, StoreError) as error:
+            _log.warning("bsjoin: files of no version stay in %r: %s", str(self.location), error)
+
+    def _end(self) -> None:
+        self.location.remove(self.mark)
+        _running.discard(self.name)
+
+
+def begin(location: StorageLocation) -> Build:
+    """Begin a build, in a folder of its own; remove what killed processes have left.
+
+    Raises:
+        StoreAccessError, StoreFullError: the location cannot be written to.
+    """
+    made = location.missing_folders([_FOLDER, versions.DATA])
+    name = uuid.uuid4().hex
+    mark = f"{_FOLDER}/{name}-{now_us()}-{ProcessId.of(os.getpid())}"
+    build = Build(location, name, mark, tuple(made))
+    _running.add(name)
+    try:
+        location.make()
+        sweep(location)
+        location.create(mark, b"")
+    except BaseException:
+        build.abandon()
+        raise
+    return build
+
+
+def sweep(location: StorageLocation) -> None:
+    """Remove the files of builds whose process has ended. A failure is a warning.
+
+    Of processes on other machines, those of builds that began more than a day ago.
+    """
+    try:
+        for mark in location.names(_FOLDER):
+            found = _MARK.fullmatch(mark)
+            if found is not None and _is_over(found[1], int(found[2]), found[3]):
+                _remove(location, found[1])
+                location.remove(f"{_FOLDER}/{mark}")
+        for folder in ("", "versions"):
+            for name in filter(_TEMPORARY.fullmatch, location.names(folder)):
+                path = f"{folder}/{name}".lstrip("/")
+                if (location.age_s(path) or 0) > _TEMPORARY_AGE_S:
+                    location.remove(path)
+    except (OSError, StoreError) as error:
+        _log.warning("bsjoin: files of no version stay in %r: %s", str(location), error)
+
+
+def _is_over(name: str, began_us: int, process: str) -> bool:
+    if name in _running:
+        return False
+    owner = None
+    with contextlib.suppress(ValueError):
+        owner = ProcessId.parse(process)
+    alive = None if owner is None else owner.is_alive()
+    if alive is None:
+        return now_us() - began_us > _UNKNOWN_AGE_US
+    return not alive or owner == ProcessId.of(os.getpid())
+
+
+def _remove(location: StorageLocation, name: str) -> None:
+    """Remove the files of a build, unless a version has them."""
+    folder = f"{versions.DATA}/{name}"
+    if folder not in versions.data_folders(location):
+        location.remove(folder)

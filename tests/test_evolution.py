@@ -1,0 +1,399 @@
+"""A table gets other columns while a query runs: added by every door, taken away by none."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oracle import settings
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+from spark_samples import Feed, rows
+
+import bsjoin
+import bsjoin._spark.uses
+from bsjoin import BatchTable, Full
+from bsjoin._clock import now_us
+from bsjoin.errors import DuplicateKeyError, OtherKeysError
+from bsjoin.host.processes import ProcessId
+from bsjoin.store import StorageLocation
+from bsjoin.store.uses import Note, Uses, others
+
+pytestmark = pytest.mark.usefixtures("runtime")
+
+Door = Callable[[SparkSession, Path, DataFrame], Any]
+
+
+def _refresh(spark: SparkSession, path: Path, df: DataFrame) -> None:
+    BatchTable.open(path).refresh(df)
+
+
+def _build(spark: SparkSession, path: Path, df: DataFrame) -> None:
+    BatchTable.build(df, on="k", path=path)
+
+
+def _store(spark: SparkSession, path: Path, df: DataFrame) -> None:
+    stream = spark.range(2).withColumnRenamed("id", "k")
+    bsjoin.join(stream, df, "k", cache=Full(store=path))
+
+
+def _timer(spark: SparkSession, path: Path, df: DataFrame) -> None:
+    """What a timer calls: it tells the log, and the test, what went wrong."""
+    stream = spark.range(2).withColumnRenamed("id", "k")
+    cache = Full(store=path, refresh="1 hour")
+    begun: list[Callable[[], Any]] = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(bsjoin.table, "start_refreshing", lambda _, again, *__: begun.append(again))
+        bsjoin.join(stream, df, "k", cache=cache)
+    for again in begun:
+        again()
+
+
+DOORS: dict[str, Door] = {"refresh": _refresh, "build": _build, "store": _store, "timer": _timer}
+
+
+@pytest.fixture(autouse=True)
+def _no_other_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bsjoin._spark.uses, "_noted", {})
+
+
+@pytest.fixture
+def path(spark: SparkSession, tmp_path: Path) -> Path:
+    people = spark.sql(
+        "SELECT id AS k, int(1) AS v, int(id) AS w, 'x' AS free, array(int(id)) AS many "
+        "FROM range(3)"
+    )
+    BatchTable.build(people, on="k", path=tmp_path / "table")
+    return tmp_path / "table"
+
+
+def changed(spark: SparkSession, version: int, **columns: str) -> DataFrame:
+    """The table, some of its columns made anew, left out (an empty text) or added."""
+    known = {
+        "k": "id",
+        "v": f"int({version})",
+        "w": "int(id)",
+        "free": "'x'",
+        "many": "array(int(id))",
+    }
+    named = {**known, **columns}
+    return spark.range(3).selectExpr(
+        *(f"{value} AS {name}" for name, value in named.items() if value)
+    )
+
+
+def running(feed: Feed, path: Path, how: str = "left") -> Any:
+    joined = BatchTable.open(path).join(feed.stream, how=how, select=["v", "w", "many"])
+    query = feed.start(joined)
+    feed.add(1)
+    query.processAllAvailable()
+    assert feed.results[0] == [(1, 1, 1, [1])]
+    return query
+
+
+def goes_on(feed: Feed, query: Any, expected: list[tuple[Any, ...]]) -> None:
+    feed.add(1)
+    query.processAllAvailable()
+    assert feed.results[max(feed.results)] == expected
+
+
+HARMLESS = {
+    "added": {"new": "id * 10"},
+    "added first": {"new": "id * 10", "order": "first"},
+    "in another order": {"order": "reversed"},
+    "in another case": {"order": "upper"},
+    "may be null": {"w": "nullif(int(id), 0)"},
+    "may be null inside": {"many": "array(int(id), nullif(int(id), 0))"},
+    "commented": {"order": "commented"},
+}
+
+
+def _some(changes: dict[str, dict[str, str]], door: str) -> list[tuple[str, dict[str, str]]]:
+    """All changes, or a few for the doors that lead to the same place."""
+    return list(changes.items())[: None if door in ("refresh", "build") else 2]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_what_a_running_query_does_not_notice(
+    spark: SparkSession, feed: Feed, path: Path, door: str
+) -> None:
+    query = running(feed, path)
+    for version, (name, change) in enumerate(_some(HARMLESS, door), 2):
+        order = change.get("order", "")
+        df = changed(spark, version, **{n: v for n, v in change.items() if n != "order"})
+        if "new" not in df.columns and "new" in BatchTable.open(path).columns:
+            df = df.withColumn("new", F.lit(7).cast("long"))
+        if order == "first":
+            df = df.select("new", "k", "v", "w", "free", "many")
+        if order == "reversed":
+            df = df.select(*reversed(df.columns))
+        if order == "upper":
+            df = df.select(*(F.col(column).alias(column.upper()) for column in df.columns))
+        if order == "commented":
+            df = df.withMetadata("v", {"comment": "said of it"})
+        DOORS[door](spark, path, df)
+        table = BatchTable.open(path)
+        assert set(table.columns) == {"k", "v", "w", "free", "many", "new"}, name
+        assert table.columns[:5] == ["k", "v", "w", "free", "many"], name
+        many = [1, 1] if "inside" in name else [1]
+        goes_on(feed, query, [(1, version, 1, many)])
+        # Later calls bring what was added.
+        probes = spark.range(1, 2).withColumnRenamed("id", "k")
+        assert rows(table.join(probes, select=["v", "new"])) == [
+            (1, version, 10 if "added" in name else 7)
+        ], name
+
+
+TAKEN: dict[str, dict[str, str]] = {
+    "gone": {"v": ""},
+    "all gone": {"v": "", "w": "", "many": ""},
+    "renamed": {"v": "", "value": "int(9)"},
+    "wider": {"v": "bigint(9)"},
+    "narrower": {"v": "smallint(9)"},
+    "a text": {"w": "'9'"},
+    "wider inside": {"many": "array(bigint(id))"},
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_what_a_running_query_uses_is_not_taken_away(
+    spark: SparkSession, feed: Feed, path: Path, door: str
+) -> None:
+    query = running(feed, path)
+    before = sorted(path.rglob("*"))
+    for name, change in _some(TAKEN, door):
+        with pytest.raises(OtherKeysError) as caught:
+            DOORS[door](spark, path, changed(spark, 9, **change))
+        if door in ("build", "store"):
+            assert "running queries use the columns ['many', 'v', 'w']" in str(caught.value), name
+        for column, value in change.items():
+            assert f"'{column}'" in str(caught.value) or column == "value", (name, value)
+    assert sorted(path.rglob("*")) == before
+    goes_on(feed, query, [(1, 1, 1, [1])])
+
+
+def test_what_no_running_query_uses_goes_where_a_call_says_so(
+    spark: SparkSession, feed: Feed, path: Path
+) -> None:
+    query = running(feed, path)
+    narrow = changed(spark, 2, free="")
+    with pytest.raises(OtherKeysError, match=r"lacks the columns \['free'\]"):
+        BatchTable.open(path).refresh(narrow)
+    BatchTable.build(narrow, on="k", path=path)
+    goes_on(feed, query, [(1, 2, 1, [1])])
+    BatchTable.build(changed(spark, 3, free="int(5)"), on="k", path=path)  # in another type
+    goes_on(feed, query, [(1, 3, 1, [1])])
+    query.stop()
+    # Nobody runs: the call decides.
+    table = BatchTable.build(changed(spark, 4, v="", w="'w'"), on="k", path=path)
+    assert table.columns == ["k", "w", "many", "free"]
+
+
+def test_keys_never_change(spark: SparkSession, feed: Feed, path: Path) -> None:
+    query = running(feed, path)
+    for change in ({"k": "int(id)"}, {"k": "string(id)"}, {"k": "", "key": "id"}):
+        for door in DOORS.values():
+            with pytest.raises(Exception, match=r"lacks the columns|for the keys|no column|family"):
+                door(spark, path, changed(spark, 9, **change))
+    goes_on(feed, query, [(1, 1, 1, [1])])
+
+
+def test_a_promise_of_uniqueness_that_a_query_relies_on_stays(
+    spark: SparkSession, feed: Feed, tmp_path: Path
+) -> None:
+    path = tmp_path / "unique"
+    one = spark.range(3).selectExpr("id AS k", "1 AS v")
+    table = BatchTable.build(one, on="k", path=path, unique=True)
+    query = feed.start(table.join(feed.stream, select=[]))
+    feed.add(1)
+    query.processAllAvailable()
+    with pytest.raises(DuplicateKeyError, match="running query was planned"):
+        BatchTable.build(one.union(one), on="k", path=path)
+    BatchTable.build(one.where("k < 2"), on="k", path=path)  # the promise alone may go
+    goes_on(feed, query, [(1,)])
+
+
+def test_a_replay_of_an_older_version_has_nulls_in_what_was_added(
+    spark: SparkSession, feed: Feed, path: Path
+) -> None:
+    def start() -> Any:
+        return feed.start(BatchTable.open(path).join(feed.stream, how="left"))
+
+    query = start()
+    feed.add(1)
+    query.processAllAvailable()
+    query.stop()
+    BatchTable.open(path).refresh(
+        changed(spark, 2, new="id * 10", text="'t'", list="array(id)", exact="decimal(1.5)")
+    )
+    number = feed.forget_last_commit()
+    query = start()
+    feed.add(1)
+    query.processAllAvailable()
+    assert feed.results[number] == [(1, 1, 1, "x", [1], None, None, None, None)]
+    assert feed.results[number + 1][0][:7] == (1, 2, 1, "x", [1], 10, "t")
+    query.stop()
+
+
+def test_a_replay_of_a_version_with_another_type_is_an_error_that_says_what_to_do(
+    spark: SparkSession, feed: Feed, path: Path
+) -> None:
+    query = running(feed, path)
+    query.stop()
+    BatchTable.build(changed(spark, 2, v="'text'"), on="k", path=path)
+    feed.forget_last_commit()
+    query = feed.start(BatchTable.open(path).join(feed.stream, select=["v"]))
+    with pytest.raises(Exception, match="start the query from a new checkpoint"):
+        query.processAllAvailable()
+
+
+def test_micro_batches_and_cycles_keep_their_columns(
+    spark: SparkSession, feed: Feed, path: Path
+) -> None:
+    seen: dict[str, list[Any]] = {"plain": [], "cycles": []}
+    steered = bsjoin.cycles(
+        BatchTable.open(path), "k", sink=lambda df, _: seen["cycles"].append(rows(df))
+    )
+
+    def call(batch: DataFrame, number: int) -> None:
+        seen["plain"].append(rows(BatchTable.open(path).join(batch, select=["v"])))
+        steered(batch, number)
+
+    writer = feed.stream.writeStream.foreachBatch(call)
+    query = writer.option("checkpointLocation", str(feed.checkpoint)).start()
+    feed.add(1)
+    query.processAllAvailable()
+    with pytest.raises(OtherKeysError, match="use the columns"):
+        BatchTable.build(changed(spark, 9, v=""), on="k", path=path)
+    with pytest.raises(OtherKeysError, match="use the columns"):
+        BatchTable.build(changed(spark, 9, free=""), on="k", path=path)
+    BatchTable.open(path).refresh(changed(spark, 2, new="id"))
+    feed.add(1)
+    query.processAllAvailable()
+    assert seen["plain"] == [[(1, 1)], [(1, 2)]]
+    # The columns of a cycle are those of the first one.
+    assert seen["cycles"] == [[(1, 1, 1, "x", [1])], [(1, 2, 1, "x", [1])]]
+
+
+def test_a_case_sensitive_session_adds_a_column_of_another_case(
+    spark: SparkSession, feed: Feed, path: Path
+) -> None:
+    query = running(feed, path)
+    with settings(spark, **{"spark.sql.caseSensitive": "true"}):
+        BatchTable.open(path).refresh(changed(spark, 2).withColumn("V", F.lit(5)))
+        assert BatchTable.open(path).columns == ["k", "v", "w", "free", "many", "V"]
+        with pytest.raises(OtherKeysError, match="lacks"):
+            BatchTable.build(changed(spark, 3, v="", V="5"), on="k", path=path)
+    goes_on(feed, query, [(1, 2, 1, [1])])
+
+
+OTHER = """
+import os, sys, time
+from bsjoin.store import StorageLocation
+from bsjoin.store.uses import Note, Uses
+note = Note(StorageLocation.of(sys.argv[1]), ends_with_process=True)
+note.write(Uses({"v": '"integer"'}))
+print("noted", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def other_application(path: Path) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-c", OTHER, str(path)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "noted\n"
+        yield process
+        process.kill()
+
+
+def test_the_queries_of_another_application_count_as_long_as_it_lives(
+    spark: SparkSession, path: Path, other_application: subprocess.Popen[str]
+) -> None:
+    with pytest.raises(OtherKeysError, match=r"running queries use the columns \['v'\]"):
+        BatchTable.build(changed(spark, 9, v=""), on="k", path=path)
+    BatchTable.build(changed(spark, 2, w=""), on="k", path=path)
+    other_application.kill()
+    other_application.wait()
+    BatchTable.build(changed(spark, 3, v=""), on="k", path=path)
+    assert list((path / "readers").iterdir()) == []
+
+
+def test_which_notes_count(tmp_path: Path) -> None:
+    location = StorageLocation.of(tmp_path)
+    uses = Uses({"v": '"integer"'}, unique=True)
+    content = uses.to_bytes()
+    now, old = now_us(), now_us() - 3_600_000_000
+    here, elsewhere = ProcessId.of(os.getpid()), ProcessId(1, "1", "1", "another")
+    for number, (process, written, counts) in enumerate(
+        [
+            (here, now, True),
+            (here, old, False),
+            (elsewhere, now, True),
+            (elsewhere, old, False),
+            ("0", now, True),
+            ("0", old, False),
+        ]
+    ):
+        location.create(f"readers/{number:032x}-{process}-{written}", content)
+        assert others(location, []) == (uses if counts else Uses()), number
+        assert bool(location.names("readers")) == counts, number
+        location.remove("readers")
+    location.create(f"readers/{7:032x}-{here}-{now}", content)
+    assert others(location, [f"{7:032x}"]) == Uses()
+    for hostile in (b"{", b"[]", b'{"columns": {"v": 1}, "unique": true}', b"[" * 100_000):
+        location.remove("readers")
+        location.create(f"readers/{8:032x}-{here}-{now}", hostile)
+        assert others(location, []) == Uses()
+    assert Uses.from_bytes(content) == uses
+    assert json.loads(content)["unique"] is True
+
+
+def test_a_note_is_written_anew_under_one_name(tmp_path: Path) -> None:
+    location = StorageLocation.of(tmp_path)
+    note = Note(location, ends_with_process=True)
+    for number in range(3):
+        note.write(Uses({f"c{number}": '"long"'}))
+    assert len(location.names("readers")) == 1
+    assert others(location, []).columns == {"c2": '"long"'}
+
+
+def test_a_table_that_cannot_be_written_to_can_be_joined(
+    spark: SparkSession, feed: Feed, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(location: StorageLocation, name: str, *_: object) -> bool:
+        raise bsjoin.errors.StoreAccessError(f"cannot write {name!r}")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StorageLocation, "create", refused)
+        query = running(feed, path)
+    goes_on(feed, query, [(1, 1, 1, [1])])
+    # This application knows its own queries all the same.
+    with pytest.raises(OtherKeysError, match="running queries use"):
+        BatchTable.build(changed(spark, 9, v=""), on="k", path=path)
+
+
+def test_types_are_compared_without_what_may_change(spark: SparkSession) -> None:
+    def of(ddl: T.DataType) -> str:
+        return bsjoin._spark.uses.types_of(T.StructType([T.StructField("c", ddl)]))["c"]
+
+    inner = T.StructField("a", T.IntegerType(), False, {"comment": "x"})
+    loose = T.StructField("a", T.IntegerType())
+    for left, right in (
+        (T.ArrayType(T.StructType([inner]), False), T.ArrayType(T.StructType([loose]))),
+        (
+            T.MapType(T.StringType(), T.StructType([inner]), False),
+            T.MapType(T.StringType(), T.StructType([loose])),
+        ),
+    ):
+        assert of(left) == of(right)
+    assert of(T.ArrayType(T.IntegerType())) != of(T.ArrayType(T.LongType()))
