@@ -8,6 +8,7 @@
     │   └── KeyTypeError (TypeError)    key types that the join does not support
     ├── DuplicateKeyError               a table declared unique holds a key twice
     ├── SourceError                     a source cannot be reached, or is not as declared
+    │   ├── DataError                   a value does not fit its type, or a key is too long
     │   └── LookupFailedError           a look-up and all its retries failed
     ├── WorkerEnvironmentError          the workers' Python cannot run bsjoin
     └── StoreError                      the stored table cannot be used
@@ -32,6 +33,7 @@ __all__ = [
     "BSJoinError",
     "ColumnError",
     "DamagedTableError",
+    "DataError",
     "DuplicateKeyError",
     "KeyTypeError",
     "LookupFailedError",
@@ -75,6 +77,15 @@ class SourceError(BSJoinError):
     """
 
     is_transient = False
+
+
+class DataError(SourceError):
+    """A value in a source cannot be expressed in its column's type, or a key cannot be sent.
+
+    It is of the data, not of the connection: the same query fails again, so it is not retried, and
+    the source is not considered down. ``Incremental(on_error="null")`` treats the keys concerned,
+    and no others, as not found.
+    """
 
 
 class LookupFailedError(SourceError):

@@ -128,7 +128,8 @@ class Incremental:
         on_error: what to do when a look-up and all its retries have failed. ``"fail"`` (default)
             fails the micro-batch; Spark runs it again after a restart. ``"stale"`` uses expired
             rows, and fails if a key has none. ``"null"`` treats the keys as not found, and does not
-            cache that.
+            cache that. A fault of the data (:class:`bsjoin.errors.DataError`) is not retried and
+            starts no cooldown; it concerns only the keys whose rows have it.
         retries: how often a failed look-up is repeated, and the call's question for the columns;
             default 3.
         backoff: the maximum pause before the first retry; default 200 ms. It doubles with each

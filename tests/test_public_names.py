@@ -41,6 +41,7 @@ ERRORS = [
     "BSJoinError",
     "ColumnError",
     "DamagedTableError",
+    "DataError",
     "DuplicateKeyError",
     "KeyTypeError",
     "LookupFailedError",

@@ -27,6 +27,8 @@ class Source(ABC):
     Attributes:
         max_keys: the maximum number of keys per call of :meth:`lookup`; the caller splits larger
             batches. Default 10,000.
+        takes_any_text: whether :meth:`lookup` takes keys with text that is not UTF-8, which Spark's
+            strings may hold. Default False: such a key has no row, and is not looked up.
 
     Example:
         >>> class Squares(Source):
@@ -40,6 +42,7 @@ class Source(ABC):
     """
 
     max_keys: int = 10_000
+    takes_any_text: bool = False
 
     def __init__(self) -> None:
         self.token = uuid.uuid4().hex
@@ -64,7 +67,11 @@ class Source(ABC):
             collation that is not binary may return some).
 
         Raises:
-            BSJoinError: a permanent error, which is not retried.
+            DataError: a value does not fit its column's type. With ``on_error="null"`` the caller
+                looks the keys up in smaller parts, so that only those concerned have no row.
+            BSJoinError: another permanent error, which is not retried.
+            UnicodeError, OverflowError, pyarrow.ArrowInvalid: the same as a ``DataError``, as are
+                Arrow's errors about types.
             Exception: any other error counts as transient; the caller retries.
         """
 

@@ -12,9 +12,17 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from bsjoin.errors import BSJoinError, SourceError
+import pyarrow as pa
 
-__all__ = ["LookupTimeoutError", "TransientSourceError", "run_translated", "run_with_retries"]
+from bsjoin.errors import BSJoinError, DataError, SourceError
+
+__all__ = [
+    "LookupTimeoutError",
+    "TransientSourceError",
+    "of_data",
+    "run_translated",
+    "run_with_retries",
+]
 
 T = TypeVar("T")
 
@@ -31,6 +39,19 @@ class TransientSourceError(Exception):
 
 class LookupTimeoutError(TransientSourceError):
     """There was no response in time; the work still waits in its thread."""
+
+
+_OF_DATA = (UnicodeError, OverflowError, pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowKeyError,
+            pa.ArrowNotImplementedError, pa.ArrowCapacityError)  # fmt: skip
+
+
+def of_data(error: Exception) -> bool:
+    r"""Whether an error is of the data, which no retry changes: a text, a number, an Arrow type.
+
+    >>> of_data(UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid")), of_data(OSError())
+    (True, False)
+    """
+    return isinstance(error, (*_OF_DATA, DataError)) and not isinstance(error, OSError)
 
 
 def run_translated(

@@ -17,7 +17,7 @@ from bsjoin._clock import now_us
 from bsjoin._plan import SourceTable
 from bsjoin._python_values import reprs
 from bsjoin._retype import retyped
-from bsjoin.errors import DuplicateKeyError, LookupFailedError, SourceError
+from bsjoin.errors import DataError, DuplicateKeyError, LookupFailedError, SourceError
 from bsjoin.shared import Found, HostCache, State
 from bsjoin.worker.batch import Batch, Loaded, Tally, whole
 from bsjoin.worker.grouping import CacheRows, grouped, range_columns
@@ -73,12 +73,12 @@ class Loader:
             self._from_cache(loaded, todo, claimed, known, places)
             mine = np.flatnonzero(claimed.states == State.MINE)
             if len(mine):
-                asked = self.query_in_pieces(
+                unanswered, fault = self.query_in_pieces(
                     part.take(mine), ticks[todo[mine]], loaded, todo[mine], places, tally
                 )
-                if asked < len(mine):
-                    rest = mine[asked:]
-                    self._check_without_source(claimed, rest, tally)
+                if len(unanswered):
+                    rest = mine[unanswered]
+                    self._check_without_source(claimed, rest, tally, fault)
                     self._from_cache(loaded, todo, claimed, rest, places)
                 pause = _WAIT_S[0]
             todo = todo[claimed.states == State.WAIT]
@@ -112,24 +112,40 @@ class Loader:
         where: Int64s,
         places: list[CacheRows],
         tally: Tally,
-    ) -> int:
+    ) -> tuple[Int64s, DataError | None]:
         """Query claimed keys in pieces of the source's ``max_keys``, and cache the results.
 
+        Unless the plan fails with the source, a piece with a fault of the data is halved until the
+        keys concerned are alone; the others get their rows.
+
         Returns:
-            The number of keys queried before the source failed; all keys, unless the plan continues
-            without the source.
+            The positions of the keys without an answer: none, unless the plan continues without the
+            source; and the last fault of the data.
         """
-        count, done = len(keys.hashes), 0
+        count, fault = len(keys.hashes), None
+        waiting = np.ones(count, np.bool_)
         try:
             pieces = -(-count // self._client.max_keys)
-            for piece in np.array_split(np.arange(count), pieces):
+            todo = np.array_split(np.arange(count), pieces)[::-1]
+            while todo:
+                piece = todo.pop()
                 part, now = keys.take(piece), now_us()
                 invalidations = self._cache.header.invalidations
-                counts, columns = self._query(part, tally)
+                try:
+                    counts, columns = self._query(part, tally)
+                except DataError as error:
+                    if self._table.retry_policy.on_error == "fail":
+                        raise
+                    if len(piece) > 1:
+                        todo += np.array_split(piece, 2)[::-1]
+                    elif fault is None:
+                        _log.warning("bsjoin: a key counts as unanswered: %s", error)
+                    fault = error
+                    continue
                 tally.evicted += self._cache.put(
                     part.hashes, part.keys, counts, columns, ticks[piece], now, invalidations
                 )
-                done += len(piece)
+                waiting[piece] = False
                 loaded.note(where[piece], len(places), np.cumsum(counts) - counts, counts)
                 places.append(_Piece(columns))
         except LookupFailedError as error:
@@ -140,10 +156,11 @@ class Loader:
                 rest_us = round(self._table.retry_policy.failure_cooldown_s * 1e6)
                 self._cache.header.down_until_us = now_us() + rest_us
         finally:
-            if done < count:
-                rest = keys.take(np.arange(done, count))
+            unanswered = np.flatnonzero(waiting)
+            if len(unanswered):
+                rest = keys.take(unanswered)
                 self._cache.release(rest.hashes, rest.keys)
-        return done
+        return unanswered, fault
 
     def _query(self, keys: Batch, tally: Tally) -> tuple[Int64s, list[pa.Array]]:
         """Query some keys: the number of rows of each, and the rows' columns, key after key."""
@@ -185,16 +202,21 @@ class Loader:
         chosen = pa.array(order)
         return counts, [column.take(chosen) for column in payload]
 
-    def _check_without_source(self, claimed: Found, rest: Int64s, tally: Tally) -> None:
+    def _check_without_source(
+        self, claimed: Found, rest: Int64s, tally: Tally, fault: DataError | None
+    ) -> None:
         """Handle keys whose query has failed, according to ``on_error``.
 
-        ``claimed`` is their state before the query: expired rows, or none.
+        ``claimed`` is their state before the query: expired rows, or none; ``fault`` is of their
+        data.
         """
         if self._table.retry_policy.on_error == "null":
             claimed.counts[rest] = 0
             tally.failed += len(rest)
             return
         unknown = int((claimed.ids[rest] < 0).sum())
+        if unknown and fault is not None:
+            raise fault
         if unknown:
             raise LookupFailedError(
                 f"{self._table.source!r} does not answer, and {unknown} of the requested keys were "

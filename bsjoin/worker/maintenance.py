@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bsjoin._clock import now_us
 from bsjoin._plan import SourceTable
-from bsjoin.errors import LookupFailedError
+from bsjoin.errors import DataError, LookupFailedError
 from bsjoin.shared import HostCache, State, only_one
 from bsjoin.worker.batch import Batch, Loaded, Tally, whole
 from bsjoin.worker.hashing import xxhash64
@@ -103,7 +103,7 @@ class Upkeep:
             if alone and not self._cache.header.warm:
                 try:
                     self._load_keys(self._warm_keys())
-                except LookupFailedError as error:
+                except (DataError, LookupFailedError) as error:
                     _log.warning("bsjoin: warming up failed: %s", error)
                 self._cache.header.warm = 1
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from bsjoin._plan import RetryPolicy
-from bsjoin.errors import BSJoinError, LookupFailedError
+from bsjoin.errors import BSJoinError, DataError, LookupFailedError
 from bsjoin.sources.protocol import Source
-from bsjoin.sources.transient import run_with_retries
+from bsjoin.sources.texts import with_utf8
+from bsjoin.sources.transient import of_data, run_with_retries
 from bsjoin.worker.connections import SharedConnection
 
 __all__ = ["Figures", "SourceClient"]
@@ -59,14 +60,20 @@ class SourceClient:
         """Look up keys, with retries.
 
         Raises:
+            DataError: a value does not fit its type, which no retry changes.
             LookupFailedError: the look-up and all its retries failed.
-            BSJoinError: a permanent error of the source.
+            BSJoinError: another permanent error of the source.
         """
         begun = time.perf_counter()
+        known = keys if self._source.takes_any_text else with_utf8(keys)
+        if not known.num_rows:
+            schema = self._source.schema
+            names = dict.fromkeys([*keys.column_names, *columns])
+            return pa.schema([schema.field(name) for name in names]).empty_table()
         with self._connection.used():
             try:
                 return self._with_retries(
-                    lambda: self._source.lookup(keys, columns),
+                    lambda: self._source.lookup(known, columns),
                     f"a look-up of {keys.num_rows} keys",
                     figures,
                 )
@@ -94,7 +101,7 @@ class SourceClient:
                 query,
                 policy.retries,
                 policy.backoff_s,
-                is_transient=lambda fault: not isinstance(fault, BSJoinError),
+                is_transient=lambda fault: not (isinstance(fault, BSJoinError) or of_data(fault)),
                 noted=noted,
             )
         except BSJoinError:
@@ -102,9 +109,15 @@ class SourceClient:
             raise
         except Exception as fault:
             self._source.close()
+            text = f"{type(fault).__name__}: {fault}"
+            if of_data(fault):
+                raise DataError(
+                    f"{self._source!r} could not answer {what}: {text}. It is a fault of the "
+                    "data, so the look-up is not repeated"
+                ) from None
             raise LookupFailedError(
                 f"{self._source!r} did not answer {what}, nor its {policy.retries} retries: "
-                f"{type(fault).__name__}: {fault}. "
+                f"{text}. "
                 "Spark repeats a failed micro-batch when the query is restarted; on_error= of "
                 "bsjoin.Incremental selects another behaviour than failing"
             ) from None
