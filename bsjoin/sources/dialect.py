@@ -6,17 +6,27 @@ import contextlib
 import hashlib
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from bsjoin._python_values import reprs
 from bsjoin._secrets import scrubbed
-from bsjoin.errors import BSJoinError, ColumnError, SourceError, suggest
+from bsjoin.errors import BSJoinError, ColumnError, DataError, SourceError, suggest
+from bsjoin.sources.parts import of_keys
 from bsjoin.sources.protocol import Source
-from bsjoin.sources.transient import LookupTimeoutError, TransientSourceError, run_translated
-from bsjoin.sources.types import fitted, overridden, wanted_columns
+from bsjoin.sources.texts import is_utf8, with_utf8
+from bsjoin.sources.transient import (
+    LookupTimeoutError,
+    TransientSourceError,
+    of_data,
+    run_translated,
+)
+from bsjoin.sources.types import fitted, keeps_keys, overridden, wanted_columns
 from bsjoin.sources.urls import Address
 
 __all__ = ["BATCH_ROWS", "Column", "Database", "Target"]
@@ -58,6 +68,7 @@ class Column:
         read: the SQL expression that reads it, with ``{}`` for the quoted column name; default
             the column itself.
         exact: whether values that differ in the database also differ in Arrow; default True.
+        refused: why it cannot be looked up by; None (default) if it can.
     """
 
     name: str
@@ -65,6 +76,7 @@ class Column:
     declared: str
     read: str = "{}"
     exact: bool = True
+    refused: str | None = None
 
 
 class _Session:
@@ -98,6 +110,11 @@ class Database(Source):
     """A table or query of a database; one subclass per database."""
 
     mark = '"'
+    takes_any_text = True  # look-ups leave out what is not UTF-8
+    as_text = "CAST({} AS VARCHAR)"
+    """The SQL expression for the database's text of a value."""
+    as_bytes: str
+    """The SQL expression for the UTF-8 of a text."""
 
     def __init__(self, target: Target) -> None:
         super().__init__()
@@ -126,6 +143,10 @@ class Database(Source):
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
         """The rows of the keys, in types that can be cast to the schema's."""
 
+    def _parts(self, connection: Any, keys: pa.Table) -> Iterable[pa.Table]:
+        """The keys that the database can hold, in as many as one statement takes."""
+        return (keys,)
+
     @abstractmethod
     def _stream(
         self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
@@ -148,6 +169,27 @@ class Database(Source):
     def _may_pass(self, error: Exception) -> bool:
         """Whether the driver's error is transient."""
 
+    def _is_of_data(self, error: Exception) -> bool:
+        """Whether the driver's error is of the data: a value, a key, or their size."""
+        return of_data(error)
+
+    def _read_as(self, column: Column, dtype: pa.DataType) -> Column:
+        """The column, read as the user's type instead of the declared one."""
+        if column.type is None or column.type.equals(dtype):
+            return column
+        read, refused = column.read, None
+        if pa.types.is_string(dtype):
+            read = self.as_text
+        elif pa.types.is_binary(dtype) and pa.types.is_string(column.type):
+            read = self.as_bytes.format(column.read)
+        if not keeps_keys(column.type, dtype):
+            refused = (
+                f"the column {column.name!r} is declared as {column.declared}, and schema= reads "
+                f"it as {dtype}: rows cannot be looked up by it. Convert it in the database, with "
+                f"query='SELECT CAST(...) AS {column.name}, ...', or convert the stream's column"
+            )
+        return replace(column, read=read, refused=refused)
+
     def _refused_to_write(self, error: Exception) -> bool:
         """Whether the driver's error means that a statement writes in a read-only session."""
         return False
@@ -161,15 +203,32 @@ class Database(Source):
             columns = self._execute(lambda c: self._describe(c, self._from), at_once=True)
             declared = [(column.name, column.type, column.declared) for column in columns]
             schema = overridden(declared, self.target.schema, repr(self))
-            self._columns = {column.name: column for column in columns}
+            self._columns = {
+                column.name: self._read_as(column, schema.field(column.name).type)
+                for column in columns
+            }
             self._schema = schema
         return self._schema
 
     def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of some keys, by one query; see :meth:`Source.lookup`."""
+        """The rows of some keys, by one query unless they are long; see :meth:`Source.lookup`."""
         schema, chosen = self._chosen(keys.column_names, columns)
-        table = self._execute(lambda connection: self._rows(connection, keys, chosen))
-        return fitted(table, schema, repr(self))
+        self._check_keys(keys.column_names)
+        keys = with_utf8(keys)
+        if not len(keys):
+            return schema.empty_table()
+        parts = self._execute(lambda connection: list(self._parts(connection, keys)))
+        found = [
+            self._fitted(self._execute(partial(self._rows, keys=part, columns=chosen)), schema)
+            for part in parts
+        ]
+        if len(parts) == 1:
+            return found[0]
+        # A collation that is not binary finds the same row by keys of several parts.
+        return pa.concat_tables(
+            [schema.empty_table()]
+            + [of_keys(rows, part) for rows, part in zip(found, parts, strict=True)]
+        )
 
     def scan(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """All rows, through a separate connection; see :meth:`Source.scan`."""
@@ -187,13 +246,14 @@ class Database(Source):
         """Whether the columns contain a primary key or unique index, or ``unique=`` says so.
 
         Raises:
-            ColumnError: a column does not exist.
+            ColumnError: a column does not exist, or rows cannot be looked up by it.
         """
         for name in columns:
             if name not in self.schema.names:
                 raise ColumnError(
                     f"{self!r} has no column {name!r}. {suggest(name, self.schema.names)}"
                 )
+        self._check_keys(columns)
         if self.target.unique is not None:
             return self.target.unique
         if self.target.table is None:
@@ -290,6 +350,42 @@ class Database(Source):
         fields = [pa.field(name, schema.field(name).type) for name in names]
         return pa.schema(fields), [known[name] for name in names]
 
+    def _check_keys(self, names: Sequence[str]) -> None:
+        known = self._columns or {}
+        for name in names:
+            if known[name].refused is not None:
+                raise ColumnError(f"{self!r}: {known[name].refused}")
+
+    def _fitted(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
+        """The columns in the schema's types; every text is UTF-8."""
+        found = fitted(table, schema, repr(self))
+        for field, column in zip(schema, found.columns, strict=True):
+            try:
+                if _has_text(field.type):
+                    column.validate(full=True)
+                continue
+            except pa.ArrowInvalid:
+                shown = ""
+                if pa.types.is_string(field.type):
+                    wrong = column.filter(pc.invert(is_utf8(column)))
+                    shown = f" {reprs(wrong[:1].combine_chunks().cast(pa.binary()))[0]}"
+            raise DataError(self._no_text(field.name, shown))
+        return found
+
+    def _no_value(self, column: Column, reason: str) -> DataError:
+        """The error for a value that has no meaning in Spark."""
+        return DataError(
+            f"{self!r}: the column {column.name!r} ({column.declared}) holds {reason}, which Spark "
+            "cannot express: correct the value, or read it with another type, such as "
+            f"schema={{{column.name!r}: pyarrow.string()}}"
+        )
+
+    def _no_text(self, name: str, shown: str) -> str:
+        return (
+            f"{self!r}: the column {name!r} holds a text{shown} that is not UTF-8. "
+            f"schema={{{name!r}: pyarrow.binary()}} reads its bytes"
+        )
+
     def _scanned(
         self, source: str, columns: Sequence[Column], schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
@@ -300,7 +396,7 @@ class Database(Source):
                 piece = self._apart(lambda: next(pieces, None))
                 if piece is None:
                     break
-                yield from fitted(piece, schema, repr(self)).to_batches()
+                yield from self._fitted(piece, schema).to_batches()
         finally:
             self._apart(lambda: self._shut(connection))
 
@@ -351,6 +447,8 @@ class Database(Source):
                 f"{text}: bsjoin uses read-only sessions: remove from query= (or from the view) "
                 "all that writes, locks rows or advances a sequence"
             )
+        if self._is_of_data(error):
+            return DataError(text)
         return TransientSourceError(text) if self._may_pass(error) else SourceError(text)
 
     def _error_message(self, error: Exception) -> str:
@@ -365,3 +463,9 @@ class Database(Source):
         except Exception:
             hint = ""
         return SourceError(f"{self!r}: there is no table {name!r}. {hint}")
+
+
+def _has_text(dtype: pa.DataType) -> bool:
+    if pa.types.is_string(dtype):
+        return True
+    return any(_has_text(dtype.field(index).type) for index in range(dtype.num_fields))

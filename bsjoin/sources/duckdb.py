@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow as pa
 from bsjoin.errors import SourceError
 from bsjoin.sources.dialect import BATCH_ROWS, Column, Database, Target
 from bsjoin.sources.drivers import driver
+from bsjoin.sources.infinite import ENDS, Infinities, bounded, ends_in
 from bsjoin.sources.types import sparkable
 
 __all__ = ["DuckDB"]
@@ -22,14 +24,28 @@ T = TypeVar("T")
 # DuckDB's types that are read as another Arrow type; other types that Spark lacks are text.
 _READ_AS: dict[str, tuple[str, pa.DataType]] = {
     "UBIGINT": ("CAST({} AS DECIMAL(20, 0))", pa.decimal128(20, 0)),
-    "HUGEINT": ("CAST({} AS DECIMAL(38, 0))", pa.decimal128(38, 0)),
+    "HUGEINT": ("CAST({} AS VARCHAR)", pa.decimal128(38, 0)),
     "TIMESTAMP_NS": ("CAST({} AS TIMESTAMP)", pa.timestamp("us")),
+    "TIMESTAMP_MS": ("CAST({} AS TIMESTAMP)", pa.timestamp("us")),
+    "TIMESTAMP_S": ("CAST({} AS TIMESTAMP)", pa.timestamp("us")),
+}
+_MOST = (1 << 31) - 1, (1 << 63) - 1
+_INFINITIES = Infinities(date=(-_MOST[0], _MOST[0]), time=(-_MOST[1], _MOST[1]))
+_ENDS = {
+    ("DATE", "-infinity"): "make_date(1, 1, 1)",
+    ("DATE", "infinity"): "make_date(9999, 12, 31)",
+    ("TIMESTAMP", "-infinity"): f"make_timestamp({ENDS['time'][0]})",
+    ("TIMESTAMP", "infinity"): f"make_timestamp({ENDS['time'][1]})",
 }
 _TEXTS = ("ENUM", "UUID", "TIME", "BIT", "INTERVAL", "UHUGEINT", "JSON", "VARINT", "BIGNUM")
-_FOR_GOOD = {
-    "BinderException", "CatalogException", "ConversionException", "InvalidInputException",
-    "InvalidTypeException", "NotImplementedException", "OutOfRangeException", "ParserException",
-    "PermissionException", "SyntaxException", "TypeMismatchException", "ConnectionException",
+_MAY_PASS = {
+    "FatalException", "HTTPException", "IOException", "InternalException", "InterruptException",
+    "OperationalError", "OutOfMemoryException", "ResourceInUseException", "SerializationException",
+    "TransactionException",
+}  # fmt: skip
+_OF_DATA = {
+    "ConversionException", "DataError", "InvalidInputException", "OutOfRangeException",
+    "TypeMismatchException",
 }  # fmt: skip
 
 
@@ -39,6 +55,8 @@ class DuckDB(Database):
     The file is open only during a query: DuckDB does not allow a process to write a file that
     another process has open.
     """
+
+    as_bytes = "encode({})"
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
@@ -95,6 +113,12 @@ class DuckDB(Database):
             ]
         raise self._absent(connection)
 
+    def _read_as(self, column: Column, dtype: pa.DataType) -> Column:
+        column = super()._read_as(column, dtype)
+        if pa.types.is_timestamp(dtype) and column.declared == "DATE":  # infinity stays infinite
+            return replace(column, read=f"CAST({column.read} AS TIMESTAMP)")
+        return column
+
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
         names = keys.column_names
         inner = [f"k{index}" for index in range(len(names))]
@@ -105,12 +129,27 @@ class DuckDB(Database):
             sides = [column.read.format(self._at(name)), f"q.{key}"]
             if pa.types.is_string(keys.column(name).type) != (column.type == pa.string()):
                 sides = [f"CAST({side} AS VARCHAR)" for side in sides]
+            kind = "DATE" if pa.types.is_date(keys.column(name).type) else "TIMESTAMP"
+            for _, word in ends_in(keys.column(name)):
+                value = f"CAST('{word}' AS {kind})"
+                sides[0] = f"if({sides[0]} = {value}, {_ENDS[kind, word]}, {sides[0]})"
             equal.append(" = ".join(sides))
         found = connection.sql(
             f"SELECT {self._selected(columns)} FROM {self._from} "
             f"SEMI JOIN bsjoin_keys AS q ON {' AND '.join(equal)}"
         )
-        return found.to_arrow_table()
+        return self._table(found.to_arrow_table(), columns)
+
+    def _table(self, rows: pa.Table, columns: Sequence[Column]) -> pa.Table:
+        found = {}
+        for column, values in zip(columns, rows.columns, strict=False):
+            try:
+                found[column.name] = bounded(values, _INFINITIES)
+                continue
+            except OverflowError as error:
+                reason = str(error)
+            raise self._no_value(column, reason)
+        return pa.table(found) if found else rows
 
     def _stream(
         self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
@@ -120,7 +159,7 @@ class DuckDB(Database):
         name = "to_arrow_reader" if hasattr(relation, "to_arrow_reader") else "fetch_arrow_reader"
         with contextlib.closing(getattr(relation, name)(BATCH_ROWS)) as reader:
             for batch in reader:
-                yield pa.Table.from_batches([batch])
+                yield self._table(pa.Table.from_batches([batch]), columns)
 
     def _count(self, connection: Any) -> int:
         rows = connection.execute(f"SELECT count(*) FROM {self._from}").fetchall()
@@ -159,7 +198,10 @@ class DuckDB(Database):
         return [name for (name,) in rows.fetchall()]
 
     def _may_pass(self, error: Exception) -> bool:
-        return type(error).__name__ not in _FOR_GOOD
+        return type(error).__name__ in _MAY_PASS or isinstance(error, OSError)
+
+    def _is_of_data(self, error: Exception) -> bool:
+        return super()._is_of_data(error) or type(error).__name__ in _OF_DATA
 
     def _refused_to_write(self, error: Exception) -> bool:
         return "read-only mode" in str(error)
@@ -173,8 +215,10 @@ class DuckDB(Database):
 def _column(name: str, declared: str, arrow: pa.DataType) -> Column:
     if declared in _READ_AS:
         read, dtype = _READ_AS[declared]
-        return Column(name, dtype, declared, read, exact=declared != "TIMESTAMP_NS")
+        return Column(name, dtype, declared, read, exact="STAMP" not in declared)
     known = None if declared.startswith(_TEXTS) and "STAMP" not in declared else sparkable(arrow)
     if known is None:
         return Column(name, pa.string(), declared, "CAST({} AS VARCHAR)")
-    return Column(name, known, declared)
+    # An infinite time becomes equal to a finite one.
+    exact = declared != "DATE" and not declared.startswith("TIMESTAMP")
+    return Column(name, known, declared, exact=exact)

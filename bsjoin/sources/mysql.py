@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bsjoin.errors import ArgumentError, suggest
+from bsjoin._python_values import shown
+from bsjoin.errors import ArgumentError, DataError, suggest
 from bsjoin.sources.dialect import BATCH_ROWS, Column, Database, Target
 from bsjoin.sources.drivers import driver
+from bsjoin.sources.parts import in_parts, sizes_of
 from bsjoin.sources.rows import array_of, python_values
 from bsjoin.sources.types import DECIMAL, decimal_type
 
@@ -37,12 +40,24 @@ _OTHERS = {
     13: pa.int32(),
     255: pa.binary(),
 }
-# Access denied, missing, not allowed, or a syntax error: permanent errors.
-_FOR_GOOD = {
-    1044, 1045, 1046, 1049, 1054, 1064, 1142, 1143, 1146, 1227, 1267, 1270, 1271, 1305, 1356, 1370,
-    1698, 2049, 2054, 2059,
+# The connection, a limit of the server on connections, memory, time or locks, or its shutdown.
+_MAY_PASS = {
+    1021, 1030, 1037, 1038, 1040, 1041, 1042, 1043, 1047, 1053, 1077, 1078, 1079, 1080, 1081, 1105,
+    1114, 1129, 1135, 1152, 1158, 1159, 1160, 1161, 1184, 1203, 1205, 1206, 1213, 1226, 1317, 1412,
+    1613, 1614, 1615, 1637, 1927, 1969, 2000, 2001, 2002, 2003, 2005, 2006, 2008, 2011, 2012, 2013,
+    2014, 2026, 2027, 2047, 2048, 2055, 3024, 3032, 3168, 3169, 4031, 9001, 9002, 9003, 9004, 9005,
 }  # fmt: skip
+# A value out of range, of another type or too long, a text that its character set lacks, a packet
+# that is too long, a subquery of several rows.
+_OF_DATA = {
+    1153, 1162, 1242, 1260, 1264, 1265, 1292, 1300, 1301, 1365, 1366, 1367, 1406, 1411, 1416, 1441,
+    1525, 1690, 1977, 2020, 2032, 3140, 3141, 3146, 3155, 3156, 3157, 3158, 3854, 3988,
+}  # fmt: skip
+# What PyMySQL sends for a value, in bytes: at most twice those of a text, and some for its marks.
+_PER_VALUE, _ESCAPED = 48, 2
+_HEAD_BYTES = 1 << 16
 _NO_TABLE = 1146
+_FLOAT, _BIT, _JSON = "({} + 0e0)", "({} + 0)", "JSON"
 _READ_ONLY = 1792
 
 
@@ -50,10 +65,14 @@ class MySQL(Database):
     """A table or query of MySQL or MariaDB."""
 
     mark = "`"
+    as_text = "CAST({} AS CHAR)"
+    as_bytes = "CAST(CONVERT({} USING utf8mb4) AS BINARY)"
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
         self._charsets: dict[str, str] = {}
+        self._lengths: dict[str, int] = {}
+        self._packet: int | None = None
         address = target.address
         for name in address.options:
             if name not in _OPTIONS | _SWITCHES:
@@ -124,7 +143,9 @@ class MySQL(Database):
                     cursor.execute(
                         f"SELECT {charsets} FROM (SELECT 1) AS o LEFT JOIN {source} ON false"
                     )
-                    self._charsets.update(zip(names, cursor.fetchone(), strict=True))
+                    if source == self._from:
+                        self._charsets = dict(zip(names, cursor.fetchone(), strict=True))
+                        self._lengths = {field.name: field.length for field in fields}
                 return [_column(field) for field in fields]
         except Exception as error:
             absent = error.args and error.args[0] == _NO_TABLE and self.target.table is not None
@@ -132,12 +153,49 @@ class MySQL(Database):
                 raise
         raise self._absent(connection)
 
+    def _read_as(self, column: Column, dtype: pa.DataType) -> Column:
+        if column.type == pa.bool_() and pa.types.is_integer(dtype):
+            return column  # TINYINT(1) and BIT(1) are numbers
+        found = super()._read_as(column, dtype)
+        if pa.types.is_string(dtype) and column.read in (_FLOAT, _BIT):
+            return replace(found, read=self.as_text.format(column.read))
+        return found
+
+    def close(self) -> None:
+        """Close the connection; the next one may have another limit."""
+        super().close()
+        self._packet = None
+
+    def _parts(self, connection: Any, keys: pa.Table) -> Iterable[pa.Table]:
+        """The keys that their columns can hold, in statements that the server accepts."""
+        for name in keys.column_names:
+            column = keys.column(name)
+            if name in self._lengths and not self._is_retyped(name) and _is_text(column.type):
+                # The length is in bytes, of the connection's character set.
+                keys = keys.filter(pc.less_equal(pc.binary_length(column), self._lengths[name]))
+        if self._packet is None:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT @@max_allowed_packet")
+                self._packet = int(cursor.fetchone()[0])
+        most = max(1, (self._packet - _HEAD_BYTES) // _ESCAPED)
+        long = sizes_of(keys, _PER_VALUE) > most
+        if long.any():
+            key = keys.slice(int(long.argmax()), 1)
+            longest = max(keys.column_names, key=lambda name: sizes_of(key.select([name]))[0])
+            raise DataError(
+                f"{self!r}: the key {shown(key.column(longest)[0])[:60]!r}... of the column "
+                f"{longest!r} has about {sizes_of(key, 0)[0]} bytes, and a statement must be "
+                f"shorter than max_allowed_packet={self._packet} of the server: set it higher, or "
+                "filter such keys from the stream"
+            )
+        return in_parts(keys, most, _PER_VALUE)
+
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
-        values = [_bare(key) for key in python_values(keys, finite=True)]
+        values = python_values(keys, finite=True)
         if not values:
             return self._table((), columns, self.schema)
         names = keys.column_names
-        tested = ", ".join(map(self._at, names))
+        tested = ", ".join(map(self._tested, names))
         row = ", ".join(map(self._place, names))
         if len(names) > 1:
             row = f"({row})"
@@ -148,6 +206,16 @@ class MySQL(Database):
             cursor.execute(statement, list(itertools.chain(*values)))
             return self._table(cursor.fetchall(), columns, self.schema)
 
+    def _is_retyped(self, name: str) -> bool:
+        """Whether the user's type of a column is not the declared one."""
+        return bool((self._columns or {})[name].type != self.schema.field(name).type)
+
+    def _tested(self, name: str) -> str:
+        """The expression that is compared with a key."""
+        column, dtype = (self._columns or {})[name], self.schema.field(name).type
+        is_read = column.declared == _JSON or (self._is_retyped(name) and _is_text(dtype))
+        return column.read.format(self._at(name)) if is_read else self._at(name)
+
     def _place(self, name: str) -> str:
         """The placeholder of a value, converted to the column's character set.
 
@@ -156,6 +224,8 @@ class MySQL(Database):
         of other keys that match are ignored.
         """
         charset = self._charsets.get(name) or "binary"
+        if self._is_retyped(name):
+            return "%s"
         return "%s" if charset in ("binary", "utf8mb4") else f"CONVERT(%s USING {charset})"
 
     def _table(
@@ -165,6 +235,8 @@ class MySQL(Database):
         arrays = {}
         for column, part in zip(columns, values, strict=True):
             dtype = schema.field(column.name).type
+            if column.type is not None and not _is_direct(column.type, dtype):
+                dtype = column.type  # it is cast later
             zoned = pa.types.is_timestamp(dtype) and dtype.tz is not None
             plain = pa.timestamp("us") if zoned else dtype
             array = array_of(part, plain, column.name, repr(self))
@@ -226,12 +298,13 @@ class MySQL(Database):
             return [name for (name,) in cursor.fetchall()]
 
     def _may_pass(self, error: Exception) -> bool:
-        kind, number = type(error).__name__, error.args[0] if error.args else None
-        if number in _FOR_GOOD:
-            return False
-        if kind in ("OperationalError", "InternalError", "InterfaceError"):
-            return True
-        return isinstance(error, OSError)
+        if not type(error).__module__.startswith("pymysql"):
+            return isinstance(error, OSError)
+        # PyMySQL gives no number, or 0, for a connection that is closed or out of step.
+        return not _number(error) or _number(error) in _MAY_PASS
+
+    def _is_of_data(self, error: Exception) -> bool:
+        return super()._is_of_data(error) or _number(error) in _OF_DATA
 
     def _refused_to_write(self, error: Exception) -> bool:
         return bool(error.args) and error.args[0] == _READ_ONLY
@@ -240,12 +313,24 @@ class MySQL(Database):
         return " ".join(" ".join(map(str, error.args)).split())
 
 
-def _bare(key: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Timestamps without their time zone: that of the session is UTC."""
-    return tuple(
-        value.replace(tzinfo=None) if getattr(value, "tzinfo", None) is not None else value
-        for value in key
-    )
+def _number(error: Exception) -> int | None:
+    """The server's or the driver's number of an error of PyMySQL."""
+    found = error.args[0] if error.args else None
+    return found if type(error).__module__.startswith("pymysql") and type(found) is int else None
+
+
+def _is_text(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_string(dtype) or pa.types.is_binary(dtype))
+
+
+def _is_direct(declared: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether PyMySQL's values of a type make those of the user's type without a cast."""
+    if pa.types.is_string(wanted) or pa.types.is_binary(wanted) or declared.equals(wanted):
+        return True
+    exact = pa.types.is_integer(declared) or pa.types.is_decimal(declared)
+    if pa.types.is_integer(wanted):
+        return bool(pa.types.is_integer(declared) or pa.types.is_boolean(declared))
+    return exact and bool(pa.types.is_decimal(wanted) or pa.types.is_floating(wanted))
 
 
 def _column(field: Any) -> Column:
@@ -259,15 +344,17 @@ def _column(field: Any) -> Column:
         digits = length - (field.scale > 0) - (not unsigned)
         return Column(name, decimal_type(digits, field.scale) or DECIMAL, declared)
     if code == 4:  # FLOAT is printed with six digits otherwise
-        return Column(name, pa.float32(), declared, "({} + 0e0)")
+        return Column(name, pa.float32(), declared, _FLOAT)
     if code == 16:
         if length == 1:
-            return Column(name, pa.bool_(), declared, "({} + 0)")
+            return Column(name, pa.bool_(), declared, _BIT)
         dtype = pa.int64() if length < 64 else pa.decimal128(20, 0)
-        return Column(name, dtype, declared, "({} + 0)")
+        return Column(name, dtype, declared, _BIT)
     if code == 11:
         return Column(name, pa.string(), declared, "CAST({} AS CHAR)")
     if code in _OTHERS:
         return Column(name, _OTHERS[code], declared)
-    binary = field.charsetnr == _BINARY_CHARSET and not field.flags & _ENUM_OR_SET and code != 245
+    if code == 245:  # it equals no text
+        return Column(name, pa.string(), _JSON, "CAST({} AS CHAR)")
+    binary = field.charsetnr == _BINARY_CHARSET and not field.flags & _ENUM_OR_SET
     return Column(name, pa.binary() if binary else pa.string(), declared)

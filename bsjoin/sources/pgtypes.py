@@ -2,52 +2,100 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 
 from bsjoin.sources.dialect import Column
 from bsjoin.sources.types import DECIMAL, decimal_type, sparkable
 
-__all__ = ["column_of", "reported_types"]
+__all__ = ["TIMES", "Kind", "column_of", "reported_modifiers", "types_of"]
 
+TIMES = {"date", "timestamp", "timestamptz"}
 _NATIVE = {
-    "bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "name", "bytea",
-    "date", "timestamp", "timestamptz",
+    "bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "name", "bytea", *TIMES,
 }  # fmt: skip
 
 
-def reported_types(schema: pa.Schema) -> list[tuple[str, int]] | None:
-    """Name and modifier of every column's type; None for drivers before version 1.13."""
-    kinds = []
-    for field in schema:
-        metadata = field.metadata or {}
-        if b"POSTGRESQL:type" not in metadata:
-            return None
-        kind = bytes(metadata[b"POSTGRESQL:type"]).decode().strip("'")
-        modifier = bytes(metadata.get(b"POSTGRESQL:typmod", b"-1")).decode().strip("'")
-        kinds.append((kind, int(modifier)))
-    return kinds
+@dataclass(frozen=True)
+class Kind:
+    """A column's type, a domain's being that which it is based on.
+
+    Args:
+        name: the name of a built-in type; empty for a type of the user's.
+        item: the name of an array's items, likewise; None if it is no array.
+        modifier: the type modifier, with the digits of numbers; -1 for none.
+        dimensions: those declared for an array; 0 if none are.
+    """
+
+    name: str
+    item: str | None
+    modifier: int
+    dimensions: int
 
 
-def column_of(field: pa.Field, kind: str, modifier: int) -> Column:
+def types_of(columns: str, source: str) -> str:
+    """The query for the kinds of some columns, from the catalog.
+
+    Names do not suffice: a type of the user's may have the name of a built-in one, and one that
+    begins with an underscore is not always an array.
+
+    Args:
+        columns: the list of the columns.
+        source: the table or query in the form that follows FROM.
+    """
+    return f"""
+        WITH RECURSIVE seen(place, type, modifier, dimensions) AS (
+            SELECT u.place, u.type, -1, 0
+            FROM (SELECT ARRAY[{columns}] AS types
+                  FROM (SELECT 1) AS one LEFT JOIN {source} ON false) AS x,
+                unnest(x.types) WITH ORDINALITY AS u(type, place)
+            UNION ALL
+            SELECT seen.place, p.typbasetype, p.typtypmod, p.typndims
+            FROM seen JOIN pg_type AS p ON p.oid = seen.type WHERE p.typtype = 'd'
+        )
+        SELECT CASE WHEN p.typnamespace = n.oid THEN p.typname::text ELSE '' END,
+            e.oid IS NOT NULL, CASE WHEN e.typnamespace = n.oid THEN e.typname::text ELSE '' END,
+            seen.modifier::int8, seen.dimensions::int8
+        FROM seen JOIN pg_type AS p ON p.oid = seen.type
+            JOIN pg_namespace AS n ON n.nspname = 'pg_catalog'
+            LEFT JOIN pg_type AS e ON e.oid = p.typelem AND e.typarray = p.oid
+        WHERE p.typtype <> 'd' ORDER BY seen.place"""
+
+
+def reported_modifiers(schema: pa.Schema) -> list[int]:
+    """The modifier of every column's type, -1 for none; drivers before version 1.13 report none."""
+    return [
+        int(bytes((field.metadata or {}).get(b"POSTGRESQL:typmod", b"-1")).decode().strip("'"))
+        for field in schema
+    ]
+
+
+def column_of(field: pa.Field, kind: Kind) -> Column:
     """The column for a type of PostgreSQL: its expression and its Arrow type.
 
     Args:
         field: the field that the driver reports.
-        kind: the type's name in the catalog; arrays have a leading underscore.
-        modifier: the type modifier, with the digits of numbers; -1 for none.
+        kind: its type.
     """
-    if kind in _NATIVE:
-        return Column(field.name, sparkable(field.type), kind)
-    if kind == "oid":
-        return Column(field.name, pa.int64(), kind, "{}::int8")
-    if kind == "numeric":
-        return Column(field.name, _decimal(modifier), kind, "{}::text")
-    if kind.startswith("_"):
-        if kind[1:] in _NATIVE:
-            return Column(field.name, sparkable(field.type), kind)
-        item = DECIMAL if kind == "_numeric" else pa.string()
-        return Column(field.name, pa.list_(item), kind, "{}::text[]")
-    return Column(field.name, pa.string(), kind, "{}::text")
+    name = field.name
+    if kind.item is not None:
+        dtype, read = pa.string(), "{}::text[]"
+        if kind.item in _NATIVE:
+            dtype, read = sparkable(field.type.value_type), "{}"
+        elif kind.item == "numeric":
+            dtype = DECIMAL
+        for _ in range(max(1, kind.dimensions)):
+            dtype = pa.list_(dtype)
+        return Column(name, dtype, f"{kind.item or 'a type of the user'}[]", read)
+    if kind.name in _NATIVE:
+        # An infinite time becomes equal to a finite one.
+        return Column(name, sparkable(field.type), kind.name, exact=kind.name not in TIMES)
+    if kind.name == "oid":
+        return Column(name, pa.int64(), kind.name, "{}::int8")
+    if kind.name == "numeric":
+        return Column(name, _decimal(kind.modifier), kind.name, "{}::text")
+    return Column(name, pa.string(), kind.name or "a type of the user", "{}::text")
 
 
 def _decimal(modifier: int) -> pa.DataType:

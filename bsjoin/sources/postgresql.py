@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -13,7 +14,10 @@ import pyarrow.compute as pc
 
 from bsjoin.sources.dialect import Column, Database, Target
 from bsjoin.sources.drivers import driver
-from bsjoin.sources.pgtypes import column_of, reported_types
+from bsjoin.sources.infinite import Infinities, bounded, ends_in
+from bsjoin.sources.parts import in_parts, sizes_of
+from bsjoin.sources.pgarrays import LENGTHS, depth_of, nested
+from bsjoin.sources.pgtypes import TIMES, Kind, column_of, reported_modifiers, types_of
 from bsjoin.sources.timeouts import run_with_timeout
 
 __all__ = ["PostgreSQL"]
@@ -23,7 +27,6 @@ T = TypeVar("T")
 _GRACE_S = 5.0  # after statement_timeout, for the server to cancel the statement itself
 _TEXTS = {"text", "varchar", "name", "bpchar", "uuid"}
 _NUMBERS = {"int2", "int4", "int8", "float4", "float8", "numeric", "oid"}
-_TIMES = {"date", "timestamp", "timestamptz"}
 _UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 _PARAMETERS: dict[pa.DataType, str] = {
     pa.bool_(): "bool",
@@ -39,12 +42,28 @@ _PARAMETERS: dict[pa.DataType, str] = {
     pa.timestamp("us"): "timestamp",
     pa.timestamp("us", "UTC"): "timestamptz",
 }
-# The range of PostgreSQL's dates and timestamps, in days and microseconds from 1970.
-_DAYS = (-2_440_588, 2_145_031_948)
-_MICROSECONDS = (-210_866_803_200_000_000, 9_223_371_331_199_999_999 - 946_684_800_000_000)
+# The range of PostgreSQL's dates, and of its timestamps as far as Arrow can express them, in days
+# and microseconds from 1970.
+_DAYS = (-2_440_588, 2_145_042_905)
+_MICROSECONDS = (-210_866_803_200_000_000, (1 << 63) - 1)
+# As the driver returns them: it adds the days from 1970 to 2000 to the server's infinite numbers.
+_INFINITIES = Infinities(
+    date=(-(1 << 31) + 10_957, -(1 << 31) + 10_956),
+    time=(-(1 << 63) + 946_684_800_000_000, -(1 << 63) + 946_684_799_999_999),
+    least=_MICROSECONDS[0],
+)
+_STATEMENT_BYTES = 64 << 20
+_LONGEST_KEY = (1 << 30) - (
+    1 << 16
+)  # a value of PostgreSQL, or a message to it, has less than 1 GB
+_FIRST_ROWS = 100
 # Classes of SQLSTATE that describe the server's state, not the statement.
 _READ_ONLY = "25006"
 _PASSING = {"08", "25", "40", "53", "55", "57", "58", "XX"}
+_DAMAGED = {"XX001", "XX002"}
+# A value, a function of values, and limits of the server: a value or a key that is too long.
+_OF_DATA = {"21", "22", "54"}
+_TOO_LONG = "invalid memory alloc request size"
 _STAYING_WORDS = (
     "authentication failed", "no password supplied", "does not exist", "pg_hba.conf",
     "invalid port", "invalid URI", "invalid connection option", "invalid sslmode",
@@ -54,6 +73,9 @@ _STAYING_WORDS = (
 
 class PostgreSQL(Database):
     """A table or query of PostgreSQL, or of a database with its protocol."""
+
+    as_text = "{}::text"
+    as_bytes = "textsend({}::text)"
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
@@ -112,60 +134,78 @@ class PostgreSQL(Database):
             if not (absent and source == self._from):
                 raise
         else:
-            kinds = reported_types(schema)
-            if kinds is None:
-                kinds = self._catalog_types(connection, source, schema.names)
-            self._kinds.update(zip(schema.names, (kind for kind, _ in kinds), strict=True))
-            return [column_of(field, *kind) for field, kind in zip(schema, kinds, strict=True)]
+            kinds = self._types(connection, source, schema)
+            if source == self._from:
+                names = (kind.name for kind in kinds)
+                self._kinds = dict(zip(schema.names, names, strict=True))
+            return [column_of(field, kind) for field, kind in zip(schema, kinds, strict=True)]
         raise self._absent(connection)
 
-    def _catalog_types(
-        self, connection: Any, source: str, names: Sequence[str]
-    ) -> list[tuple[str, int]]:
-        """The types of the columns from the catalog, for drivers that do not report them.
-
-        The digits of a query's numbers stay unknown; no statement returns them.
-        """
+    def _types(self, connection: Any, source: str, schema: pa.Schema) -> list[Kind]:
+        """The types of the columns."""
+        names = schema.names
         if len(set(names)) < len(names):
-            return [("", -1)] * len(names)  # duplicate names, which the caller refuses
-        modifiers: dict[str, int] = {}
+            return [Kind("text", None, -1, 0)] * len(names)  # which the caller refuses
+        declared: dict[str, tuple[int, int]] = {}
         if source == self._from and self.target.table is not None:
-            modifiers = dict(
-                _rows_of(
-                    connection,
-                    "SELECT attname::text, atttypmod::int8 FROM pg_attribute "
-                    "WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped",
-                    self._regclass(),
+            rows = _rows_of(
+                connection,
+                "SELECT attname::text, atttypmod::int8, attndims::int8 FROM pg_attribute "
+                "WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped",
+                self._regclass(),
+            )
+            declared = {name: (modifier, dimensions) for name, modifier, dimensions in rows}
+        types = ", ".join(f"pg_typeof({self._at(name)})::oid" for name in names)
+        found = []
+        for name, reported, (kind, is_array, item, modifier, dimensions) in zip(
+            names, reported_modifiers(schema), _rows_of(connection, types_of(types, source)),
+            strict=True,
+        ):  # fmt: skip
+            more = declared.get(name, (-1, 0))
+            found.append(
+                Kind(
+                    kind,
+                    item if is_array else None,
+                    max(modifier, more[0], reported),
+                    max(dimensions, more[1]),
                 )
             )
-        types = ", ".join(f"pg_typeof({self._at(name)})::oid" for name in names)
-        # A domain has the type that it is based on.
-        rows = _rows_of(
-            connection,
-            "WITH RECURSIVE seen(place, type, modifier) AS ("
-            f"SELECT u.place, u.type, -1 FROM (SELECT ARRAY[{types}] AS types "
-            f"FROM (SELECT 1) AS one LEFT JOIN {source} ON false) AS x, "
-            "unnest(x.types) WITH ORDINALITY AS u(type, place) UNION ALL "
-            "SELECT seen.place, p.typbasetype, p.typtypmod FROM seen "
-            "JOIN pg_type AS p ON p.oid = seen.type WHERE p.typtype = 'd') "
-            "SELECT p.typname::text, seen.modifier::int8 FROM seen "
-            "JOIN pg_type AS p ON p.oid = seen.type WHERE p.typtype <> 'd' ORDER BY seen.place",
-        )
-        return [
-            (kind, max(modifier, modifiers.get(name, -1)))
-            for name, (kind, modifier) in zip(names, rows, strict=True)
-        ]
+        return self._with_dimensions(connection, source, names, found)
+
+    def _with_dimensions(
+        self, connection: Any, source: str, names: Sequence[str], kinds: list[Kind]
+    ) -> list[Kind]:
+        """The kinds; arrays of unknown dimensions have those of the first rows."""
+        unknown = [i for i, k in enumerate(kinds) if k.item is not None and not k.dimensions]
+        if unknown:
+            most = ", ".join(f"max(array_ndims({self._at(names[i])}))::int8" for i in unknown)
+            first = f"(SELECT * FROM {source} LIMIT {_FIRST_ROWS}) AS t"
+            seen = _rows_of(connection, f"SELECT {most} FROM {first}")[0]
+            for index, dimensions in zip(unknown, seen, strict=True):
+                kinds[index] = replace(kinds[index], dimensions=dimensions or 1)
+        return kinds
+
+    def _read_as(self, column: Column, dtype: pa.DataType) -> Column:
+        column = super()._read_as(column, dtype)
+        if pa.types.is_timestamp(dtype) and column.declared in TIMES:
+            return replace(column, read="{}::" + _PARAMETERS[dtype])  # infinity stays infinite
+        if pa.types.is_floating(dtype) and column.declared == "numeric":
+            return replace(column, read="{}::float8")  # so does NaN
+        return column
 
     def _regclass(self) -> str:
         return ".".join(map(self._quoted, self.target.table or ()))
 
+    def _parts(self, connection: Any, keys: pa.Table) -> Iterable[pa.Table]:
+        return in_parts(self._acceptable(keys), _STATEMENT_BYTES)
+
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
-        keys = self._acceptable(keys)
         tested: list[str] = []
         arrays: list[str] = []
         kinds: list[str] = []
         values: list[pa.Array] = []
         exactly: list[str] = []
+        ends: list[tuple[int, int, str]] = []
         zeros = False
         for index, name in enumerate(keys.column_names, start=1):
             column, kind = keys.column(name).combine_chunks(), self._kinds.get(name, "")
@@ -177,12 +217,12 @@ class PostgreSQL(Database):
             direct = (
                 (kind in _TEXTS and parameter == "text")
                 or (kind in _NUMBERS and parameter in _NUMBERS)
-                or (kind in _TIMES and parameter in _TIMES)
+                or (kind in TIMES and parameter in TIMES)
                 or (kind == parameter)
             )
             known = (self._columns or {})[name]
             tested.append(self._at(name) if direct else known.read.format(self._at(name)))
-            if not direct:  # compared as text, without an index
+            if not direct and parameter != "bytea":  # compared as text, without an index
                 tested[-1] += "::text"
                 column, parameter = column.cast(pa.string()), "text"
             as_kind = kind if direct and kind in ("bpchar", "uuid") else parameter
@@ -197,26 +237,53 @@ class PostgreSQL(Database):
                 read = f'{known.read.format(self._at(name))}::text COLLATE "C"'
                 exactly.append(f"{read} = q.k{index}")
             values.append(pa.ListArray.from_arrays(pa.array([0, len(column)], pa.int32()), column))
+            ends += [(index, end, word) for end, word in ends_in(pa.chunked_array([column]))]
         statement = f"SELECT {self._selected(columns)} FROM {self._from}"
         if len(tested) == 1:
-            statement += f" WHERE {tested[0]} = ANY({arrays[0]}::{kinds[0]}[])"
+            given = f"{arrays[0]}::{kinds[0]}[]"
+            words = ",".join(word for _, _, word in ends)
+            if words:
+                given = f"({given} || '{{{words}}}'::{kinds[0]}[])"
+            statement += f" WHERE {tested[0]} = ANY({given})"
         else:
             names = [f"k{index}" for index in range(1, len(tested) + 1)]
-            given = [f"q.{name}::{kind}" for name, kind in zip(names, kinds, strict=True)]
-            given_keys = f"unnest({', '.join(arrays)}) AS q({', '.join(names)})"
+            equals = [f"q.{name}::{kind}" for name, kind in zip(names, kinds, strict=True)]
+            given = f"unnest({', '.join(arrays)}) AS q({', '.join(names)})"
+            for index, end, word in ends:
+                given = _with_infinite(given, names, index, kinds[index - 1], end, word)
             if zeros:  # 0.0 and -0.0 are two keys that match the same rows
-                statement += f" WHERE ({', '.join(tested)}) IN (SELECT {', '.join(given)}"
-                statement += f" FROM {given_keys})"
+                statement += f" WHERE ({', '.join(tested)}) IN (SELECT {', '.join(equals)}"
+                statement += f" FROM {given})"
             else:
-                equal = [f"{test} = {key}" for test, key in zip(tested, given, strict=True)]
-                statement += f" JOIN {given_keys} ON {' AND '.join(equal + exactly)}"
+                equal = [f"{test} = {key}" for test, key in zip(tested, equals, strict=True)]
+                statement += f" JOIN {given} ON {' AND '.join(equal + exactly)}"
         bound = pa.record_batch(values, names=[f"p{i}" for i in range(len(values))])
         with contextlib.closing(connection.cursor()) as cursor:
             cursor.execute(statement, bound)
-            return cursor.fetch_arrow_table()
+            return self._table(cursor.fetch_arrow_table(), columns, self.schema)
+
+    def _selected(self, columns: Sequence[Column]) -> str:
+        lengths = [LENGTHS.format(self._at(name)) for name in map(_array_name, columns) if name]
+        return ", ".join(filter(None, [super()._selected(columns), *lengths]))
+
+    def _table(self, rows: pa.Table, columns: Sequence[Column], schema: pa.Schema) -> pa.Table:
+        """The columns of a result: finite times, and arrays of several dimensions."""
+        found, lengths = rows.columns[: len(columns)], iter(rows.columns[len(columns) :])
+        for place, column in enumerate(columns):
+            try:
+                found[place] = bounded(found[place], _INFINITIES)
+                if _array_name(column):
+                    depth = depth_of(schema.field(column.name).type)
+                    found[place] = nested(found[place], next(lengths), depth)
+                continue
+            except (OverflowError, ValueError) as error:
+                reason = str(error)
+            raise self._no_value(column, reason)
+        return pa.table(dict(zip((c.name for c in columns), found, strict=True)))
 
     def _acceptable(self, keys: pa.Table) -> pa.Table:
         """The keys without those that the server would reject: they have no row."""
+        keys = keys.filter(pa.array(sizes_of(keys) < _LONGEST_KEY))
         for name in keys.column_names:
             column = keys.column(name)
             if pa.types.is_string(column.type):
@@ -237,7 +304,7 @@ class PostgreSQL(Database):
             cursor.execute(f"SELECT {self._selected(columns)} FROM {source}")
             with cursor.fetch_record_batch() as reader:
                 for batch in reader:
-                    yield pa.Table.from_batches([batch])
+                    yield self._table(pa.Table.from_batches([batch]), columns, schema)
 
     def _count(self, connection: Any) -> int:
         if self.target.table is not None:
@@ -282,10 +349,23 @@ class PostgreSQL(Database):
     def _may_pass(self, error: Exception) -> bool:
         state = getattr(error, "sqlstate", None)
         if state:
-            return str(state)[:2] in _PASSING
+            return str(state)[:2] in _PASSING and state not in _DAMAGED
         text = str(error)
-        return type(error).__module__.startswith("adbc") and not any(
-            word in text for word in _STAYING_WORDS
+        if isinstance(error, OSError):  # the reader of a result, which reports no SQLSTATE
+            return "ERROR:" not in text
+        return (
+            type(error).__module__.startswith("adbc")
+            and type(error).__name__ not in ("DataError", "NotSupportedError")
+            and not any(word in text for word in _STAYING_WORDS)
+        )
+
+    def _is_of_data(self, error: Exception) -> bool:
+        state = str(getattr(error, "sqlstate", None) or "")
+        return (
+            super()._is_of_data(error)
+            or state[:2] in _OF_DATA
+            or type(error).__name__ == "DataError"
+            or _TOO_LONG in str(error)
         )
 
     def _refused_to_write(self, error: Exception) -> bool:
@@ -302,6 +382,29 @@ class PostgreSQL(Database):
 
 def _between(values: pa.ChunkedArray, limits: tuple[int, int]) -> pa.ChunkedArray:
     return pc.and_(pc.greater_equal(values, limits[0]), pc.less_equal(values, limits[1]))
+
+
+def _array_name(column: Column) -> str | None:
+    """The column's name if it is read as an array."""
+    is_array = pa.types.is_list(column.type) and column.read in ("{}", "{}::text[]")
+    return column.name if is_array else None
+
+
+def _with_infinite(
+    given: str, names: Sequence[str], index: int, kind: str, end: int, word: str
+) -> str:
+    """The keys and, for those with the end of the calendar, the same with an infinite time."""
+    if kind == "date":
+        value = f"date '1970-01-01' + {end}"
+    else:
+        seconds, rest = divmod(end, 1_000_000)
+        value = f"'1970-01-01'::{kind} + interval '{seconds} seconds {rest} microseconds'"
+    others = [f"'{word}'::{kind}" if name == f"k{index}" else name for name in names]
+    return (
+        f"(SELECT {', '.join(names)} FROM {given} UNION ALL "
+        f"SELECT {', '.join(others)} FROM {given} WHERE k{index} = {value}) "
+        f"AS q({', '.join(names)})"
+    )
 
 
 def _run(connection: Any, statement: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -10,26 +11,28 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bsjoin._python_values import in_calendar
-from bsjoin.errors import SourceError
+from bsjoin.errors import DataError
 
-__all__ = ["array_of", "python_values"]
+__all__ = ["array_of", "decimal_of", "python_values"]
+
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_ALL_DIGITS = 1e15  # smaller doubles have a decimal place within their first 15 digits
 
 
 def array_of(values: Sequence[Any], dtype: pa.DataType, name: str, what: str) -> pa.Array:
     """The values as an array; no value is changed or replaced by null.
 
     Raises:
-        SourceError: a value is not of the type; names the column and the value.
+        DataError: a value is not of the type; names the column and the value.
     """
     try:
         return _array(values, dtype)
     except (pa.ArrowException, ValueError, TypeError, ArithmeticError):
         pass
     offender = next(value for value in values if not _is_fine(value, dtype))
-    raise SourceError(
+    raise DataError(
         f"{what}: the column {name!r} contains {_short(offender)}, not a {dtype}: correct the "
-        f"value, or give the right type with schema={{{name!r}: ...}}"
+        f"value, or read it with another type, such as schema={{{name!r}: pyarrow.string()}}"
     )
 
 
@@ -57,23 +60,27 @@ def _array(values: Sequence[Any], dtype: pa.DataType) -> pa.Array:
         _only(kinds, {int})
     elif pa.types.is_floating(dtype):
         _only(kinds, {int, float, Decimal})
-        return pa.array([None if v is None else float(v) for v in values], dtype)
+        return pa.array([None if v is None else _float(v) for v in values], dtype)
     elif pa.types.is_decimal(dtype):
         _only(kinds, {int, float, Decimal, str})
-        return pa.array([None if v is None else _decimal(v) for v in values], dtype)
+        return pa.array([None if v is None else decimal_of(v, dtype.scale) for v in values], dtype)
     elif pa.types.is_string(dtype):
         _only(kinds, {str})
     elif pa.types.is_binary(dtype):
         _only(kinds, {bytes})
     elif pa.types.is_date(dtype):
-        _only(kinds, {str} if str in kinds else {dt.date})
+        _only(kinds, {dt.date, str})
         if str in kinds:
-            return pc.cast(pa.array(values, pa.string()), dtype)
+            return pc.cast(pa.array(list(map(_iso, values)), pa.string()), dtype)
     elif pa.types.is_timestamp(dtype):
-        _only(kinds, {str} if str in kinds else {dt.datetime})
+        _only(kinds, {dt.datetime, str})
         if str in kinds:
-            return pc.cast(pa.array(values, pa.string()), dtype)
+            return pc.cast(pa.array(list(map(_iso, values)), pa.string()), dtype)
     return pa.array(values, dtype)
+
+
+def _iso(value: dt.date | str | None) -> str | None:
+    return value.isoformat() if isinstance(value, dt.date) else value
 
 
 def _only(kinds: set[type], allowed: set[type]) -> None:
@@ -81,25 +88,60 @@ def _only(kinds: set[type], allowed: set[type]) -> None:
         raise TypeError
 
 
-def _decimal(value: Any) -> Decimal:
-    # A binary fraction is converted to the decimal with the same printed form.
-    number = Decimal(format(value, ".15g") if isinstance(value, float) else value)
-    if not number.is_finite():
-        raise ValueError
+def _float(value: Any) -> float:
+    number = float(value)
+    if type(value) is int and number != value:
+        raise ValueError  # it has no such double
     return number
 
 
+def decimal_of(value: int | float | Decimal | str, scale: int) -> Decimal:
+    """The decimal that a number means.
+
+    A binary fraction means its shortest decimal text, or its first 15 digits, as far as every
+    double has them, if that text has more decimal places: 0.30000000000000004 is 0.30.
+
+    Raises:
+        ValueError: it is not a finite number, or has more decimal places.
+
+    >>> decimal_of(0.1 + 0.2, 2), decimal_of(0.1 + 0.2, 18)
+    (Decimal('0.3'), Decimal('0.30000000000000004'))
+    """
+    if isinstance(value, str) and not _NUMBER.fullmatch(value):
+        raise ValueError(value)
+    number = Decimal(repr(value) if isinstance(value, float) else value)
+    if not number.is_finite():
+        raise ValueError(value)
+    if isinstance(value, float) and abs(value) < _ALL_DIGITS and _places(number) > scale:
+        number = Decimal(format(value, ".15g"))
+    if _places(number) > scale:  # Arrow rounds some of them to zero
+        raise ValueError(value)
+    return number
+
+
+def _places(number: Decimal) -> int:
+    """The decimal places without zeros at their end."""
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)  # it is finite
+    zeros = len(digits) - len("".join(map(str, digits)).rstrip("0"))
+    return max(0, -(exponent + zeros)) if zeros < len(digits) else 0
+
+
 def python_values(keys: pa.Table, *, finite: bool = False) -> list[tuple[Any, ...]]:
-    """The keys as tuples of Python values, without dates outside of Python's calendar.
+    """The keys as tuples of Python values, dates and times as text in ISO 8601 form.
 
     Args:
-        keys: the keys, without nulls.
+        keys: the keys, without nulls; those outside of the years 0 to 9999 are left out.
         finite: leave out NaN and infinities, which MySQL lacks; default False.
     """
-    kept = pa.chunked_array([pa.array([True] * len(keys), pa.bool_())])
-    for column in keys.columns:
-        kept = pc.and_(kept, in_calendar(column))
-        if finite and pa.types.is_floating(column.type):
-            kept = pc.and_(kept, pc.is_finite(column))
-    columns = keys.filter(kept).columns
-    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+    for place, name in enumerate(keys.column_names):
+        column = keys.column(name)
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.int64()).cast(pa.timestamp("us"))  # in UTC
+        if pa.types.is_temporal(column.type):
+            year = pc.year(column)
+            fine = pc.and_(pc.greater_equal(year, 0), pc.less_equal(year, 9999))
+            keys = keys.filter(fine).set_column(place, name, column.filter(fine).cast(pa.string()))
+        elif finite and pa.types.is_floating(column.type):
+            keys = keys.filter(pc.is_finite(column))
+    return list(zip(*(column.to_pylist() for column in keys.columns), strict=True))

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bsjoin._python_values import reprs
-from bsjoin.errors import ArgumentError, ColumnError, SourceError, suggest
+from bsjoin.errors import ArgumentError, ColumnError, DataError, SourceError, suggest
 from bsjoin.sources.rows import array_of
 from bsjoin.store.spark_schema import MAX_DIGITS
 
@@ -17,6 +17,7 @@ __all__ = [
     "as_schema",
     "decimal_type",
     "fitted",
+    "keeps_keys",
     "overridden",
     "sparkable",
     "wanted_columns",
@@ -162,6 +163,33 @@ def overridden(
     return pa.schema(fields)
 
 
+def keeps_keys(declared: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values converted to another type equal those of the database, compared there.
+
+    So a row is found by its converted key. Texts and bytes are compared with the database's own
+    text or bytes of the value.
+
+    >>> keeps_keys(pa.int32(), pa.decimal128(10, 2)), keeps_keys(pa.string(), pa.int32())
+    (True, False)
+    """
+    kinds = pa.types
+    exact = kinds.is_integer(declared) or kinds.is_decimal(declared)
+    if declared.equals(wanted) or kinds.is_string(wanted):
+        return True
+    fine = False
+    if kinds.is_binary(wanted):
+        fine = kinds.is_string(declared)
+    elif kinds.is_integer(wanted):
+        fine = exact or kinds.is_floating(declared)
+    elif kinds.is_decimal(wanted):
+        fine = exact
+    elif kinds.is_floating(wanted):
+        fine = declared == pa.float32() or (exact and wanted == pa.float64())
+    elif kinds.is_timestamp(wanted):
+        fine = kinds.is_date(declared) or kinds.is_timestamp(declared)
+    return fine
+
+
 def wanted_columns(
     schema: pa.Schema, keys: Sequence[str], columns: Sequence[str] | None, what: str
 ) -> list[str]:
@@ -186,7 +214,7 @@ def fitted(table: pa.Table, schema: pa.Schema, what: str) -> pa.Table:
         what: the source, for messages.
 
     Raises:
-        SourceError: a value does not fit its type; names the column and the value.
+        DataError: a value does not fit its type; names the column and the value.
     """
     arrays = [_cast(table.column(field.name), field, what) for field in schema]
     if not arrays:
@@ -206,9 +234,10 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, what: str) -> pa.ChunkedArra
         return _converted(column, field.type)
     except pa.ArrowException as error:
         reason = str(error)
-    raise SourceError(
+    raise DataError(
         f"{what}: the column {field.name!r} holds {_offender(column, field.type)}, which is no "
-        f"{field.type}: {reason}. Give the right type with schema={{{field.name!r}: ...}}"
+        f"{field.type}: {reason}. Read it with another type, such as "
+        f"schema={{{field.name!r}: pyarrow.string()}}"
     )
 
 
@@ -218,8 +247,10 @@ def _converted(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
         # Exponents and very many digits use a slow conversion that does not overflow.
         try:
             return pa.chunked_array([array_of(column.to_pylist(), wanted, "", "")], wanted)
-        except SourceError:
+        except DataError:
             raise pa.ArrowInvalid("it is no number of so many digits") from None
+    if pa.types.is_integer(wanted) and pa.types.is_string(column.type):
+        column = pc.replace_substring_regex(column, r"\.0*$", "")  # a decimal that is whole
     if wide is not None:
         # Arrow's own cast to 128 bits wraps around for numbers that are too large.
         column = column.cast(wide)

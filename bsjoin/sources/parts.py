@@ -1,0 +1,70 @@
+"""Keys in parts of a bounded number of bytes, since databases bound their statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+__all__ = ["cut", "in_parts", "of_keys", "sizes_of"]
+
+_PER_VALUE = 16  # a number, or what a text or its placeholder needs besides its bytes
+
+
+def sizes_of(keys: pa.Table, per_value: int = _PER_VALUE) -> NDArray[np.int64]:
+    """The bytes of every key, about: those of its texts, and so many for every value.
+
+    >>> sizes_of(pa.table({"a": ["", "abc"], "b": [1, 2]})).tolist()
+    [32, 35]
+    """
+    sizes = np.full(len(keys), per_value * keys.num_columns, np.int64)
+    for column in keys.columns:
+        if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+            sizes += pc.fill_null(pc.binary_length(column), 0).to_numpy()
+    return sizes
+
+
+def cut(sizes: NDArray[np.int64], most: int) -> Iterator[slice]:
+    """Consecutive parts of as many items as have together at most so many bytes.
+
+    An item that has more is a part of its own.
+
+    >>> list(cut(np.array([3, 3, 9, 1]), 6))
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None)]
+    """
+    ends = np.cumsum(sizes)
+    begin = 0
+    while begin < len(sizes):
+        before = ends[begin - 1] if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, before + most, "right")))
+        yield slice(begin, end)
+        begin = end
+
+
+def in_parts(keys: pa.Table, most: int, per_value: int = _PER_VALUE) -> Iterator[pa.Table]:
+    """The keys in parts of at most so many bytes each, about."""
+    for part in cut(sizes_of(keys, per_value), most):
+        yield keys.slice(part.start, part.stop - part.start)
+
+
+def of_keys(rows: pa.Table, keys: pa.Table) -> pa.Table:
+    """The rows that have one of the keys, exactly.
+
+    >>> of_keys(pa.table({"k": ["a", "A"], "v": [1, 2]}), pa.table({"k": ["A"]}))["v"].to_pylist()
+    [2]
+    """
+    names = keys.column_names
+    numbered = _plain(rows.select(names)).append_column("", pa.array(range(len(rows)), pa.int64()))
+    found = numbered.join(_plain(keys), names, join_type="left semi")
+    return rows.take(found.column("").sort())
+
+
+def _plain(keys: pa.Table) -> pa.Table:
+    """The keys without -0.0, which Arrow takes for another value than 0.0."""
+    for place, field in enumerate(keys.schema):
+        if pa.types.is_floating(field.type):
+            keys = keys.set_column(place, field, pc.add(keys.column(place), 0.0).cast(field.type))
+    return keys
