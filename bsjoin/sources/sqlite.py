@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import itertools
+import math
 import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -17,7 +17,9 @@ import pyarrow as pa
 
 from bsjoin.errors import SourceError
 from bsjoin.sources.dialect import BATCH_ROWS, Column, Database, Target
-from bsjoin.sources.rows import array_of, python_values
+from bsjoin.sources.parts import sizes_of
+from bsjoin.sources.rows import array_of
+from bsjoin.sources.sqlite_keys import canonical, form_of
 from bsjoin.sources.types import DECIMAL, decimal_type
 
 __all__ = ["SQLite"]
@@ -27,6 +29,8 @@ _MAY_PASS = {
     sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_SCHEMA,
     sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_FULL,
 }  # fmt: skip
+_NOT_UTF8 = re.compile("Could not decode to UTF-8 column '(.*?)' with text '(.*)'", re.DOTALL)
+_OF_DATA = ("Could not decode to UTF-8", "integer overflow", "malformed JSON", "JSON cannot hold")
 _STEPS = 10_000  # instructions of SQLite's virtual machine between two checks of the timeout
 _DIGITS = re.compile(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 # The first match counts, in the order of SQLite's affinity rules.
@@ -65,8 +69,23 @@ def declared_type(declared: str) -> pa.DataType | None:
     return next((dtype for word, dtype in _TYPES if word in upper), None)
 
 
+def has_numbers(declared: str) -> bool:
+    """Whether SQLite stores numbers in a column as numbers, however they are written.
+
+    >>> has_numbers("DECIMAL(10, 2)"), has_numbers("VARCHAR(20)"), has_numbers("")
+    (True, False, False)
+    """
+    upper = declared.upper()
+    if "INT" in upper:
+        return True
+    return bool(declared) and not any(word in upper for word in ("CHAR", "CLOB", "TEXT", "BLOB"))
+
+
 class SQLite(Database):
     """A table or query of an SQLite file."""
+
+    as_text = "CAST({} AS TEXT)"
+    as_bytes = "CAST({} AS BLOB)"
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
@@ -126,47 +145,82 @@ class SQLite(Database):
         parts = self.target.table or ()
         return parts[-1], (parts[-2] if len(parts) > 1 else "main")
 
+    def _read_as(self, column: Column, dtype: pa.DataType) -> Column:
+        found = replace(super()._read_as(column, dtype), refused=None)
+        if pa.types.is_decimal(dtype) and not has_numbers(column.declared):
+            return replace(
+                found,
+                refused=f"the column {column.name!r} is declared as {column.declared or 'nothing'} "
+                f"and may hold any spelling of a {dtype}: rows cannot be looked up by it. Convert "
+                f"it with query='SELECT CAST(...) AS {column.name}, ...'",
+            )
+        return found
+
+    def _parts(self, connection: sqlite3.Connection, keys: pa.Table) -> Iterable[pa.Table]:
+        longest = connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
+        keys = keys.filter(pa.array(sizes_of(keys) < longest))
+        forms = [form_of(self._key(name), field.type) for name, field in _fields(keys)]
+        variables = math.prod(form.variants for form in forms) * sum(form.width for form in forms)
+        most = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // variables
+        text = connection.getlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH) // (8 * variables)
+        at_once = max(1, min(most, text))
+        return [keys.slice(start, at_once) for start in range(0, len(keys), at_once)]
+
+    def _key(self, name: str) -> str:
+        """How a key column is read; the column itself if its type is known to be stored."""
+        return (self._columns or {})[name].read
+
     def _rows(
         self, connection: sqlite3.Connection, keys: pa.Table, columns: Sequence[Column]
     ) -> pa.Table:
+        types = [field.type for _, field in _fields(keys)]
+        forms = [form_of(self._key(name), field.type) for name, field in _fields(keys)]
         # Without duplicates: 0.0 and -0.0 are equal here. NaN is bound as null, which equals
         # nothing.
+        spelled = [form.spellings(keys.column(i)) for i, form in enumerate(forms)]
         values = list(
             dict.fromkeys(
-                spelling
-                for key in python_values(keys)
-                for spelling in itertools.product(*map(_spellings, key))
+                tuple(itertools.chain(*spelling))
+                for key in zip(*spelled, strict=True)
+                for spelling in itertools.product(*key)
             )
         )
-        names = keys.column_names
-        row = "(" + ", ".join("?" * len(names)) + ")"
+        if not values:
+            return self._table([], columns, self.schema)
+        given = [
+            [f"q.k{index}_{part}" for part in range(form.width)] for index, form in enumerate(forms)
+        ]
+        equal = [
+            form.condition.format(*part, at=self._at(name), key=index)
+            for index, (form, part, name) in enumerate(
+                zip(forms, given, keys.column_names, strict=True)
+            )
+        ]
         selected, source = self._selected(columns), self._from
-        if len(names) == 1:
-            head = f"SELECT {selected} FROM {source} WHERE {self._at(names[0])} IN (VALUES "
-            tail = ")"
+        row = "(" + ", ".join("?" * sum(form.width for form in forms)) + ")"
+        rows = ", ".join([row] * len(values))
+        if len(forms) == 1 and forms[0].expression is not None:
+            tested = forms[0].expression.format(at=self._at(keys.column_names[0]), key=0)
+            statement = f"SELECT {selected} FROM {source} WHERE {tested} IN (VALUES {rows})"
         else:
             # SQLite uses no index for row values after IN. A cross join keeps its order.
-            given = [f"k{index}" for index in range(len(names))]
-            equal = [
-                f"{self._at(name)} = q.{key}" for name, key in zip(names, given, strict=True)
-            ] + [
-                f"{self._at(name)} = q.{key} COLLATE BINARY"
-                for name, key in zip(names, given, strict=True)
-                if pa.types.is_string(keys.column(name).type)
-            ]
-            head = f"WITH bsjoin_keys({', '.join(given)}) AS (VALUES "
-            tail = f") SELECT {selected} FROM bsjoin_keys AS q CROSS JOIN {source} "
-            tail += f"ON {' AND '.join(equal)}"
-        at_once = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // len(names)
-        found: list[tuple[Any, ...]] = []
+            inner = [name.removeprefix("q.") for part in given for name in part]
+            head = f"WITH bsjoin_keys({', '.join(inner)}) AS (VALUES "
+            tail = f") SELECT {selected} FROM bsjoin_keys AS q CROSS JOIN {source}"
+            on = f" ON {' AND '.join(equal)}"
+            if not any(form.is_equality for form in forms) and not _searches(
+                connection, head + row + tail + on, values[0]
+            ):  # one pass, which finds each row's key
+                tail = f") SELECT {selected} FROM {source} CROSS JOIN bsjoin_keys AS q"
+            statement = head + rows + tail + on
         self._deadline = time.monotonic() + self.target.timeout_s
         # At each look-up: another table may have opened the connection.
         connection.set_progress_handler(self._overdue, _STEPS)
+        connection.create_function(
+            "bsjoin_key", 2, lambda value, key: canonical(value, types[key]), deterministic=True
+        )
         try:
-            for start in range(0, len(values), at_once):
-                part = values[start : start + at_once]
-                statement = head + ", ".join([row] * len(part)) + tail
-                found += connection.execute(statement, list(itertools.chain(*part)))
+            found = connection.execute(statement, list(itertools.chain(*values))).fetchall()
         finally:
             self._deadline = 0.0
         return self._table(found, columns, self.schema)
@@ -221,8 +275,21 @@ class SQLite(Database):
         code = getattr(error, "sqlite_errorcode", None)
         return code is not None and code & 0xFF in _MAY_PASS
 
+    def _is_of_data(self, error: Exception) -> bool:
+        return (
+            super()._is_of_data(error)
+            or isinstance(error, sqlite3.DataError)
+            or str(error).startswith(_OF_DATA)
+        )
+
     def _error_message(self, error: Exception) -> str:
         code = getattr(error, "sqlite_errorcode", None)
+        wrong = _NOT_UTF8.match(str(error))
+        if wrong:
+            return (
+                f"the column {wrong[1]!r} holds the text {wrong[2]!r}, which is not UTF-8. "
+                f"schema={{{wrong[1]!r}: pyarrow.binary()}} reads its bytes"
+            )
         if code == sqlite3.SQLITE_INTERRUPT:
             return f"no answer within timeout={self.target.timeout_s:g} seconds"
         if code == sqlite3.SQLITE_CANTOPEN:
@@ -234,25 +301,12 @@ class SQLite(Database):
         return super()._error_message(error)
 
 
-def _spellings(value: Any) -> Sequence[Any]:
-    """The forms in which a value may be stored; a row has at most one of them."""
-    if isinstance(value, dt.datetime):
-        zones = ("",) if value.tzinfo is None else ("+00:00", "Z")
-        plain = value.replace(tzinfo=None)
-        units = ["microseconds"]
-        if plain.microsecond % 1000 == 0:
-            units.append("milliseconds")
-        if plain.microsecond == 0:
-            units.append("seconds")
-        return [
-            plain.isoformat(mark, unit) + zone
-            for mark in (" ", "T")
-            for unit in units
-            for zone in zones
-        ]
-    if isinstance(value, dt.date):
-        return (value.isoformat(),)
-    if isinstance(value, Decimal):
-        whole = value == value.to_integral_value() and abs(value) < 1 << 63
-        return (int(value) if whole else float(value),)
-    return (value,)
+def _fields(keys: pa.Table) -> list[tuple[str, pa.Field]]:
+    return [(field.name, field) for field in keys.schema]
+
+
+def _searches(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> bool:
+    """Whether a statement finds its rows through an index."""
+    connection.create_function("bsjoin_key", 2, lambda value, key: None, deterministic=True)
+    plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()
+    return any(row[3].startswith("SEARCH") for row in plan)

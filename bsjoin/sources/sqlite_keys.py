@@ -1,0 +1,172 @@
+"""How keys are compared with the values that programs store in SQLite.
+
+SQLite has no dates, times and decimals: a time is one of many texts, a decimal an integer or a
+binary fraction. A key's spellings are ranges of an index, in which a function finds the rows of
+exactly that key.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bsjoin.sources.rows import decimal_of
+
+__all__ = ["Form", "canonical", "form_of"]
+
+# Arrow reads the same ones as times without a zone.
+_TIME = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[ T]([0-9]{2})(?::([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?)?)?"
+)
+_YEARS = (-62_167_219_200_000_000, 253_402_300_799_999_999)  # 0000 to 9999, in microseconds
+_ALL_DIGITS = 10**15
+_INTEGERS = 1 << 63
+
+
+@dataclass(frozen=True)
+class Form:
+    """How the keys of a column are compared.
+
+    Args:
+        condition: in SQL, with ``{at}`` for the column, ``{key}`` for its number and ``{0}``, ...
+            for the values.
+        spellings: a list of the ways in which each key may be stored, each as the values.
+        width: the number of values.
+        variants: the most spellings of one key; default 1.
+        expression: what equals the only value, if the condition is just that; default None.
+        is_equality: whether SQLite can make an index for it; default False.
+    """
+
+    condition: str
+    spellings: Callable[[pa.ChunkedArray], Sequence[Sequence[tuple[Any, ...]]]]
+    width: int = 1
+    variants: int = 1
+    expression: str | None = None
+    is_equality: bool = False
+
+
+def form_of(read: str, dtype: pa.DataType) -> Form:
+    """The form of a key column.
+
+    Args:
+        read: the expression that reads the column.
+        dtype: the type of the keys.
+    """
+    if pa.types.is_decimal(dtype):
+        return Form(_RANGE, _decimals, width=3)
+    if pa.types.is_timestamp(dtype) and dtype.tz is None:
+        return Form(_RANGE, _times, width=3, variants=2)
+    if pa.types.is_timestamp(dtype):
+        of_key = "bsjoin_key({at}, {key})"
+        return Form(f"{of_key} = {{0}}", _instants, expression=of_key)
+    if pa.types.is_date(dtype):
+        return Form("{at} = {0}", _dates, expression="{at}", is_equality=True)
+    if pa.types.is_binary(dtype) and read != "{}":  # a text, or already bytes
+        return Form("{at} IN ({0}, CAST({0} AS TEXT))", _values, is_equality=True)
+    at = read.format("{at}")
+    exactly = f" AND {at} = {{0}} COLLATE BINARY" if pa.types.is_string(dtype) else ""
+    return Form(f"{at} = {{0}}{exactly}", _values, expression=at, is_equality=read == "{}")
+
+
+_RANGE = "{at} BETWEEN {0} AND {1} AND bsjoin_key({at}, {key}) = {2}"
+
+
+def _values(column: pa.ChunkedArray) -> Sequence[Sequence[tuple[Any, ...]]]:
+    return [((value,),) for value in column.to_pylist()]
+
+
+def _dates(column: pa.ChunkedArray) -> Sequence[Sequence[tuple[Any, ...]]]:
+    return _values(column.cast(pa.string()))
+
+
+def _instants(column: pa.ChunkedArray) -> Sequence[Sequence[tuple[Any, ...]]]:
+    return _values(column.cast(pa.int64()))
+
+
+def _times(column: pa.ChunkedArray) -> Sequence[Sequence[tuple[Any, ...]]]:
+    numbers = column.cast(pa.int64())
+    fine = pc.and_(pc.greater_equal(numbers, _YEARS[0]), pc.less_equal(numbers, _YEARS[1]))
+    texts = pc.if_else(fine, numbers, 0).cast(column.type).cast(pa.string())
+    return [
+        _ranges(text) if stored else ()
+        for text, stored in zip(texts.to_pylist(), fine.to_pylist(), strict=True)
+    ]
+
+
+def _ranges(text: str) -> Sequence[tuple[str, str, str]]:
+    """The ranges of the texts of a time, from the shortest to the longest.
+
+    >>> _ranges("2024-01-01 10:00:00.000000")[1]
+    ('2024-01-01T10', '2024-01-01T10:00:00.000000', '2024-01-01 10:00:00.000000')
+    """
+    day, time = text[:10], text[11:].rstrip("0").rstrip(".")
+    while time.endswith(":00"):
+        time = time.removesuffix(":00")
+    least = day if time == "00" else f"{day} {time}"
+    return (least, text, text), (f"{day}T{time}", f"{day}T{text[11:]}", text)
+
+
+def _decimals(column: pa.ChunkedArray) -> Sequence[Sequence[tuple[Any, ...]]]:
+    scale = column.type.scale
+    return [
+        ((*_between(value), _unscaled(value, scale)),) if abs(value) < 10**300 else ()
+        for value in column.to_pylist()
+    ]
+
+
+def _between(value: Decimal) -> tuple[int | float, int | float]:
+    """The least and the greatest number that mean a decimal."""
+    near = float(value)
+    if abs(value) >= _ALL_DIGITS:
+        whole = value == value.to_integral_value() and abs(value) < _INTEGERS
+        both = (near, int(value)) if whole else (near, near)
+        return min(both), max(both)
+    if not value:
+        return 0.0, 0.0
+    # Half a unit of the 15th digit.
+    half = 0.5 * 10.0 ** (value.adjusted() - 14)
+    return math.nextafter(near - half, -math.inf), math.nextafter(near + half, math.inf)
+
+
+def _unscaled(value: Decimal, scale: int) -> str:
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)  # it is finite
+    number = int("".join(map(str, digits)))
+    whole, rest = divmod(number * 10 ** max(0, exponent + scale), 10 ** max(0, -exponent - scale))
+    return "" if rest else f"{'-' if sign and whole else ''}{whole}"
+
+
+def canonical(value: Any, dtype: pa.DataType) -> str | int | None:
+    """What all spellings of a key have in common; None for a value that is no such key.
+
+    >>> canonical("2024-01-01", pa.timestamp("us")), canonical(1.1, pa.decimal128(10, 2))
+    ('2024-01-01 00:00:00.000000', '110')
+    """
+    if pa.types.is_decimal(dtype):
+        if not isinstance(value, int | float):
+            return None
+        try:
+            return _unscaled(decimal_of(value, dtype.scale), dtype.scale)
+        except ValueError:
+            return None
+    if not isinstance(value, str):
+        return None
+    if dtype.tz is None:
+        found = _TIME.fullmatch(value)
+        if found is None:
+            return None
+        day, hour, minute, second, rest = found.groups(default="")
+        return f"{day} {hour or '00'}:{minute or '00'}:{second or '00'}.{rest:0<6}"
+    try:
+        number: int = pa.scalar(value).cast(dtype).value
+    except pa.ArrowException:
+        return None
+    return number
