@@ -56,6 +56,8 @@ class StoredTable:
         epoch: when the newest version was published as the plan was made; distinguishes a
             table from an earlier one at the same path.
         version: the version to use, or ``None`` to choose by the micro-batch's timestamp.
+        max_staleness_us: how long before a micro-batch the table's source must have been read at
+            the latest, in microseconds; 0 (default) for any time.
         keys: the key columns; a version with others is refused.
     """
 
@@ -63,6 +65,7 @@ class StoredTable:
     epoch: int
     version: int | None
     keys: tuple[KeyColumn, ...]
+    max_staleness_us: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

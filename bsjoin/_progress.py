@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bsjoin._plan import FIGURES, ROUTE_FIGURES
+from bsjoin._refreshes import RefreshProgress, of_join
 from bsjoin._task_figures import received
 from bsjoin.hotspot import Rule, added, skew
 from bsjoin.hotspot.generated import note_of
@@ -159,6 +160,8 @@ class CycleProgress:
         runtime: what ran the join: "jvm" (Spark's generated code) or "python" (its workers).
         runtime_reason: why not the JVM; empty for it.
         placement: where its tasks ran; None (default) unless :func:`bsjoin.cycles` places them.
+        refresh: how the refreshes of the table went, as of this call and not of the micro-batch;
+            None (default) for an incremental cache, and where this application did not build it.
     """
 
     join: int
@@ -178,6 +181,7 @@ class CycleProgress:
     runtime: Literal["jvm", "python"]
     runtime_reason: str
     placement: PlacementProgress | None = None
+    refresh: RefreshProgress | None = None
 
     @property
     def hit_rate(self) -> float:
@@ -327,6 +331,7 @@ def _cycle(one: Any, join: dict[str, str], figures: dict[str, Any]) -> CycleProg
         runtime="jvm" if join["runtime"] == "jvm" else "python",
         runtime_reason=join["reason"],
         placement=getattr(one, "placement", None),
+        refresh=of_join(join["label"]),
     )
 
 

@@ -94,6 +94,7 @@ class _Kept:
         if not isinstance(wanted.origin, str):
             mark = fingerprint(wanted.origin)
             if is_fixed(wanted.origin) or (mark is not None and mark == self.mark):
+                self.table._confirm()
                 return
             self.mark = mark
         self.table.refresh(wanted.read())

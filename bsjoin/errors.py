@@ -16,6 +16,7 @@
         ├── OtherKeysError              the table was built for other keys or columns
         ├── DamagedTableError           a file differs from what was written
         ├── VersionGoneError            the requested version was vacuumed
+        ├── StaleTableError             the table was not refreshed within max_staleness
         ├── StoreAccessError            the path cannot be created, read or written
         └── StoreFullError              no space left while a table was built
 
@@ -40,6 +41,7 @@ __all__ = [
     "NotATableError",
     "OtherKeysError",
     "SourceError",
+    "StaleTableError",
     "StoreAccessError",
     "StoreError",
     "StoreFullError",
@@ -117,6 +119,10 @@ class DamagedTableError(StoreError):
 
 class VersionGoneError(StoreError):
     """The requested version of the table no longer exists; it was vacuumed."""
+
+
+class StaleTableError(StoreError):
+    """No version of the table is as fresh as ``max_staleness`` asks for."""
 
 
 class StoreAccessError(StoreError):

@@ -36,6 +36,11 @@ class Full:
             a new version, and every stream switches to it at a micro-batch boundary. ``None``
             (default): the source is read once. ``cache="auto"`` sets 10 minutes for a source of
             :mod:`bsjoin.sources`.
+        max_staleness: how old rows may be at the most, as ``refresh``: a micro-batch before which
+            the source was not read, or found unchanged, within that time is not answered, and the
+            query ends with a :class:`bsjoin.errors.StaleTableError`. It must be longer than
+            ``refresh`` and a refresh together. After a refresh that succeeds, the query continues
+            from its checkpoint. ``None`` (default): rows of any age are used.
         unique: whether to declare that no key occurs twice in the table. If True, a build or
             refresh fails on a duplicate key, and the join uses its fastest plan. Default False: a
             table that cannot change during the query still gets that plan if its keys are unique.
@@ -57,6 +62,7 @@ class Full:
 
     store: str | os.PathLike[str] | None = None
     refresh: timedelta | str | float | None = None
+    max_staleness: timedelta | str | float | None = None
     unique: bool = False
     fingerprint: str | None = None
     segment_bytes: int = 1 << 30
@@ -64,6 +70,11 @@ class Full:
     def __post_init__(self) -> None:
         if self.refresh is not None and not self.refresh_s > 0:
             raise ArgumentError(f"refresh={self.refresh!r}: an interval must be above zero")
+        if self.max_staleness is not None and not self.max_staleness_s > self.refresh_s:
+            raise ArgumentError(
+                f"max_staleness={self.max_staleness!r}: it must be above zero, and longer than "
+                f"refresh={self.refresh!r}: rows grow that old between two refreshes"
+            )
         if self.store is not None and not (
             isinstance(self.store, str | os.PathLike) and os.fspath(self.store)
         ):
@@ -91,6 +102,11 @@ class Full:
     def refresh_s(self) -> float:
         """The refresh interval in seconds; 0 for none."""
         return 0.0 if self.refresh is None else seconds(self.refresh, "refresh")
+
+    @property
+    def max_staleness_s(self) -> float:
+        """How old rows may be, in seconds; 0 for any age."""
+        return 0.0 if self.max_staleness is None else seconds(self.max_staleness, "max_staleness")
 
 
 _Duration = timedelta | str | float

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from bsjoin._clock import now_us
+from bsjoin._refreshes import recorded
 from bsjoin._spark.arguments import JoinCall, Partition, key_list, probe_side, table_side
 from bsjoin._spark.columns import names_of
 from bsjoin._spark.full_cache import FullCache
@@ -18,12 +19,12 @@ from bsjoin._spark.planning import plan_join
 from bsjoin._spark.refresh import start_refreshing
 from bsjoin._spark.resolve import BuiltTable, ResolvedJoin, resolve
 from bsjoin._spark.session import needed_since_us, refresh_files
-from bsjoin._spark.storing import WantedTable, build_new, ensure, refreshed
+from bsjoin._spark.storing import WantedTable, build_new, confirmed, ensure, refreshed
 from bsjoin.conditions import Condition
 from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.options import Full
-from bsjoin.store import Manifest, Stats, StorageLocation, builds, versions
+from bsjoin.store import Manifest, Stats, StorageLocation, builds, freshness, versions
 from bsjoin.store.temporary import temporary_location
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class BatchTable:
         unique: bool = False,
         fingerprint: str | None = None,
         segment_bytes: int = Full.segment_bytes,
+        max_staleness: timedelta | str | float | None = None,
     ) -> BatchTable:
         """Index a DataFrame by a Spark job, or take what is stored when nothing has changed.
 
@@ -114,6 +116,8 @@ class BatchTable:
             unique: fail if a key occurs in more than one row; default False.
             fingerprint: your own name for the state of the source; default None: computed.
             segment_bytes: the largest size of a segment, default 1 GiB; see ``Full``.
+            max_staleness: how old rows of this table may be in its joins; default None: of any
+                age. See ``Full``.
 
         Returns:
             The table, at its newest version. All columns of ``df`` are stored.
@@ -135,7 +139,11 @@ class BatchTable:
             (1, ['customer_id'], ['customer_id', 'name', 'city'])
         """
         options = Full(
-            store=path, unique=unique, fingerprint=fingerprint, segment_bytes=segment_bytes
+            store=path,
+            unique=unique,
+            fingerprint=fingerprint,
+            segment_bytes=segment_bytes,
+            max_staleness=max_staleness,
         )
         table_side(df)
         names = names_of(df, "the table")
@@ -146,13 +154,20 @@ class BatchTable:
         return cls._ensure(df, keys, names.columns, options, private=False, when=when)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, verify: bool = True) -> BatchTable:
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        verify: bool = True,
+        max_staleness: timedelta | str | float | None = None,
+    ) -> BatchTable:
         """Open a stored table without reading its source.
 
         Args:
             path: the folder or URL it was built in.
             verify: compare every file of the newest version with its checksum first (reads
                 the version once, at several GB/s); default True.
+            max_staleness: as for :meth:`build`; default None.
 
         Returns:
             The table, at its newest version.
@@ -171,7 +186,8 @@ class BatchTable:
         manifest = versions.latest(location)
         if verify:
             versions.verify(location, manifest)
-        return cls(location, may_change=True, options=Full(store=path, unique=manifest.unique))
+        options = Full(store=path, unique=manifest.unique, max_staleness=max_staleness)
+        return cls(location, may_change=True, options=options)
 
     @classmethod
     def _ensure(
@@ -295,13 +311,17 @@ class BatchTable:
         return self._planned(stream, join, manifest)
 
     def _planned(self, stream: DataFrame, join: ResolvedJoin, manifest: Manifest) -> DataFrame:
-        cache = FullCache(self._location, manifest, self._may_change)
+        limit_us = round(self._options.max_staleness_s * 1e6)
+        if limit_us and not stream.isStreaming:  # in a stream each micro-batch is checked
+            marks = freshness.marks_in(freshness.mark_names(self._location))
+            freshness.fresh_version(self._location, manifest, [manifest], marks, now_us(), limit_us)
+        cache = FullCache(self._location, manifest, self._may_change, limit_us)
         if self._may_change and is_used_by_query(stream):
             cache.note_use(stream, join)
             newest = versions.latest(self._location)
             if newest.version != manifest.version:  # published before our note was there
                 BuiltTable(newest, self.path).check_serves(join)
-                cache = FullCache(self._location, newest, self._may_change)
+                cache = replace(cache, manifest=newest)
         return plan_join(stream, join, cache)
 
     def refresh(self, df: DataFrame) -> int:
@@ -353,8 +373,9 @@ class BatchTable:
         self.stop_refreshing()
 
         def again() -> None:
-            refresh_files(df)
-            self.refresh(df)
+            with recorded(self._location.url):
+                refresh_files(df)
+                self.refresh(df)
             if self._options.store is None:
                 self.vacuum(older_than="1 hour")  # or every version would stay
 
@@ -367,6 +388,11 @@ class BatchTable:
         if self._refreshing is not None:
             self._refreshing.set()
             self._refreshing = None
+
+    def _confirm(self) -> None:
+        """Note that the source was looked at now, and is unchanged, where that is asked for."""
+        if self._options.max_staleness is not None:
+            confirmed(self._location, now_us())
 
     def _remove_before(self, version: int) -> None:
         """Remove the versions before one of them, even if they are in use."""

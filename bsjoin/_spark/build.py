@@ -170,9 +170,8 @@ def _writer(
             ]
             run = pa.Table.from_arrays([hashes, *typed], [_HASH, *schema.names])
             name = f"{begun.folder}/{task}-{number:06d}{RUN}"
-            begun.check()
-            info = write_run(begun.location, name, run)
-            begun.check(name)
+            with begun.writing():
+                info = write_run(begun.location, name, run)
             yield info_row(info)
 
     return write

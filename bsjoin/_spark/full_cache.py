@@ -28,11 +28,13 @@ class FullCache:
         location: where it is stored.
         manifest: its newest version.
         may_change: whether other versions of the table may come while a plan is in use.
+        max_staleness_us: as for :class:`bsjoin._plan.StoredTable`.
     """
 
     location: StorageLocation
     manifest: Manifest
     may_change: bool
+    max_staleness_us: int = 0
 
     def note_use(self, stream: DataFrame, join: ResolvedJoin) -> None:
         """Keep the columns that a join brings from being taken away while queries run."""
@@ -72,6 +74,7 @@ class FullCache:
                 epoch=manifest.created_at_us,
                 version=None if stream.isStreaming else manifest.version,
                 keys=manifest.keys,
+                max_staleness_us=self.max_staleness_us,
             ),
             longest_run=manifest.longest_run,
             bytes=manifest.stats.bytes,

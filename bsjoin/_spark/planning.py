@@ -10,7 +10,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin._plan import JoinPlan, Output
+from bsjoin._plan import JoinPlan, Output, StoredTable
+from bsjoin._refreshes import follow
 from bsjoin._spark import jvm, python
 from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.chain import JoinStep, remember, step_of
@@ -82,6 +83,8 @@ def plan_join(stream: DataFrame, join: ResolvedJoin, cache: Cache) -> DataFrame:
             for name, field in zip(join.names, table.fields, strict=True)
         ),
     )
+    if isinstance(table.table, StoredTable):
+        follow(label, table.table.location.url)
     if chosen.name == "python":
         return python.joined(stream, planned)
     before = step_of(sent)

@@ -9,6 +9,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from bsjoin._refreshes import error_text
+
 __all__ = ["start_refreshing"]
 
 _log = logging.getLogger("bsjoin")
@@ -39,7 +41,9 @@ def start_refreshing(
             except Exception as error:
                 if _gone(spark):
                     return
-                _log.warning("bsjoin: refreshing the table in %s failed: %s", name, error)
+                # Spark's errors have pages, and the address of a database has its password.
+                told = error_text(error)
+                _log.warning("bsjoin: refreshing the table in %s failed: %s", name, told)
 
     threading.Thread(target=run, name=f"bsjoin-refresh-{name}", daemon=True).start()
     return stop

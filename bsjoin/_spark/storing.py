@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
+from bsjoin._clock import now_us
+from bsjoin._refreshes import recorded
 from bsjoin._spark.arguments import distinct
 from bsjoin._spark.arrow import check_storable
 from bsjoin._spark.build import Layout, build
@@ -23,9 +25,9 @@ from bsjoin._spark.uses import as_nullable, check_columns, check_unique, types_o
 from bsjoin.conditions import Condition
 from bsjoin.errors import DamagedTableError, NotATableError, OtherKeysError
 from bsjoin.options import Full
-from bsjoin.store import Manifest, StorageLocation, builds, versions
+from bsjoin.store import Manifest, StorageLocation, builds, freshness, versions
 
-__all__ = ["WantedTable", "build_new", "ensure", "refreshed"]
+__all__ = ["WantedTable", "build_new", "confirmed", "ensure", "refreshed"]
 
 _log = logging.getLogger("bsjoin")
 
@@ -108,7 +110,19 @@ def build_new(location: StorageLocation, df: DataFrame, wanted: WantedTable) -> 
     Raises:
         DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
     """
-    _build(location, df, wanted.layout, None, None)
+    with recorded(location.url):
+        _build(location, df, wanted.layout, None, None)
+
+
+def confirmed(location: StorageLocation, read_us: int) -> None:
+    """Note that the source of a table was looked at, and is the same as for its newest version.
+
+    Args:
+        location: where the table is stored.
+        read_us: when that began, microseconds since the epoch.
+    """
+    with recorded(location.url):
+        freshness.confirm(location, versions.latest(location), read_us)
 
 
 def ensure(location: StorageLocation, df: DataFrame, wanted: WantedTable, *, private: bool) -> None:
@@ -125,6 +139,14 @@ def ensure(location: StorageLocation, df: DataFrame, wanted: WantedTable, *, pri
         OtherKeysError: the location holds a table of other keys or another condition.
         DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
     """
+    with recorded(location.url):
+        _ensure(location, df, wanted, private=private)
+
+
+def _ensure(
+    location: StorageLocation, df: DataFrame, wanted: WantedTable, *, private: bool
+) -> None:
+    began = now_us()
     before, fingerprint = _newest_or_none(location), wanted.fingerprint or fingerprint_of(df)
     if before is None:
         _build(location, df, wanted.layout, None, fingerprint)
@@ -143,7 +165,7 @@ def ensure(location: StorageLocation, df: DataFrame, wanted: WantedTable, *, pri
         schema.items() <= stored.items() if private else schema == stored
     )
     if known and serves and _is_intact(location, before):
-        _remember(location, before, layout.condition, fingerprint)
+        _remember(location, before, layout.condition, fingerprint, began)
         return
     _build(location, df, layout, before, fingerprint)
 
@@ -163,6 +185,11 @@ def refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds: 
     Raises:
         OtherKeysError: the keys differ, or ``df`` lacks a column or has it in another type.
     """
+    with recorded(location.url):
+        return _refreshed(location, df, options, adds=adds)
+
+
+def _refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds: bool) -> Manifest:
     before, path = versions.latest(location), str(location)
     if names := _table_spelling(df, before):
         df = df.withColumnsRenamed(names)
@@ -243,13 +270,14 @@ def _build(
         check_columns(location, schema)
 
     def work(interruption: Interruption) -> Manifest:
+        began = now_us()
         begun = builds.begin(location)
         try:
             draft = build(df, begun, layout)
             interruption.check()
             if before is not None and before.same_as(draft) and _is_intact(location, before):
                 begun.abandon()
-                return _remember(location, before, layout.condition, fingerprint)
+                return _remember(location, before, layout.condition, fingerprint, began)
             if before is not None:
                 check_columns(location, schema)  # of queries that have begun since
                 check_unique(location, draft.longest_run)
@@ -266,7 +294,11 @@ def _build(
 
 
 def _remember(
-    location: StorageLocation, before: Manifest, when: Condition | None, fingerprint: str | None
+    location: StorageLocation,
+    before: Manifest,
+    when: Condition | None,
+    fingerprint: str | None,
+    read_us: int,
 ) -> Manifest:
     """Keep a version that holds the right rows; with another condition it is published again.
 
@@ -277,6 +309,7 @@ def _remember(
         published = versions.publish(location, replace(before, condition=when))
     if fingerprint is not None and not versions.is_marked(location, published, fingerprint):
         versions.mark(location, published, fingerprint)
+    freshness.confirm(location, published, read_us)
     return published
 
 

@@ -12,6 +12,7 @@ import logging
 import os
 import re
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,21 +56,24 @@ class Build:
         """Its files, relative to the location."""
         return f"{versions.DATA}/{self.name}"
 
-    def check(self, *files: str) -> None:
-        """Refuse to go on with a build that has ended, in a task that does not know yet.
-
-        Args:
-            files: what the task has written since, which is removed.
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """A step of a task that writes; what it writes after the end of the build is removed.
 
         Raises:
-            StoreError: it has ended, by a failure or since it was interrupted.
+            StoreError: the build has ended, by a failure or since it was interrupted.
         """
+        self._check()
+        try:
+            yield
+        finally:
+            self._check()
+
+    def _check(self) -> None:
         if self.location.size(self.mark) is not None:
             return
-        for file in files:
-            self.location.remove(file)
-        if files:
-            self.location.remove_empty([Path(self.location.url, self.folder), *self.made])
+        _remove(self.location, self.name)
+        self.location.remove_empty(self.made)
         raise StoreError(
             f"the build of a version in {str(self.location)!r} has ended, or its folder is not the "
             "same here as for the driver: give store=/path= a folder that the driver and all "

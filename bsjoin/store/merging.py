@@ -58,20 +58,18 @@ class Merge:
         rows = RunRows(location, runs, self.schema, *hashes)
         if not len(rows.hashes):
             return None
-        self.build.check()
-        info = write_segment(
-            location,
-            f"{self.build.folder}/{name}",
-            rows.given_hashes(),
-            rows,
-            self.keys,
-            self.ranged,
-            self.closed,
-            ties=self.ranged > 0,
-            integers=self.integers,
-        )
-        self.build.check(*info.files)
-        return info
+        with self.build.writing():
+            return write_segment(
+                location,
+                f"{self.build.folder}/{name}",
+                rows.given_hashes(),
+                rows,
+                self.keys,
+                self.ranged,
+                self.closed,
+                ties=self.ranged > 0,
+                integers=self.integers,
+            )
 
     def clean(self) -> None:
         """Remove all runs, those of tasks that failed too."""

@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from bsjoin._clock import now_us
 from bsjoin.errors import DamagedTableError, NotATableError, StoreError, VersionGoneError
+from bsjoin.store import freshness
 from bsjoin.store.checksums import checksum
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.manifest import LARGEST, Manifest
@@ -249,6 +250,7 @@ def vacuum(location: StorageLocation, keep_from_us: int, keep: int) -> list[int]
     for name in location.names(_MARKS):
         if not name.startswith(kept_marks):
             location.remove(f"{_MARKS}/{name}")
+    freshness.remove_marks(location, [manifest.version for manifest in manifests[len(gone) :]])
     kept = {_folder(name) for m in manifests[len(gone) :] for name, _, _ in m.files}
     expendable = {_folder(name) for m in gone for name, _, _ in m.files}
     for folder in (f"{DATA}/{name}" for name in location.names(DATA)):

@@ -9,6 +9,7 @@ what        arguments                        answer
 ==========  ===============================  ===================================================
 numbers                                      ``numbers`` of the versions that are there
 manifest    ``number``                       ``content``, a text; null if the version is gone
+fresh                                        ``names`` of the marks of :mod:`bsjoin.store.freshness`
 file        ``name``, ``size``, ``checksum``  ``path`` of a local copy, there until the next request
 keep        ``names`` of files in use        nothing; the copies of older versions are removed
 ==========  ===============================  ===================================================
@@ -32,7 +33,7 @@ from typing import Any, TextIO
 from bsjoin._secrets import hidden, scrubbed, secrets_of
 from bsjoin.errors import BSJoinError, StoreError
 from bsjoin.host import temporary_folder
-from bsjoin.store import StorageLocation, versions
+from bsjoin.store import StorageLocation, freshness, versions
 from bsjoin.store.mapped import sound
 
 __all__ = ["CopyService"]
@@ -73,6 +74,9 @@ class CopyService:
             return {"content": None}
         return {"content": content.decode("utf-8", "replace")}
 
+    def _fresh(self, location: StorageLocation, _: dict[str, Any]) -> dict[str, Any]:
+        return {"names": freshness.mark_names(location)}
+
     def _file(self, location: StorageLocation, request: dict[str, Any]) -> dict[str, Any]:
         name = request["name"]
         with sound(location, name):
@@ -86,6 +90,7 @@ class CopyService:
     _answers: dict[str, Callable[..., dict[str, Any]]] = {  # noqa: RUF012
         "numbers": _numbers,
         "manifest": _manifest,
+        "fresh": _fresh,
         "file": _file,
         "keep": _keep,
     }

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from bsjoin._plan import JoinPlan, StoredTable
 from bsjoin._retype import same_values
 from bsjoin.errors import DuplicateKeyError, OtherKeysError, StoreError
-from bsjoin.store import KeyColumn, Manifest, StorageLocation, versions
+from bsjoin.store import KeyColumn, Manifest, StorageLocation, freshness, versions
 from bsjoin.worker import notes
 from bsjoin.worker.open_table import OpenTable, TableRows
 from bsjoin.worker.row_refs import RUN_TYPE, RowRefs, answer_type, lists, structs
@@ -49,8 +49,9 @@ class _Table:
     checked: set[tuple[str, int]] = field(default_factory=set)
 
 
-# A table is identified by its location and its time of publication: see StoredTable.epoch.
-_tables: LRUCache[tuple[str, int], _Table] = LRUCache(maxsize=64)
+# A table is identified by its location and its time of publication: see StoredTable.epoch; and by
+# how fresh it must be.
+_tables: LRUCache[tuple[str, int, int], _Table] = LRUCache(maxsize=64)
 _OPEN_VERSIONS = 2
 _TIMES = 64
 
@@ -120,14 +121,14 @@ def open_table(plan: JoinPlan, batch_time: pa.Array | None) -> OpenTable:
     stored = plan.table
     assert isinstance(stored, StoredTable)
     location = stored.location
-    key = (location.url, stored.epoch)
+    key = (location.url, stored.epoch, stored.max_staleness_us)
     table = _tables.get(key)
     if table is None:
         table = _tables[key] = _Table()
     version = stored.version
     if version is None:
         assert batch_time is not None
-        version = _version(location, table, batch_time[0].value)
+        version = _version(stored, table, batch_time[0].value)
     opened = table.open.get(version)
     if opened is None:
         manifest = table.known.get(version) or versions.load(location, version)
@@ -145,10 +146,10 @@ def _close_unneeded(location: StorageLocation, opened: OpenTable) -> None:
     Of this table all versions but the newest, of any plan, and this host's copies of their files;
     of other local tables the versions that were removed.
     """
-    here = [table for (url, _), table in _tables.items() if url == location.url]
+    here = [table for (url, _, _), table in _tables.items() if url == location.url]
     newest = sorted({_published(one) for table in here for one in table.open.values()})
     kept = {*newest[-_OPEN_VERSIONS:], _published(opened)}
-    for (url, _), table in list(_tables.items()):
+    for (url, _, _), table in list(_tables.items()):
         other = StorageLocation(url)
         if other == location:
             table.open = {n: one for n, one in table.open.items() if _published(one) in kept}
@@ -204,12 +205,22 @@ def _shown(keys: Sequence[KeyColumn]) -> str:
     return json.dumps([[key.name, key.type] for key in keys], separators=(",", ":"))
 
 
-def _version(location: StorageLocation, table: _Table, time_us: int) -> int:
+def _version(stored: StoredTable, table: _Table, time_us: int) -> int:
     """The version for a micro-batch of this time; the folder is read once per micro-batch."""
     version = table.chosen.get(time_us)
     if version is None:
         # Whatever the time: clocks are set back, too.
+        location = stored.location
+        # First: a version that is published in between takes nothing from them.
+        marks = (
+            freshness.marks_in(freshness.mark_names(location)) if stored.max_staleness_us else []
+        )
         there = versions.there(location, table.known)
         table.known = {manifest.version: manifest for manifest in there}
-        version = table.chosen[time_us] = versions.version_at(location, time_us, there).version
+        found = versions.version_at(location, time_us, there)
+        if stored.max_staleness_us:
+            found = freshness.fresh_version(
+                location, found, there, marks, time_us, stored.max_staleness_us
+            )
+        version = table.chosen[time_us] = found.version
     return version

@@ -35,24 +35,29 @@ def everything(folder: Path) -> list[str]:
 
 def test_an_abandoned_build_leaves_nothing(location: StorageLocation, tmp_path: Path) -> None:
     build = builds.begin(location)
-    write(build)
-    build.check()
+    with build.writing():
+        write(build)
     build.abandon()
     if location.is_local:
         assert everything(tmp_path) == []
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
-    with pytest.raises(StoreError, match="has ended"):
-        build.check()
+    with pytest.raises(StoreError, match="has ended"), build.writing():
+        raise AssertionError("it begins all the same")
 
 
 def test_a_task_that_writes_after_the_end_removes_it_again(
     location: StorageLocation, tmp_path: Path
 ) -> None:
     build = builds.begin(location)
-    build.abandon()
-    late = write(build)
-    with pytest.raises(StoreError, match="has ended"):
-        build.check(late)
+
+    def end_and_write() -> None:
+        build.abandon()
+        write(build)
+
+    with pytest.raises(StoreError, match="has ended"), build.writing():
+        end_and_write()
+    with pytest.raises(StoreError, match="has ended"), build.writing():
+        raise OSError("it fails as late")
     if location.is_local:
         assert everything(tmp_path) == []
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -98,6 +98,8 @@ class TableFunctions:
     def call(self, what: str, *arguments: str, **more: Any) -> str:
         table = self.table
         which = {"path": table.location.url, "epoch": table.epoch, "version": table.version or 0}
+        if table.max_staleness_us:
+            more["staleness"] = table.max_staleness_us
         if self.python:
             more["python"] = self.python
         return call(what, *arguments, **which, **more)

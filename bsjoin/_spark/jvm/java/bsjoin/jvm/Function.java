@@ -28,6 +28,7 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
   private final boolean once;
   private final String path;
   private final long epoch;
+  private final long maxStalenessUs; // 0: rows of any age
   private final ArrayList<String> python = new ArrayList<>(); // for a table behind a URL
   private transient Table table;
 
@@ -47,13 +48,14 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
     once = node.path("once").asBoolean(false);
     path = node.path("path").asText();
     epoch = node.path("epoch").asLong();
+    maxStalenessUs = node.path("staleness").asLong(0);
     node.path("python").forEach(command -> python.add(command.asText()));
   }
 
   final Table table() {
     Table found = table;
     if (found == null) {
-      table = found = Table.of(path, epoch, python);
+      table = found = Table.of(path, epoch, maxStalenessUs, python);
     }
     return found;
   }

@@ -31,6 +31,7 @@ final class Manifest {
   final int version;
   final long activatesAtUs;
   final long createdAtUs;
+  final long readAtUs; // when its build began to read the source
   final int longestRun;
   final StructType columns;
   final String keys; // their names and types, as JSON
@@ -92,6 +93,7 @@ final class Manifest {
     version = (int) whole(node, "version");
     activatesAtUs = whole(node, "activates_at_us");
     createdAtUs = whole(node, "created_at_us");
+    readAtUs = createdAtUs - Math.round(node.path("build_s").asDouble(0) * 1e6);
     JsonNode schema = JSON.readTree(node.path("spark_schema").asText());
     if (!schema.path("type").asText().equals("struct") || isUserDefined(schema)) {
       throw TableError.damaged(where, "its schema has other types than bsjoin writes");

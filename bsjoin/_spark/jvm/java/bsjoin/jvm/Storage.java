@@ -11,7 +11,9 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.Paths;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
@@ -40,6 +42,9 @@ abstract class Storage {
 
   /** The numbers of the versions that are there, ascending. */
   abstract int[] numbers();
+
+  /** The names of the marks that say how fresh versions are, see {@link Freshness}. */
+  abstract List<String> freshMarks();
 
   /** The content of the manifest of a version; null if it is not there (any more). */
   abstract String manifest(int number);
@@ -90,6 +95,19 @@ abstract class Storage {
         throw TableError.inaccessible("list '" + Manifest.FOLDER + "'", name, e);
       } catch (UncheckedIOException e) {
         throw TableError.inaccessible("list '" + Manifest.FOLDER + "'", name, e.getCause());
+      }
+    }
+
+    @Override
+    List<String> freshMarks() {
+      try (Stream<Path> entries = Files.list(folder.resolve(Freshness.FOLDER))) {
+        return entries.map(entry -> entry.getFileName().toString()).collect(Collectors.toList());
+      } catch (NoSuchFileException e) {
+        return new ArrayList<>();
+      } catch (IOException e) {
+        throw TableError.inaccessible("list '" + Freshness.FOLDER + "'", name, e);
+      } catch (UncheckedIOException e) {
+        throw TableError.inaccessible("list '" + Freshness.FOLDER + "'", name, e.getCause());
       }
     }
 
@@ -175,6 +193,13 @@ abstract class Storage {
         numbers[i] = found.get(i).asInt();
       }
       return numbers;
+    }
+
+    @Override
+    List<String> freshMarks() {
+      List<String> names = new ArrayList<>();
+      service.ask(request("fresh")).path("names").forEach(one -> names.add(one.asText()));
+      return names;
     }
 
     @Override

@@ -2,6 +2,7 @@ package bsjoin.jvm;
 
 import java.lang.ref.WeakReference;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -26,6 +27,7 @@ final class Table {
 
   private final Storage storage;
   private final long epoch;
+  private final long maxStalenessUs;
   private final TreeMap<Integer, Manifest> known = new TreeMap<>();
   private final ArrayDeque<Version> kept = new ArrayDeque<>(); // the one used last at the end
   private final AtomicReferenceArray<WeakReference<Version>> open =
@@ -39,9 +41,10 @@ final class Table {
       };
   private WeakReference<Follower> follower = new WeakReference<>(null);
 
-  private Table(Storage storage, long epoch) {
+  private Table(Storage storage, long epoch, long maxStalenessUs) {
     this.storage = storage;
     this.epoch = epoch;
+    this.maxStalenessUs = maxStalenessUs;
   }
 
   /**
@@ -50,9 +53,11 @@ final class Table {
    * @param path the folder or URL
    * @param epoch when its newest version was published as the query was planned: tells it from an
    *     earlier table at the same path
+   * @param maxStalenessUs how long before a micro-batch its source must have been read at the
+   *     latest, in microseconds; 0 for any time
    * @param python the commands of Python to try, for a URL
    */
-  static Table of(String path, long epoch, List<String> python) {
+  static Table of(String path, long epoch, long maxStalenessUs, List<String> python) {
     synchronized (TABLES) {
       ArrayDeque<Table> kept = TABLES.get(path);
       if (kept == null) {
@@ -62,9 +67,10 @@ final class Table {
       }
       Table found = null;
       for (Table table : kept) {
-        found = table.epoch == epoch ? table : found;
+        boolean same = table.epoch == epoch && table.maxStalenessUs == maxStalenessUs;
+        found = same ? table : found;
       }
-      found = found == null ? new Table(Storage.of(path, python), epoch) : found;
+      found = found == null ? new Table(Storage.of(path, python), epoch, maxStalenessUs) : found;
       kept.remove(found);
       kept.addLast(found); // the one used last at the end
       if (kept.size() > KEPT_TABLES) {
@@ -98,6 +104,8 @@ final class Table {
     if (chosen != null) {
       return chosen;
     }
+    // First: a version that is published in between takes nothing from them.
+    List<long[]> marks = maxStalenessUs == 0 ? new ArrayList<>() : Freshness.marks(storage.freshMarks());
     read(); // whatever the time: clocks are set back, too
     for (Manifest manifest : known.values()) {
       if (manifest.activatesAtUs <= timeUs) {
@@ -116,6 +124,10 @@ final class Table {
                 + "new checkpoint, and keep versions longer when you vacuum");
       }
       chosen = oldest.getValue();
+    }
+    if (maxStalenessUs > 0) {
+      Iterable<Manifest> later = known.tailMap(chosen.version).values();
+      chosen = Freshness.chosen(storage.name, later, marks, timeUs, maxStalenessUs);
     }
     times.put(timeUs, chosen);
     return chosen;

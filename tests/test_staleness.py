@@ -1,0 +1,254 @@
+"""Refreshes that fail: seen in the figures, and the end of queries that ask for fresh rows."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from spark_samples import Feed, cycles, rows, table_of
+
+import bsjoin
+import bsjoin.table
+from bsjoin import BatchTable, Full
+from bsjoin._refreshes import error_text
+from bsjoin.errors import ArgumentError, StaleTableError
+
+pytestmark = pytest.mark.usefixtures("runtime")
+
+SECRET = "s3cr3t"
+
+
+@pytest.fixture
+def refreshes(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], Any]]:
+    """What the timers would call."""
+    begun: list[Callable[[], Any]] = []
+    monkeypatch.setattr(bsjoin.table, "start_refreshing", lambda _, again, *__: begun.append(again))
+    return begun
+
+
+class Source:
+    """A table that can be made to fail."""
+
+    def __init__(self, spark: SparkSession, folder: Path):
+        self.file = folder / "source" / "0.json"
+        self.file.parent.mkdir()
+        self.write(1)
+        fails = f"if(v < 0, raise_error('jdbc:x://me:{SECRET}@host/db is down'), v) AS v"
+        self.df = spark.read.schema("k long, v int").json(str(self.file.parent))
+        self.df = self.df.selectExpr("k", fails)
+
+    def write(self, value: int) -> None:
+        self.file.write_text(f'{{"k": 1, "v": {value}}}')
+
+
+@pytest.fixture
+def source(spark: SparkSession, tmp_path: Path) -> Source:
+    return Source(spark, tmp_path)
+
+
+def fails(again: Callable[[], Any]) -> None:
+    with pytest.raises(Exception, match="is down"):
+        again()
+
+
+LIMIT = timedelta(seconds=5)
+
+
+def until_it_is_stale() -> None:
+    time.sleep(LIMIT.total_seconds() + 0.5)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_query_ends_instead_of_using_rows_that_are_too_old(
+    spark: SparkSession,
+    feed: Feed,
+    tmp_path: Path,
+    source: Source,
+    refreshes: list[Callable[[], Any]],
+    stored: bool,
+) -> None:
+    store = tmp_path / "table" if stored else None
+    cache = Full(store=store, refresh="1 s", max_staleness=LIMIT)
+    joined = bsjoin.join(feed.stream, source.df, "k", cache=cache)
+    query = feed.start(joined)
+    feed.add(1)
+    query.processAllAvailable()
+    (again,) = refreshes
+    source.write(-1)
+    fails(again)
+    until_it_is_stale()
+    feed.add(1)
+    with pytest.raises(Exception, match=r"StaleTableError: version 1 .* max_staleness is 5"):
+        query.processAllAvailable()
+    assert sorted(feed.results) == [0]
+    # After a refresh that succeeds the micro-batch runs: with the rows of that refresh.
+    source.write(2)
+    again()
+    query = feed.start(joined)
+    query.processAllAvailable()
+    assert feed.results[1] == [(1, 2)]
+    query.stop()
+    # And the same again in a replay, stale or not.
+    source.write(3)
+    again()
+    until_it_is_stale()
+    number = feed.forget_last_commit()
+    feed.results.clear()
+    query = feed.start(joined)
+    query.processAllAvailable()
+    assert feed.results == {number: [(1, 2)]}
+
+
+def test_a_refresh_that_finds_the_same_rows_keeps_them_fresh(
+    spark: SparkSession, feed: Feed, source: Source, refreshes: list[Callable[[], Any]]
+) -> None:
+    cache = Full(refresh="1 s", max_staleness=LIMIT)
+    query = feed.start(bsjoin.join(feed.stream, source.df, "k", cache=cache))
+    until_it_is_stale()
+    refreshes[0]()
+    feed.add(1)
+    query.processAllAvailable()
+    assert feed.results == {0: [(1, 1)]}
+    assert [cycle.table_version for cycle in cycles(query)] == [1]
+
+
+def test_tables_that_others_refresh_and_those_behind_a_url(
+    spark: SparkSession, feed: Feed, tmp_path: Path
+) -> None:
+    url = f"local://{tmp_path}/table"
+    BatchTable.build(table_of(spark, 1), on="k", path=url)
+    table = BatchTable.open(url, max_staleness=LIMIT)
+    query = feed.start(table.join(feed.stream))
+    feed.add(1)
+    query.processAllAvailable()
+    until_it_is_stale()
+    probes = spark.range(1, 2).withColumnRenamed("id", "k")
+    with pytest.raises(StaleTableError, match="Let one succeed"):
+        table.join(probes)
+    assert rows(BatchTable.open(url).join(probes)) == [(1, 1)]  # of any age
+    BatchTable.open(url).refresh(table_of(spark, 1))  # the same rows
+    assert rows(table.join(probes)) == [(1, 1)]
+    feed.add(1)
+    query.processAllAvailable()
+    assert feed.results == {0: [(1, 1)], 1: [(1, 1)]}
+    until_it_is_stale()
+    feed.add(1)
+    with pytest.raises(Exception, match="StaleTableError"):
+        query.processAllAvailable()
+
+
+def test_for_each_batch_and_cycles_end_too(
+    spark: SparkSession, feed: Feed, source: Source, refreshes: list[Callable[[], Any]]
+) -> None:
+    cache = Full(refresh="1 s", max_staleness=LIMIT)
+    seen: list[Any] = []
+    steered = bsjoin.cycles(source.df, "k", cache=cache, sink=lambda df, _: seen.append(rows(df)))
+    problems: list[Exception] = []
+
+    def call(batch: DataFrame, number: int) -> None:
+        for one in (
+            lambda: seen.append(rows(bsjoin.join(batch, source.df, "k", cache=cache))),
+            lambda: steered(batch, number),
+        ):
+            try:
+                one()
+            except StaleTableError as error:
+                problems.append(error)
+
+    writer = feed.stream.writeStream.foreachBatch(call)
+    query = writer.option("checkpointLocation", str(feed.checkpoint)).start()
+    feed.add(1)
+    query.processAllAvailable()
+    assert (seen, problems) == ([[(1, 1)]] * 2, [])
+    until_it_is_stale()
+    feed.add(1)
+    query.processAllAvailable()
+    assert (len(seen), len(problems)) == (2, 2)
+    source.write(2)
+    for again in refreshes:
+        again()
+    feed.add(1)
+    query.processAllAvailable()
+    assert seen[2:] == [[(1, 2)]] * 2
+
+
+def test_how_refreshes_went_is_a_figure(
+    spark: SparkSession, feed: Feed, source: Source, refreshes: list[Callable[[], Any]]
+) -> None:
+    begun = datetime.now(UTC)
+    joined = bsjoin.join(feed.stream, source.df, "k", cache=Full(refresh="1 hour"))
+    query = feed.start(joined)
+    feed.add(1)
+    query.processAllAvailable()
+
+    def refresh() -> bsjoin.RefreshProgress:
+        found = cycles(query)[-1].refresh
+        assert found is not None
+        return found
+
+    first = refresh()
+    assert first.last_success is not None
+    assert begun <= first.last_success <= datetime.now(UTC)
+    assert (first.last_error, first.last_error_at) == (None, None)
+    source.write(-1)
+    fails(refreshes[0])
+    failed = refresh()
+    assert failed.last_success == first.last_success
+    assert failed.last_error is not None
+    assert failed.last_error_at is not None
+    assert "is down" in failed.last_error
+    assert SECRET not in failed.last_error
+    assert "\n" not in failed.last_error
+    source.write(1)
+    refreshes[0]()
+    after = refresh()
+    assert after.last_success is not None
+    assert after.last_success > failed.last_error_at == after.last_error_at
+    # Another join of the same stream has its own table; one without a table has no figure.
+    other = bsjoin.join(feed.stream, BatchTable.build(table_of(spark, 1), on="k"), "k")
+    assert other.columns == ["k", "v"]
+
+
+def test_the_log_of_a_refresh_that_fails_has_no_secret(
+    spark: SparkSession, feed: Feed, source: Source, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = BatchTable.build(source.df, on="k")
+    query = feed.start(table.join(feed.stream))
+    source.write(-1)
+    with caplog.at_level(logging.WARNING, logger="bsjoin"):
+        table.start_refreshing(source.df, 0.1)
+        until = time.monotonic() + 60
+        while "refreshing the table" not in caplog.text and time.monotonic() < until:
+            time.sleep(0.05)
+        table.stop_refreshing()
+    query.stop()
+    assert "is down" in caplog.text
+    assert SECRET not in caplog.text
+
+
+def test_texts_of_errors_are_short_and_have_no_credentials() -> None:
+    text = error_text(ValueError(f"a\n b postgresql://me:{SECRET}@host " + "x" * 5_000))
+    assert text.startswith("ValueError: a b postgresql://me:***@host x")
+    assert len(text) == 1_000
+    assert SECRET not in error_text(OSError(f"signature {SECRET}"), f"s3://b/t?token={SECRET}")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_staleness": 0},
+        {"max_staleness": -1},
+        {"max_staleness": "soon"},
+        {"refresh": "1 hour", "max_staleness": "1 hour"},
+        {"refresh": "1 hour", "max_staleness": "5 minutes"},
+    ],
+)
+def test_limits_that_cannot_be_kept_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentError, match=r"max_staleness|refresh|duration"):
+        Full(**options)
