@@ -9,8 +9,9 @@ import pyarrow as pa
 from bsjoin.sources.dialect import Column
 from bsjoin.sources.types import DECIMAL, decimal_type, sparkable
 
-__all__ = ["TIMES", "Kind", "column_of", "reported_modifiers", "types_of"]
+__all__ = ["SLICE", "TIMES", "Kind", "column_of", "reported_modifiers", "types_of"]
 
+SLICE = "[:]"
 TIMES = {"date", "timestamp", "timestamptz"}
 _NATIVE = {
     "bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "name", "bytea", *TIMES,
@@ -80,14 +81,16 @@ def column_of(field: pa.Field, kind: Kind) -> Column:
     """
     name = field.name
     if kind.item is not None:
-        dtype, read = pa.string(), "{}::text[]"
+        dtype, item = pa.string(), "text"
         if kind.item in _NATIVE:
-            dtype, read = sparkable(field.type.value_type), "{}"
+            dtype, item = sparkable(field.type.value_type), kind.item
         elif kind.item == "numeric":
             dtype = DECIMAL
         for _ in range(max(1, kind.dimensions)):
             dtype = pa.list_(dtype)
-        return Column(name, dtype, f"{kind.item or 'a type of the user'}[]", read)
+        # A slice of all begins at 1; the driver reads no arrays that begin elsewhere.
+        declared = f"{kind.item or 'a type of the user'}[]"
+        return Column(name, dtype, declared, f"({{}}::{item}[]){SLICE}")
     if kind.name in _NATIVE:
         # An infinite time becomes equal to a finite one.
         return Column(name, sparkable(field.type), kind.name, exact=kind.name not in TIMES)

@@ -17,7 +17,7 @@ from bsjoin.sources.drivers import driver
 from bsjoin.sources.infinite import Infinities, bounded, ends_in
 from bsjoin.sources.parts import in_parts, sizes_of
 from bsjoin.sources.pgarrays import LENGTHS, depth_of, nested
-from bsjoin.sources.pgtypes import TIMES, Kind, column_of, reported_modifiers, types_of
+from bsjoin.sources.pgtypes import SLICE, TIMES, Kind, column_of, reported_modifiers, types_of
 from bsjoin.sources.timeouts import run_with_timeout
 
 __all__ = ["PostgreSQL"]
@@ -360,13 +360,10 @@ class PostgreSQL(Database):
         )
 
     def _is_of_data(self, error: Exception) -> bool:
-        state = str(getattr(error, "sqlstate", None) or "")
-        return (
-            super()._is_of_data(error)
-            or state[:2] in _OF_DATA
-            or type(error).__name__ == "DataError"
-            or _TOO_LONG in str(error)
-        )
+        state = getattr(error, "sqlstate", None)
+        if state:
+            return str(state)[:2] in _OF_DATA or _TOO_LONG in str(error)
+        return super()._is_of_data(error) or type(error).__name__ == "DataError"
 
     def _refused_to_write(self, error: Exception) -> bool:
         # The reader of a scan does not report the SQLSTATE.
@@ -386,8 +383,7 @@ def _between(values: pa.ChunkedArray, limits: tuple[int, int]) -> pa.ChunkedArra
 
 def _array_name(column: Column) -> str | None:
     """The column's name if it is read as an array."""
-    is_array = pa.types.is_list(column.type) and column.read in ("{}", "{}::text[]")
-    return column.name if is_array else None
+    return column.name if column.read.endswith(SLICE) else None
 
 
 def _with_infinite(

@@ -278,6 +278,7 @@ class SQLite(Database):
     def _is_of_data(self, error: Exception) -> bool:
         return (
             super()._is_of_data(error)
+            or getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_TOOBIG
             or isinstance(error, sqlite3.DataError)
             or str(error).startswith(_OF_DATA)
         )

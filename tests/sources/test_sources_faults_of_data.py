@@ -1,0 +1,343 @@
+"""Faults of the data: a value without a meaning, a key that cannot be held or sent, and their size.
+
+They are never called transient, and cost no other key anything.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from servers import MariaDB as MariaDBServer
+from servers import PostgreSQL as PostgreSQLServer
+from source_stands import DATABASES, Database, DuckDB, MariaDB, PostgreSQL, SQLite, rows
+
+from bsjoin.errors import BSJoinError, DataError, SourceError
+from bsjoin.sources import Source, function, sql
+from bsjoin.sources import postgresql as postgresql_source
+from bsjoin.sources.transient import TransientSourceError, of_data
+
+
+@pytest.fixture(params=DATABASES)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
+    if request.param in ("sqlite", "duckdb"):
+        return (SQLite if request.param == "sqlite" else DuckDB)(tmp_path)
+    server = request.getfixturevalue(request.param)
+    found = (PostgreSQL if request.param == "postgresql" else MariaDB)(server.url)
+    found.run("DROP TABLE IF EXISTS t")
+    return found
+
+
+def raw(*texts: bytes) -> pa.Array:
+    """Texts of any bytes, as Spark's strings may have them."""
+    return pa.array(texts, pa.binary()).view(pa.string())
+
+
+WRONG_TEXTS = (b"\xff", b"a\xc3", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xc0\x80")
+
+
+def test_a_key_that_is_not_utf_8_has_no_row_and_costs_no_other_its_own(place: Database) -> None:
+    place.run(
+        "CREATE TABLE t (i INTEGER, c VARCHAR(20))",
+        "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, '?'), (4, '\ufffd'), (5, '')",
+    )
+    source = place.source(table="t")
+    keys = pa.table({"c": raw(b"a", *WRONG_TEXTS, b"b", b"nothing")})
+    assert rows(source.lookup(keys), ["i", "c"]) == rows(pa.table({"i": [1, 2], "c": ["a", "b"]}))
+    both = keys.append_column("i", pa.array([1] * len(keys), source.schema.field("i").type))
+    assert source.lookup(both).column("i").to_pylist() == [1]
+    nothing = source.lookup(pa.table({"c": raw(*WRONG_TEXTS)}), ["i"])
+    assert nothing.schema.names == ["c", "i"]
+    assert len(nothing) == 0
+    source.close()
+
+
+def test_a_text_that_is_not_utf_8_is_refused_by_name(
+    tmp_path: Path, postgresql: PostgreSQLServer
+) -> None:
+    place = SQLite(tmp_path)
+    place.run(
+        "CREATE TABLE t (i INTEGER, c TEXT)",
+        "INSERT INTO t VALUES (1, CAST(x'61ff' AS TEXT)), (2, 'b')",
+    )
+    postgresql.execute("DROP DATABASE IF EXISTS ascii")
+    postgresql.execute(
+        "CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0 "
+        f"LC_COLLATE 'C' LC_CTYPE 'C' OWNER {postgresql.user}"
+    )
+    url = postgresql.url.rpartition("/")[0] + "/ascii"
+    PostgreSQL(url).run(
+        "CREATE TABLE t (i INTEGER, c TEXT)",
+        r"INSERT INTO t VALUES (1, E'a\xff'), (2, 'b')",
+    )
+    try:
+        for made in (place.source, lambda **how: sql(url, **how)):
+            source = made(table="t")
+            dtype = source.schema.field("i").type
+            bad, good = (pa.table({"i": pa.array([i], dtype)}) for i in (1, 2))
+            for work in (lambda: source.lookup(bad), lambda: list(source.scan())):  # noqa: B023
+                with pytest.raises(DataError, match=r"'c'.*UTF-8.*binary\(\)"):
+                    work()
+            assert source.lookup(good).column("c").to_pylist() == ["b"]
+            assert len(source.lookup(bad, [])) == 1
+            source.close()
+            source = made(table="t", schema={"c": pa.binary()})
+            assert source.lookup(bad).column("c").to_pylist() == [b"a\xff"]
+            both = pa.table({"c": pa.array([b"a\xff", b"b"])})
+            assert sorted(source.lookup(both, ["i"]).column("i").to_pylist()) == [1, 2]
+            source.close()
+    finally:
+        postgresql.execute("DROP DATABASE ascii WITH (FORCE)")
+
+
+FAULTS = {
+    SQLite: ["abs(-9223372036854775807 - n)", "json_extract('{', '$.a')"],
+    DuckDB: ["CAST('a' || n AS INTEGER)", "CAST(2147483647 AS INTEGER) + n", "error('no' || n)"],
+    PostgreSQL: [
+        "1 / (n - n)", "('a' || n)::int", "2147483647 + n", "sqrt(-n)", "('2024-13-0' || n)::date",
+        "(SELECT g FROM generate_series(1, 1 + n) AS g)", "repeat('x', 1073741823 * n)",
+        "convert_from(decode('f' || chr(101 + n), 'hex'), 'UTF8')",
+    ],
+    MariaDB: ["exp(1000 * n)", "9223372036854775807 + n", "(SELECT seq * n FROM seq_1_to_2)"],
+}  # fmt: skip
+
+
+def test_faults_of_values_are_permanent(place: Database) -> None:
+    place.run("CREATE TABLE t (n INTEGER)", "INSERT INTO t VALUES (1)")
+    for fault in FAULTS[type(place)]:
+        schema = {"c": pa.int64()} if isinstance(place, SQLite) else None
+        source = place.source(query=f"SELECT n, {fault} AS c FROM t", schema=schema)
+        keys = pa.table({"n": pa.array([1], source.schema.field("n").type)})
+        with pytest.raises(DataError, match=r"sql\("):
+            source.lookup(keys)
+        assert len(source.lookup(keys, [])) == 1
+        source.close()
+
+
+def driver_errors() -> Iterator[tuple[str, Exception, type[Exception]]]:
+    """Errors of each driver, and what they are."""
+    import adbc_driver_manager as adbc
+    import duckdb
+    from pymysql import err
+
+    yield "mysql", err.OperationalError(2013, "lost"), TransientSourceError
+    yield "mysql", err.InterfaceError(0, ""), TransientSourceError
+    yield "mysql", err.InternalError("Packet sequence number wrong"), TransientSourceError
+    for number in (1040, 1053, 1205, 1213, 1317, 1969, 2003, 2006, 3024):
+        yield "mysql", err.OperationalError(number, "later"), TransientSourceError
+    for number in (1153, 1264, 1292, 1366, 1406, 1690, 3140):
+        yield "mysql", err.OperationalError(number, "data"), DataError
+    for number in (1044, 1045, 1054, 1064, 1142, 1146, 1267, 1305, 1356):
+        yield "mysql", err.OperationalError(number, "for good"), SourceError
+    for kind in (adbc.OperationalError, adbc.DataError, adbc.InternalError):
+        for state in ("08006", "40001", "53300", "57P01", "57014", "58030", "55P03"):
+            yield "postgresql", adbc_error(kind, state), TransientSourceError
+        for state in ("22003", "22007", "22021", "22P02", "54000", "21000"):
+            yield "postgresql", adbc_error(kind, state), DataError
+    for state in ("42P01", "42703", "42883", "28P01", "0A000", "XX001", "XX002"):
+        yield "postgresql", adbc_error(adbc.OperationalError, state), SourceError
+    gone = "[libpq] PQgetCopyData() failed: server closed the connection unexpectedly"
+    yield "postgresql", OSError(gone), TransientSourceError
+    yield "postgresql", OSError("PQgetResult failed: ERROR: something"), SourceError
+    for name in ("IOException", "InterruptException", "OutOfMemoryException"):
+        yield "duckdb", getattr(duckdb, name)("later"), TransientSourceError
+    for name in ("ConversionException", "OutOfRangeException", "InvalidInputException"):
+        yield "duckdb", getattr(duckdb, name)("data"), DataError
+    for name in ("BinderException", "CatalogException", "ParserException"):
+        yield "duckdb", getattr(duckdb, name)("for good"), SourceError
+    for code, kind in (
+        (sqlite3.SQLITE_BUSY, TransientSourceError),
+        (sqlite3.SQLITE_IOERR, TransientSourceError),
+        (sqlite3.SQLITE_CORRUPT, SourceError),
+        (sqlite3.SQLITE_ERROR, SourceError),
+    ):
+        error = sqlite3.OperationalError("x")
+        error.sqlite_errorcode = code  # type: ignore[misc]
+        yield "sqlite", error, kind
+    yield "sqlite", sqlite3.DataError("string or blob too big"), DataError
+    for scheme in ("sqlite", "duckdb", "postgresql", "mysql"):
+        for fault in (
+            UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid"),
+            UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates"),
+            OverflowError("too large"),
+            pa.ArrowInvalid("no"),
+            pa.ArrowNotImplementedError("no"),
+        ):
+            yield scheme, fault, DataError
+        yield scheme, ZeroDivisionError("a bug"), SourceError
+
+
+def adbc_error(kind: type[Exception], state: str) -> Exception:
+    error = kind.__new__(kind)
+    error.__init__("[libpq] failed", status_code=9, sqlstate=state)  # type: ignore[call-arg,misc]
+    return error
+
+
+def test_errors_of_drivers_are_what_their_codes_say() -> None:
+    for scheme, error, kind in driver_errors():
+        path = "/x/y.db" if scheme in ("sqlite", "duckdb") else "host/x"
+        source = sql(f"{scheme}://{path if path[0] != '/' else '/' + path}", table="t")
+        found = source._translated(error)  # type: ignore[attr-defined]
+        assert type(found) is kind, (scheme, repr(error), found)
+
+
+def test_errors_of_a_users_function_are_of_data_or_transient() -> None:
+    assert of_data(UnicodeDecodeError("utf-8", b"\xff", 0, 1, ""))
+    assert of_data(pa.ArrowInvalid(""))
+    assert not of_data(OSError())
+    assert not of_data(ValueError())
+
+    class LostError(OSError, pa.ArrowInvalid):
+        pass
+
+    assert not of_data(LostError())
+
+    def wrong(keys: pa.Table) -> pa.Table:
+        return pa.table({"k": keys["k"], "v": ["x"] * len(keys)})
+
+    source = function(wrong, {"k": pa.int64(), "v": pa.int64()})
+    with pytest.raises(DataError, match=r"'v'.*'x'"):
+        source.lookup(pa.table({"k": [1]}))
+
+
+def long_keys(count: int, length: int) -> list[str]:
+    return [f"{number:06}".ljust(length, "x'\\"[number % 3]) for number in range(count)]
+
+
+def test_long_keys_are_sent_in_several_statements(
+    place: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = "LONGTEXT" if isinstance(place, MariaDB) else "TEXT"
+    place.run(f"CREATE TABLE t (i INTEGER, c {kind})")
+    keys = long_keys(4_000, 5_000)
+    with place.cursor() as cursor:
+        for number in (0, 1, 2, 1999, 3998, 3999):
+            insert = f"INSERT INTO t VALUES ({number}, {place.place})"
+            cursor.execute(insert, [keys[number]])
+    # 16 MB is the server's default in MariaDB.
+    monkeypatch.setattr(postgresql_source, "_STATEMENT_BYTES", 1 << 20)
+    source = place.source(table="t")
+    asked = pa.table({"c": keys})
+    expected = [0, 1, 2, 1999, 3998, 3999]
+    assert sorted(source.lookup(asked, ["i"]).column("i").to_pylist()) == expected
+    numbers = pa.array(range(len(keys)), source.schema.field("i").type)
+    both = asked.append_column("i", numbers)
+    assert sorted(source.lookup(both).column("i").to_pylist()) == expected
+    source.close()
+
+
+def test_a_row_comes_once_though_keys_of_several_statements_match_it(
+    place: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = {SQLite: "TEXT COLLATE NOCASE", MariaDB: "VARCHAR(9) COLLATE utf8mb4_general_ci",
+             PostgreSQL: "CHAR(4)", DuckDB: "VARCHAR COLLATE NOCASE"}  # fmt: skip
+    place.run(
+        f"CREATE TABLE t (i INTEGER, f FLOAT, c {kinds[type(place)]})",
+        "INSERT INTO t VALUES (1, 0.0, 'a'), (2, 0.0, 'A'), (3, -0.0, 'b')",
+    )
+    source = place.source(table="t")
+    expected = {"A": 2, "a": 1, "b": 3}
+    one = lambda connection, keys: [keys.slice(i, 1) for i in range(len(keys))]  # noqa: E731
+    monkeypatch.setattr(type(source), "_parts", lambda self, *args: one(*args))
+    for asked in (
+        pa.table({"c": ["A", "a", "a ", "b", "B"]}),
+        pa.table(
+            {
+                "c": ["A", "a", "B", "b"],
+                "f": pa.array([0.0, -0.0, 0.0, 0.0], source.schema.field("f").type),
+            }
+        ),
+    ):
+        found = source.lookup(asked, ["i", "c"])
+        assert dict(zip(found["c"].to_pylist(), found["i"].to_pylist(), strict=True)) == expected
+        assert len(found) == 3
+    source.close()
+
+
+def test_variables_of_a_statement_are_bounded_in_sqlite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = SQLite(tmp_path)
+    place.run("CREATE TABLE t (i INTEGER, at TIMESTAMP)", "INSERT INTO t VALUES (7, '2024-01-01')")
+    source = place.source(table="t")
+    opened = type(source)._open  # type: ignore[attr-defined]
+
+    def small(self: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = opened(self)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 10)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, 1000)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 10_000)
+        return connection
+
+    monkeypatch.setattr(type(source), "_open", small)
+    times = pa.array([1_704_067_200_000_000 + n for n in range(50)], pa.timestamp("us"))
+    for keys in (
+        pa.table({"i": list(range(50))}),
+        pa.table({"at": times}),
+        pa.table({"i": [7] * 50, "at": times}),
+    ):
+        assert source.lookup(keys, ["i"]).column("i").to_pylist() == [7]
+    source.close()
+
+
+def test_one_key_that_is_too_long_has_no_row_or_is_named(
+    place: Database, mariadb: MariaDBServer
+) -> None:
+    kind = "LONGTEXT" if isinstance(place, MariaDB) else "TEXT"
+    place.run(
+        f"CREATE TABLE t (i INTEGER, c VARCHAR(20), d {kind})", "INSERT INTO t VALUES (1, 'a', 'b')"
+    )
+    long = "x'" * (10 << 20)
+    source = place.source(table="t")
+    assert source.lookup(pa.table({"c": ["a", long]}), ["i"]).column("i").to_pylist() == [1]
+    if isinstance(place, MariaDB):  # longer than max_allowed_packet, not than the column
+        with pytest.raises(DataError, match=r"\"x'x'.*'d'.*20971520 bytes.*max_allowed_packet"):
+            source.lookup(pa.table({"d": ["b", long]}), ["i"])
+        assert len(source.lookup(pa.table({"d": ["b"]}))) == 1
+    else:
+        assert source.lookup(pa.table({"d": ["b", long]}), ["i"]).column("i").to_pylist() == [1]
+    source.close()
+
+
+def test_the_servers_limit_is_asked_for_anew(mariadb: MariaDBServer) -> None:
+    place = MariaDB(mariadb.url)
+    place.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (i INTEGER, c VARCHAR(300))")
+    place.run("INSERT INTO t VALUES (1, 'a')")
+    source: Source = place.source(table="t")
+    asked = pa.table({"c": ["a", *long_keys(9_000, 300)]})
+    try:
+        for packet in (16 << 20, 1 << 20, 4 << 20):
+            place.run(f"SET GLOBAL max_allowed_packet = {packet}")
+            source.close()
+            assert source.lookup(asked, ["i"]).column("i").to_pylist() == [1]
+    finally:
+        place.run(f"SET GLOBAL max_allowed_packet = {16 << 20}")
+        source.close()
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_a_connection_that_is_lost_stays_transient(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    server = request.getfixturevalue(kind)
+    places = {"postgresql": "generate_series(1, 3000000) AS g", "mariadb": "seq_1_to_3000000"}
+    source = sql(
+        server.url, query=f"SELECT 1 AS i, repeat('x', 100) AS b FROM {places[kind]}", timeout=60
+    )
+    keys = pa.table({"i": pa.array([1], source.schema.field("i").type)})
+    import threading
+
+    killer = threading.Timer(0.3, server.kill)
+    killer.start()
+    try:
+        with pytest.raises((TransientSourceError, BSJoinError)) as caught:
+            source.lookup(keys)
+        assert isinstance(caught.value, TransientSourceError)
+    finally:
+        killer.join()
+        server.start()
+        source.close()
