@@ -32,8 +32,10 @@ def function(
         fn: receives a ``pyarrow.Table`` of distinct keys without nulls, and returns every row of
             these keys, key columns included, in any order: a ``pyarrow.Table`` or ``RecordBatch``,
             a pandas DataFrame, a list of dicts, or None for no row. An exception counts as
-            transient and is retried, unless it is a ``bsjoin.BSJoinError``. The function is sent to
-            the workers by cloudpickle: open connections inside it.
+            transient and is retried, unless it is a ``bsjoin.BSJoinError`` or of the data: a
+            ``UnicodeError``, an ``OverflowError``, or one of Arrow's about values and types. It is
+            not asked for keys whose text is not UTF-8. The function is sent to the workers by
+            cloudpickle: open connections inside it.
         schema: the columns with their types, key columns included: a ``pyarrow.Schema``, a dict of
             names and pyarrow types, a Spark ``StructType``, or its DDL text (``"id bigint, name
             string"``), which needs an active Spark session.

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from bsjoin.errors import ArgumentError
 from bsjoin.sources.arguments import check_max_keys, positive
-from bsjoin.sources.dialect import Database, Target
+from bsjoin.sources.declared import Target
+from bsjoin.sources.dialect import Database
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.types import as_schema
 from bsjoin.sources.urls import Address, address_of
@@ -42,13 +43,17 @@ def sql(
     """A table or a query of SQLite, DuckDB, PostgreSQL, MySQL or MariaDB.
 
     The database is not queried before the schema is needed. Every look-up is one parameterised
-    query that uses the key's index and sees the data committed at that moment. Each worker opens a
+    query (several, if its keys are longer than one statement may be) that uses the key's index and
+    sees the data committed at that moment. Each worker opens a
     connection, and reconnects after a failure. Sessions are read-only: a query that writes, locks
     rows or advances a sequence fails, and a read replica can be used. The sessions have settings,
     so a connection pooler must pool sessions, not transactions.
 
     Columns of types that Spark lacks (time of day, interval, UUID, JSON, enumerations) are returned
-    as the database's text form. PostgreSQL's char(n) is returned without padding.
+    as the database's text form, as are composite types and ranges of PostgreSQL. PostgreSQL's
+    char(n) is returned without padding, its arrays with the dimensions that are declared, or that
+    the first rows have. Infinite dates and times become the ends of Spark's calendar, 0001-01-01
+    and 9999-12-31 (23:59:59.999999). A value that Spark cannot express is a ``DataError``.
 
     Args:
         url: ``sqlite:///relative.db``, ``sqlite:////absolute.db``, ``duckdb:///path``,
@@ -61,8 +66,11 @@ def sql(
             never insert untrusted text into it. It must allow the database to use the key's index.
             Numbers of PostgreSQL without declared digits are decimal(38, 18); before version 1.13
             of the ADBC driver, all decimals of a query are.
-        schema: Arrow types for some or all columns, which replace the declared ones. SQLite needs
-            it for columns without a declared type. ``None`` (default): the declared types.
+        schema: Arrow types for some or all columns, which replace the declared ones before a value
+            is converted: ``pyarrow.string()`` reads the database's text of any value, zero dates
+            for instance, and ``pyarrow.binary()`` the bytes of a text. SQLite needs it for columns
+            without a declared type. A column of text that is read as numbers or dates cannot be a
+            key: convert it in a query. ``None`` (default): the declared types.
         unique: whether a key has at most one row. ``None`` (default): True if the database
             guarantees it by a primary key or a unique index; False for a query.
         timeout: how long one look-up may take: a timedelta, a text such as "30 seconds" (default),
@@ -75,7 +83,8 @@ def sql(
 
     Raises:
         ArgumentError: the URL or another argument is invalid. Connecting is lazy: a missing
-            driver, server or table raises a ``SourceError`` when the source is first used.
+            driver, server or table raises a ``SourceError`` when the source is first used. Look-ups
+            and scans raise a ``DataError`` for a value that does not fit its column's type.
 
     Complexity:
         A look-up of n keys costs n index look-ups in the database. Without an index it reads the

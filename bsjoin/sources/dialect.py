@@ -6,8 +6,8 @@ import contextlib
 import hashlib
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -17,8 +17,10 @@ import pyarrow.compute as pc
 from bsjoin._python_values import reprs
 from bsjoin._secrets import scrubbed
 from bsjoin.errors import BSJoinError, ColumnError, DataError, SourceError, suggest
+from bsjoin.sources.declared import Column, Target
 from bsjoin.sources.parts import of_keys
 from bsjoin.sources.protocol import Source
+from bsjoin.sources.session import Session
 from bsjoin.sources.texts import is_utf8, with_utf8
 from bsjoin.sources.transient import (
     LookupTimeoutError,
@@ -27,83 +29,12 @@ from bsjoin.sources.transient import (
     run_translated,
 )
 from bsjoin.sources.types import fitted, keeps_keys, overridden, wanted_columns
-from bsjoin.sources.urls import Address
 
-__all__ = ["BATCH_ROWS", "Column", "Database", "Target"]
+__all__ = ["BATCH_ROWS", "Database"]
 
 BATCH_ROWS = 16_384
 
 T = TypeVar("T")
-
-# A child process must neither use nor close its parent's connections.
-_of_the_parent: list[Any] = []
-
-
-@dataclass(frozen=True)
-class Target:
-    """The checked arguments of :func:`bsjoin.sources.sql`.
-
-    Attributes:
-        table: the parts of the table's name; None for a query.
-        query: the query, without a trailing semicolon; None for a table.
-    """
-
-    address: Address
-    table: tuple[str, ...] | None
-    query: str | None
-    schema: pa.Schema | None
-    unique: bool | None
-    timeout_s: float
-    connect_timeout_s: float
-    max_keys: int
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column with its declared type.
-
-    Attributes:
-        type: the Arrow type of its values; None if it is unknown.
-        declared: the database's name of its type.
-        read: the SQL expression that reads it, with ``{}`` for the quoted column name; default
-            the column itself.
-        exact: whether values that differ in the database also differ in Arrow; default True.
-        refused: why it cannot be looked up by; None (default) if it can.
-    """
-
-    name: str
-    type: pa.DataType | None
-    declared: str
-    read: str = "{}"
-    exact: bool = True
-    refused: str | None = None
-
-
-class _Session:
-    """The connection of a process, which the tables of one database may share.
-
-    Args:
-        shut: closes a connection.
-    """
-
-    def __init__(self, shut: Callable[[Any], None]) -> None:
-        self.held: tuple[int, Any] | None = None
-        self._shut = shut
-
-    def close(self) -> None:
-        """Close the connection; one of the parent process is only kept from being closed."""
-        held, self.held = self.held, None
-        if held is None:
-            return
-        if held[0] != os.getpid():
-            _of_the_parent.append(held[1])
-            return
-        with contextlib.suppress(Exception):  # it may be broken already
-            self._shut(held[1])
-
-    def __del__(self, suppress: Any = contextlib.suppress) -> None:
-        with suppress(Exception):  # the interpreter may be ending, and have no modules
-            self.close()
 
 
 class Database(Source):
@@ -122,7 +53,7 @@ class Database(Source):
         self.max_keys = target.max_keys
         self._columns: dict[str, Column] | None = None
         self._schema: pa.Schema | None = None
-        self._session = _Session(self._shut)
+        self._session = Session(self._shut)
 
     # Implemented by each subclass.
 
@@ -150,7 +81,7 @@ class Database(Source):
     @abstractmethod
     def _stream(
         self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
-    ) -> Iterator[pa.Table]:
+    ) -> Generator[pa.Table, None, None]:
         """All rows of a table or query in pieces, in types that can be cast to the schema's."""
 
     @abstractmethod
@@ -309,7 +240,7 @@ class Database(Source):
         return {name: value for name, value in self.__dict__.items() if name != "_session"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _session=_Session(self._shut))
+        self.__dict__.update(state, _session=Session(self._shut))
 
     def __repr__(self) -> str:
         target = self.target
@@ -390,15 +321,20 @@ class Database(Source):
         self, source: str, columns: Sequence[Column], schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         connection = self._apart(self._open)
+        pieces = self._stream(connection, source, columns, schema)
         try:
-            pieces = iter(self._stream(connection, source, columns, schema))
             while True:
                 piece = self._apart(lambda: next(pieces, None))
                 if piece is None:
                     break
                 yield from self._fitted(piece, schema).to_batches()
         finally:
-            self._apart(lambda: self._shut(connection))
+            try:
+                self._shut(connection)
+            except Exception:  # a driver that first wants the end of the statement
+                with contextlib.suppress(Exception):
+                    pieces.close()
+                    self._shut(connection)
 
     def _apart(self, work: Callable[[], T]) -> T:
         """Work with a separate connection; every failure is a permanent error."""

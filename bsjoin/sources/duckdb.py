@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from bsjoin.errors import SourceError
-from bsjoin.sources.dialect import BATCH_ROWS, Column, Database, Target
+from bsjoin.sources.declared import Column, Target
+from bsjoin.sources.dialect import BATCH_ROWS, Database
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.infinite import ENDS, Infinities, bounded, ends_in
 from bsjoin.sources.types import sparkable
@@ -153,7 +154,7 @@ class DuckDB(Database):
 
     def _stream(
         self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
-    ) -> Iterator[pa.Table]:
+    ) -> Generator[pa.Table, None, None]:
         relation = connection.sql(f"SELECT {self._selected(columns)} FROM {source}")
         # The method's name before DuckDB 1.4.
         name = "to_arrow_reader" if hasattr(relation, "to_arrow_reader") else "fetch_arrow_reader"

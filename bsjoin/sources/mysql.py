@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 
 from bsjoin._python_values import shown
 from bsjoin.errors import ArgumentError, DataError, suggest
-from bsjoin.sources.dialect import BATCH_ROWS, Column, Database, Target
+from bsjoin.sources import mysql_errors
+from bsjoin.sources.declared import Column, Target
+from bsjoin.sources.dialect import BATCH_ROWS, Database
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.parts import in_parts, sizes_of
 from bsjoin.sources.rows import array_of, python_values
@@ -40,19 +42,6 @@ _OTHERS = {
     13: pa.int32(),
     255: pa.binary(),
 }
-# The connection, a limit of the server on connections, memory, time or locks, or its shutdown.
-_MAY_PASS = {
-    1021, 1030, 1037, 1038, 1040, 1041, 1042, 1043, 1047, 1053, 1077, 1078, 1079, 1080, 1081, 1105,
-    1114, 1129, 1135, 1152, 1158, 1159, 1160, 1161, 1184, 1203, 1205, 1206, 1213, 1226, 1317, 1412,
-    1613, 1614, 1615, 1637, 1927, 1969, 2000, 2001, 2002, 2003, 2005, 2006, 2008, 2011, 2012, 2013,
-    2014, 2026, 2027, 2047, 2048, 2055, 3024, 3032, 3168, 3169, 4031, 9001, 9002, 9003, 9004, 9005,
-}  # fmt: skip
-# A value out of range, of another type or too long, a text that its character set lacks, a packet
-# that is too long, a subquery of several rows.
-_OF_DATA = {
-    1153, 1162, 1242, 1260, 1264, 1265, 1292, 1300, 1301, 1365, 1366, 1367, 1406, 1411, 1416, 1441,
-    1525, 1690, 1977, 2020, 2032, 3140, 3141, 3146, 3155, 3156, 3157, 3158, 3854, 3988,
-}  # fmt: skip
 # What PyMySQL sends for a value, in bytes: at most twice those of a text, and some for its marks.
 _PER_VALUE, _ESCAPED = 48, 2
 _HEAD_BYTES = 1 << 16
@@ -245,7 +234,7 @@ class MySQL(Database):
 
     def _stream(
         self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
-    ) -> Iterator[pa.Table]:
+    ) -> Generator[pa.Table, None, None]:
         cursors = driver("pymysql.cursors", "mysql")
         self._limit(connection, 0)  # no timeout for a scan
         # Without arguments, so that a percent sign is literal.
@@ -298,25 +287,16 @@ class MySQL(Database):
             return [name for (name,) in cursor.fetchall()]
 
     def _may_pass(self, error: Exception) -> bool:
-        if not type(error).__module__.startswith("pymysql"):
-            return isinstance(error, OSError)
-        # PyMySQL gives no number, or 0, for a connection that is closed or out of step.
-        return not _number(error) or _number(error) in _MAY_PASS
+        return mysql_errors.may_pass(error)
 
     def _is_of_data(self, error: Exception) -> bool:
-        return super()._is_of_data(error) or _number(error) in _OF_DATA
+        return mysql_errors.is_of_data(error)
 
     def _refused_to_write(self, error: Exception) -> bool:
         return bool(error.args) and error.args[0] == _READ_ONLY
 
     def _error_message(self, error: Exception) -> str:
         return " ".join(" ".join(map(str, error.args)).split())
-
-
-def _number(error: Exception) -> int | None:
-    """The server's or the driver's number of an error of PyMySQL."""
-    found = error.args[0] if error.args else None
-    return found if type(error).__module__.startswith("pymysql") and type(found) is int else None
 
 
 def _is_text(dtype: pa.DataType) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -12,7 +11,9 @@ from urllib.parse import quote, urlencode
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bsjoin.sources.dialect import Column, Database, Target
+from bsjoin.sources import pgerrors
+from bsjoin.sources.declared import Column, Target
+from bsjoin.sources.dialect import Database
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.infinite import Infinities, bounded, ends_in
 from bsjoin.sources.parts import in_parts, sizes_of
@@ -57,18 +58,6 @@ _LONGEST_KEY = (1 << 30) - (
     1 << 16
 )  # a value of PostgreSQL, or a message to it, has less than 1 GB
 _FIRST_ROWS = 100
-# Classes of SQLSTATE that describe the server's state, not the statement.
-_READ_ONLY = "25006"
-_PASSING = {"08", "25", "40", "53", "55", "57", "58", "XX"}
-_DAMAGED = {"XX001", "XX002"}
-# A value, a function of values, and limits of the server: a value or a key that is too long.
-_OF_DATA = {"21", "22", "54"}
-_TOO_LONG = "invalid memory alloc request size"
-_STAYING_WORDS = (
-    "authentication failed", "no password supplied", "does not exist", "pg_hba.conf",
-    "invalid port", "invalid URI", "invalid connection option", "invalid sslmode",
-    "is not permitted to log in", "permission denied for database", "could not translate host",
-)  # fmt: skip
 
 
 class PostgreSQL(Database):
@@ -298,7 +287,7 @@ class PostgreSQL(Database):
 
     def _stream(
         self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
-    ) -> Iterator[pa.Table]:
+    ) -> Generator[pa.Table, None, None]:
         _run(connection, "SET statement_timeout = 0")  # no timeout for a scan
         with contextlib.closing(connection.cursor()) as cursor:
             cursor.execute(f"SELECT {self._selected(columns)} FROM {source}")
@@ -347,34 +336,16 @@ class PostgreSQL(Database):
         return [name for (name,) in rows]
 
     def _may_pass(self, error: Exception) -> bool:
-        state = getattr(error, "sqlstate", None)
-        if state:
-            return str(state)[:2] in _PASSING and state not in _DAMAGED
-        text = str(error)
-        if isinstance(error, OSError):  # the reader of a result, which reports no SQLSTATE
-            return "ERROR:" not in text
-        return (
-            type(error).__module__.startswith("adbc")
-            and type(error).__name__ not in ("DataError", "NotSupportedError")
-            and not any(word in text for word in _STAYING_WORDS)
-        )
+        return pgerrors.may_pass(error)
 
     def _is_of_data(self, error: Exception) -> bool:
-        state = getattr(error, "sqlstate", None)
-        if state:
-            return str(state)[:2] in _OF_DATA or _TOO_LONG in str(error)
-        return super()._is_of_data(error) or type(error).__name__ == "DataError"
+        return pgerrors.is_of_data(error)
 
     def _refused_to_write(self, error: Exception) -> bool:
-        # The reader of a scan does not report the SQLSTATE.
-        state = getattr(error, "sqlstate", None)
-        return state == _READ_ONLY or (not state and "read-only transaction" in str(error))
+        return pgerrors.refused_to_write(error)
 
     def _error_message(self, error: Exception) -> str:
-        # Without the statement, which follows the message.
-        text = re.split(r"\s*Query was:", str(error), maxsplit=1)[0]
-        state = getattr(error, "sqlstate", None)
-        return " ".join(text.split()) + (f" (SQLSTATE {state})" if state else "")
+        return pgerrors.message(error)
 
 
 def _between(values: pa.ChunkedArray, limits: tuple[int, int]) -> pa.ChunkedArray:

@@ -8,7 +8,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -16,7 +16,8 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from bsjoin.errors import SourceError
-from bsjoin.sources.dialect import BATCH_ROWS, Column, Database, Target
+from bsjoin.sources.declared import Column, Target
+from bsjoin.sources.dialect import BATCH_ROWS, Database
 from bsjoin.sources.parts import sizes_of
 from bsjoin.sources.rows import array_of
 from bsjoin.sources.sqlite_keys import canonical, form_of
@@ -242,7 +243,7 @@ class SQLite(Database):
         source: str,
         columns: Sequence[Column],
         schema: pa.Schema,
-    ) -> Iterator[pa.Table]:
+    ) -> Generator[pa.Table, None, None]:
         cursor = connection.execute(f"SELECT {self._selected(columns)} FROM {source}")
         while rows := cursor.fetchmany(BATCH_ROWS):
             yield self._table(rows, columns, schema)

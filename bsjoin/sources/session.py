@@ -1,0 +1,40 @@
+"""A process's connection to a database, which the tables of one database may share."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Session"]
+
+# A child process must neither use nor close its parent's connections.
+_of_the_parent: list[Any] = []
+
+
+class Session:
+    """The connection of a process, which the tables of one database may share.
+
+    Args:
+        shut: closes a connection.
+    """
+
+    def __init__(self, shut: Callable[[Any], None]) -> None:
+        self.held: tuple[int, Any] | None = None
+        self._shut = shut
+
+    def close(self) -> None:
+        """Close the connection; one of the parent process is only kept from being closed."""
+        held, self.held = self.held, None
+        if held is None:
+            return
+        if held[0] != os.getpid():
+            _of_the_parent.append(held[1])
+            return
+        with contextlib.suppress(Exception):  # it may be broken already
+            self._shut(held[1])
+
+    def __del__(self, suppress: Any = contextlib.suppress) -> None:
+        with suppress(Exception):  # the interpreter may be ending, and have no modules
+            self.close()
