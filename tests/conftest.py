@@ -20,6 +20,7 @@ from spark_samples import Feed, table_of
 
 import bsjoin.table
 from bsjoin import BatchTable
+from tests import supervisor
 
 pytest_plugins = ["servers"]
 
@@ -144,6 +145,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed of the property tests; the processes of a run share that of the first."""
     given = getattr(config, "workerinput", {}).get("seed", config.option.hypothesis_seed)
     config.option.hypothesis_seed = given or str(random.SystemRandom().randrange(1 << 32))
+    supervisor.start()
+
+
+def pytest_unconfigure() -> None:
+    """The run has come to its end; what is left of it ends with it."""
+    supervisor.leave_in_order()
 
 
 @pytest.hookimpl(optionalhook=True)

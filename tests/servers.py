@@ -21,6 +21,8 @@ from urllib.parse import quote
 
 import pytest
 
+from tests import supervisor
+
 PASSWORD = "s3cret:/@ %41?é"  # it must be encoded in a URL
 NAME = "test"
 
@@ -37,9 +39,12 @@ class Server(ABC):
     scheme: str
     user = "tester"
     name = NAME
+    crash = signal.SIGKILL
+    """Ends it at once, with all that it has started."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"bsjoin-{self.scheme}-", dir="/tmp"))
+        supervisor.watch(self.folder)
         self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
         self.account = "nobody" if os.geteuid() == 0 else None
@@ -85,7 +90,9 @@ class Server(ABC):
                     stderr=log,
                     user=self.account,
                     cwd=self.folder,
+                    start_new_session=True,  # Ctrl-C is not for it
                 )
+            supervisor.watch(self.folder, self.process.pid, self.crash)
             while time.monotonic() < end and self.process.poll() is None:
                 if self.ready():
                     return
@@ -105,7 +112,7 @@ class Server(ABC):
 
     def kill(self) -> None:
         """Let it end as by a crash: connections break, nothing is tidied."""
-        self.signal(signal.SIGKILL)
+        self.signal(self.crash)
 
     def restart(self) -> None:
         """Kill it and start it again."""
@@ -121,12 +128,14 @@ class Server(ABC):
         with contextlib.suppress(Exception):
             self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
+        supervisor.forget(self.folder)
 
 
 class PostgreSQL(Server):
     """PostgreSQL of the package pgserver, or of Debian."""
 
     scheme = "postgresql"
+    crash = signal.SIGQUIT  # a crash, but its children go at once
 
     def __init__(self, programs: Path) -> None:
         super().__init__()
@@ -170,9 +179,6 @@ class PostgreSQL(Server):
 
     def stop(self) -> None:
         self.signal(signal.SIGINT)  # does not wait for clients
-
-    def kill(self) -> None:
-        self.signal(signal.SIGQUIT)  # a crash, but its children go at once
 
 
 class MariaDB(Server):

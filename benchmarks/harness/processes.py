@@ -27,6 +27,7 @@ from benchmarks.harness.machine import commit
 from benchmarks.harness.outcome import Benchmark, Context, Outcome
 from benchmarks.harness.records import Record
 from benchmarks.harness.text import duration, table_lines, verdict
+from tests import supervisor
 
 _GRACE_S = 15.0  # for a process to end after SIGTERM
 
@@ -67,6 +68,7 @@ def run_all(
         KeyboardInterrupt: by Ctrl-C or SIGTERM, after the running benchmark has been stopped.
             Earlier records are kept, that of the stopped benchmark too.
     """
+    supervisor.start()
     code = commit()
     kept = {one.name: records.written(out, quick, one.name) for one in listed}
     found: list[Record] = []

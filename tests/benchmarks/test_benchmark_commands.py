@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -217,9 +218,8 @@ def test_what_got_worse_than_a_baseline_is_named(
     assert not (out / "results" / "full").exists(), "it is refused before anything is run"
 
 
-def test_an_interrupted_run_ends_what_it_started_and_goes_on_later(
-    out: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def begun(out: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """A run of two benchmarks, in the second one, and a process that this has started."""
     program = (
         # A job in the background of a shell has inherited that Ctrl-C is ignored.
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -233,16 +233,36 @@ def test_an_interrupted_run_ends_what_it_started_and_goes_on_later(
     until = time.monotonic() + 120
     while not (child.exists() and child.read_text()) and time.monotonic() < until:
         time.sleep(0.02)
+    return process, int(child.read_text())
+
+
+def is_running(number: int) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return bool(psutil.Process(number).status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+def test_an_interrupted_run_ends_what_it_started_and_goes_on_later(
+    out: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    process, number = begun(out)
     process.send_signal(signal.SIGINT)
     assert process.wait(120) == 130
     assert (out / "data" / "tidy").exists(), "it was ended as by an exception"
-    number = int(child.read_text())
-    assert not psutil.pid_exists(number) or (
-        psutil.Process(number).status() == psutil.STATUS_ZOMBIE
-    )
+    assert not is_running(number)
     assert "same command resumes" in capfd.readouterr().err
     assert record(out, "quiet")["error"] is None
     assert not (out / "results" / "quick" / "slow.json").exists()
+
+
+def test_a_run_that_is_killed_leaves_nothing_running(out: Path) -> None:
+    process, number = begun(out)
+    process.kill()
+    process.wait()
+    until = time.monotonic() + 60
+    while is_running(number) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not is_running(number)
 
 
 def test_the_report_gets_records_in_order(
