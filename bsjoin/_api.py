@@ -14,7 +14,7 @@ from bsjoin._spark.planning import plan_join
 from bsjoin._spark.resolve import ResolvedJoin, UnbuiltTable, resolve
 from bsjoin._spark.session import MicroBatch, micro_batch
 from bsjoin._spark.source_scan import scanned
-from bsjoin.conditions import Condition
+from bsjoin.conditions import AsOf, Condition
 from bsjoin.errors import ArgumentError
 from bsjoin.hotspot import Hash, HotSpot
 from bsjoin.options import Full, Incremental
@@ -189,6 +189,8 @@ def _join_whole(
     stored = list(join.columns) if options.store is None else list(columns)
     ranged = () if join.ranged is None else join.ranged.names
     needed = list(dict.fromkeys([*join.table_keys, *ranged, *stored]))
+    if isinstance(join.when, AsOf):  # the order of rows with the same point follows all columns
+        needed = list(columns)
     wanted = Wanted(
         origin, lambda: read(needed), join.table_keys, tuple(stored), options, join.when
     )

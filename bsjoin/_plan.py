@@ -20,6 +20,7 @@ from bsjoin.sources.invalidation import InvalidationLog
 from bsjoin.sources.protocol import Source
 from bsjoin.store import KeyColumn, StorageLocation
 from bsjoin.store.range_index import is_ranked
+from bsjoin.store.ties import Tie
 
 __all__ = [
     "FIGURES",
@@ -97,14 +98,15 @@ class RangeOrder:
         names: the column of points, or the columns of starts and ends, as the source names them.
         type: the type in which they are searched.
         closed: which ends belong to the intervals; None for points.
-        total: whether rows with the same point are ordered, too, so that their order is the same
-            whenever they are read.
+        row: the columns that order rows with the same point, under their names in the source.
+        ties: how.
     """
 
     names: tuple[str, ...]
     type: pa.DataType
     closed: Closed | None
-    total: bool
+    row: pa.Schema
+    ties: tuple[Tie, ...]
 
     @property
     def stored_types(self) -> list[pa.DataType]:
@@ -150,7 +152,7 @@ class SourceTable:
     @property
     def queried_columns(self) -> list[str]:
         """The columns to read from the source, besides the keys."""
-        ordered = () if self.order is None else self.order.names
+        ordered = () if self.order is None else (*self.order.names, *self.order.row.names)
         return list(dict.fromkeys([*self.payload.names, *ordered]))
 
     @property

@@ -40,7 +40,7 @@ def shown(value: pa.Scalar) -> str:
 
 
 def reprs(array: pa.Array) -> list[str]:
-    """The ``repr`` of each value, by which rows are put in an order that is always the same."""
+    """The ``repr`` of each value."""
     try:
         return [repr(value) for value in array.to_pylist()]
     except (ValueError, OverflowError):

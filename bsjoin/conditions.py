@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self, get_args
 
 from bsjoin.errors import ArgumentError, suggest
+from bsjoin.sort_order import SortOrder, sort_orders
 from bsjoin.widths import (
     Width,
     as_width,
@@ -252,8 +253,13 @@ class AsOf(_OneColumnEach):
     Strings and binary values have an order but no distance: they support "backward" and "forward"
     without a tolerance. Floating-point rows are within the tolerance between ``value - tolerance``
     and ``value + tolerance``, computed in double as Spark does. If two rows are equally near,
-    "nearest" returns the earlier one. If several rows have the same value, the same one is always
-    returned: in a batch, in a stream and after a restart. O(log n) a row of the stream.
+    "nearest" returns the earlier one. O(log n) a row of the stream.
+
+    Of several rows with the same key and the same value the first one is returned, as by
+    ``row_number() OVER (... ORDER BY order_by) = 1`` in Spark. Where ``order_by`` does not decide,
+    it is the first in the order of all columns of the table, ascending, from the table's first
+    column on, whether they are selected or not. So a full cache reads all columns of the table,
+    and so does a look-up with an incremental cache.
 
     Args:
         stream_col: the stream's column.
@@ -263,18 +269,28 @@ class AsOf(_OneColumnEach):
         tolerance: the maximum distance of the row, of the same types as the widths of
             :class:`Band`. ``None`` (default): any distance.
         exact: whether a row with the same value matches; default True.
+        order_by: one or more columns of the table that order rows with the same key and value:
+            ``"priority"``, ``"priority DESC"``, ``"priority DESC NULLS LAST"``. The default is that
+            of Spark: ascending, nulls first; with DESC nulls last. A name in backquotes is taken as
+            it is. They need not be selected. Default: none. A :class:`bsjoin.BatchTable` is built
+            for one ``order_by``.
 
     Raises:
-        ArgumentError: the tolerance is negative, or the direction is unknown.
+        ArgumentError: the tolerance is negative, the direction is unknown, or ``order_by`` names no
+            column. ``join`` raises ColumnError for a column that the table lacks, and KeyTypeError
+            for one that has no order, such as a map.
 
     Example:
         >>> AsOf("departed_at", "measured_at", tolerance="1 hour").direction
         'backward'
+        >>> AsOf("departed_at", "measured_at", order_by=["quality desc", "station"]).order_by
+        ('quality DESC NULLS LAST', 'station ASC NULLS FIRST')
     """
 
     direction: Direction = "backward"
     tolerance: Width | None = None
     exact: bool = True
+    order_by: str | Sequence[str] = ()
 
     def __post_init__(self) -> None:
         _column(self.stream_col, "stream_col")
@@ -286,6 +302,12 @@ class AsOf(_OneColumnEach):
                 raise ArgumentError(f"tolerance={self.tolerance!r}: it must not be negative")
         if not isinstance(self.exact, bool):
             raise ArgumentError(f"exact={self.exact!r}: give True or False")
+        object.__setattr__(self, "order_by", sort_orders(self.order_by, "order_by"))
+
+    @property
+    def orders(self) -> tuple[SortOrder, ...]:
+        """``order_by``, read."""
+        return tuple(map(SortOrder.parse, self.order_by))
 
 
 Condition = Band | Within | Overlaps | AsOf
@@ -302,6 +324,8 @@ def condition_to_json(when: Condition) -> dict[str, Any]:
         width = arguments.get(name)
         if width is not None:
             arguments[name] = width_to_json(width)
+    if not arguments.get("order_by", True):
+        del arguments["order_by"]  # which earlier versions of bsjoin do not know
     return {type(when).__name__: arguments}
 
 
@@ -315,7 +339,8 @@ def condition_from_json(data: object) -> Condition:
     if name not in _KINDS or not isinstance(arguments, dict):
         raise ValueError(f"{name!r} is not a range condition. {suggest(str(name), _KINDS)}")
     kind = _KINDS[name]
-    if arguments.keys() != {field.name for field in fields(kind)}:
+    known = {field.name for field in fields(kind)}
+    if not known - {"order_by"} <= arguments.keys() <= known:
         raise ValueError(f"{name} does not have the arguments {sorted(map(str, arguments))}")
     given = dict(arguments)
     for width in _IN_WIDTHS:

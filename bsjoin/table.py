@@ -259,7 +259,7 @@ class BatchTable:
                 have under the same names.
             when: as in :func:`bsjoin.join`; by default the condition that the table was built
                 with. Widths, and the stream's columns, may differ from those; the table's
-                columns and ``closed`` of intervals may not.
+                columns, ``closed`` of intervals and ``order_by`` of :class:`bsjoin.AsOf` may not.
             how: as in :func:`bsjoin.join`; default ``"inner"``.
             partition: as in :func:`bsjoin.join`; default None.
             select: the table's columns to bring; by default all that are not keys.

@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from bsjoin.errors import ArgumentError, ColumnError
 from bsjoin.store.spark_schema import read_spark_schema
 
-__all__ = ["arrow_fields", "check_storable", "not_exchangeable", "schema_of_ddl"]
+__all__ = ["arrow_fields", "check_storable", "is_storable", "not_exchangeable", "schema_of_ddl"]
 
 # Before Spark 4.3 there is no such argument, and UTC is the default.
 _UTC: dict[str, Any] = (
@@ -50,19 +50,32 @@ def check_storable(schema: T.StructType) -> None:
     """
     for field in schema.fields:
         try:
-            if _has(field.dataType, (T.UserDefinedType, T.VariantType)):
-                raise TypeError("Spark does not exchange it with Python as a nested value")
-            if _has(field.dataType, (T.NullType,)) and not isinstance(field.dataType, T.NullType):
-                raise TypeError("the void inside it has no values that Arrow could hold")
-            alone = T.StructType([field])
-            arrow_fields(alone)
-            read_spark_schema(alone.json())  # as it is read when the table is opened
+            _check_storable(field)
         except (PySparkException, TypeError, ValueError) as error:
             raise ColumnError(
                 f"the column {field.name!r} of the table has the type "
                 f"{field.dataType.simpleString()}, which cannot be cached: {error}. "
                 "Leave it out with select=[...], or cast it"
             ) from error
+
+
+def is_storable(field: T.StructField) -> bool:
+    """Whether a column can travel to and from Spark's Python workers."""
+    try:
+        _check_storable(field)
+    except (PySparkException, TypeError, ValueError):
+        return False
+    return True
+
+
+def _check_storable(field: T.StructField) -> None:
+    if _has(field.dataType, (T.UserDefinedType, T.VariantType)):
+        raise TypeError("Spark does not exchange it with Python as a nested value")
+    if _has(field.dataType, (T.NullType,)) and not isinstance(field.dataType, T.NullType):
+        raise TypeError("the void inside it has no values that Arrow could hold")
+    alone = T.StructType([field])
+    arrow_fields(alone)
+    read_spark_schema(alone.json())  # as it is read when the table is opened
 
 
 def _has(dtype: T.DataType, kinds: tuple[type[T.DataType], ...]) -> bool:

@@ -24,9 +24,9 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._retype import retyped
 from bsjoin._spark import sql
-from bsjoin._spark.arrow import arrow_fields
+from bsjoin._spark.arrow import arrow_fields, is_storable
 from bsjoin._spark.columns import quoted
-from bsjoin._spark.keys import hash_is_exact, hashable, table_key, type_name
+from bsjoin._spark.keys import hash_is_exact, table_key, type_name
 from bsjoin._spark.merging import INFO, RUN_BYTES, collected, info_row, merged
 from bsjoin._spark.range_columns import range_side
 from bsjoin._spark.session import default_parallelism
@@ -45,11 +45,12 @@ from bsjoin.store import (
     StorageLocation,
     write_run,
 )
+from bsjoin.store.ties import ties_of
 
 __all__ = ["Layout", "build"]
 
 _FEW_TASKS = 64
-_HASH, _COMPARED, _TIE = "h", "k{}", "t"
+_HASH, _COMPARED, _TIE = "h", "k{}", "t{}"
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ class Layout:
         segment_bytes: how large a segment may grow.
         ranged: the range columns of a table for range joins.
         condition: the condition that they are for.
+        row: the columns whose content orders rows with the same key and the same point; some may
+            not be stored.
     """
 
     on: tuple[str, ...]
@@ -71,6 +74,7 @@ class Layout:
     segment_bytes: int
     ranged: RangeColumns | None = None
     condition: Condition | None = None
+    row: tuple[str, ...] = ()
 
 
 def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
@@ -99,25 +103,27 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
     # Names inside the job are positions: the table's own names may repeat ours.
     names = [f"c{i}" for i in range(len(layout.columns))]
     ranged = range_side(layout.ranged)
+    ordered = [name for name in layout.row if name not in layout.columns] if ranged else []
     found = {
         _HASH: key.hash,
         **dict(zip(compared, key.compared, strict=True)),
         **ranged,
         **{name: sql.column(c) for c, name in zip(layout.columns, names, strict=True)},
+        **{_TIE.format(i): _sortable(fields[name]) for i, name in enumerate(ordered)},
     }
     keyed = df.selectExpr(*(f"{value} AS {name}" for name, value in found.items()))
     keyed = keyed.where(f"{_HASH} IS NOT NULL")
     if ranged:
-        # A row without a point, or without a start, matches nothing. Rows with the same one
-        # are always in the same order.
+        # A row without a point, or without a start, matches nothing.
         keyed = keyed.where(f"{next(iter(ranged))} IS NOT NULL")
-        keyed = keyed.selectExpr("*", f"xxhash64({', '.join(hashable(keyed.schema))}) AS {_TIE}")
     compared_types = T.StructType([keyed.schema[name] for name in compared])
     range_types = T.StructType([keyed.schema[name] for name in ranged])
     compared_fields = [field.with_nullable(False) for field in arrow_fields(compared_types)]
     schema = pa.schema([*compared_fields, *arrow_fields(stored)])
-    tie = [pa.field(_TIE, pa.int64())] if ranged else []
-    written = pa.schema([*compared_fields, *arrow_fields(range_types), *arrow_fields(stored), *tie])
+    order_types = T.StructType([keyed.schema[_TIE.format(i)] for i in range(len(ordered))])
+    before = [*compared_fields, *arrow_fields(range_types)]
+    written = pa.schema([*before, *arrow_fields(stored), *arrow_fields(order_types)])
+    called = [*(field.name for field in before), *layout.columns, *ordered]
     merge = Merge(
         build=begun,
         schema=written,
@@ -125,6 +131,12 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         ranged=len(ranged),
         closed=None if layout.ranged is None else layout.ranged.closed,
         integers=key.integer is not None and not ranged,
+        ties=()
+        if layout.ranged is None
+        else ties_of(
+            layout.ranged.order_by, layout.row, [*zip(called, written.types, strict=True)]
+        ),
+        unstored=len(ordered),
     )
     limit = min(RUN_BYTES, layout.segment_bytes)
     with _worker_errors(begun.location):
@@ -148,10 +160,17 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         segments=segments,
         ranged=layout.ranged,
         condition=layout.condition,
+        row=None if layout.ranged is None else layout.row,
     )
     _check_visible(begun.location, manifest)
     assert hash_is_exact(key_types) == (not compared)
     return manifest
+
+
+def _sortable(field: T.StructField) -> str:
+    """A column that only orders rows; the text of what cannot travel to the workers."""
+    value = sql.column(field.name)
+    return value if is_storable(field) else sql.cast(value, T.StringType())
 
 
 def _writer(

@@ -29,6 +29,7 @@ from bsjoin.sources.protocol import Source
 from bsjoin.sources.transient import run_with_retries
 from bsjoin.store import RangeColumns, StorageLocation
 from bsjoin.store.temporary import temporary_location
+from bsjoin.store.ties import ties_of
 
 __all__ = ["IncrementalCache", "schema_of_source"]
 
@@ -114,7 +115,7 @@ class IncrementalCache:
         source, options = self.source, self.options
         keys = pa.schema(arrow_fields(T.StructType([schema[name] for name in join.table_keys])))
         payload = pa.schema(arrow_fields(T.StructType([schema[name] for name in join.columns])))
-        order = None if join.ranged is None else _order(join.ranged, join.when)
+        order = None if join.ranged is None else _order(join.ranged, join.when, schema)
         # Joins that need the same rows in the same form, in foreachBatch say, share one cache.
         # The representation of the options hides the secrets of a URL.
         log = str(options.invalidation_log)
@@ -146,13 +147,15 @@ class IncrementalCache:
         )
 
 
-def _order(ranged: RangeColumns, when: Condition | None) -> RangeOrder:
+def _order(ranged: RangeColumns, when: Condition | None, schema: T.StructType) -> RangeOrder:
+    row = pa.schema(arrow_fields(schema) if isinstance(when, AsOf) else [])
     point = T.StructType([T.StructField("p", type_of(ranged.types[0]))])
     return RangeOrder(
         names=ranged.names,
         type=arrow_fields(point)[0].type,
         closed=ranged.closed,
-        total=isinstance(when, AsOf),
+        row=row,
+        ties=ties_of(ranged.order_by, row.names, [*zip(row.names, row.types, strict=True)]),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,10 +12,13 @@ from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._plan import Search
 from bsjoin._spark import sql
+from bsjoin._spark.arrow import not_exchangeable
+from bsjoin._spark.columns import Names
 from bsjoin._spark.keys import digits_together, fits_8_bytes, is_binary_collation, type_of
 from bsjoin.conditions import AsOf, Band, Condition, Overlaps, Within
 from bsjoin.errors import ArgumentError, KeyTypeError
 from bsjoin.index import GREATEST, LEAST
+from bsjoin.sort_order import sort_orders
 from bsjoin.store import RangeColumns
 from bsjoin.store.spark_schema import LONG_DIGITS, MAX_DIGITS
 from bsjoin.widths import Width, is_duration, size_of
@@ -50,17 +54,19 @@ def _family(dtype: T.DataType) -> str:
     return "floating-point number" if isinstance(dtype, _FLOATS) else type(dtype).__name__
 
 
-def range_columns(when: Condition, schema: T.StructType, names: Sequence[str]) -> RangeColumns:
+def range_columns(when: Condition, schema: T.StructType, table: Names) -> RangeColumns:
     """What a table for this condition is sorted by.
 
     Args:
         when: the condition.
         schema: the table's.
-        names: the table's columns of the condition, as the table spells them.
+        table: its names.
 
     Raises:
-        KeyTypeError: a column cannot be searched.
+        ColumnError: the table has no such column.
+        KeyTypeError: a column cannot be searched, or sorted by.
     """
+    names = [table.find(name, "when") for name in when.table_columns]
     given = [schema[name].dataType for name in names]
     types = []
     for name, dtype in zip(names, given, strict=True):
@@ -78,7 +84,36 @@ def range_columns(when: Condition, schema: T.StructType, names: Sequence[str]) -
             )
         types = [_searched(common) or common] * 2
     closed = when.closed if isinstance(when, Within | Overlaps) else None
-    return RangeColumns(tuple(names), tuple(str(t.jsonValue()) for t in types), closed)
+    order_by = _order_by(when, schema, table) if isinstance(when, AsOf) else ()
+    return RangeColumns(tuple(names), tuple(str(t.jsonValue()) for t in types), closed, order_by)
+
+
+def _order_by(when: AsOf, schema: T.StructType, table: Names) -> tuple[str, ...]:
+    """The order of rows with the same key and point, its columns as the table spells them."""
+    found = []
+    for order in when.orders:
+        name = table.find(order.column, "order_by")
+        if not _has_order(schema[name].dataType):
+            raise KeyTypeError(
+                f"order_by: the column {name!r} has the type "
+                f"{schema[name].dataType.simpleString()}, which bsjoin cannot sort by: maps and "
+                "variants have no order, and a collation that is not binary has one of its own. "
+                "Cast it, or leave it out"
+            )
+        found.append(str(replace(order, column=name)))
+    return sort_orders(found, "order_by")
+
+
+def _has_order(dtype: T.DataType) -> bool:
+    if isinstance(dtype, T.ArrayType):
+        return _has_order(dtype.elementType)
+    if isinstance(dtype, T.StructType):
+        return all(_has_order(field.dataType) for field in dtype)
+    if isinstance(dtype, T.StringType):
+        return is_binary_collation(dtype)
+    return not_exchangeable(dtype) is None and not isinstance(
+        dtype, T.MapType | T.VariantType | T.UserDefinedType
+    )
 
 
 def _common(types: Sequence[T.DataType]) -> T.DataType | None:

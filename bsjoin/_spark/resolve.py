@@ -7,6 +7,7 @@ types of both sides are compared, and what the result is called is settled. What
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -18,8 +19,9 @@ from bsjoin._spark.arguments import JoinCall, Partition
 from bsjoin._spark.columns import Names, On, join_keys, names_of, result_names, selected
 from bsjoin._spark.keys import check_key_types, type_name, type_of
 from bsjoin._spark.range_columns import check_range_types, range_columns
-from bsjoin.conditions import Condition
+from bsjoin.conditions import AsOf, Condition
 from bsjoin.errors import ArgumentError, ColumnError, OtherKeysError, suggest
+from bsjoin.sort_order import SortOrder
 from bsjoin.store import Manifest, RangeColumns
 
 __all__ = [
@@ -29,6 +31,10 @@ __all__ = [
     "UnbuiltTable",
     "resolve",
 ]
+
+_log = logging.getLogger("bsjoin")
+
+_noted: set[str] = set()  # tables of earlier versions, by their paths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +126,8 @@ def resolve(stream: DataFrame, table: TableSide, call: JoinCall) -> ResolvedJoin
         probes = [names.find(name, "when") for name in when.stream_columns]
         check_range_types(when, [(name, types[name].dataType) for name in probes], ranged)
         when = when.renamed(probes, ranged.names)
+        if isinstance(when, AsOf):
+            when = replace(when, order_by=ranged.order_by)
     if call.partition is not None and not pairs:
         raise ArgumentError(
             f"partition={call.partition!r}: rows are sent to partitions by their equality keys, "
@@ -171,7 +179,9 @@ class UnbuiltTable:
             return join_keys(on, stream, table)
         if on is not None:
             return [] if on == [] else join_keys(on, stream, table)
-        ranged = Names([*when.stream_columns, *when.table_columns], "when", stream.case_sensitive)
+        sorting = [o.column for o in when.orders] if isinstance(when, AsOf) else []
+        used = [*when.stream_columns, *when.table_columns, *sorting]
+        ranged = Names(used, "when", stream.case_sensitive)
         left, right = (
             Names([n for n in side.columns if n not in ranged], side.side, side.case_sensitive)
             for side in (stream, table)
@@ -190,9 +200,7 @@ class UnbuiltTable:
 
     def range_columns(self, when: Condition, stream: Names) -> RangeColumns:
         """The columns of the condition, as they will be sorted."""
-        table = self.selectable(stream.case_sensitive)
-        found = [table.find(name, "when") for name in when.table_columns]
-        return range_columns(when, self.schema, found)
+        return range_columns(when, self.schema, self.selectable(stream.case_sensitive))
 
 
 @dataclass(frozen=True)
@@ -272,13 +280,27 @@ class BuiltTable:
         given: Sequence[str] = when.table_columns
         closed = getattr(when, "closed", None) if len(given) == 2 else None
         same = len(given) == len(built.names) and all(map(stream.same, given, built.names))
-        if not same or closed != built.closed:
-            wanted = RangeColumns(tuple(given), built.types, closed)
+        order_by = built.order_by  # which has no meaning for other conditions
+        if isinstance(when, AsOf):
+            order_by = tuple(_spelled(order, built, stream) for order in when.orders)
+            self._note_unknown_order()
+        if not same or closed != built.closed or order_by != built.order_by:
+            wanted = RangeColumns(tuple(given), built.types, closed, order_by)
             raise OtherKeysError(
                 f"the table in {self.path!r} was built {_shown_ranges(built)} and cannot be "
                 f"joined {_shown_ranges(wanted)}. Build another table"
             )
         return built
+
+    def _note_unknown_order(self) -> None:
+        if self.manifest.row is None and self.path not in _noted:
+            _noted.add(self.path)
+            _log.warning(
+                "bsjoin: the table in %s was built by an earlier version, which ordered rows with "
+                "the same key and the same point by a hash: an as-of join takes the first of them "
+                "in that order. Build or refresh it to have them in the order of their columns",
+                self.path,
+            )
 
     def check_built_for(
         self, keys: Sequence[str], types: Sequence[T.DataType], ranged: RangeColumns | None
@@ -352,4 +374,13 @@ def _shown_ranges(ranged: RangeColumns | None) -> str:
     if ranged is None:
         return "without a range condition"
     closed = "" if ranged.closed is None else f" (closed={ranged.closed!r})"
-    return f"for ranges of {', '.join(ranged.names)}{closed}"
+    order_by = f" (order_by={list(ranged.order_by)!r})" if ranged.order_by else ""
+    return f"for ranges of {', '.join(ranged.names)}{closed}{order_by}"
+
+
+def _spelled(order: SortOrder, built: RangeColumns, stream: Names) -> str:
+    """A sort order with its column as the table spells it, if the table is sorted by it."""
+    for name in (SortOrder.parse(text).column for text in built.order_by):
+        if stream.same(name, order.column):
+            return str(replace(order, column=name))
+    return str(order)

@@ -22,7 +22,7 @@ from bsjoin._spark.keys import check_key_types
 from bsjoin._spark.range_columns import range_columns
 from bsjoin._spark.resolve import BuiltTable
 from bsjoin._spark.uses import as_nullable, check_columns, check_unique, types_of
-from bsjoin.conditions import Condition
+from bsjoin.conditions import AsOf, Condition
 from bsjoin.errors import DamagedTableError, NotATableError, OtherKeysError
 from bsjoin.options import Full
 from bsjoin.store import Manifest, StorageLocation, builds, freshness, versions
@@ -73,11 +73,17 @@ class WantedTable:
         check_key_types(typed, typed)
         ranged = None
         if when is not None:
-            names = names_of(df, "the table")
-            found = [names.find(name, "when") for name in when.table_columns]
-            ranged = range_columns(when, schema, found)
+            ranged = range_columns(when, schema, names_of(df, "the table"))
+        # A private table stores the selected columns, and as-of looks at all there are.
+        whole = isinstance(when, AsOf) and options.store is None
         layout = Layout(
-            tuple(keys), tuple(columns), options.unique, options.segment_bytes, ranged, when
+            tuple(keys),
+            tuple(columns),
+            options.unique,
+            options.segment_bytes,
+            ranged,
+            when,
+            tuple(df.columns if whole else columns),
         )
         return cls(layout=layout, key_types=tuple(types), fingerprint=options.fingerprint)
 
@@ -85,13 +91,16 @@ class WantedTable:
         """The same, some of its columns under other names."""
         layout, ranged, condition = self.layout, self.layout.ranged, self.layout.condition
         if ranged is not None:
-            ranged = replace(ranged, names=tuple(names.get(name, name) for name in ranged.names))
+            ranged = ranged.spelled(names)
             if condition is not None:
                 condition = condition.renamed(condition.stream_columns, ranged.names)
-        on, columns = (
-            tuple(names.get(name, name) for name in given) for given in (layout.on, layout.columns)
+        on, columns, row = (
+            tuple(names.get(name, name) for name in given)
+            for given in (layout.on, layout.columns, layout.row)
         )
-        layout = replace(layout, on=on, columns=columns, ranged=ranged, condition=condition)
+        layout = replace(
+            layout, on=on, columns=columns, ranged=ranged, condition=condition, row=row
+        )
         return replace(self, layout=layout)
 
     def check_same_as(self, before: Manifest, path: str) -> None:
@@ -164,6 +173,8 @@ def _ensure(
         # What a join does not need may stay.
         schema.items() <= stored.items() if private else schema == stored
     )
+    if layout.ranged is not None and (not private or isinstance(wanted.layout.condition, AsOf)):
+        serves = serves and before.row == layout.row
     if known and serves and _is_intact(location, before):
         _remember(location, before, layout.condition, fingerprint, began)
         return
@@ -196,20 +207,24 @@ def _refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds:
     schema = distinct(df, "the new table")
     keys = [key.name for key in before.keys]
     ranged = () if before.ranged is None else before.ranged.names
-    lacking = [name for name in {*keys, *ranged, *before.columns} if name not in schema.names]
+    row = before.row or ()
+    needed = {*keys, *ranged, *before.columns, *row}
+    lacking = [name for name in needed if name not in schema.names]
     if lacking:
         raise OtherKeysError(
             f"the new table lacks the columns {sorted(lacking)} that the table in {path!r} has. "
             "A refresh keeps all of them: BatchTable.build(..., path=...) takes away those that no "
             "running query uses"
         )
+    columns = _in_order(before, schema.names) if adds else tuple(before.columns)
     layout = Layout(
         tuple(keys),
-        _in_order(before, schema.names) if adds else tuple(before.columns),
+        columns,
         options.unique,
         options.segment_bytes,
         before.ranged,
         before.condition,
+        (*row, *(name for name in columns if name not in row)),
     )
     key_types = tuple(schema[name].dataType for name in keys)
     WantedTable(layout=layout, key_types=key_types, fingerprint=None).check_same_as(before, path)
@@ -229,7 +244,8 @@ def _table_spelling(df: DataFrame, before: Manifest) -> dict[str, str]:
     """The table's own names of columns that a DataFrame spells in another case."""
     given, found = names_of(df, "the table"), {}
     ranged = () if before.ranged is None else before.ranged.names
-    for name in dict.fromkeys([*(key.name for key in before.keys), *ranged, *before.columns]):
+    keys, row = (key.name for key in before.keys), before.row or ()
+    for name in dict.fromkeys([*keys, *ranged, *before.columns, *row]):
         if name not in given.columns and name in given:
             found[given.find(name, "columns")] = name
     return found

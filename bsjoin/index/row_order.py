@@ -1,4 +1,4 @@
-"""The order of rows by group, value and tie: one sort of 64-bit numbers instead of one for each.
+"""The order of rows by group and value: one sort of 64-bit numbers instead of one for each.
 
 NumPy sorts one array of int64 with vector instructions, some 20 times as fast as ``np.lexsort``
 sorts several (docs/decisions/0006-range-index.md).
@@ -16,13 +16,12 @@ Int64s = NDArray[np.int64]
 _BITS = 63
 
 
-def row_order(groups: Int64s, values: Int64s, ties: Int64s | None = None) -> Int64s:
-    """Order rows by (group, value, tie); rows that are equal in all stay in their order.
+def row_order(groups: Int64s, values: Int64s) -> Int64s:
+    """Order rows by (group, value); rows that are equal in both stay in their order.
 
     Args:
         groups: int64[n], the number of each row's group.
         values: int64[n].
-        ties: int64[n], orders the rows of a group with the same value; None (default) for none.
 
     Returns:
         int64[n]: the rows' positions, in their order.
@@ -35,16 +34,7 @@ def row_order(groups: Int64s, values: Int64s, ties: Int64s | None = None) -> Int
     """
     if not len(groups):
         return np.zeros(0, np.int64)
-    together = _together(groups, values)
-    order = np.argsort(together, kind="stable")
-    if ties is None:
-        return order
-    same = np.diff(together.take(order)) == 0
-    tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
-    if len(tied):
-        rows = order.take(tied)
-        order[tied] = rows.take(np.lexsort((ties.take(rows), together.take(rows))))
-    return order
+    return np.argsort(_together(groups, values), kind="stable")
 
 
 def _together(groups: Int64s, values: Int64s) -> Int64s:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -19,6 +19,7 @@ from bsjoin.conditions import Condition, condition_from_json, condition_to_json
 from bsjoin.errors import NotATableError, StoreError
 from bsjoin.index import GREATEST, LEAST
 from bsjoin.index.sorted_rows import CLOSED, Closed
+from bsjoin.sort_order import SortOrder, sort_orders
 from bsjoin.store import fields
 from bsjoin.store.names import is_plain
 from bsjoin.store.segment import SegmentInfo
@@ -57,11 +58,24 @@ class RangeColumns:
         names: the column of points; or the columns of starts and ends.
         types: the types in which they are searched, by their names in Spark's JSON schemas.
         closed: which ends belong to the intervals; None for points.
+        order_by: how rows with the same key and point are sorted, before their other columns are
+            compared: normal forms of :class:`bsjoin.sort_order.SortOrder`. Default: not at all.
     """
 
     names: tuple[str, ...]
     types: tuple[str, ...]
     closed: Closed | None
+    order_by: tuple[str, ...] = ()
+
+    def spelled(self, names: Mapping[str, str]) -> RangeColumns:
+        """The same, some of the columns under other names."""
+        orders = map(SortOrder.parse, self.order_by)
+        order_by = (replace(o, column=names.get(o.column, o.column)) for o in orders)
+        return replace(
+            self,
+            names=tuple(names.get(name, name) for name in self.names),
+            order_by=tuple(map(str, order_by)),
+        )
 
 
 @dataclass(frozen=True)
@@ -107,6 +121,9 @@ class Manifest:
         ranged: the range columns of a table for range joins; None (default) without.
         condition: the range condition that the table was built with; None (default) without one,
             and in manifests of earlier versions of bsjoin.
+        row: the columns whose content orders rows with the same key and point, where ``order_by``
+            does not; some of them may not be stored. None (default) without range columns, and
+            where an earlier version of bsjoin has ordered such rows by a hash.
     """
 
     version: int
@@ -121,6 +138,7 @@ class Manifest:
     segments: tuple[SegmentInfo, ...]
     ranged: RangeColumns | None = None
     condition: Condition | None = None
+    row: tuple[str, ...] | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -162,7 +180,7 @@ class Manifest:
 
         return (
             self.unique == other.unique
-            and self.ranged == other.ranged
+            and (self.ranged, self.row) == (other.ranged, other.row)
             and self.schema.equals(other.schema)
             and self.spark_schema == other.spark_schema
             and content(self) == content(other)
@@ -194,6 +212,8 @@ class Manifest:
         }
         if self.ranged is not None:
             data["ranged"] = asdict(self.ranged)
+        if self.row is not None:
+            data["row"] = self.row
         if self.condition is not None:
             data["condition"] = condition_to_json(self.condition)
         content = json.dumps(data, indent=1).encode()
@@ -304,6 +324,7 @@ def _manifest(data: Any, version: int | None) -> Manifest:
         segments=tuple(segments),
         ranged=ranged,
         condition=condition_from_json(data["condition"]) if data.get("condition") else None,
+        row=fields.texts(data, "row") if data.get("row") is not None else None,
     )
 
 
@@ -357,4 +378,5 @@ def _ranged(data: Any) -> RangeColumns:
     if not len(names) == len(types) == (1 if closed is None else 2) or len(set(types)) > 1:
         raise ValueError("ranged is neither one column of points nor two of starts and ends")
     _key_type(KeyColumn(names[0], types[0]))
-    return RangeColumns(names, types, closed)
+    order_by = fields.texts(data, "order_by") if data.get("order_by") else ()
+    return RangeColumns(names, types, closed, sort_orders(order_by, "order_by"))

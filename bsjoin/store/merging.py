@@ -15,6 +15,7 @@ from bsjoin.store.builds import Build
 from bsjoin.store.runs import RUN, RunInfo, RunRows
 from bsjoin.store.segment import SegmentInfo
 from bsjoin.store.segment_writer import write_segment
+from bsjoin.store.ties import Tie
 
 __all__ = ["HashRange", "Merge", "hash_ranges"]
 
@@ -31,12 +32,13 @@ class Merge:
 
     Args:
         build: where the segments are to be.
-        schema: the columns of the runs, without the hashes; with range columns the last one orders
-            rows with the same key and point.
+        schema: the columns of the runs, without the hashes.
         keys: as for :func:`bsjoin.store.write_segment`.
         ranged: as for :func:`bsjoin.store.write_segment`.
         closed: as for :func:`bsjoin.store.write_segment`.
         integers: as for :func:`bsjoin.store.write_segment`.
+        ties: as for :func:`bsjoin.store.write_segment`.
+        unstored: as for :func:`bsjoin.store.write_segment`.
     """
 
     build: Build
@@ -45,6 +47,8 @@ class Merge:
     ranged: int
     closed: Closed | None
     integers: bool
+    ties: tuple[Tie, ...] = ()
+    unstored: int = 0
 
     def segment(self, name: str, runs: Sequence[RunInfo], hashes: HashRange) -> SegmentInfo | None:
         """Write the segment of a range of hashes; None if there is no row.
@@ -67,7 +71,8 @@ class Merge:
                 self.keys,
                 self.ranged,
                 self.closed,
-                ties=self.ranged > 0,
+                ties=self.ties,
+                unstored=self.unstored,
                 integers=self.integers,
             )
 

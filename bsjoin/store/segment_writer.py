@@ -31,6 +31,7 @@ from bsjoin.store.segment import (
     index_file,
     keys_and_longest_run,
 )
+from bsjoin.store.ties import Tie, break_ties
 
 __all__ = ["Rows", "write_segment"]
 
@@ -63,7 +64,8 @@ def write_segment(
     ranged: int = 0,
     closed: Closed | None = None,
     *,
-    ties: bool = False,
+    ties: Sequence[Tie] = (),
+    unstored: int = 0,
     integers: bool = False,
 ) -> SegmentInfo:
     """Write one segment.
@@ -78,9 +80,9 @@ def write_segment(
         ranged: how many columns after them are range columns; they are indexed, and not stored as
             columns. The rows of each key are sorted by the first of them. Default 0.
         closed: which ends belong to the intervals, for two range columns; default None.
-        ties: whether the last column, of int64, only orders rows with the same key and the same
-            point. Default False: they stay in the order in which they are, as do the rows of a key
-            without range columns.
+        ties: the columns that order rows with the same key and the same point. Default: none, and
+            they stay in the order in which they are, as do the rows of a key without range columns.
+        unstored: how many columns at the end are there for ``ties`` only; default 0.
         integers: whether the hash is that of one integer and there are no range columns: if the
             integers are dense (:func:`bsjoin.index.are_dense`), the rows are sorted by them.
             Default False.
@@ -94,7 +96,7 @@ def write_segment(
     Complexity: O(n log n) time. Memory: a column twice, and 4 bytes a row; before that the index,
         and 4 to 12 bytes a row; the keys to be compared all at once.
     """
-    stored = range(keys + ranged, rows.num_columns - ties)
+    stored = range(keys + ranged, rows.num_columns - unstored)
     first_hash = int(hashes.min())
     compared: list[pa.Array] = []
     ranges = None
@@ -128,9 +130,7 @@ def write_segment(
         codes = RangeCodes.of(columns)
         del columns
         starts = run_starts(index)
-        tied = rows.column(rows.num_columns - 1).to_numpy() if ties else None
-        _sort_runs(order, starts, codes.columns[0], tied)
-        del tied
+        _sort_runs(order, starts, codes.columns[0], rows, ties)
         ranges = index_ranges(codes.take(order), starts, closed)
         del codes, starts
     count = index.rows
@@ -201,25 +201,38 @@ def _ranks(values: pa.Array) -> Int64s:
     return found
 
 
-def _sort_runs(order: Int32s, starts: Int64s, points: Int64s, ties: Int64s | None) -> None:
+def _sort_runs(
+    order: Int32s, starts: Int64s, points: Int64s, rows: Rows, ties: Sequence[Tie]
+) -> None:
     """Sort the rows of each key by their point, in place; some keys at a time.
 
     Args:
         order: int32[n], the rows in the order of their keys.
         starts: the position of the first row of each key.
         points: int64[n], the point of each row.
-        ties: int64[n], the order of rows with the same key and point; None if they stay.
+        rows: the columns.
+        ties: the columns that order rows with the same key and point.
     """
     n = len(order)
     after = np.searchsorted(starts, np.arange(_AT_ONCE, n, _AT_ONCE))
     bounds = np.unique([0, *starts[after[after < len(starts)]], n])
-    for begin, end in pairwise(bounds.tolist()):
-        rows = order[begin:end].copy()
+    pieces = list(pairwise(bounds.tolist()))
+    same = np.zeros(n if ties else 0, np.bool_)
+    for begin, end in pieces:
+        some = order[begin:end].copy()
         low, high = np.searchsorted(starts, (begin, end))
         runs = np.zeros(end - begin, np.int64)
         runs[starts[low:high] - begin] = 1
-        tied = None if ties is None else ties.take(rows)
-        order[begin:end] = rows.take(row_order(np.cumsum(runs), points.take(rows), tied))
+        order[begin:end] = some.take(row_order(np.cumsum(runs), points.take(some)))
+        if ties:
+            sorted_ = points.take(order[begin:end])
+            same[begin + 1 : end] = (sorted_[1:] == sorted_[:-1]) & (runs[1:] == 0)
+    for tie in ties:
+        if not same.any():
+            break
+        column = _one_array(rows.column(tie.number))
+        for begin, end in pieces:
+            break_ties(order[begin:end], same[begin:end], column, tie)
 
 
 def _write_batch(location: StorageLocation, name: str, batch: pa.RecordBatch) -> tuple[int, str]:

@@ -18,7 +18,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bsjoin._plan import Output, RangeOrder, SourceTable
-from bsjoin._python_values import reprs
 from bsjoin.index import OrderedDictionary, SortedRows, expand, row_order
 from bsjoin.store.range_index import (
     RangeCodes,
@@ -28,6 +27,7 @@ from bsjoin.store.range_index import (
     is_ranked,
     texts_of,
 )
+from bsjoin.store.ties import Tie, break_ties
 from bsjoin.worker.open_table import OpenTable, TableRows
 from bsjoin.worker.row_refs import RowRefs, RowSource
 
@@ -141,15 +141,15 @@ def range_columns(order: RangeOrder, columns: Sequence[pa.Array]) -> list[pa.Arr
 
 
 def grouped(
-    whose: Int64s, points: Sequence[pa.Array], rows: Sequence[pa.Array] | None
+    whose: Int64s, points: Sequence[pa.Array], rows: Sequence[pa.Array], ties: Sequence[Tie]
 ) -> tuple[Int64s, Int64s]:
     """Order rows by (key, point).
 
     Args:
         whose: int64[n], the number of each row's key; -1 for a row without a key.
         points: the columns to search, of :func:`range_columns`.
-        rows: all columns of the rows, to order rows with equal key and point; None if their order
-            does not matter.
+        rows: the columns of the rows that order those with equal key and point.
+        ties: how; empty if their order does not matter.
 
     Returns:
         int64[n]: the same numbers, -1 also for rows without a point, which match nothing; and
@@ -163,24 +163,10 @@ def grouped(
         OrderedDictionary.build(texts_of(first))[1] if is_ranked(first.type) else codes_of(first)
     )
     order = row_order(whose, codes)
-    if rows is not None:
-        same = (whose[order][1:] == whose[order][:-1]) & (codes[order][1:] == codes[order][:-1])
-        same &= whose[order][1:] >= 0
-        _order_equals(order, same, rows)
+    if ties:
+        same = np.zeros(len(order), np.bool_)
+        keys, found = whose.take(order), codes.take(order)
+        same[1:] = (keys[1:] == keys[:-1]) & (found[1:] == found[:-1]) & (keys[1:] >= 0)
+        for tie in ties:
+            break_ties(order, same, rows[tie.number], tie)
     return whose, order
-
-
-def _order_equals(order: Int64s, same: NDArray[np.bool_], rows: Sequence[pa.Array]) -> None:
-    """Order, in place, rows with equal key and point by their other columns."""
-    equal = np.zeros(len(order), np.bool_)
-    equal[1:] |= same
-    equal[:-1] |= same
-    places = np.flatnonzero(equal)
-    if not len(places):
-        return
-    run = np.cumsum(np.concatenate(([True], ~same)))[places].tolist()
-    chosen = pa.array(order[places])
-    said = list(zip(*(reprs(column.take(chosen)) for column in rows), strict=True))
-    said = said or [()] * len(places)
-    by = sorted(range(len(places)), key=lambda i: (run[i], said[i]))
-    order[places] = order[places][by]

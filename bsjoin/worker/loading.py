@@ -187,7 +187,11 @@ class Loader:
             order = np.argsort(whose, kind="stable")
         else:
             points = range_columns(table.order, [whole(answered, n) for n in table.order.names])
-            whose, order = grouped(whose, points, payload if table.order.total else None)
+            row = [
+                retyped(whole(answered, name), dtype)
+                for name, dtype in zip(table.order.row.names, table.order.row.types, strict=True)
+            ]
+            whose, order = grouped(whose, points, row, table.order.ties)
             payload += points
         order = order[int((whose < 0).sum()) :]
         counts = np.bincount(whose[order], minlength=len(keys.hashes)).astype(np.int64)

@@ -1,0 +1,295 @@
+"""As-of takes the first of several rows with the same key and point, whatever else is different."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from cache_samples import Model
+from oracle import rows_of_all
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812
+from spark_samples import Feed
+
+import bsjoin
+from bsjoin import AsOf, Band, BatchTable, Full, Incremental, sources
+from bsjoin.errors import ArgumentError, ColumnError, KeyTypeError, OtherKeysError
+
+CACHED = Incremental(max_rows=9999)
+MAP = pa.map_(pa.string(), pa.int64())
+PLAIN = {"k": pa.int64(), "q": pa.int64(), "a": pa.int64(), "t": pa.string(), "f": pa.float64()}
+"""The first columns of the table; the last are "n", which numbers the rows, and "z"."""
+
+
+def table_rows(seed: int, *, with_maps: bool) -> pa.Table:
+    """Many rows with the same key and point; the map has its entries in any order."""
+    draw = random.Random(seed)
+    many = 120
+    columns: dict[str, tuple[Callable[[], Any], pa.DataType]] = {
+        "k": (lambda: draw.choice([1, 2]), pa.int64()),
+        "q": (lambda: draw.choice([10, 20, 30]), pa.int64()),
+        "a": (lambda: draw.choice([None, 1, 2]), pa.int64()),
+        "t": (lambda: draw.choice([None, "", "b", "B", "ü"]), pa.string()),
+        "f": (lambda: draw.choice([None, 0.5, -2.0]), pa.float64()),
+    }
+    if with_maps:
+        entries = [("x", 1), ("y", None), ("z", 3)]
+        columns["m"] = (lambda: draw.choice([None, draw.sample(entries, draw.randrange(4))]), MAP)
+        columns["e"] = (lambda: draw.choice([None, [], [None], [1, 2], [1]]), pa.list_(pa.int64()))
+    made = {
+        name: pa.array([value() for _ in range(many)], t) for name, (value, t) in columns.items()
+    }
+    return pa.table({**made, "n": pa.array(range(many)), "z": pa.array([seed] * many)})
+
+
+def in_any_order(rows: pa.Table, seed: int) -> pa.Table:
+    return rows.take(random.Random(seed).sample(range(len(rows)), len(rows)))
+
+
+def streamed(spark: SparkSession) -> DataFrame:
+    points = "element_at(array(5L, 10L, 12L, 20L, 35L), int(1 + id / 3))"
+    return spark.sql(f"SELECT id AS s, 1 + id % 3 AS k, {points} AS p FROM range(15)")
+
+
+def by_spark(stream: DataFrame, table: DataFrame, order_by: Sequence[Column]) -> DataFrame:
+    """The number of the row that Spark's window function takes, for the last point before."""
+    table = table.withColumnRenamed("k", "key_")
+    whole = [
+        F.array_sort(F.map_entries(name)) if name == "m" else F.col(name)
+        for name in table.columns
+        if name not in ("key_", "q")
+    ]
+    pairs = stream.join(table, (F.col("k") == F.col("key_")) & (F.col("q") <= F.col("p")))
+    order = [F.col("q").desc(), *order_by, *(column.asc() for column in whole)]
+    place = F.row_number().over(Window.partitionBy("s").orderBy(*order))
+    return pairs.withColumn("place", place).where("place = 1").select("s", "n")
+
+
+def orders() -> list[tuple[Any, list[Column]]]:
+    """Sort orders as users write them, and Spark's own."""
+    return [
+        ((), []),
+        (["a desc", "t"], [F.desc("a"), F.asc("t")]),
+        ("t NULLS LAST", [F.asc_nulls_last("t")]),
+        (["f desc nulls first", "n desc"], [F.desc_nulls_first("f"), F.desc("n")]),
+    ]
+
+
+def chosen(results: dict[str, DataFrame]) -> dict[str, list[tuple[int, int]]]:
+    found = rows_of_all({name: rows.select("s", "n") for name, rows in results.items()})
+    return {
+        name: sorted(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+        for name, rows in found.items()
+    }
+
+
+def test_the_first_row_is_that_of_a_window_function(
+    spark: SparkSession, runtime: str, tmp_path: Path
+) -> None:
+    stream, rows = streamed(spark), table_rows(1, with_maps=True)
+    table = spark.createDataFrame(rows)
+    wide = table.withColumn("v", F.expr("parse_json('[1]')")).repartition(7, "n")
+    ours, own = {}, {}
+    for number, (order_by, columns) in enumerate(orders()[:: 1 + (runtime == "python")]):
+        when = AsOf("p", "q", order_by=order_by)
+        own[str(number)] = by_spark(stream, table, columns)
+        store, path = Full(store=tmp_path / f"s{number}"), tmp_path / f"b{number}"
+        other_order = spark.createDataFrame(rows[::-1])
+        model = Model(tmp_path / str(number), in_any_order(rows, number))
+        whole = sources.parquet(written(tmp_path / f"{number}.parquet", rows))
+        join = partial(bsjoin.join, stream, on="k", when=when)
+        found = {
+            "one column": join(table, select=["n"]),
+            "another column, another order of rows": join(wide, select=["z", "n"]),
+            "stored": join(table.orderBy(F.rand(1)), cache=store),
+            "built": BatchTable.build(other_order, on="k", when=when, path=path).join(stream),
+            "opened": BatchTable.open(path).join(stream, when=when, select=["t", "n"]),
+            "incremental": join(model, select=["n"], cache=CACHED),
+            "incremental, with other columns": join(model, select=["m", "n"], cache=CACHED),
+            "read whole": join(whole, select=["n"], cache=Full()),
+        }
+        ours.update({f"{number} {name}": rows for name, rows in found.items()})
+    expected = chosen(own)
+    assert len({tuple(rows) for rows in expected.values()}) > 1
+    for name, got in chosen(ours).items():
+        assert got == expected[name[0]], name
+
+
+def written(path: Path, rows: pa.Table) -> str:
+    pq.write_table(in_any_order(rows, 7), path, row_group_size=20)
+    return str(path)
+
+
+def test_every_source_and_cache_takes_the_same_row(
+    spark: SparkSession, runtime: str, tmp_path: Path
+) -> None:
+    stream, rows = streamed(spark), table_rows(2, with_maps=False)
+    connection = sqlite3.connect(tmp_path / "db")
+    with connection:
+        connection.execute(
+            "CREATE TABLE t (k bigint, q bigint, a bigint, t text, f real, n bigint, z bigint)"
+        )
+        values = [tuple(row.values()) for row in in_any_order(rows, 3).to_pylist()]
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+    connection.close()
+    held = in_any_order(rows, 4).to_pylist()
+
+    def look_up(keys: pa.Table) -> pa.Table:
+        wanted = set(keys["k"].to_pylist())
+        return pa.Table.from_pylist([row for row in held if row["k"] in wanted], rows.schema)
+
+    there = {
+        "SQLite": sources.sql(f"sqlite:///{tmp_path / 'db'}", table="t"),
+        "Parquet": sources.parquet(written(tmp_path / "t.parquet", rows)),
+        "function": sources.function(look_up, rows.schema),
+    }
+    ours, own = {}, {}
+    for number, (order_by, sorting) in enumerate(orders()[:: 3 - (runtime == "jvm")]):
+        own[str(number)] = by_spark(stream, spark.createDataFrame(rows), sorting)
+        when = AsOf("p", "q", order_by=order_by)
+        for name, source in there.items():
+            for cache in (CACHED, Full()):
+                if name == "function" and cache != CACHED:
+                    continue
+                joined = bsjoin.join(stream, source, "k", when=when, cache=cache, select=["n"])
+                ours[f"{number} {name} {type(cache).__name__}"] = joined
+    expected = chosen(own)
+    for name, got in chosen(ours).items():
+        assert got == expected[name[0]], name
+
+
+def test_other_columns_may_be_refreshed(spark: SparkSession, tmp_path: Path) -> None:
+    """What comes after the columns that decide does not change the row."""
+    stream, rows = streamed(spark), table_rows(1, with_maps=True)
+    names = [name for name in rows.column_names if name not in ("m", "z")]
+    when = AsOf("p", "q", order_by=["f desc", "n"])
+    before = spark.createDataFrame(rows)
+    after = before.withColumns({"m": F.lit(None).cast("map<string,bigint>"), "z": -F.col("n")})
+    after = after.withColumns({"t": F.lit("other"), "a": -F.col("a")}).orderBy(F.rand(3))
+    tables = {
+        "order_by": BatchTable.build(before, on="k", when=when, path=tmp_path / "a"),
+        "whole row": BatchTable.build(before.select(*names, "z"), on="k", when=AsOf("p", "q")),
+    }
+    first = chosen({name: t.join(stream, select=["n"]) for name, t in tables.items()})
+    assert tables["order_by"].refresh(after) == 2
+    assert tables["whole row"].refresh(before.withColumn("z", -F.col("n"))) == 2
+    assert chosen({name: t.join(stream, select=["n"]) for name, t in tables.items()}) == first
+
+
+def test_a_private_table_of_few_columns_is_refreshed_by_all_of_them(
+    spark: SparkSession, runtime: str, feed: Feed, tmp_path: Path
+) -> None:
+    folder = tmp_path / "table"
+    folder.mkdir()
+    pq.write_table(table_rows(1, with_maps=True), folder / "0.parquet")
+    schema = spark.read.parquet(str(folder)).schema
+    table, found = spark.read.schema(schema).parquet(str(folder)), []
+    when = AsOf("p", "q", order_by="f desc")
+
+    def call(micro: DataFrame, number: int) -> None:
+        micro = micro.selectExpr("k AS s", "k", "25L AS p")
+        now = spark.read.parquet(str(folder))
+        ours = bsjoin.join(micro, table, "k", when=when, select=["n"])
+        found.append(chosen({"ours": ours, "own": by_spark(micro, now, [F.desc("f")])}))
+        rows = table_rows(number + 2, with_maps=True)
+        more = rows.set_column(rows.column_names.index("n"), "n", pc.add(rows["n"], 200))
+        pq.write_table(more, folder / f"{number + 1}.parquet")
+
+    for _ in range(3):
+        feed.add(1, 2)
+    writer = feed.stream.writeStream.foreachBatch(call)
+    query = writer.option("checkpointLocation", str(feed.checkpoint)).start()
+    query.processAllAvailable()
+    query.stop()
+    assert len(found) == 3
+    assert all(rows["ours"] == rows["own"] for rows in found)
+    assert len({str(rows["own"]) for rows in found}) > 1
+
+    kept = []
+    steered = bsjoin.cycles(
+        table, "k", when=when, select=["n"], sink=lambda rows, _: kept.append(chosen({"": rows}))
+    )
+    steered(streamed(spark), 0)
+    now = spark.read.parquet(str(folder))
+    assert kept == [chosen({"": by_spark(streamed(spark), now, [F.desc("f")])})]
+
+
+def test_a_table_answers_the_order_that_it_was_built_for(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    stream, table = streamed(spark), spark.createDataFrame(table_rows(1, with_maps=False))
+    when = AsOf("p", "q", order_by=["A desc", "t"])
+    BatchTable.build(table, on="k", when=when, path=tmp_path / "t")
+    opened = BatchTable.open(tmp_path / "t")
+    wanted = chosen({"": opened.join(stream, select=["n"])})
+    for same in (when, AsOf("p", "q", order_by=["a DESC NULLS LAST", "T asc"])):
+        assert chosen({"": opened.join(stream, when=same, select=["n"])}) == wanted
+    assert opened.join(stream, when=Band("p", "q", 5, 0)).count() > 0
+    for other in (AsOf("p", "q"), AsOf("p", "q", order_by="a desc"), AsOf("p", "q", order_by="n")):
+        with pytest.raises(OtherKeysError, match=r"order_by.*a DESC NULLS LAST"):
+            opened.join(stream, when=other)
+        with pytest.raises(OtherKeysError, match="order_by"):
+            BatchTable.build(table, on="k", when=other, path=tmp_path / "t")
+        with pytest.raises(OtherKeysError, match="order_by"):
+            bsjoin.join(stream, table, "k", when=other, cache=Full(store=tmp_path / "t"))
+    plain = BatchTable.build(table, on="k", when=Band("p", "q", 0, 0))
+    assert chosen({"": plain.join(stream, when=AsOf("p", "q"))}) == chosen(
+        {"": by_spark(stream, table, [])}
+    )
+    with pytest.raises(OtherKeysError, match="order_by"):
+        plain.join(stream, when=when)
+
+
+def test_a_table_of_an_earlier_version_is_joined_in_its_old_order_until_it_is_built_again(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream, table = streamed(spark), spark.createDataFrame(table_rows(1, with_maps=False))
+    build = partial(BatchTable.build, table, on="k", path=tmp_path, when=AsOf("p", "q"))
+    build(fingerprint="1")
+    file = tmp_path / "versions" / "00000001.json"
+    written = json.loads(file.read_text())
+    del written["row"], written["ranged"]["order_by"]
+    assert "order_by" not in written["condition"]["AsOf"]
+    file.write_text(json.dumps(written))
+    opened = BatchTable.open(tmp_path)
+    for _ in range(2):
+        assert opened.join(stream).count() == 8
+    warnings = [message for message in caplog.messages if "earlier version" in message]
+    assert len(warnings) == 1
+    assert str(tmp_path) in warnings[0]
+    with pytest.raises(OtherKeysError, match="order_by"):
+        opened.join(stream, when=AsOf("p", "q", order_by="a"))
+    assert build(fingerprint="1").version == 2
+    assert chosen({"": opened.join(stream)}) == chosen({"": by_spark(stream, table, [])})
+    assert build(fingerprint="1").version == 2
+
+
+def test_what_cannot_be_an_order_is_refused_at_the_call(spark: SparkSession) -> None:
+    stream, table = streamed(spark), spark.createDataFrame(table_rows(1, with_maps=True))
+    table = table.withColumn("c", F.expr("collate('x', 'UNICODE_CI')"))
+    for name, error in (("m", KeyTypeError), ("c", KeyTypeError), ("nn", ColumnError)):
+        with pytest.raises(error, match=f"order_by.*'{name}'"):
+            bsjoin.join(stream, table, "k", when=AsOf("p", "q", order_by=name))
+    with pytest.raises(ArgumentError, match="twice"):
+        bsjoin.join(stream, table, "k", when=AsOf("p", "q", order_by=["a", "A desc"]))
+    for name in ("e", "a"):
+        when = AsOf("p", "q", order_by=f"{name} desc")
+        own = by_spark(stream, table.drop("c"), [F.desc(name)])
+        ours = bsjoin.join(stream, table.drop("c"), "k", when=when, select=["n"])
+        assert chosen({"": ours}) == chosen({"": own})
+
+
+def test_the_columns_of_order_by_are_no_keys(spark: SparkSession) -> None:
+    stream = streamed(spark).withColumn("a", F.lit(1))
+    table = spark.createDataFrame(table_rows(1, with_maps=False)).withColumnRenamed("k", "K")
+    joined = bsjoin.join(stream, table, when=AsOf("p", "q", order_by="a"), select=["a", "n"])
+    assert joined.columns == ["s", "k", "p", "a", "a_batch", "n"]
