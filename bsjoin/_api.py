@@ -189,8 +189,8 @@ def _join_whole(
     stored = list(join.columns) if options.store is None else list(columns)
     ranged = () if join.ranged is None else join.ranged.names
     needed = list(dict.fromkeys([*join.table_keys, *ranged, *stored]))
-    if isinstance(join.when, AsOf):  # the order of rows with the same point follows all columns
-        needed = list(columns)
+    if isinstance(join.when, AsOf) and stored:
+        needed = list(columns)  # all of them order rows with the same point
     wanted = Wanted(
         origin, lambda: read(needed), join.table_keys, tuple(stored), options, join.when
     )

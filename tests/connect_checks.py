@@ -13,6 +13,7 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from cache_runs import database_of_planes
@@ -25,7 +26,7 @@ from spark_samples import rows, table_of, write_parquet, write_stream_file
 
 import bsjoin
 import bsjoin.table
-from bsjoin import BatchTable, Full, Incremental, sources
+from bsjoin import AsOf, Band, BatchTable, Full, Incremental, sources
 from bsjoin._spark import session as session_module
 from bsjoin._spark import workers
 from bsjoin._spark.chain import joins_of
@@ -58,6 +59,26 @@ def joins_equal_sparks_own(spark: SparkSession, folder: Path) -> None:
             own, ours = left.join(right, on, how), table.join(left, how=how)
             assert ours.schema == own.schema, (on, how)
             assert sorted(map(repr, ours.collect())) == sorted(map(repr, own.collect())), (on, how)
+
+
+def a_range_join_takes_the_row_and_the_width_that_it_says(
+    spark: SparkSession, folder: Path
+) -> None:
+    stream = spark.sql("SELECT 1 AS k, decimal('1.00') AS p")
+    points = spark.sql(
+        "SELECT 1 AS k, CAST(0.7 + id / 10 AS decimal(10,2)) AS q, -id AS n FROM range(7)"
+    )
+    table = points.union(points.withColumn("n", -points["n"]))
+    for runtime in ("jvm", "python"):
+        with configured(spark, {"spark.bsjoin.runtime": runtime}):
+            near = bsjoin.join(stream, points, "k", when=Band("p", "q", 0.3, np.float32(0.1)))
+            assert rows(near.select("n")) == [(-4,), (-3,), (-2,), (-1,), (0,)]
+            for order_by, n in (((), -3), ("n desc", 3)):
+                when = AsOf("p", "q", order_by=order_by)
+                assert rows(bsjoin.join(stream, table, "k", when=when, select=["n"]))[0][2] == n
+                model = Model(folder / f"{runtime} {n}", table.toArrow())
+                cached = bsjoin.join(stream, model, "k", when=when, cache=Incremental(max_rows=99))
+                assert rows(cached.select("n")) == [(n,)]
 
 
 def a_selection_between_joins_begins_a_stage(spark: SparkSession, folder: Path) -> None:
@@ -347,6 +368,7 @@ CHECKS = named(
     is_connect,
     joins_equal_sparks_own,
     references_hold_as_after_sparks_own_join,
+    a_range_join_takes_the_row_and_the_width_that_it_says,
     a_selection_between_joins_begins_a_stage,
     a_table_lives_its_life,
     an_unchanged_source_is_not_built_again,

@@ -291,5 +291,21 @@ def test_what_cannot_be_an_order_is_refused_at_the_call(spark: SparkSession) -> 
 def test_the_columns_of_order_by_are_no_keys(spark: SparkSession) -> None:
     stream = streamed(spark).withColumn("a", F.lit(1))
     table = spark.createDataFrame(table_rows(1, with_maps=False)).withColumnRenamed("k", "K")
-    joined = bsjoin.join(stream, table, when=AsOf("p", "q", order_by="a"), select=["a", "n"])
+    when = AsOf("p", "q", order_by="a")
+    joined = bsjoin.join(stream, table, when=when, select=["a", "n"])
     assert joined.columns == ["s", "k", "p", "a", "a_batch", "n"]
+
+
+def test_a_join_that_brings_no_column_needs_no_order(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, rows = streamed(spark), table_rows(1, with_maps=True)
+    monkeypatch.setattr("bsjoin.store.segment_writer.break_ties", None)
+    when = AsOf("p", "q", order_by="a desc")
+    model, table = Model(tmp_path / "model", rows), spark.createDataFrame(rows)
+    semi = [
+        bsjoin.join(stream, batch, "k", when=when, how="semi", cache=cache)
+        for batch, cache in ((table, Full()), (model, CACHED))
+    ]
+    none = bsjoin.join(stream, table, "k", when=when, select=[])
+    assert [joined.count() for joined in (*semi, none)] == [8, 8, 8]

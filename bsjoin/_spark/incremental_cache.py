@@ -19,7 +19,7 @@ from bsjoin._spark.arrow import arrow_fields
 from bsjoin._spark.keys import hash_is_exact, source_key, type_of
 from bsjoin._spark.planned_join import PlannedTable, shape_of
 from bsjoin._spark.resolve import ResolvedJoin
-from bsjoin.conditions import AsOf, Condition
+from bsjoin.conditions import AsOf
 from bsjoin.durations import seconds
 from bsjoin.errors import ColumnError, SourceError, StoreError
 from bsjoin.options import Incremental
@@ -115,7 +115,7 @@ class IncrementalCache:
         source, options = self.source, self.options
         keys = pa.schema(arrow_fields(T.StructType([schema[name] for name in join.table_keys])))
         payload = pa.schema(arrow_fields(T.StructType([schema[name] for name in join.columns])))
-        order = None if join.ranged is None else _order(join.ranged, join.when, schema)
+        order = None if join.ranged is None else _order(join.ranged, join, schema)
         # Joins that need the same rows in the same form, in foreachBatch say, share one cache.
         # The representation of the options hides the secrets of a URL.
         log = str(options.invalidation_log)
@@ -147,8 +147,10 @@ class IncrementalCache:
         )
 
 
-def _order(ranged: RangeColumns, when: Condition | None, schema: T.StructType) -> RangeOrder:
-    row = pa.schema(arrow_fields(schema) if isinstance(when, AsOf) else [])
+def _order(ranged: RangeColumns, join: ResolvedJoin, schema: T.StructType) -> RangeOrder:
+    # Where no column is brought, any of the rows with the same point will do.
+    chooses = isinstance(join.when, AsOf) and join.columns
+    row = pa.schema(arrow_fields(schema) if chooses else [])
     point = T.StructType([T.StructField("p", type_of(ranged.types[0]))])
     return RangeOrder(
         names=ranged.names,

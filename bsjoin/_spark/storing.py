@@ -74,8 +74,8 @@ class WantedTable:
         ranged = None
         if when is not None:
             ranged = range_columns(when, schema, names_of(df, "the table"))
-        # A private table stores the selected columns, and as-of looks at all there are.
-        whole = isinstance(when, AsOf) and options.store is None
+        # A private table stores the selected columns, of rows that all columns order for as-of.
+        whole = isinstance(when, AsOf) and options.store is None and columns
         layout = Layout(
             tuple(keys),
             tuple(columns),

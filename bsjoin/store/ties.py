@@ -54,10 +54,12 @@ def ties_of(
 
     Args:
         order_by: sort orders in their normal form.
-        row: the names of the columns of the whole row, in order.
+        row: the names of the columns of the whole row, in order; none where any order will do.
         columns: name and type of all columns, by their numbers; of columns with the same name the
             last one counts.
     """
+    if not row:
+        return ()
     numbers = {name: number for number, (name, _) in enumerate(columns)}
     orders = map(SortOrder.parse, order_by)
     by = [Tie(numbers[o.column], o.descending, o.nulls_last) for o in orders]

@@ -22,7 +22,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 import bsjoin
 from bsjoin import BatchTable, Full, Hash, HotSpot, Incremental
 from tests.fuzz.case import Case, Columns, Join, Rows, Table, result_columns, suffix
-from tests.fuzz.exact import Tie, difference, expected
+from tests.fuzz.exact import difference, expected
 from tests.fuzz.lookup import Lookup
 from tests.fuzz.values import KINDS, cells
 from tests.oracle import collected
@@ -53,7 +53,6 @@ class Engine:
         self.spark = spark
         self.folder = folder
         self.first = first
-        self._choices: dict[Tie, frozenset[int]] = {}
 
     def failures(self, cases: Mapping[int, Case]) -> dict[int, str]:
         """The cases whose rows are wrong, and what is wrong.
@@ -69,7 +68,6 @@ class Engine:
             return self._failures(shared, cases)
 
     def _failures(self, shared: Case, cases: Mapping[int, Case]) -> dict[int, str]:
-        self._choices = {}
         folder = self.folder / str(next(_numbers))
         folder.mkdir(parents=True)
         used = {join.table for case in cases.values() for join in case.joins}
@@ -93,9 +91,8 @@ class Engine:
                 result = self._joined(stream, tables, case)
                 # What a source has answered, the second run finds in the cache.
                 runs = 2 if any(shared.tables[join.table].limits for join in case.joins) else 1
-                wrong = _wrong_schema(result, case) or _wrong_rows(
-                    {0: [collected(result) for _ in range(runs)]}, case, self._choices
-                )
+                rows = {0: [collected(result) for _ in range(runs)]}
+                wrong = _wrong_schema(result, case) or _wrong_rows(rows, case)
             except Exception as error:
                 wrong = _told(error)
             if wrong:
@@ -160,7 +157,7 @@ class Engine:
         }
         for number, case in cases.items():
             own = {batch: [part[number] for part in several] for batch, several in parts.items()}
-            wrong = _wrong_schema(joined[number], case) or _wrong_rows(own, case, self._choices)
+            wrong = _wrong_schema(joined[number], case) or _wrong_rows(own, case)
             if wrong:
                 found[number] = wrong
         return found
@@ -341,28 +338,23 @@ def _wrong_schema(result: DataFrame, case: Case) -> str | None:
     return None if found == wanted else f"columns {found}, expected {wanted}"
 
 
-def _wrong_rows(
-    results: dict[int, list[pa.Table]], case: Case, shared: dict[Tie, frozenset[int]]
-) -> str | None:
+def _wrong_rows(results: dict[int, list[pa.Table]], case: Case) -> str | None:
     """What is wrong with the rows of the micro-batches.
 
     Args:
         results: of each micro-batch; several if it was run again.
         case: the case.
-        shared: what other cases know of the ties of stored tables; is narrowed.
     """
     columns = result_columns(case)[-1]
-    choices = dict(shared)
     answers = expected(case)
     if len(results) != len(answers):
         return f"micro-batches {sorted(results)}, expected {len(answers)}"
-    for batch, worlds in answers:
+    for batch, wanted in answers:
         for rows in results[batch]:
             found = list(zip(*map(cells, rows.columns), strict=True))
-            wrong = difference(found, worlds, columns, choices)
+            wrong = difference(found, wanted, columns)
             if wrong:
                 return f"micro-batch {batch}: {wrong}"
-    shared.update({tie: chosen for tie, chosen in choices.items() if tie[0] < 0})
     return None
 
 

@@ -1,53 +1,28 @@
-"""The oracle: joins by a nested loop in exact arithmetic.
-
-As-of joins may choose among rows with equal points. So the answer for a row of the stream is a list
-of *worlds*: the rows of the result, and which of the tied rows was chosen.
-"""
+"""The oracle: joins by a nested loop in exact arithmetic."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
 from typing import Any
 
 from bsjoin import AsOf, Band, Overlaps, Within
 from tests.fuzz.case import Case, Columns, Join, Row, Table, brought, result_columns
-from tests.fuzz.values import KINDS, equality, order, shown
+from tests.fuzz.values import KINDS, equality, order, place, shown
 
-__all__ = ["TooManyRowsError", "World", "difference", "expected", "width_of"]
-
-Tie = tuple[int, int, frozenset[int]]
-"""The join's number, the table's version, and the rows among which it chooses.
-
-For a stored table it is the table's number instead, inverted: all its joins choose the same row.
-"""
+__all__ = ["TooManyRowsError", "difference", "expected", "width_of"]
 
 _MOST_ROWS = 3000
-_MOST_WORLDS = 24
 
 
 class TooManyRowsError(Exception):
     """A result is too large to be a small case."""
 
 
-@dataclass(frozen=True)
-class World:
-    """A possible answer for a row of the stream.
-
-    Args:
-        chosen: for each tie the rows of which one was chosen; they look the same in the result.
-        rows: the rows.
-    """
-
-    chosen: dict[Tie, frozenset[int]]
-    rows: list[Row]
-
-
-Answers = list[tuple[int, list[list[World]]]]
+Answers = list[tuple[int, list[Row]]]
 
 _ANSWERS: OrderedDict[int, tuple[Case, Answers]] = OrderedDict()
 """Of the cases seen last, by their identity: they are here, so another one has another."""
@@ -73,6 +48,11 @@ class _Side:
         self.ranged = (
             [] if join.when is None else [names.index(name) for name in join.when.table_columns]
         )
+        self.kinds = [kind for _, kind in table.columns]
+        self.order_by = [
+            (names.index(order.column), order.descending, order.nulls_last)
+            for order in (join.when.orders if isinstance(join.when, AsOf) else ())
+        ]
         self._known: dict[Row, dict[int, Row]] = {}
         self._orders: dict[Row, dict[int, Row]] = {}
 
@@ -93,13 +73,33 @@ class _Side:
             }
         return found
 
+    def first(self, numbers: Sequence[int]) -> int:
+        """The first of some rows in the order of as-of: they have the same key and point."""
+        columns = range(len(self.kinds))
+        orders = [
+            *((*order, False) for order in self.order_by),
+            *((column, False, False, exact) for exact in (False, True) for column in columns),
+        ]
+        for column, descending, nulls_last, exact in orders:
+            if len(numbers) == 1:
+                break
+            there = [n for n in numbers if self.rows[n][column] is not None]
+            if there and (nulls_last or len(there) == len(numbers)):
+                kind = self.kinds[column]
+                places = [place(kind, self.rows[n][column], exact=exact) for n in there]
+                best = max(places) if descending else min(places)
+                numbers = [n for n, one in zip(there, places, strict=True) if one == best]
+            else:
+                numbers = [n for n in numbers if self.rows[n][column] is None]
+        return numbers[0]
+
     def brings(self, row: int) -> Row:
         """What a row adds to the result."""
         return tuple(self.rows[row][i] for i in self.taken)
 
 
 def expected(case: Case) -> Answers:
-    """For each micro-batch its number, and the worlds of each of its rows.
+    """For each micro-batch its number, and its rows.
 
     A round is drawn, then run: the answers that tell whether a case is small are kept for it.
 
@@ -120,64 +120,36 @@ def _expected(case: Case) -> Answers:
     answers, total = [], 0
     for batch, (start, stop) in enumerate(case.batches()):
         version = case.version(batch)
-        worlds_of_rows = []
+        result: list[Row] = []
         for row in case.stream.rows[start:stop]:
-            worlds = [World({}, [row])]
+            rows = [row]
             for number, join in enumerate(case.joins):
                 side = sides.get((number, version))
                 if side is None:
                     side = _Side(case.tables[join.table], version, join)
                     sides[number, version] = side
-                after = []
-                for world in worlds:
-                    stored = case.tables[join.table].cache == "stored"
-                    who = ~join.table if stored else number
-                    after += _joined(world, join, who, version, side, columns[number])
-                worlds = after
-                if len(worlds) > _MOST_WORLDS:
-                    raise TooManyRowsError
-                total += max(len(world.rows) for world in worlds)
+                rows = list(_joined(rows, join, side, columns[number]))
+                total += len(rows)
                 if total > _MOST_ROWS:
                     raise TooManyRowsError
-            worlds_of_rows.append(worlds)
-        answers.append((batch, worlds_of_rows))
+            result += rows
+        answers.append((batch, result))
     return answers
 
 
-def _joined(
-    world: World, join: Join, who: int, version: int, side: _Side, columns: Columns
-) -> Iterator[World]:
-    """The worlds after a join; ``who`` is what its ties begin with."""
+def _joined(rows: list[Row], join: Join, side: _Side, columns: Columns) -> Iterator[Row]:
+    """The rows after a join."""
     names = [name for name, _ in columns]
     keys = [names.index(name) for name, _ in join.on]
-    worlds = [World(world.chosen, [])]
-    for row in world.rows:
+    for row in rows:
         key = [row[i] for i in keys]
         equal = None if None in key else tuple(map(equality, key))
-        choices: list[list[int]] = [[] if equal is None else side.by_key.get(equal, [])]
+        found: Sequence[int] = [] if equal is None else side.by_key.get(equal, [])
         if join.when is not None:
             probe = [row[names.index(name)] for name in join.when.stream_columns]
             kinds = [columns[names.index(name)][1] for name in join.when.stream_columns]
-            choices = _ranged(join.when, probe, kinds[0], equal, side)
-        if len(choices) == 1 or not side.taken:
-            for one in worlds:
-                one.rows.extend(_rows(row, join.how, choices[0], side))
-            continue
-        tie = (who, version, frozenset(n for choice in choices for n in choice))
-        looks: dict[str, list[int]] = {}
-        for (number,) in choices:
-            looks.setdefault(repr(side.brings(number)), []).append(number)
-        parted = []
-        for one in worlds:
-            for alike in looks.values():
-                chosen = one.chosen.get(tie, tie[2]) & frozenset(alike)
-                if chosen:  # an earlier join has not chosen another one
-                    rows = [*one.rows, *_rows(row, join.how, alike[:1], side)]
-                    parted.append(World({**one.chosen, tie: chosen}, rows))
-        worlds = parted
-        if len(worlds) > _MOST_WORLDS:
-            raise TooManyRowsError
-    yield from worlds
+            found = _ranged(join.when, probe, kinds[0], equal, side)
+        yield from _rows(row, join.how, found, side)
 
 
 def _rows(row: Row, how: str, found: Sequence[int], side: _Side) -> list[Row]:
@@ -190,25 +162,24 @@ def _rows(row: Row, how: str, found: Sequence[int], side: _Side) -> list[Row]:
     return [row + side.brings(number) for number in found]
 
 
-def _ranged(
-    when: Any, probe: Sequence[Any], kind: str, key: Row | None, side: _Side
-) -> list[list[int]]:
-    """The rows that match; several lists of one row each for a tie."""
+def _ranged(when: Any, probe: Sequence[Any], kind: str, key: Row | None, side: _Side) -> list[int]:
+    """The rows that match."""
     if probe[0] is None or key not in side.by_key:
-        return [[]]
+        return []
     if isinstance(when, AsOf):
         values = {n: v[0] for n, v in side.known(key).items()}
-        return [[n] for n in _nearest(when, probe[0], kind, values)] or [[]]
+        nearest = _nearest(when, probe[0], kind, values)
+        return [side.first(nearest)] if nearest else []
     found, closed = side.orders(key), when.closed
     if isinstance(when, Band):
         low = _order(_moved(probe[0], when.before, kind, -1))
         high = _order(_moved(probe[0], when.after, kind, 1))
-        return [[n for n, (v,) in found.items() if _between(v, low, high, closed)]]
+        return [n for n, (v,) in found.items() if _between(v, low, high, closed)]
     orders = [*map(_order, probe)]
     if isinstance(when, Within):
-        return [[n for n, ends in found.items() if _within(orders, ends, closed)]]
+        return [n for n, ends in found.items() if _within(orders, ends, closed)]
     assert isinstance(when, Overlaps)
-    return [[n for n, ends in found.items() if _overlaps(orders, ends, closed)]]
+    return [n for n, ends in found.items() if _overlaps(orders, ends, closed)]
 
 
 def _order(value: Any) -> Any:
@@ -253,10 +224,10 @@ def width_of(width: Any, kind: str) -> Fraction | float:
         micros = Fraction(width // timedelta(microseconds=1))
         return micros / 86_400_000_000 if family == "date" else micros
     if family in ("timestamp", "timestamp_ntz"):
-        return Fraction(width) * 1_000_000
+        return Fraction(str(width)) * 1_000_000
     if family == "floating" or (isinstance(width, float) and math.isinf(width)):
         return float(width)
-    return Fraction(width)
+    return Fraction(str(width))
 
 
 def _moved(value: Any, width: Any, kind: str, sign: int) -> Any:
@@ -317,52 +288,18 @@ def _nearer(point: Any, before: Any, behind: Any, floating: bool) -> bool:
     return bool(ahead < back)
 
 
-def difference(
-    found: Sequence[Row],
-    worlds_of_rows: Sequence[Sequence[World]],
-    columns: Columns,
-    choices: dict[Tie, frozenset[int]],
-) -> str | None:
+def difference(found: Sequence[Row], rows: Sequence[Row], columns: Columns) -> str | None:
     """What is wrong with the rows of a micro-batch; None if nothing is.
 
     Args:
-        found: the rows, as :func:`values.cells` gives them; the first column is the row's number.
-        worlds_of_rows: what :func:`expected` answers.
+        found: the rows, as :func:`values.cells` gives them.
+        rows: what :func:`expected` answers.
         columns: of the result.
-        choices: what is known of ties; is narrowed.
     """
     kinds = [kind for _, kind in columns]
-
-    def look(rows: Sequence[Row]) -> Counter[Row]:
-        return Counter(tuple(map(shown, kinds, row)) for row in rows)
-
-    if all(len(worlds) == 1 for worlds in worlds_of_rows):
-        wanted = look([row for (world,) in worlds_of_rows for row in world.rows])
-        got = Counter(found)
-        if got == wanted:
-            return None
-        return _described(got, wanted)
-    by_number: dict[Any, list[Row]] = {}
-    for row in found:
-        by_number.setdefault(row[0], []).append(row)
-    for worlds in worlds_of_rows:
-        possible = [(world, look(world.rows)) for world in worlds]
-        numbers = {row[0] for _, rows in possible for row in rows}
-        got = Counter(row for number in numbers for row in by_number.pop(number, []))
-        kept = [world for world, rows in possible if rows == got]
-        if not kept:
-            return _described(got, possible[0][1])
-        for tie in {tie for world in kept for tie in world.chosen}:
-            # A world without the tie says nothing of it.
-            if any(tie not in world.chosen for world in kept):
-                continue
-            chosen = frozenset[int]().union(*(world.chosen[tie] for world in kept))
-            choices[tie] = choices.get(tie, tie[2]) & chosen
-            if not choices[tie]:
-                return f"of the rows {sorted(tie[2])}, a tie, not always the same one is chosen"
-    if by_number:
-        return f"rows of nobody: {next(iter(by_number.values()))[:3]}"
-    return None
+    wanted = Counter(tuple(map(shown, kinds, row)) for row in rows)
+    got = Counter(found)
+    return None if got == wanted else _described(got, wanted)
 
 
 def _described(got: Counter[Row], wanted: Counter[Row]) -> str:

@@ -112,6 +112,7 @@ def _fewer_columns(case: Case) -> Iterator[Case]:
     for number, table in enumerate(case.tables):
         for i, (name, _) in enumerate(table.columns):
             needed = [*table.keys, *(table.when.table_columns if table.when else ())]
+            needed += [order.column for order in getattr(table.when, "orders", ())]
             if name not in needed:
                 versions = tuple(
                     tuple(_without(row, i, 1) for row in rows) for rows in table.versions

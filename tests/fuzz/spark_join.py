@@ -37,14 +37,14 @@ def disagreement(spark: SparkSession, case: Case) -> str | None:
         return ""
     case = replace(case, joins=tuple(joins), cuts=(), events=())
     try:
-        ((_, worlds),) = expected(case)
+        ((_, rows),) = expected(case)
     except TooManyRowsError:  # without the refreshes there may be more than the case has
         return ""
     result = frame(spark, case.stream.arrow()).coalesce(1)
     for number, join in enumerate(joins):
         result = _joined(spark, result, case, number, join)
     found = list(zip(*map(cells, collected(result).columns), strict=True))
-    return difference(found, worlds, result_columns(case)[-1], {})
+    return difference(found, rows, result_columns(case)[-1])
 
 
 def _joined(

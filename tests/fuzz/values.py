@@ -30,6 +30,7 @@ __all__ = [
     "fits",
     "middle",
     "order",
+    "place",
     "pool",
     "shown",
     "together",
@@ -258,6 +259,31 @@ def order(value: Any) -> Any:
     if isinstance(value, float):
         return (1, 0.0) if math.isnan(value) else (0, value)
     return value.encode() if isinstance(value, str) else value
+
+
+def place(kind: str, value: Any, *, exact: bool) -> Any:
+    """Where a value of any kind is in the order by which as-of chooses among rows; no nulls.
+
+    Args:
+        kind: the column's.
+        value: the value.
+        exact: whether values are told apart that Spark takes for equal.
+    """
+    arrow = KINDS[kind].arrow
+    if isinstance(value, float):
+        sign = math.copysign(1.0, value) if exact and value == 0 else 0.0
+        return (*order(value), sign)
+    if pa.types.is_map(arrow):
+        entries = [(order(key), _nested(item)) for key, item in value]
+        return entries if exact else sorted(entries)
+    if pa.types.is_nested(arrow):
+        parts = value.values() if isinstance(value, dict) else value
+        return [*map(_nested, parts)]
+    return order(value)
+
+
+def _nested(value: Any) -> Any:
+    return (0, 0) if value is None else (1, order(value))
 
 
 def array(kind: str, values: Sequence[Any]) -> pa.Array:

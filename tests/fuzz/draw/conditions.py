@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from bsjoin import AsOf, Band, Overlaps, Within
 from tests.fuzz.draw.pools import Pools
 
-__all__ = ["CLOSED", "condition"]
+__all__ = ["CLOSED", "condition", "sorted_by"]
 
 CLOSED = ("both", "left", "right", "neither")
 
@@ -41,6 +42,17 @@ def condition(
     return AsOf(probes[0][0], names[0], direction, tolerance, draw.random() < 0.7)
 
 
+def sorted_by(when: Any, columns: Sequence[tuple[str, str]]) -> Any:
+    """The condition, an as-of join perhaps with an order of rows with the same point."""
+    draw = random.Random(repr((when, columns)))  # of its own: other draws stay what they are
+    if not isinstance(when, AsOf) or draw.random() < 0.5:
+        return when
+    names = [name for name, kind in columns if kind != "map"]
+    ends = ["", " desc", " asc nulls last", " desc nulls first"]
+    by = draw.sample(names, min(len(names), draw.choice([1, 1, 2])))
+    return replace(when, order_by=[name + draw.choice(ends) for name in by])
+
+
 def _width(draw: random.Random, family: str, least: int = -3) -> Any:
     n = draw.choice([least, 0, 0, 1, 2, 5, 30])
     if family == "date":
@@ -50,5 +62,5 @@ def _width(draw: random.Random, family: str, least: int = -3) -> Any:
         return draw.choice([timedelta(microseconds=n), timedelta(minutes=30 * n), n, *texts])
     if draw.random() < 0.05:
         return float("inf")
-    others = [Decimal(n) / 4, n + 0.5] if n >= 0 else [Decimal(n) / 2]
+    others = [Decimal(n) / 4, n + 0.3] if n >= 0 else [Decimal(n) / 2]
     return draw.choice([n, n, *others])

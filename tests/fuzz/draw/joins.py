@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bsjoin import AsOf
 from tests.fuzz.case import Case, Columns, Join, Table, result_columns
 from tests.fuzz.draw.conditions import condition
 from tests.fuzz.draw.matching import compare, no_points, places, searches
@@ -57,6 +58,8 @@ def _join(pools: Pools, which: int, table: Table, columns: Columns, runtime: str
         if one in ends and other in ends and draw.random() < 0.8:  # an interval's, in order
             one, other = ends[0], ends[-1]
         when = condition(pools, [one, other], points, closed)
+        if isinstance(when, AsOf):
+            when = replace(when, order_by=getattr(table.when, "order_by", ()))
     how = draw.choice(_HOWS)
     names = [name for name, _ in table.columns]
     select = None

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from tests.fuzz.case import Columns, Row, Table
-from tests.fuzz.draw.conditions import CLOSED, condition
+from tests.fuzz.draw.conditions import CLOSED, condition, sorted_by
 from tests.fuzz.draw.points import in_order
 from tests.fuzz.draw.pools import INTEGERS, NULLS, Pools
 from tests.fuzz.values import CARRIED, KINDS, comparable, equality, fits
@@ -101,7 +101,7 @@ def _table(pools: Pools, first: bool, refreshed: bool) -> Table:
         columns=shape.columns,
         versions=tuple(versions),
         keys=tuple(name for name, _ in keys),
-        when=when,
+        when=sorted_by(when, columns),
         cache=cache,
         unique=unique,
         limits=limits,
