@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -16,10 +17,15 @@ import pyarrow.fs as pafs
 from bsjoin._secrets import hidden, scrubbed, secrets_of
 from bsjoin.errors import ArgumentError, BSJoinError, SourceError, StoreError
 from bsjoin.sources.arguments import check_max_keys
+from bsjoin.sources.file_listing import Listing, listing_of, other_format_above
+from bsjoin.sources.parquet_columns import Rules
+from bsjoin.sources.parquet_file import FORMAT, ParquetFile
+from bsjoin.sources.parquet_schema import declared_columns, rules_of
+from bsjoin.sources.partition_values import Partitioning, partition_scalar, partitioning_of
 from bsjoin.sources.protocol import Source
-from bsjoin.sources.row_groups import MinMax, min_max_of, sorted_keys, touched
+from bsjoin.sources.row_groups import sorted_keys
 from bsjoin.sources.transient import TransientSourceError, run_translated
-from bsjoin.sources.types import as_schema, fitted, overridden, sparkable, wanted_columns
+from bsjoin.sources.types import as_schema, overridden, wanted_columns
 from bsjoin.store.addresses import address_of, opened
 
 __all__ = ["parquet"]
@@ -78,40 +84,19 @@ def parquet(
 
 
 @dataclass
-class _File:
-    """A listed file, with the statistics from its footer."""
-
-    mark: tuple[str, int, int | None]
-    fragment: ds.ParquetFileFragment
-    fixed: dict[str, Any]
-    bounds: dict[str, list[MinMax]] = field(default_factory=dict)
-
-    def bounds_in(self, name: str, dtype: pa.DataType) -> list[MinMax]:
-        if name not in self.bounds:
-            metadata = self.fragment.metadata
-            if name in self.fixed:
-                value = pa.scalar(self.fixed[name]).cast(dtype).as_py()
-                known: MinMax = None if value is None else (value, value)
-                self.bounds[name] = [known] * metadata.num_row_groups
-            else:
-                self.bounds[name] = min_max_of(metadata, name, dtype)
-        return self.bounds[name]
-
-
-@dataclass
-class _Listing:
+class _Files:
     """The files at a point in time."""
 
     pid: int
     at: float
     filesystem: Any
-    dataset: ds.FileSystemDataset
-    files: list[_File]
+    listing: Listing
+    partitioning: Partitioning
+    files: list[ParquetFile]
 
 
 class _Parquet(Source):
-    #: Row groups that look-ups of this process have considered, and have read.
-    groups_seen = 0
+    #: Row groups that look-ups of this process have read.
     groups_read = 0
     listed_every_s = _LISTED_EVERY_S
 
@@ -120,41 +105,55 @@ class _Parquet(Source):
         self._path, self._override, self._unique = path, override, unique
         self.max_keys = max_keys
         self._root = path
+        self._rules = Rules()
+        self._has_travelled = False
         self._schema: pa.Schema | None = None
-        self._listing: _Listing | None = None
+        self._files: _Files | None = None
 
     @property
     def schema(self) -> pa.Schema:
+        rules = self._rules if self._has_travelled else rules_of(repr(self))
+        if rules != self._rules:
+            self._rules, self._schema, self._files = rules, None, None
         if self._schema is None:
-            found = self._execute(lambda: self._current().dataset.schema, at_once=True)
-            declared = [(f.name, sparkable(f.type), str(f.type)) for f in found]
+            declared = self._execute(self._declared, at_once=True)
             self._schema = overridden(declared, self._override, repr(self))
+            self._files = None  # their partitions have types now
         return self._schema
+
+    def _declared(self) -> list[tuple[str, pa.DataType | None, str]]:
+        now = self._current()
+        other_format_above(now.filesystem, self._root, repr(self))
+        return declared_columns(
+            now.files, now.listing, now.partitioning, now.filesystem, self._rules, repr(self)
+        )
 
     def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
         names = wanted_columns(self.schema, keys.column_names, columns, repr(self))
-        wanted = pa.schema([pa.field(name, self.schema.field(name).type) for name in names])
+        wanted = pa.schema([self.schema.field(name) for name in names])
         return self._execute(lambda: self._rows(keys, wanted))
 
     def scan(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         names = wanted_columns(self.schema, columns or (), columns, repr(self))
-        wanted = pa.schema([pa.field(name, self.schema.field(name).type) for name in names])
+        wanted = pa.schema([self.schema.field(name) for name in names])
         return self._scanned(wanted)
 
     def _scanned(self, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
-        def begun() -> Iterator[pa.RecordBatch]:
-            return iter(self._current().dataset.to_batches(columns=wanted.names))
+        def begun() -> Iterator[tuple[ParquetFile, pa.RecordBatch]]:
+            parts = [(file, file.fragment) for file in self._current().files]
+            return self._batches(parts, wanted.names)
+
+        def following() -> pa.RecordBatch | None:
+            found = next(batches, None)
+            return None if found is None else _of_table(*found, wanted)
 
         batches = self._execute(begun, at_once=True)
-        while True:
-            batch = self._execute(lambda: next(batches, None), at_once=True)
-            if batch is None:
-                return
-            yield from fitted(pa.Table.from_batches([batch]), wanted, repr(self)).to_batches()
+        while (batch := self._execute(following, at_once=True)) is not None:
+            yield batch
 
     def size(self) -> int:
         def count() -> int:
-            return sum(file.fragment.metadata.num_rows for file in self._current().files)
+            return sum(file.metadata.num_rows for file in self._current().files)
 
         return self._execute(count, at_once=True)
 
@@ -162,81 +161,118 @@ class _Parquet(Source):
         return self._unique
 
     def close(self) -> None:
-        self._listing = None
+        self._files = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_listing": None}
+        # What has travelled keeps the rules of the session that it comes from.
+        return {**self.__dict__, "_files": None, "_has_travelled": self._schema is not None}
 
     def __repr__(self) -> str:
         return f"parquet({hidden(self._path) if '://' in self._path else self._path!r})"
 
     def _rows(self, keys: pa.Table, wanted: pa.Schema) -> pa.Table:
-        listing = self._current()
-        fragments = self._admitted(listing, keys)
-        if not fragments:
-            return wanted.empty_table()
-        found = listing.dataset.schema
-        part = ds.FileSystemDataset(
-            fragments, found, listing.dataset.format, filesystem=listing.filesystem
-        )
-        late = {}
-        condition = None
-        for name in keys.column_names:
-            values = _both_zeros(keys.column(name).combine_chunks())
-            # Arrow's own filter by statistics misses rows with NaN.
-            if found.field(name).type == values.type and not _has_nan(values):
-                test = pc.field(name).isin(values)
-                condition = test if condition is None else condition & test
-            else:
-                late[name] = values
-        table = fitted(part.to_table(columns=wanted.names, filter=condition), wanted, repr(self))
-        for name, values in late.items():
-            column = table.column(name)
-            equal = pc.is_in(column, value_set=values)
-            table = table.filter(pc.or_(equal, pc.is_nan(column)) if _has_nan(values) else equal)
-        return table
-
-    def _admitted(self, listing: _Listing, keys: pa.Table) -> list[ds.ParquetFileFragment]:
-        """The files with the row groups that can contain a key."""
+        asked = {
+            name: _both_zeros(keys.column(name).combine_chunks()) for name in keys.column_names
+        }
         ordered = {name: sorted_keys(keys.column(name)) for name in keys.column_names}
-        fragments = []
-        for file in listing.files:
-            groups = list(range(file.fragment.metadata.num_row_groups))
-            self.groups_seen += len(groups)
-            for name, values in ordered.items():
-                if values is not None:
-                    bounds = file.bounds_in(name, self.schema.field(name).type)
-                    groups = [group for group in groups if touched(values, bounds[group])]
+        parts = []
+        for file in self._current().files:
+            groups = file.groups(ordered, self.schema)
+            self.groups_read += len(groups)
             if groups:
-                self.groups_read += len(groups)
-                fragments.append(file.fragment.subset(row_group_ids=groups))
-        return fragments
+                parts.append((file, file.fragment.subset(row_group_ids=groups)))
+        found = []
+        for file, batch in self._batches(parts, wanted.names):
+            columns = {name: file.array(batch, self.schema.field(name)) for name in asked}
+            mask = functools.reduce(
+                pc.and_, (_is_in(columns[name], values) for name, values in asked.items())
+            )
+            if pc.any(mask).as_py():
+                found.append(_filtered(file, batch, mask, wanted))
+        return pa.Table.from_batches(found, wanted)
 
-    def _current(self) -> _Listing:
+    def _batches(
+        self, parts: Sequence[tuple[ParquetFile, Any]], names: Sequence[str]
+    ) -> Iterator[tuple[ParquetFile, pa.RecordBatch]]:
+        """The rows of fragments of files; files with the same columns are read together."""
+        alike: dict[tuple[Any, ...], list[tuple[ParquetFile, Any]]] = {}
+        for file, fragment in parts:
+            _ = file.metadata  # says so if there is none
+            stored = tuple(file.stored_names(names))
+            schema = file.fragment.physical_schema.remove_metadata()
+            alike.setdefault((stored, schema), []).append((file, fragment))
+        for (stored, schema), together in alike.items():
+            files = {file.found.path: file for file, _ in together}
+            dataset = ds.FileSystemDataset(
+                [fragment for _, fragment in together], schema, FORMAT, together[0][0].filesystem
+            )
+            columns = {name: pc.field((name,)) for name in stored}
+            for tagged in dataset.scanner(columns=columns).scan_batches():
+                yield files[tagged.fragment.path], tagged.record_batch
+
+    def _current(self) -> _Files:
         """The files; listed again after a few seconds, footers of unchanged files are reused."""
-        old = self._listing
+        old = self._files
         if old is not None and old.pid != os.getpid():
             old = None
         now = time.monotonic()
         if old is not None and now - old.at < self.listed_every_s:
             return old
         filesystem, root = self._filesystem() if old is None else (old.filesystem, self._root)
-        marks = self._marks(filesystem, root)
-        if old is not None and [file.mark for file in old.files] == marks:
+        listing = self._listed(filesystem, root)
+        if old is not None and old.listing == listing:
             old.at = now
             return old
-        dataset = ds.dataset(
-            [mark[0] for mark in marks],
-            filesystem=filesystem,
-            format="parquet",
-            partitioning=ds.partitioning(flavor="hive"),
-            partition_base_dir=root,
+        partitioning = partitioning_of(
+            {file.folder for file in listing.data},
+            infer=self._rules.infer_partitions,
+            case_sensitive=self._rules.case_sensitive,
+            what=repr(self),
         )
-        known = {} if old is None else {file.mark: file for file in old.files}
-        fragments = {fragment.path: fragment for fragment in dataset.get_fragments()}
-        files = [known.get(mark) or _file(mark, fragments[mark[0]]) for mark in marks]
-        self._listing = _Listing(os.getpid(), now, filesystem, dataset, files)
-        return self._listing
+        known = {} if old is None else {file.found: file for file in old.files}
+        files = [
+            known.get(found) or self._file(found, filesystem, partitioning)
+            for found in listing.data
+            # Where there are partitions, files beside them do not count; else those in folders.
+            if (found.folder in partitioning.raw if partitioning.names else not found.folder)
+            and found.size != 0
+        ]
+        if not files:
+            raise self._nothing(
+                "there is no Parquet file in this folder"
+                if not any(found.folder for found in listing.data)
+                else "its Parquet files are in subfolders whose names are not column=value, which "
+                "Spark does not read either: give one of the subfolders"
+            )
+        self._files = _Files(os.getpid(), now, filesystem, listing, partitioning, files)
+        return self._files
+
+    def _file(self, found: Any, filesystem: Any, partitioning: Partitioning) -> ParquetFile:
+        constants = {}
+        if self._schema is not None:
+            by_key = {self._rules.key(field.name): field for field in self._schema}
+            raw = partitioning.raw.get(found.folder, ())
+            for name, value in zip(partitioning.names, raw, strict=bool(raw)):
+                field = by_key.get(self._rules.key(name))
+                if field is not None:
+                    constants[field.name] = partition_scalar(
+                        value, field.type, self._rules.time_zone
+                    )
+        override = frozenset(() if self._override is None else self._override.names)
+        return ParquetFile(found, filesystem, constants, self._rules, override, repr(self))
+
+    def _listed(self, filesystem: Any, root: str) -> Listing:
+        if isinstance(filesystem, pafs.PyFileSystem):
+            filesystem.handler.fs.invalidate_cache()
+        listing = listing_of(filesystem, root, repr(self))
+        if listing is None:
+            raise self._nothing("there is no such file or folder")
+        return listing
+
+    def _nothing(self, problem: str) -> Exception:
+        # Known files that are gone may be about to be written anew.
+        kind = SourceError if self._schema is None else TransientSourceError
+        return kind(f"{self!r}: {problem}")
 
     def _filesystem(self) -> tuple[Any, str]:
         if "://" not in self._path:
@@ -246,43 +282,47 @@ class _Parquet(Source):
             filesystem = pafs.PyFileSystem(pafs.FSSpecHandler(remote))
         return filesystem, self._root
 
-    def _marks(self, filesystem: Any, root: str) -> list[tuple[str, int, int | None]]:
-        if isinstance(filesystem, pafs.PyFileSystem):
-            filesystem.handler.fs.invalidate_cache()
-        info = filesystem.get_file_info(root)
-        if info.type == pafs.FileType.NotFound:
-            raise SourceError(f"{self!r}: there is no such file or folder")
-        if info.type == pafs.FileType.Directory:
-            infos = filesystem.get_file_info(pafs.FileSelector(root, recursive=True))
-        else:
-            infos = [info]
-        marks = [
-            (info.path, info.size or 0, info.mtime_ns)
-            for info in infos
-            if info.type == pafs.FileType.File
-            and (info.path == root or not _is_hidden(info.path[len(root) :]))
-        ]
-        if not marks:
-            raise SourceError(f"{self!r}: there is no Parquet file in this folder")
-        return sorted(marks)
-
     def _execute(self, work: Callable[[], T], *, at_once: bool = False) -> T:
         return run_translated(work, self._translated, self.close, at_once=at_once)
 
     def _translated(self, error: Exception) -> Exception:
-        if isinstance(error, BSJoinError):
+        if isinstance(error, BSJoinError | TransientSourceError):
             return error
         message = f"{self!r}: {type(error).__name__}: {' '.join(str(error).split())}"
-        # A file may be incomplete, or removed since it was listed.
-        return TransientSourceError(scrubbed(message, secrets_of(self._path)))
+        text = scrubbed(message, secrets_of(self._path))
+        # What Arrow cannot read in files that stay as they are, it cannot read later.
+        by_arrow = isinstance(error, pa.ArrowException) or type(error) is OSError
+        if by_arrow and not getattr(error, "errno", None) and not self._has_changed():
+            return SourceError(text)
+        return TransientSourceError(text)
+
+    def _has_changed(self) -> bool:
+        """Whether the files are others than those that were read."""
+        old = self._files
+        try:
+            return old is None or self._listed(old.filesystem, self._root) != old.listing
+        except Exception:
+            return True
 
 
-def _file(mark: tuple[str, int, int | None], fragment: Any) -> _File:
-    return _File(mark, fragment, ds.get_partition_keys(fragment.partition_expression))
+def _of_table(file: ParquetFile, batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
+    """The columns of the table."""
+    return pa.RecordBatch.from_arrays([file.array(batch, field) for field in wanted], schema=wanted)
 
 
-def _is_hidden(path: str) -> bool:
-    return any(part.startswith(("_", ".")) and "=" not in part for part in path.split("/"))
+def _filtered(
+    file: ParquetFile, batch: pa.RecordBatch, mask: pa.Array, wanted: pa.Schema
+) -> pa.RecordBatch:
+    try:
+        rows = batch.filter(mask)
+    except pa.ArrowNotImplementedError:  # Arrow does not filter views
+        return _of_table(file, batch, wanted).filter(mask)
+    return _of_table(file, rows, wanted)
+
+
+def _is_in(column: pa.Array, values: pa.Array) -> pa.Array:
+    found = pc.is_in(column, value_set=values)
+    return pc.or_kleene(found, pc.is_nan(column)) if _has_nan(values) else found
 
 
 def _has_nan(values: pa.Array) -> bool:

@@ -3,44 +3,42 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from bsjoin._python_values import in_calendar
-from bsjoin.sources.types import sparkable
 
-__all__ = ["EMPTY", "MinMax", "min_max_of", "sorted_keys", "touched"]
+__all__ = ["EMPTY", "MinMax", "comparable", "min_max_of", "sorted_keys", "touched"]
 
 # The minimum and the maximum; None: unknown; EMPTY: only nulls.
 MinMax = tuple[Any, Any] | str | None
 EMPTY = "empty"
 
 
-def min_max_of(metadata: Any, path: str, dtype: pa.DataType) -> list[MinMax]:
+def min_max_of(
+    metadata: Any, leaf: int, dtype: pa.DataType, converted: Callable[[pa.Array], pa.Array]
+) -> list[MinMax]:
     """The bounds of one column in every row group of a file.
 
     Args:
         metadata: the metadata of the Parquet file.
-        path: the column's path in the file.
-        dtype: the type as which the column is read.
+        leaf: the column's place among those of the file.
+        dtype: the type of the statistics.
+        converted: makes values of the table's type of them, in the same order.
     """
-    place = next(
-        (i for i in range(metadata.num_columns) if metadata.schema.column(i).path == path), None
-    )
-    if place is None:
-        return [None] * metadata.num_row_groups
-    arrow = metadata.schema.to_arrow_schema().field(path).type
-    # Another type may have another order.
-    same = sparkable(arrow) == dtype and not pa.types.is_nested(dtype)
+    # The order of INT96 is not defined.
+    known = metadata.schema.column(leaf).physical_type != "INT96"
     return [
-        _bounds(metadata.row_group(i).column(place).statistics, dtype) if same else None
+        _bounds(metadata.row_group(i).column(leaf).statistics, dtype, converted) if known else None
         for i in range(metadata.num_row_groups)
     ]
 
 
-def _bounds(statistics: Any, dtype: pa.DataType) -> MinMax:
+def _bounds(
+    statistics: Any, dtype: pa.DataType, converted: Callable[[pa.Array], pa.Array]
+) -> MinMax:
     if statistics is None:
         return None
     try:
@@ -48,7 +46,8 @@ def _bounds(statistics: Any, dtype: pa.DataType) -> MinMax:
             only_nulls = statistics.has_null_count and statistics.num_values == 0
             return EMPTY if only_nulls and not pa.types.is_floating(dtype) else None
         # A finer timestamp is truncated on both sides, like the column.
-        least, greatest = (_value(v, dtype) for v in (statistics.min, statistics.max))
+        both = [_value(v, dtype) for v in (statistics.min, statistics.max)]
+        least, greatest = comparable(converted(pa.array(both, dtype)))
         return (least, greatest) if least <= greatest else None  # NaN, or a writer's mistake
     except (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError):
         return None  # for example a text that was truncated inside a character
@@ -60,13 +59,21 @@ def _value(value: Any, dtype: pa.DataType) -> Any:
         value = value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
         if nanos < 0:
             raise ValueError(nanos)
-    return pa.scalar(value, dtype).as_py()
+    return value
+
+
+def comparable(values: pa.Array) -> list[Any]:
+    """Values in a form that Python orders as Parquet does; texts are any bytes."""
+    if pa.types.is_string(values.type):
+        values = values.view(pa.binary())
+    found: list[Any] = values.to_pylist()
+    return found
 
 
 def sorted_keys(column: pa.ChunkedArray) -> list[Any] | None:
     """The sorted keys; None if statistics cannot exclude one of them (NaN)."""
     # Files whose bounds are known have no value outside of Python's calendar.
-    values = column.filter(in_calendar(column)).to_pylist()
+    values = comparable(column.filter(in_calendar(column)).combine_chunks())
     if any(value != value for value in values):
         return None
     return sorted(values)

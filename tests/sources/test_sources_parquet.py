@@ -85,7 +85,6 @@ def test_keys_between_and_beyond_read_nothing(tmp_path: Path) -> None:
     assert read_by(source, k=[-1, 95, 1000]) == ([], 0)
     assert read_by(source, k=[91]) == ([], 0)
     assert read_by(source, k=[89]) == ([], 1)
-    assert source.groups_seen == 30
 
 
 def test_every_column_of_a_key_prunes(tmp_path: Path) -> None:
@@ -197,16 +196,16 @@ def test_changes_are_noticed_and_footers_kept(
     source: Any = parquet(tmp_path)
     assert source.listed_every_s == 3
     assert len(read_by(source, k=[3, 13])[0]) == 1
-    kept = source._listing.files[0]
+    kept = source._files.files[0]
     written(tmp_path / "b.parquet", pa.table({"k": range(10, 20), "v": ["b"] * 10}))
     assert len(read_by(source, k=[3, 13])[0]) == 1  # not yet
     source.listed_every_s = 0
     assert len(read_by(source, k=[3, 13])[0]) == 2
-    assert source._listing.files[0] is kept
+    assert source._files.files[0] is kept
     written(tmp_path / "a.parquet", pa.table({"k": range(10), "v": ["changed"] * 10}))
     os.utime(tmp_path / "a.parquet", (1, 1))
     assert "changed" in read_by(source, k=[3])[0][0]
-    assert source._listing.files[0] is not kept
+    assert source._files.files[0] is not kept
     (tmp_path / "b.parquet").unlink()
     assert len(read_by(source, k=[3, 13])[0]) == 1
 
@@ -259,8 +258,8 @@ def test_nothing_there_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"no parquet file at all")
     with pytest.raises(SourceError):
         _ = parquet(tmp_path).schema
-    table = pa.table({"k": pa.array([1], pa.duration("s"))})
-    with pytest.raises(SourceError, match=r"'k'.*duration"):
+    table = pa.table({"k": pa.array([1], pa.time64("us"))})
+    with pytest.raises(SourceError, match=r"'k'.*Time\("):
         _ = written(tmp_path / "b.parquet", table).schema
 
 

@@ -1,0 +1,29 @@
+"""The settings of the active session that decide what Spark's Parquet reader returns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+__all__ = ["reader_settings"]
+
+
+def reader_settings() -> dict[str, str] | None:
+    """The settings that start with ``spark.sql.``, by their names; None without a session."""
+    session = _active()
+    if session is None:
+        return None
+    found = session.conf.getAll
+    return {name: value for name, value in found.items() if name.startswith("spark.sql.")}
+
+
+def _active() -> Any:
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        return session
+    try:
+        from pyspark.sql.connect.session import SparkSession as ConnectSession
+    except ImportError:
+        return None
+    return ConnectSession.getActiveSession()

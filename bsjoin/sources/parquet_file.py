@@ -1,0 +1,188 @@
+"""One Parquet file of a table: columns under the table's names and types, and statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from bsjoin.errors import SourceError
+from bsjoin.sources.file_listing import Found
+from bsjoin.sources.parquet_columns import (
+    Column,
+    Rules,
+    TypesDifferError,
+    columns_of,
+    converted,
+)
+from bsjoin.sources.row_groups import EMPTY, MinMax, comparable, min_max_of, touched
+from bsjoin.sources.transient import TransientSourceError
+from bsjoin.sources.types import fitted
+
+__all__ = ["FORMAT", "ParquetFile"]
+
+# Nanoseconds would end with the year 2262.
+FORMAT = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
+
+
+class ParquetFile:
+    """A file, whose footer is read at its first use.
+
+    Args:
+        found: where it is.
+        filesystem: that of the file.
+        constants: the values of its partition columns, by their names in the table; None: the
+            folder's name is not of the column's type.
+        rules: the session's settings.
+        overridden: the columns with a type of the user's.
+        what: the source, for messages.
+    """
+
+    def __init__(
+        self,
+        found: Found,
+        filesystem: Any,
+        constants: Mapping[str, pa.Scalar | None],
+        rules: Rules,
+        overridden: frozenset[str],
+        what: str,
+    ) -> None:
+        self.found, self.filesystem, self.constants = found, filesystem, constants
+        self._rules, self._overridden, self._what = rules, overridden, what
+        self.fragment = FORMAT.make_fragment(found.path, filesystem)
+        self._columns: dict[str, list[Column]] | None = None
+        self._bounds: dict[str, list[MinMax]] = {}
+
+    @property
+    def metadata(self) -> Any:
+        """The footer.
+
+        Raises:
+            TransientSourceError: there is none, perhaps because the file is being written.
+        """
+        try:
+            return self.fragment.metadata
+        except (pa.ArrowInvalid, OSError) as error:
+            if getattr(error, "errno", None):
+                raise
+            reason = str(error)
+        raise TransientSourceError(
+            f"{self._what}: the file {self.found.relative!r} is incomplete, or no Parquet file: "
+            f"{' '.join(reason.split())}"
+        )
+
+    def column(self, name: str) -> Column | None:
+        """The column of the table's name; None if the file has none such.
+
+        Raises:
+            SourceError: two names of the file differ in case only.
+        """
+        if self._columns is None:
+            found: dict[str, list[Column]] = {}
+            for column in columns_of(self.metadata, self._rules):
+                found.setdefault(self._rules.key(column.name), []).append(column)
+            self._columns = found
+        columns = self._columns.get(self._rules.key(name), [])
+        if len(columns) > 1:
+            raise SourceError(
+                f"{self._what}: the file {self.found.relative!r} has the columns "
+                f"{[column.name for column in columns]}, which Spark does not tell apart: write it "
+                "with other names, or set spark.sql.caseSensitive to true"
+            )
+        return columns[0] if columns else None
+
+    def stored_names(self, wanted: Sequence[str]) -> list[str]:
+        """The file's own names of those of the columns that it has."""
+        columns = [self.column(name) for name in wanted if name not in self.constants]
+        return [column.name for column in columns if column is not None]
+
+    def array(self, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+        """A column of the table, for a batch of the file's rows.
+
+        Raises:
+            SourceError: the file's type or a value does not fit the table's type.
+        """
+        name, dtype = field.name, field.type
+        if name in self.constants:
+            value = self.constants[name]
+            if value is None:
+                raise SourceError(
+                    f"{self._what}: the folder of {self.found.relative!r} has a value of the "
+                    f"column {name!r} that is no {dtype}, as which the other folders' values were "
+                    "read: create the source again, or give the type with "
+                    f"schema={{{name!r}: pyarrow.string()}}"
+                )
+            return pa.repeat(value, batch.num_rows)
+        column = self.column(name)
+        if column is None:
+            return pa.nulls(batch.num_rows, dtype)
+        try:
+            array = batch.column(column.name)
+            if name not in self._overridden:
+                return converted(array, column, dtype, self._rules)
+            table = pa.table({name: converted(array, column, None, self._rules)})
+            place = f"{self._what}: the file {self.found.relative!r}"
+            return fitted(table, pa.schema([field]), place).column(0).combine_chunks()
+        except TypesDifferError:
+            reason = f"is a {column.declared} there, which Spark does not read as {dtype}"
+        except pa.ArrowException as error:
+            reason = f"has a value that is no {dtype}: {error}"
+        raise SourceError(
+            f"{self._what}: the column {name!r} of the file {self.found.relative!r} {reason}, the "
+            "type in the first file. Write the files with one type, or read them with "
+            f"schema={{{name!r}: ...}}"
+        )
+
+    def groups(self, keys: Mapping[str, list[Any] | None], schema: pa.Schema) -> list[int]:
+        """The row groups that can contain one of the keys.
+
+        Args:
+            keys: the sorted keys, column by column; None: statistics cannot exclude one of them.
+            schema: the table's columns.
+        """
+        if any(
+            values is not None and not _can_be(values, self.constants[name])
+            for name, values in keys.items()
+            if name in self.constants
+        ):
+            return []
+        groups = list(range(self.metadata.num_row_groups))
+        for name, values in keys.items():
+            if values is not None and name not in self.constants:
+                bounds = self._bounds_of(schema.field(name))
+                groups = [group for group in groups if touched(values, bounds[group])]
+        return groups
+
+    def _bounds_of(self, field: pa.Field) -> list[MinMax]:
+        name = field.name
+        if name not in self._bounds:
+            column, count = self.column(name), self.metadata.num_row_groups
+            if column is None:
+                self._bounds[name] = [EMPTY] * count
+            elif column.parts or column.type is None or self._is_cast(column, field):
+                # Another type may have another order.
+                self._bounds[name] = [None] * count
+            else:
+                self._bounds[name] = min_max_of(
+                    self.metadata, column.leaf, column.type, self._converting(column, field.type)
+                )
+        return self._bounds[name]
+
+    def _is_cast(self, column: Column, field: pa.Field) -> bool:
+        return field.name in self._overridden and column.type != field.type
+
+    def _converting(self, column: Column, dtype: pa.DataType) -> Callable[[pa.Array], pa.Array]:
+        return lambda values: converted(values, column, dtype, self._rules)
+
+
+def _can_be(values: Sequence[Any], constant: pa.Scalar | None) -> bool:
+    """Whether a key equals a partition's value; what is null, or of another type, equals none."""
+    if constant is None or not constant.is_valid:
+        return False
+    try:
+        (value,) = comparable(pa.repeat(constant, 1))
+    except (ValueError, OverflowError):  # a date outside of Python's calendar
+        return True
+    return value != value or value in values

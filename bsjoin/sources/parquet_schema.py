@@ -1,0 +1,142 @@
+"""The columns and types of a Parquet table, as Spark's reader finds them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from bsjoin.errors import SourceError
+from bsjoin.sources.file_listing import Listing
+from bsjoin.sources.parquet_columns import Rules, columns_of, declared_by_spark
+from bsjoin.sources.parquet_file import FORMAT, ParquetFile
+from bsjoin.sources.partition_values import Partitioning
+
+__all__ = ["declared_columns", "rules_of"]
+
+Declared = tuple[str, pa.DataType | None, str]
+
+_PARQUET = "spark.sql.parquet."
+_REBASE = {
+    "legacy_datetime": f"{_PARQUET}datetimeRebaseModeInRead",
+    "legacy_int96": f"{_PARQUET}int96RebaseModeInRead",
+}
+# Settings that are not followed here, with their defaults.
+_NOT_FOLLOWED = {
+    f"{_PARQUET}int96AsTimestamp": "true",
+    f"{_PARQUET}int96TimestampConversion": "false",
+    f"{_PARQUET}fieldId.read.enabled": "false",
+    f"{_PARQUET}respectSummaryFiles": "false",
+    "spark.sql.legacy.parquet.nanosAsLong": "false",
+    "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": "false",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+}
+
+
+def rules_of(what: str) -> Rules:
+    """What the active session's settings say; Spark's defaults without a session.
+
+    Raises:
+        SourceError: a setting changes what Spark reads, and is not followed here.
+    """
+    if "pyspark.sql" not in sys.modules:
+        return Rules()
+    # Imported only on the driver.
+    from bsjoin._spark.reader_settings import reader_settings
+
+    settings = reader_settings()
+    return Rules() if settings is None else _rules(settings, what)
+
+
+def _rules(settings: Mapping[str, str], what: str) -> Rules:
+    for name, default in _NOT_FOLLOWED.items():
+        value = settings.get(name, default)
+        if value.lower() != default.lower():
+            raise SourceError(
+                f"{what}: {name} is {value}, which only Spark's own reader follows: unset it, or "
+                "join with spark.read.parquet(...) instead of this source"
+            )
+    legacy = {}
+    for argument, name in _REBASE.items():
+        mode = settings.get(name, "CORRECTED").upper()
+        if mode == "EXCEPTION":
+            raise SourceError(f"{what}: {name} is EXCEPTION: set it to CORRECTED or LEGACY")
+        legacy[argument] = mode == "LEGACY"
+
+    def flag(name: str, default: bool) -> bool:
+        return settings.get(name, str(default)).lower() == "true"
+
+    return Rules(
+        case_sensitive=flag("spark.sql.caseSensitive", False),
+        time_zone=settings.get("spark.sql.session.timeZone", "UTC"),
+        binary_as_string=flag(f"{_PARQUET}binaryAsString", False),
+        infer_ntz=flag(f"{_PARQUET}inferTimestampNTZ.enabled", True),
+        infer_partitions=flag("spark.sql.sources.partitionColumnTypeInference.enabled", True),
+        merge=flag(f"{_PARQUET}mergeSchema", False),
+        **legacy,
+    )
+
+
+def declared_columns(
+    files: Sequence[ParquetFile],
+    listing: Listing,
+    partitioning: Partitioning,
+    filesystem: Any,
+    rules: Rules,
+    what: str,
+) -> list[Declared]:
+    """The names and types of a table: those of its first file, and the partition columns.
+
+    Args:
+        files: the table's files.
+        listing: all that is in the folder.
+        partitioning: the partition columns.
+        filesystem: that of the files.
+        rules: the session's settings.
+        what: the source, for messages.
+
+    Raises:
+        SourceError: names differ in case only, or the types of files contradict each other.
+    """
+    known = {file.found.path: file for file in files}
+    candidates = [
+        found
+        for found in (*listing.summaries, *listing.data)
+        if (partitioning.names or not found.folder) and found.size != 0
+    ]
+    columns: dict[str, Declared] = {}
+    for found in candidates if rules.merge else candidates[:1]:
+        file = known.get(found.path)
+        fragment = FORMAT.make_fragment(found.path, filesystem)
+        footer = fragment.metadata if file is None else file.metadata
+        declared = declared_by_spark(footer) or _own(footer, rules)
+        _refuse_alike([name for name, _, _ in declared], rules, what)
+        for name, dtype, words in declared:
+            same = columns.setdefault(rules.key(name), (name, dtype, words))
+            if same[1] != dtype:
+                raise SourceError(
+                    f"{what}: the files have the column {name!r} with the types {same[2]} and "
+                    f"{words}, which Spark does not merge: set spark.sql.parquet.mergeSchema to "
+                    "false"
+                )
+    for name, dtype in zip(partitioning.names, partitioning.types, strict=True):
+        words = "a partition without values of a known type"
+        columns[rules.key(name)] = (name, dtype, words)
+    return list(columns.values())
+
+
+def _refuse_alike(names: Sequence[str], rules: Rules, what: str) -> None:
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(rules.key(name), name)
+        if other != name:
+            raise SourceError(
+                f"{what}: the columns {other!r} and {name!r} differ in case only: write them with "
+                "other names, or set spark.sql.caseSensitive to true"
+            )
+
+
+def _own(footer: Any, rules: Rules) -> list[Declared]:
+    return [(c.name, c.type, c.declared) for c in columns_of(footer, rules)]

@@ -1,0 +1,326 @@
+"""``parquet`` means what ``spark.read.parquet`` means: schema, rows and look-ups, or it refuses."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import parquet_samples as samples
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from sessions import configured
+
+from bsjoin._spark.incremental_cache import schema_of_source
+from bsjoin.errors import BSJoinError, ColumnError, SourceError
+from bsjoin.sources import parquet
+
+Rows = list[str]
+
+
+def rows(table: pa.Table) -> Rows:
+    """The rows in an order of their own; dates as numbers, for Python has not all of them."""
+    return sorted(map(repr, zip(*map(_values, table.columns), strict=True)))
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    array, dtype = column.combine_chunks(), column.type
+    if pa.types.is_timestamp(dtype):
+        array = array.view(pa.int64())
+    elif pa.types.is_date(dtype):
+        array = array.view(pa.int32())
+    elif pa.types.is_string(dtype):
+        array = array.view(pa.binary())
+    return array.to_pylist()
+
+
+def by_spark(spark: SparkSession, path: Path) -> tuple[list[tuple[str, str]], Rows] | None:
+    """The types and rows; None if Spark has an error."""
+    try:
+        df = spark.read.parquet(str(path))
+        types = [(field.name, field.dataType.simpleString()) for field in df.schema]
+        return types, rows(df.toArrow())
+    except (PySparkException, Py4JJavaError):
+        return None
+
+
+def by_source(path: Path, **options: Any) -> tuple[list[tuple[str, str]], Rows]:
+    """The same by a scan; each row is found by its own key."""
+    source = parquet(path, **options)
+    try:
+        types = [(f.name, f.dataType.simpleString()) for f in schema_of_source(source)]
+        whole = pa.Table.from_batches(source.scan(), source.schema)
+        check_own_keys(source, whole)
+        return types, rows(whole)
+    finally:
+        source.close()
+
+
+def check_own_keys(source: Any, whole: pa.Table) -> None:
+    for field in whole.schema:
+        if pa.types.is_nested(field.type):
+            continue
+        kept = whole.filter(whole.column(field.name).is_valid())
+        if len(kept):
+            keys = pa.table({field.name: kept.column(field.name).unique()})
+            assert rows(source.lookup(keys).select(whole.column_names)) == rows(kept), field
+
+
+def check(spark: SparkSession, path: Path, name: str) -> None:
+    expected = by_spark(spark, path)
+    if expected is None:
+        try:
+            by_source(path)
+        except BSJoinError:
+            return
+        raise AssertionError(f"{name}: Spark does not read it")
+    else:
+        try:
+            types, found = by_source(path)
+            # The spelling of a partition column is that of any folder.
+            assert [(n.lower(), t) for n, t in types] == [(n.lower(), t) for n, t in expected[0]]
+            assert found == expected[1], name
+        except SourceError as error:
+            raise AssertionError(f"{name}: {error}") from error
+
+
+EXTRAS = {"uuid", "half", "nanoseconds"}
+
+
+@pytest.mark.parametrize("int96", [False, True])
+def test_arrow_types_mean_what_they_mean_to_spark(
+    spark: SparkSession, tmp_path: Path, int96: bool
+) -> None:
+    for number, (name, made) in enumerate(samples.ARROW.items()):
+        path, array = tmp_path / str(number), made()
+        if int96:
+            if "timestamp us" not in name and "list of timestamps" not in name:
+                continue
+            array = pa.array([0, -1, -1001, 10**18, None], pa.timestamp("ns"))
+        table = pa.table({"id": pa.array(range(len(array)), pa.int32()), "v": array})
+        path.mkdir()
+        pq.write_table(
+            table, path / "a.parquet", use_deprecated_int96_timestamps=int96, row_group_size=3,
+            store_decimal_as_integer=number % 2 == 0,
+        )  # fmt: skip
+        if name in EXTRAS:
+            assert by_spark(spark, path) is None
+            assert len(by_source(path)[1]) == len(array)
+        else:
+            check(spark, path, name)
+
+
+@pytest.mark.parametrize("program", ["duckdb", "polars"])
+def test_files_of_other_programs(spark: SparkSession, tmp_path: Path, program: str) -> None:
+    getattr(samples, f"by_{program}")(tmp_path)
+    check(spark, tmp_path, program)
+
+
+def test_folders_are_listed_as_spark_lists_them(spark: SparkSession, tmp_path: Path) -> None:
+    for name, folder in samples.folders(tmp_path):
+        check(spark, folder, name)
+        for inside in sorted(folder.glob("p=1")):
+            check(spark, inside, f"{name}: {inside.name}")
+
+
+def kind(dtype: pa.DataType) -> str:
+    if pa.types.is_temporal(dtype):
+        return "time"
+    return "text" if pa.types.is_string(dtype) or pa.types.is_binary(dtype) else "number"
+
+
+@settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(one=st.sampled_from(list(samples.TYPES)), other=st.sampled_from(list(samples.TYPES)))
+def test_files_of_different_types(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, one: str, other: str
+) -> None:
+    folder = tmp_path_factory.mktemp("types")
+    try:
+        arrays = [samples.seven(samples.TYPES[name]) for name in (one, other)]
+    except pa.ArrowException:
+        return
+    for array, file in zip(arrays, "ab", strict=True):
+        samples.written(folder / f"{file}.parquet", v=array)
+    if kind(arrays[0].type) != kind(arrays[1].type):
+        # Spark has an error, or takes the days or bytes of the one for the other's numbers.
+        with pytest.raises(SourceError, match=r"b\.parquet"):
+            by_source(folder)
+    else:
+        check(spark, folder, f"{one} <- {other}")
+
+
+VALUES = st.one_of(
+    st.sampled_from(
+        ["1", "-5", "+5", "007", "2147483648", "9223372036854775808", "9" * 38, "9" * 39, "1e5",
+         "1E+40", "1.0", "1.", ".5", "-0.0", "1d", "1L", "0x10", "0x1p3", "NaN", "nan",
+         "Infinity", " 1", "1_0", "١٢", "1e400", "2024-01-01", "2024-1-1", "2024-02-30",
+         "2024-01-01 00%3A00%3A00", "2024-01-01 10:00:00.5", "2024-01-01 10%3A00%3A00.123456",
+         "2024-01-01 25:00:00", "0000-01-01", "1582-10-10", "true", "a%20b", "a%zz", "é",
+         samples.NULL, "1%2E5", "0e0", "-", "a=b"]
+    ),
+    st.integers(-(2**70), 2**70).map(str),
+    st.floats(allow_nan=False).map(repr),
+    st.dates().map(str),
+    st.text("ab1.-%", min_size=1, max_size=4).filter(lambda text: text.strip(".")),
+)  # fmt: skip
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(values=st.lists(VALUES, min_size=1, max_size=3, unique=True))
+def test_partition_values(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, values: list[str]
+) -> None:
+    folder = tmp_path_factory.mktemp("p") / "table"
+    samples.partitions(folder, values)
+    expected = by_spark(spark, folder)
+    assert expected is not None
+    if any(name == "p" and re.match("void|time\\(", dtype) for name, dtype in expected[0]):
+        with pytest.raises(SourceError, match="schema="):
+            by_source(folder)
+    else:
+        assert by_source(folder) == expected
+
+
+ZONES = ["UTC", "America/Los_Angeles", "Asia/Kolkata", "+05:30"]
+
+
+@pytest.mark.parametrize("mode", ["LEGACY", "CORRECTED"])
+@pytest.mark.parametrize("stored", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
+def test_timestamps_of_spark_itself(
+    spark: SparkSession, tmp_path: Path, mode: str, stored: str
+) -> None:
+    """The default is INT96; the legacy calendar leaves a mark in the footer."""
+    written = {
+        "spark.sql.parquet.outputTimestampType": stored,
+        "spark.sql.parquet.datetimeRebaseModeInWrite": mode,
+        "spark.sql.parquet.int96RebaseModeInWrite": mode,
+    }
+    moments = [-62_000_000_000_000_000 + n * 1_637_000_000_000_017 for n in range(180)]
+    moments += [-2_208_988_800_000_000, -2_208_988_800_000_001, -12_219_292_800_000_001, 0, -1]
+    df = spark.createDataFrame([(m,) for m in moments], "m long").selectExpr(
+        "m", "timestamp_micros(m) t", "date_from_unix_date(int(m DIV 86400000000)) d",
+        "array(timestamp_micros(m)) l", "cast(timestamp_micros(m) as timestamp_ntz) n",
+    )  # fmt: skip
+    for zone in ZONES[: 4 if mode == "LEGACY" else 2]:
+        path = tmp_path / zone.replace("/", " ")
+        with configured(spark, {**written, "spark.sql.session.timeZone": zone}):
+            df.coalesce(1).write.parquet(str(path))
+        check(spark, path, zone)
+
+
+def test_types_of_spark_itself(spark: SparkSession, tmp_path: Path) -> None:
+    columns = [
+        "tinyint(1) a", "smallint(-1) b", "1.5f c", "binary('a') d", "array(struct(1 x)) e",
+        "map('a', array(1.5)) f", "cast(null as string) g", "timestamp'9999-12-31 23:59:59' h",
+        "decimal(1.5) i", "timestamp_ntz'0001-01-01 00:00:00' j", "cast(X'FF' as string) k",
+        "cast(1.5 as decimal(38, 18)) l", "cast(1 as decimal(9, 2)) m", "unhex('FF') n",
+    ]  # fmt: skip
+    for number, legacy in enumerate(("true", "false")):
+        path = tmp_path / str(number)
+        with configured(spark, {"spark.sql.parquet.writeLegacyFormat": legacy}):
+            spark.range(2).selectExpr("id", *columns).coalesce(1).write.parquet(str(path))
+        check(spark, path, legacy)
+    for number, column in enumerate(
+        ("interval '1' day", "interval '1' year", "'a' collate UTF8_LCASE", "parse_json('1')")
+    ):
+        path = tmp_path / f"refused {number}"
+        spark.range(1).selectExpr("id", f"{column} v").write.parquet(str(path))
+        with pytest.raises(SourceError, match=r"'v'.*schema="):
+            by_source(path)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"caseSensitive": "true"}, {"parquet.binaryAsString": "true"},
+     {"parquet.inferTimestampNTZ.enabled": "false"}, {"parquet.mergeSchema": "true"},
+     {"sources.partitionColumnTypeInference.enabled": "false"},
+     {"session.timeZone": "America/New_York"},
+     {"parquet.datetimeRebaseModeInRead": "LEGACY", "parquet.int96RebaseModeInRead": "LEGACY"}],
+    ids=str,
+)  # fmt: skip
+def test_settings_of_the_session_are_followed(
+    spark: SparkSession, tmp_path: Path, setting: dict[str, str]
+) -> None:
+    values = {
+        "A": ["x"],
+        "b": [b"\xff"],
+        "t": pa.array([-(10**17)], pa.timestamp("us")),
+        "u": pa.array([-(10**17)], pa.timestamp("us", "UTC")),
+        "d": pa.array([-700_000], pa.int32()).cast(pa.date32()),
+    }
+    samples.written(tmp_path / "p=2024-07-01 00%3A00%3A00" / "a.parquet", **values)
+    samples.written(tmp_path / "p=2024-01-01" / "b.parquet", **values, a=["y"])
+    with configured(spark, {f"spark.sql.{name}": value for name, value in setting.items()}):
+        check(spark, tmp_path, str(setting))
+
+
+def test_settings_that_are_not_followed_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    samples.written(tmp_path / "a.parquet", a=[1])
+    name = "spark.sql.legacy.parquet.nanosAsLong"
+    source = parquet(tmp_path)
+    with configured(spark, {name: "true"}), pytest.raises(SourceError, match=re.escape(name)):
+        _ = source.schema
+    assert source.schema.names == ["a"]
+
+
+def test_only_committed_files_of_a_streaming_sink_count(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path, feed = tmp_path / "the sink", tmp_path / "feed"
+    spark.range(10).selectExpr("id", "id % 2 AS `p q`").write.parquet(str(feed))
+    stream = spark.readStream.schema("id long, `p q` long").option("maxFilesPerTrigger", 1)
+    with configured(spark, {"spark.sql.streaming.fileSink.log.compactInterval": "2"}):
+        for _ in range(3):
+            query = (
+                stream.parquet(str(feed))
+                .writeStream.format("parquet")
+                .option("checkpointLocation", str(tmp_path / "checkpoint"))
+                .partitionBy("p q")
+                .trigger(availableNow=True)
+                .start(str(path))
+            )
+            query.processAllAvailable()
+            query.stop()
+            spark.range(10).selectExpr("id + 10 id", "3 AS `p q`").write.mode("append").parquet(
+                str(feed)
+            )
+    (some,) = list(path.glob("p q=0/*.parquet"))[:1]
+    shutil.copy(some, some.with_name("part-of-a-failed-batch.parquet"))
+    assert list((path / "_spark_metadata").glob("*.compact"))
+    check(spark, path, "sink")
+
+
+FORMATS = {
+    "Delta": ["_delta_log/00000000000000000000.json", "p=1/a.parquet"],
+    "Iceberg": ["metadata/v1.metadata.json", "data/p=1/a.parquet"],
+    "Hudi": [".hoodie/hoodie.properties", "p=1/a.parquet"],
+    "Paimon": ["snapshot/snapshot-1", "bucket-0/a.parquet"],
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_other_table_formats_are_refused_by_name(tmp_path: Path, name: str) -> None:
+    for file in FORMATS[name]:
+        samples.written(tmp_path / file, a=[1])
+    inside = (tmp_path / FORMATS[name][1]).parent
+    places = [tmp_path] if name == "Paimon" else [tmp_path, inside, inside / "a.parquet"]
+    for place in places:
+        with pytest.raises(SourceError, match=rf"this is an? {name} table.*join with"):
+            _ = parquet(place).schema
+
+
+def test_names_that_differ_in_case_are_refused_by_name(tmp_path: Path) -> None:
+    samples.written(tmp_path / "a.parquet", a=[1], A=[2])
+    with pytest.raises((ColumnError, SourceError), match=r"'a'.*'A'.*case"):
+        _ = parquet(tmp_path).schema
