@@ -99,6 +99,7 @@ class _Parquet(Source):
     #: Row groups that look-ups of this process have read.
     groups_read = 0
     listed_every_s = _LISTED_EVERY_S
+    takes_any_text = True
 
     def __init__(self, path: str, override: pa.Schema | None, unique: bool, max_keys: int) -> None:
         super().__init__()

@@ -9,11 +9,11 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bsjoin.sources.legacy_calendar import rebased
+from bsjoin.sources.plain import is_any_list, list_of, plain
 from bsjoin.sources.types import decimal_type
 from bsjoin.store.spark_schema import read_spark_schema
 
@@ -158,19 +158,9 @@ def _inside(arrow: pa.DataType) -> list[tuple[str, pa.DataType]] | None:
         return [(field.name, field.type) for field in arrow]
     if pa.types.is_map(arrow):
         return [("key", arrow.key_type), ("value", arrow.item_type)]
-    if _is_any_list(arrow):
+    if is_any_list(arrow):
         return [("element", arrow.value_type)]
     return None
-
-
-def _is_any_list(arrow: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_list(arrow)
-        or pa.types.is_large_list(arrow)
-        or pa.types.is_fixed_size_list(arrow)
-        or pa.types.is_list_view(arrow)
-        or pa.types.is_large_list_view(arrow)
-    )
 
 
 def _nested_type(arrow: pa.DataType, parts: tuple[Column, ...]) -> pa.DataType | None:
@@ -244,7 +234,7 @@ def converted(
         TypesDifferError: Spark does not read the one as the other.
         pyarrow.ArrowException: a value does not fit.
     """
-    array = _plain(array)
+    array = plain(array)
     if wanted is None:
         wanted = column.type
         if wanted is None:
@@ -253,11 +243,9 @@ def converted(
         if column.type is None or pa.types.is_nested(wanted):
             raise TypesDifferError
         return _widened(_spark_values(array, column), column, wanted)
-    if _is_any_list(wanted) and len(column.parts) == 1 and _is_any_list(array.type):
+    if is_any_list(wanted) and len(column.parts) == 1 and is_any_list(array.type):
         values = converted(array.flatten(), column.parts[0], wanted.value_type, rules)
-        ends = np.cumsum(pc.list_value_length(array).fill_null(0), dtype=np.int32)
-        offsets = pa.array(np.concatenate([np.zeros(1, np.int32), ends]))
-        return pa.ListArray.from_arrays(offsets, values, wanted, mask=array.is_null())
+        return list_of(array, values, wanted)
     if pa.types.is_map(wanted) and pa.types.is_map(array.type):
         array = _compact(array)
         keys = converted(array.keys, column.parts[0], wanted.key_type, rules)
@@ -283,15 +271,6 @@ def _member(array: pa.Array, column: Column, field: pa.Field, rules: Rules) -> p
 def _compact(array: pa.Array) -> pa.Array:
     """The array, not as a slice of another."""
     return pa.concat_arrays([array, array[:0]]) if array.offset else array
-
-
-def _plain(array: pa.Array) -> pa.Array:
-    """The array without extension and dictionary."""
-    if isinstance(array.type, pa.BaseExtensionType):
-        array = array.storage
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    return array
 
 
 def _spark_values(array: pa.Array, column: Column) -> pa.Array:
@@ -320,8 +299,6 @@ def _as_bytes(array: pa.Array, found: pa.DataType) -> pa.Array:
     """Spark's strings are any bytes."""
     if pa.types.is_large_string(found):
         array = array.view(pa.large_binary())
-    elif found == pa.string_view():
-        array = array.view(pa.binary_view())
     elif pa.types.is_string(found):
         array = array.view(pa.binary())
     return array.cast(pa.binary())

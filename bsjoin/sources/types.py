@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from bsjoin._python_values import reprs
 from bsjoin.errors import ArgumentError, ColumnError, DataError, SourceError, suggest
+from bsjoin.sources.plain import is_any_list, plain
 from bsjoin.sources.rows import array_of
 from bsjoin.store.spark_schema import MAX_DIGITS
 
@@ -62,7 +63,7 @@ def sparkable(dtype: pa.DataType) -> pa.DataType | None:
         return decimal_type(dtype.precision, dtype.scale)
     if pa.types.is_fixed_size_binary(dtype):
         return pa.binary()
-    if pa.types.is_dictionary(dtype):
+    if pa.types.is_dictionary(dtype) or pa.types.is_run_end_encoded(dtype):
         return sparkable(dtype.value_type)
     return _nested(dtype)
 
@@ -81,11 +82,7 @@ def _nested(dtype: pa.DataType) -> pa.DataType | None:
         fields = [(field.name, sparkable(field.type)) for field in dtype]
         whole = fields and all(kind is not None for _, kind in fields)
         return pa.struct([pa.field(name, kind) for name, kind in fields]) if whole else None
-    if (
-        pa.types.is_list(dtype)
-        or pa.types.is_large_list(dtype)
-        or pa.types.is_fixed_size_list(dtype)
-    ):
+    if is_any_list(dtype):
         item = sparkable(dtype.value_type)
         return None if item is None else pa.list_(item)
     return None
@@ -223,13 +220,11 @@ def fitted(table: pa.Table, schema: pa.Schema, what: str) -> pa.Table:
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field, what: str) -> pa.ChunkedArray:
-    if isinstance(column.type, pa.BaseExtensionType):
-        chunks = [chunk.storage for chunk in column.chunks]
-        column = pa.chunked_array(chunks, column.type.storage_type)
     if column.type.equals(field.type):
         return column
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    if not column.num_chunks:
+        return pa.chunked_array([], field.type)
+    column = pa.chunked_array([plain(chunk) for chunk in column.chunks])
     try:
         return _converted(column, field.type)
     except pa.ArrowException as error:

@@ -1,0 +1,88 @@
+"""Arrow arrays without dictionaries, runs, views and extension types, which hold the same values.
+
+Many of Arrow's functions, and Spark, do not take those. Pure.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["is_any_list", "list_of", "plain"]
+
+
+def is_any_list(dtype: pa.DataType) -> bool:
+    """Whether it is one of Arrow's types of lists."""
+    return bool(
+        pa.types.is_list(dtype)
+        or pa.types.is_large_list(dtype)
+        or pa.types.is_fixed_size_list(dtype)
+        or pa.types.is_list_view(dtype)
+        or pa.types.is_large_list_view(dtype)
+    )
+
+
+def list_of(array: pa.Array, values: pa.Array, dtype: pa.DataType) -> pa.Array:
+    """A list array with other values.
+
+    Args:
+        array: a list array of any type.
+        values: as many as ``array.flatten()`` has.
+        dtype: the type of the result.
+    """
+    ends = np.cumsum(pc.list_value_length(array).fill_null(0), dtype=np.int32)
+    offsets = pa.array(np.concatenate([np.zeros(1, np.int32), ends]))
+    return pa.ListArray.from_arrays(offsets, values, dtype, mask=array.is_null())
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """The same values, nested ones too, in Arrow's basic types; lists with offsets of 32 bits.
+
+    >>> plain(pa.array(["a", "a"]).dictionary_encode()).type
+    DataType(string)
+    """
+    dtype = array.type
+    if isinstance(dtype, pa.BaseExtensionType):
+        return plain(array.storage)
+    if pa.types.is_dictionary(dtype):
+        return plain(array.dictionary).take(array.indices)
+    if pa.types.is_run_end_encoded(dtype):
+        ends = array.run_ends.to_numpy()
+        runs = np.searchsorted(ends, np.arange(len(array)) + array.offset, side="right")
+        return plain(array.values).take(pa.array(runs))
+    if dtype == pa.string_view():
+        return array.view(pa.binary_view()).cast(pa.binary()).view(pa.string())
+    if dtype == pa.binary_view():
+        return array.cast(pa.binary())
+    return array if _is_plain(dtype) else _with_plain_parts(array)
+
+
+def _with_plain_parts(array: pa.Array) -> pa.Array:
+    dtype = array.type
+    if is_any_list(dtype):
+        values = plain(array.flatten())
+        return list_of(array, values, pa.list_(values.type))
+    whole = pa.concat_arrays([array, array[:0]]) if array.offset else array
+    if pa.types.is_map(dtype):
+        keys, items = plain(whole.keys), plain(whole.items)
+        return pa.MapArray.from_arrays(
+            whole.offsets, keys, items, pa.map_(keys.type, items.type), mask=whole.is_null()
+        )
+    parts = [plain(whole.field(i)) for i in range(dtype.num_fields)]
+    fields = [pa.field(field.name, part.type) for field, part in zip(dtype, parts, strict=True)]
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=whole.is_null())
+
+
+def _is_plain(dtype: pa.DataType) -> bool:
+    if isinstance(dtype, pa.BaseExtensionType) or dtype in (pa.string_view(), pa.binary_view()):
+        return False
+    if pa.types.is_dictionary(dtype) or pa.types.is_run_end_encoded(dtype):
+        return False
+    if pa.types.is_list_view(dtype) or pa.types.is_large_list_view(dtype):
+        return False
+    if pa.types.is_map(dtype):
+        return _is_plain(dtype.key_type) and _is_plain(dtype.item_type)
+    if is_any_list(dtype):
+        return _is_plain(dtype.value_type)
+    return not pa.types.is_struct(dtype) or all(_is_plain(field.type) for field in dtype)
