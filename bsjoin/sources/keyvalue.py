@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import json
-import os
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Literal
@@ -15,19 +13,16 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from bsjoin._python_values import in_calendar
-from bsjoin._secrets import scrubbed
 from bsjoin.errors import ArgumentError, BSJoinError, ColumnError, SourceError, suggest
 from bsjoin.sources.arguments import check_max_keys, positive
-from bsjoin.sources.drivers import driver
 from bsjoin.sources.protocol import Source
+from bsjoin.sources.redis_client import RedisClient
 from bsjoin.sources.rows import array_of
-from bsjoin.sources.transient import TransientSourceError, run_translated
 from bsjoin.sources.types import as_schema, wanted_columns
 from bsjoin.sources.urls import Address, address_of
 
 __all__ = ["redis"]
 
-_of_the_parent: list[Any] = []
 _UNFIT = (BSJoinError, pa.ArrowException, ValueError, TypeError, ArithmeticError)
 
 
@@ -46,12 +41,17 @@ def redis(
     has no row; a missing field is null. Redis has no read-only sessions: use an account that is
     restricted to HMGET, EXISTS and MGET, or the address of a replica.
 
+    In a Redis Cluster, which the first look-up recognizes by itself, it is one round trip to each
+    node, and follows slots that move; JSON is read by GET. The account also needs the commands
+    COMMAND, CLUSTER SLOTS and CLUSTER SHARDS.
+
     Args:
         url: ``redis://user:password@host:6379/0``, ``rediss://...`` for TLS, or
-            ``unix:///path?db=0``.
+            ``unix:///path?db=0``. For a cluster any of its nodes, without a database. Sentinels are
+            not asked: give the address of a replica.
         key: the pattern of the Redis keys, such as ``"customer:{customer_id}"``, with the names of
-            the key columns in braces. Integers and strings are inserted unchanged, booleans as true
-            and false, dates and times in ISO 8601 form, decimals without exponent.
+            the key columns in braces. Integers and strings (any bytes) are inserted unchanged,
+            booleans as true and false, dates and times in ISO 8601 form, decimals without exponent.
         schema: the columns with their types, the key columns included.
         kind: ``"hash"`` (default): a hash with one field per column; ``"json"``: a string that
             contains a JSON object.
@@ -69,7 +69,7 @@ def redis(
             driver or server raises a ``SourceError`` when the source is first used.
 
     Complexity:
-        One round trip and O(n) commands for n keys.
+        One round trip per server and O(n) commands for n keys.
 
     Example:
         >>> redis("redis://localhost", key="plane:{tail}",
@@ -77,6 +77,11 @@ def redis(
         redis('redis://localhost', key='plane:{tail}')
     """
     address = address_of(url, (), ("redis", "rediss", "unix"))
+    if address.driver:
+        raise ArgumentError(
+            f"url={str(address)!r}: {address.driver!r} is not known here: give the address of a "
+            "server, of a replica, or of a node of a cluster, as redis://host:port"
+        )
     columns = as_schema(schema)
     if kind not in ("hash", "json"):
         raise ArgumentError(f'kind={kind!r}: give "hash" or "json"')
@@ -128,6 +133,8 @@ def _pattern(key: object, schema: pa.Schema) -> list[tuple[str, str | None]]:
 
 
 class _Redis(Source):
+    takes_any_text = True
+
     def __init__(
         self,
         address: Address,
@@ -140,11 +147,11 @@ class _Redis(Source):
         max_keys: int,
     ) -> None:
         super().__init__()
-        self._address, self._url, self._key, self._pattern = address, url, key, pattern
-        self._schema, self._kind, self._timeout_s = schema, kind, timeout_s
+        self._address, self._key, self._pattern = address, key, pattern
+        self._schema, self._kind = schema, kind
         self.max_keys = max_keys
         self._names = list(dict.fromkeys(name for _, name in pattern if name is not None))
-        self._held: tuple[int, Any] | None = None
+        self._client = RedisClient(address, url, timeout_s, repr(self))
 
     @property
     def schema(self) -> pa.Schema:
@@ -163,67 +170,77 @@ class _Redis(Source):
         fields = [name for name in names if name not in self._names]
         for name in self._names:
             keys = keys.filter(in_calendar(keys.column(name)))
-        texts = self._texts(keys)
-        rows = self._execute(lambda client: self._fetched(client, texts, fields))
+        redis_keys = self._redis_keys(keys)
+        rows = self._client.run(lambda client: self._fetched(client, redis_keys, fields))
         present = [index for index, row in enumerate(rows) if row is not None]
         found = keys.take(pa.array(present, pa.int64()))
         arrays = {name: found.column(name) for name in names if name in self._names}
         for place, name in enumerate(fields):
             values = [(rows[index] or ())[place] for index in present]
-            arrays[name] = self._array(values, name, [texts[index] for index in present])
+            arrays[name] = self._array(values, name, [redis_keys[index] for index in present])
         schema = pa.schema([self._schema.field(name) for name in names])
         return pa.table({name: arrays[name] for name in names}, schema=schema)
 
-    def _texts(self, keys: pa.Table) -> list[str]:
-        columns = {name: list(map(_text, keys.column(name).to_pylist())) for name in self._names}
+    def _redis_keys(self, keys: pa.Table) -> list[bytes]:
+        columns = {name: _texts(keys.column(name)) for name in self._names}
+        pattern = [(text.encode(), name) for text, name in self._pattern]
         return [
-            "".join(
-                text + ("" if name is None else columns[name][row]) for text, name in self._pattern
-            )
+            b"".join(text + (b"" if name is None else columns[name][row]) for text, name in pattern)
             for row in range(len(keys))
         ]
 
     def _fetched(
-        self, client: Any, texts: list[str], fields: list[str]
+        self, client: Any, keys: list[bytes], fields: list[str]
     ) -> list[Sequence[Any] | None]:
         """The values of the fields of every key; None for a missing key."""
         if self._kind == "json":
             return [
                 None if text is None else self._members(text, key, fields)
-                for key, text in zip(texts, client.mget(texts), strict=True)
+                for key, text in zip(keys, self._texts_of(client, keys), strict=True)
             ]
-        rows: list[Any] = [[]] * len(texts)
+        rows: list[Any] = [[]] * len(keys)
         if fields:
-            pipeline = client.pipeline(transaction=False)
-            for key in texts:
-                pipeline.hmget(key, fields)
-            rows = pipeline.execute(raise_on_error=False)
-            for key, row in zip(texts, rows, strict=True):
+            rows = self._client.answers(client, [("HMGET", key, *fields) for key in keys])
+            for key, row in zip(keys, rows, strict=True):
                 if isinstance(row, Exception):
-                    if "WRONGTYPE" in str(row):
-                        raise SourceError(f"{self!r}: the key {key!r} does not contain a hash")
+                    if _is_of_other_type(row):
+                        raise SourceError(
+                            f"{self!r}: the key {_shown(key)} does not contain a hash"
+                        )
                     raise row
         # Without fields: EXISTS distinguishes an empty row from a missing key.
         empty = [i for i, row in enumerate(rows) if all(value is None for value in row)]
         if empty:
-            pipeline = client.pipeline(transaction=False)
-            for index in empty:
-                pipeline.exists(texts[index])
-            for index, there in zip(empty, pipeline.execute(), strict=True):
+            answers = self._client.answers(client, [("EXISTS", keys[index]) for index in empty])
+            for index, there in zip(empty, answers, strict=True):
+                if isinstance(there, Exception):
+                    raise there
                 if not there:
                     rows[index] = None
         return rows
 
-    def _members(self, text: bytes, key: str, fields: list[str]) -> list[Any]:
+    def _texts_of(self, client: Any, keys: list[bytes]) -> list[bytes | None]:
+        if not self._client.is_cluster:
+            return list(client.mget(keys))
+        # MGET of keys whose slot is moving fails; GET does not.
+        texts = self._client.answers(client, [("GET", key) for key in keys])
+        for place, text in enumerate(texts):
+            if isinstance(text, Exception):
+                if not _is_of_other_type(text):
+                    raise text
+                texts[place] = None  # as with MGET
+        return texts
+
+    def _members(self, text: bytes, key: bytes, fields: list[str]) -> list[Any]:
         try:
             value = json.loads(text, parse_float=Decimal)
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            raise SourceError(f"{self!r}: the key {key!r} does not contain a JSON object")
+            raise SourceError(f"{self!r}: the key {_shown(key)} does not contain a JSON object")
         return [value.get(name) for name in fields]
 
-    def _array(self, values: list[Any], name: str, keys: list[str]) -> pa.Array:
+    def _array(self, values: list[Any], name: str, keys: list[bytes]) -> pa.Array:
         dtype = self._schema.field(name).type
         try:
             return _parsed(values, dtype, name, repr(self))
@@ -235,54 +252,31 @@ class _Redis(Source):
             )
         shown = repr(value)
         raise SourceError(
-            f"{self!r}: the field {name!r} of the key {key!r} contains "
+            f"{self!r}: the field {name!r} of the key {_shown(key)} contains "
             f"{shown if len(shown) <= 80 else shown[:77] + '...'}, which is no {dtype}"
         )
 
-    def _execute(self, work: Callable[[Any], Any]) -> Any:
-        return run_translated(lambda: work(self._client()), self._translated, self.close)
-
-    def _translated(self, error: Exception) -> Exception:
-        if isinstance(error, BSJoinError):
-            return error
-        message = f"{self!r}: {type(error).__name__}: {' '.join(str(error).split())}"
-        text = scrubbed(message, self._address.secrets)
-        kinds = {kind.__name__ for kind in type(error).__mro__}
-        denied = {"AuthenticationError", "NoPermissionError", "AuthorizationError"} & kinds
-        lost = {"ConnectionError", "TimeoutError", "OSError", "BusyLoadingError", "ReadOnlyError",
-                "TryAgainError", "ClusterDownError", "MasterDownError"} & kinds  # fmt: skip
-        return TransientSourceError(text) if lost and not denied else SourceError(text)
-
-    def _client(self) -> Any:
-        if self._held is not None and self._held[0] != os.getpid():
-            self.close()
-        if self._held is None:
-            module = driver("redis", "redis")
-            backoff, retry = driver("redis.backoff", "redis"), driver("redis.retry", "redis")
-            client = module.Redis.from_url(
-                self._url,
-                socket_timeout=self._timeout_s,
-                socket_connect_timeout=self._timeout_s,
-                retry=retry.Retry(backoff.NoBackoff(), 0),
-            )
-            self._held = (os.getpid(), client)
-        return self._held[1]
-
     def close(self) -> None:
-        held, self._held = self._held, None
-        if held is None:
-            return
-        if held[0] != os.getpid():
-            _of_the_parent.append(held[1])
-            return
-        with contextlib.suppress(Exception):
-            held[1].close()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_held": None}
+        self._client.close()
 
     def __repr__(self) -> str:
         return f"redis({str(self._address)!r}, key={self._key!r})"
+
+
+def _is_of_other_type(error: Exception) -> bool:
+    return "WRONGTYPE" in str(error)
+
+
+def _shown(key: bytes) -> str:
+    return repr(key.decode(errors="backslashreplace"))
+
+
+def _texts(column: pa.ChunkedArray) -> list[bytes]:
+    """The values as they are in a Redis key; strings are any bytes."""
+    if pa.types.is_string(column.type):
+        found: list[bytes] = column.combine_chunks().view(pa.binary()).to_pylist()
+        return found
+    return [_text(value).encode() for value in column.to_pylist()]
 
 
 def _text(value: Any) -> str:

@@ -1,0 +1,150 @@
+"""The client of a Redis server, or of a Redis Cluster, and what its errors mean."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from bsjoin._secrets import scrubbed
+from bsjoin.errors import BSJoinError, SourceError
+from bsjoin.sources.drivers import driver
+from bsjoin.sources.transient import TransientSourceError, run_translated
+from bsjoin.sources.urls import Address
+
+__all__ = ["RedisClient"]
+
+T = TypeVar("T")
+
+_of_the_parent: list[Any] = []
+
+_LOST = {
+    "ConnectionError", "TimeoutError", "OSError", "BusyLoadingError", "ReadOnlyError",
+    "TryAgainError", "ClusterDownError", "MasterDownError", "AskError", "SlotNotCoveredError",
+    "RedisClusterException",
+}  # fmt: skip
+_DENIED = {"AuthenticationError", "NoPermissionError", "AuthorizationError"}
+# What a node of a cluster answers to a client that takes it for a server of its own.
+_CLUSTER = {"AskError", "ClusterCrossSlotError"}
+_CLUSTER_WORDS = ("MOVED ", "CROSSSLOT", "not allowed in cluster mode")
+
+
+class RedisClient:
+    """Connects at the first command; finds out by itself that the server is a node of a cluster.
+
+    Args:
+        address: the parts of the URL.
+        url: of a server, or of any node of a cluster.
+        timeout_s: how long a connection or a response may take, in seconds.
+        what: the source, for messages.
+    """
+
+    def __init__(self, address: Address, url: str, timeout_s: float, what: str) -> None:
+        self._address, self._url, self._timeout_s, self._what = address, url, timeout_s, what
+        self._held: tuple[int, Any] | None = None
+        self.is_cluster = False
+
+    def run(self, work: Callable[[Any], T]) -> T:
+        """Run some work with the library's client.
+
+        Raises:
+            TransientSourceError: the server is not there, or not ready.
+            SourceError: any other failure.
+        """
+        return run_translated(lambda: self._run(work), self._translated, self.close)
+
+    def _run(self, work: Callable[[Any], T]) -> T:
+        try:
+            return work(self._client())
+        except Exception as error:
+            if self.is_cluster or not _is_of_cluster(error):
+                raise
+        self.close()
+        self.is_cluster = True
+        return work(self._client())
+
+    def answers(self, client: Any, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """The answers to some commands, by one round trip to each server; errors are among them."""
+        pipeline = client.pipeline() if self.is_cluster else client.pipeline(transaction=False)
+        for command in commands:
+            pipeline.execute_command(*command)
+        found: list[Any] = pipeline.execute(raise_on_error=False)
+        if not self.is_cluster:
+            for answer in found:
+                if isinstance(answer, Exception) and _is_of_cluster(answer):
+                    raise answer
+        return found
+
+    def _client(self) -> Any:
+        if self._held is not None and self._held[0] != os.getpid():
+            self.close()
+        if self._held is None:
+            timeouts = {
+                "socket_timeout": self._timeout_s,
+                "socket_connect_timeout": self._timeout_s,
+            }
+            client = self._cluster(timeouts) if self.is_cluster else self._server(timeouts)
+            self._held = (os.getpid(), client)
+        return self._held[1]
+
+    def _server(self, timeouts: dict[str, float]) -> Any:
+        module = driver("redis", "redis")
+        backoff, retry = driver("redis.backoff", "redis"), driver("redis.retry", "redis")
+        once = retry.Retry(backoff.NoBackoff(), 0)
+        return module.Redis.from_url(self._url, retry=once, **timeouts)
+
+    def _cluster(self, timeouts: dict[str, float]) -> Any:
+        if self._address.path.strip("/") not in ("", "0") or "db" in self._address.options:
+            raise SourceError(
+                f"{self._what}: this is a Redis Cluster, which has the database 0 only: leave the "
+                "number out of the URL"
+            )
+        if self._address.scheme == "unix":
+            raise SourceError(
+                f"{self._what}: this is a node of a Redis Cluster, whose other nodes are on the "
+                "network: give redis://host:port"
+            )
+        return driver("redis.cluster", "redis").RedisCluster.from_url(self._url, **timeouts)
+
+    def _translated(self, error: Exception) -> Exception:
+        if isinstance(error, BSJoinError):
+            return error
+        message = f"{self._what}: {type(error).__name__}: {' '.join(str(error).split())}"
+        text = scrubbed(message, self._address.secrets)
+        kinds = {kind.__name__ for cause in _causes(error) for kind in type(cause).__mro__}
+        if _DENIED & kinds and self.is_cluster:
+            text += (
+                ". In a cluster the account also needs the commands that find the nodes and slots: "
+                "+cluster|slots +cluster|shards +command"
+            )
+        is_lost = _LOST & kinds and not _DENIED & kinds
+        return TransientSourceError(text) if is_lost else SourceError(text)
+
+    def close(self) -> None:
+        """Close the connections of this process; the next command opens new ones."""
+        held, self._held = self._held, None
+        if held is None:
+            return
+        if held[0] != os.getpid():
+            _of_the_parent.append(held[1])
+            return
+        with contextlib.suppress(Exception):
+            held[1].close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_held": None}
+
+
+def _is_of_cluster(error: Exception) -> bool:
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    return bool(_CLUSTER & kinds) or any(words in str(error) for words in _CLUSTER_WORDS)
+
+
+def _causes(error: BaseException | None) -> list[BaseException]:
+    """The error and those that it comes from."""
+    found: list[BaseException] = []
+    while error is not None and error not in found:
+        found.append(error)
+        error = error.__cause__ or error.__context__
+    return found

@@ -1,0 +1,315 @@
+"""``redis`` with a cluster whose slots move, a server that is loading, and read-only replicas."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import redis
+from servers import PASSWORD, Redis, free_port
+
+import bsjoin.sources
+from bsjoin.errors import ArgumentError, SourceError
+from bsjoin.sources.transient import TransientSourceError
+
+SCHEMA = {"id": pa.int64(), "v": pa.string()}
+SLOTS = 16384
+
+
+class Node(Redis):
+    """A Redis with further options."""
+
+    options: Sequence[str] = ()
+
+    def __init__(self, program: str, *options: str) -> None:
+        self.options = options
+        super().__init__(program)
+
+    def command(self) -> Sequence[str | Path]:
+        return (*super().command(), *self.options)
+
+    def client(self) -> Any:
+        return redis.Redis(port=self.port, password=PASSWORD)
+
+
+class Cluster:
+    """Three nodes, each with a third of the slots."""
+
+    def __init__(self, program: str) -> None:
+        self.nodes = []
+        for _ in range(3):
+            options = ("--cluster-enabled", "yes", "--cluster-port", str(free_port()))
+            self.nodes.append(Node(program, *options))
+        bounds = [0, 5461, 10923, SLOTS]
+        with self.clients() as clients:
+            for number, client in enumerate(clients):
+                first, last = bounds[number], bounds[number + 1] - 1
+                client.execute_command("CLUSTER ADDSLOTSRANGE", first, last)
+                client.execute_command("CLUSTER SET-CONFIG-EPOCH", number + 1)
+            for node in self.nodes[1:]:
+                clients[0].execute_command("CLUSTER MEET", "127.0.0.1", node.port, node.options[-1])
+            for client in clients:
+                while b"cluster_state:ok" not in _raw(client, "CLUSTER INFO"):
+                    time.sleep(0.05)
+                while _raw(client, "CLUSTER NODES").count(b"master") < 3:
+                    time.sleep(0.05)
+
+    @contextlib.contextmanager
+    def clients(self) -> Iterator[list[Any]]:
+        with contextlib.ExitStack() as stack:
+            yield [stack.enter_context(node.client()) for node in self.nodes]
+
+    def writer(self) -> Any:
+        return redis.RedisCluster(host="127.0.0.1", port=self.nodes[0].port, password=PASSWORD)
+
+    def move(self, slot: int, source: int, target: int, pause_s: float = 0.0) -> None:
+        """Move a slot with its keys from one node to another, key by key."""
+        with self.clients() as clients:
+            one, other = clients[source], clients[target]
+            names = [_raw(client, "CLUSTER MYID").decode() for client in clients]
+            other.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", names[source])
+            one.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", names[target])
+            while keys := one.execute_command("CLUSTER GETKEYSINSLOT", slot, 1):
+                one.execute_command(
+                    "MIGRATE", "127.0.0.1", self.nodes[target].port, "", 0, 5000,
+                    "AUTH", PASSWORD, "KEYS", *keys,
+                )  # fmt: skip
+                time.sleep(pause_s)
+            for client in (other, one):
+                client.execute_command("CLUSTER SETSLOT", slot, "NODE", names[target])
+
+    def remove(self) -> None:
+        for node in self.nodes:
+            node.remove()
+
+
+def _raw(client: Any, command: str) -> bytes:
+    client.response_callbacks.clear()
+    found = client.execute_command(command)
+    return found if isinstance(found, bytes) else str(found).encode()
+
+
+@pytest.fixture(scope="module")
+def program(redis_server: Redis) -> str:
+    return redis_server.program
+
+
+@pytest.fixture(scope="module")
+def cluster(program: str) -> Iterator[Cluster]:
+    made = Cluster(program)
+    yield made
+    made.remove()
+
+
+def source_of(server: Redis, kind: str = "hash", key: str = "row:{id}", **options: Any) -> Any:
+    return bsjoin.sources.redis(server.url, key=key, schema=SCHEMA, kind=kind, **options)
+
+
+def fill(client: Any, kind: str, numbers: Sequence[int], key: str = "row:{}") -> None:
+    for number in numbers:
+        if kind == "hash":
+            client.hset(key.format(number), mapping={"v": f"value {number}"})
+        else:
+            client.set(key.format(number), json.dumps({"v": f"value {number}"}))
+
+
+def ids(numbers: Sequence[int]) -> pa.Table:
+    return pa.table({"id": pa.array(numbers, pa.int64())})
+
+
+def rows_of(numbers: Sequence[int]) -> list[dict[str, Any]]:
+    return [{"id": number, "v": f"value {number}"} for number in numbers]
+
+
+@pytest.mark.parametrize("kind", ["hash", "json"])
+def test_rows_come_from_all_nodes_of_a_cluster(cluster: Cluster, kind: str) -> None:
+    with cluster.writer() as writer:
+        writer.flushall(target_nodes=redis.RedisCluster.PRIMARIES)
+        fill(writer, kind, range(300))
+        writer.set("row:1000", "text") if kind == "hash" else writer.hset("row:1000", "v", "x")
+    for node in cluster.nodes:
+        source = pickle.loads(pickle.dumps(source_of(node, kind)))
+        assert source.lookup(ids([7])).to_pylist() == rows_of([7])
+        assert source.lookup(ids(range(400))).to_pylist() == rows_of(range(300))
+        assert source.lookup(ids([5, 999]), []).to_pylist() == [{"id": 5}]
+        # It is known now, also to a copy.
+        copy = pickle.loads(pickle.dumps(source))
+        assert copy.lookup(ids(range(300))).to_pylist() == rows_of(range(300))
+        if kind == "hash":
+            with pytest.raises(SourceError, match=r"'row:1000' does not contain a hash"):
+                source.lookup(ids([1, 1000]))
+        else:
+            assert source.lookup(ids([1, 1000])).to_pylist() == rows_of([1])
+        source.close()
+        copy.close()
+
+
+@pytest.mark.parametrize("kind", ["hash", "json"])
+def test_slots_that_move_cost_no_row(cluster: Cluster, kind: str) -> None:
+    numbers = range(60)
+    key = "{{row}}:{}"  # all in one slot
+    with cluster.writer() as writer:
+        writer.flushall(target_nodes=redis.RedisCluster.PRIMARIES)
+        fill(writer, kind, numbers, key)
+        slot = writer.keyslot("{row}:1")
+    owner = next(i for i, end in enumerate([5461, 10923, SLOTS]) if slot < end)
+    source = source_of(cluster.nodes[0], kind, key="{{row}}:{id}")
+    assert source.lookup(ids(numbers)).to_pylist() == rows_of(numbers)
+
+    def move() -> None:
+        for step in range(3):
+            cluster.move(slot, (owner + step) % 3, (owner + step + 1) % 3, 0.005)
+
+    moving = threading.Thread(target=move)
+    moving.start()
+    looked_up = 0
+    while moving.is_alive() or not looked_up:
+        assert source.lookup(ids(numbers)).to_pylist() == rows_of(numbers)
+        looked_up += 1
+    moving.join()
+    assert source.lookup(ids(numbers)).to_pylist() == rows_of(numbers)
+    source.close()
+
+
+def test_a_node_that_is_down_is_a_fault_and_then_forgotten(cluster: Cluster) -> None:
+    with cluster.writer() as writer:
+        fill(writer, "hash", range(50))
+    source = source_of(cluster.nodes[1], timeout=2)
+    assert len(source.lookup(ids(range(50)))) == 50
+    cluster.nodes[2].kill()
+    try:
+        with pytest.raises(TransientSourceError) as raised:
+            source.lookup(ids(range(50)))
+        assert PASSWORD not in str(raised.value)
+    finally:
+        cluster.nodes[2].start()
+    with cluster.clients() as clients:
+        for client in clients:
+            while b"cluster_state:ok" not in _raw(client, "CLUSTER INFO"):
+                time.sleep(0.05)
+    with cluster.writer() as writer:
+        fill(writer, "hash", range(50))
+    assert len(source.lookup(ids(range(50)))) == 50
+    source.close()
+
+
+def test_a_cluster_has_no_further_databases(cluster: Cluster) -> None:
+    url = cluster.nodes[0].url.removesuffix("/0") + "/3"
+    source = bsjoin.sources.redis(url, key="row:{id}", schema=SCHEMA)
+    with pytest.raises(SourceError, match=r"database|DB index") as raised:
+        source.lookup(ids(range(50)))
+    assert PASSWORD not in str(raised.value)
+    source.close()
+
+
+def test_a_restricted_account_is_told_what_a_cluster_needs(cluster: Cluster) -> None:
+    with cluster.clients() as clients:
+        for client in clients:
+            client.execute_command(
+                "ACL", "SETUSER", "reader", "on", ">pass", "~*", "+hmget", "+exists"
+            )
+    url = f"redis://reader:pass@127.0.0.1:{cluster.nodes[0].port}"
+    source = bsjoin.sources.redis(url, key="row:{id}", schema=SCHEMA)
+    with pytest.raises(SourceError, match=r"\+cluster\|slots") as raised:
+        source.lookup(ids(range(50)))
+    assert "pass@" not in str(raised.value)
+    allowed = ("+cluster|slots", "+cluster|shards", "+command")
+    with cluster.clients() as clients:
+        for client in clients:
+            client.execute_command("ACL", "SETUSER", "reader", *allowed)
+    with cluster.writer() as writer:
+        fill(writer, "hash", range(50))
+    assert len(source.lookup(ids(range(50)))) == 50
+    source.close()
+
+
+def test_a_server_that_is_loading_is_a_fault_and_then_forgotten(program: str) -> None:
+    server = Node(
+        program, "--key-load-delay", "5000", "--loading-process-events-interval-bytes", "1024"
+    )
+    source = source_of(server, timeout=5)
+    try:
+        with server.client() as client:
+            fill(client, "hash", range(300))
+            client.save()
+        server.kill()
+        starting = threading.Thread(target=server.start)
+        starting.start()
+        seen = set()
+        while starting.is_alive():
+            try:
+                assert source.lookup(ids(range(300))).to_pylist() == rows_of(range(300))
+            except TransientSourceError as error:
+                seen.add("loading" if "LOADING" in str(error).upper() else "refused")
+        starting.join()
+        assert "loading" in seen
+        assert source.lookup(ids(range(300))).to_pylist() == rows_of(range(300))
+    finally:
+        source.close()
+        server.remove()
+
+
+def test_a_read_only_replica_serves(program: str) -> None:
+    first = Node(program)
+    replica = Node(
+        program, "--replicaof", f"127.0.0.1 {first.port}", "--masterauth", PASSWORD,
+        "--replica-serve-stale-data", "no", "--repl-diskless-sync-delay", "0",
+    )  # fmt: skip
+    sources = [source_of(replica), source_of(replica, "json", key="text:{id}")]
+    try:
+        with first.client() as client:
+            fill(client, "hash", range(20))
+            fill(client, "json", range(20), "text:{}")
+            assert client.wait(1, 20_000) == 1
+        for source in sources:
+            assert source.lookup(ids(range(30))).to_pylist() == rows_of(range(20))
+            assert source.lookup(ids([3, 99]), []).to_pylist() == [{"id": 3}]
+        first.kill()
+        with replica.client() as client:
+            while client.info("replication")["master_link_status"] != "down":
+                time.sleep(0.05)
+        for source in sources:
+            with pytest.raises(TransientSourceError):
+                source.lookup(ids(range(30)))
+    finally:
+        for source in sources:
+            source.close()
+        replica.remove()
+        first.remove()
+
+
+def test_a_sentinel_url_is_refused_at_the_call() -> None:
+    for scheme in ("sentinel", "redis+sentinel", "rediss+sentinel"):
+        with pytest.raises(ArgumentError, match="not known") as raised:
+            bsjoin.sources.redis(
+                f"{scheme}://me:secret@host:26379/mymaster", key="row:{id}", schema=SCHEMA
+            )
+        assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("kind", ["hash", "json"])
+def test_a_key_that_is_not_utf_8_costs_no_other_key_its_row(redis_server: Redis, kind: str) -> None:
+    texts = [b"ok", b"\xff\xfe", "é".encode(), b"a\x80", b"missing\xc3"]
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.flushdb()
+        for text in texts[:4]:
+            if kind == "hash":
+                client.hset(b"row:" + text, "v", "x")
+            else:
+                client.set(b"row:" + text, '{"v": "x"}')
+    schema = {"id": pa.string(), "v": pa.string()}
+    source = bsjoin.sources.redis(redis_server.url, key="row:{id}", schema=schema, kind=kind)  # type: ignore[arg-type]
+    asked = pa.table({"id": pa.array(texts, pa.binary()).view(pa.string())})
+    found = source.lookup(asked)
+    assert found.column("id").combine_chunks().view(pa.binary()).to_pylist() == texts[:4]
+    assert found.column("v").to_pylist() == ["x"] * 4
+    assert source.takes_any_text
+    source.close()
