@@ -43,7 +43,7 @@ def redis(
 
     In a Redis Cluster, which the first look-up recognizes by itself, it is one round trip to each
     node, and follows slots that move; JSON is read by GET. The account also needs the commands
-    COMMAND, CLUSTER SLOTS and CLUSTER SHARDS.
+    COMMAND, CLUSTER SLOTS, CLUSTER SHARDS and INFO.
 
     Args:
         url: ``redis://user:password@host:6379/0``, ``rediss://...`` for TLS, or

@@ -25,6 +25,7 @@ _LOST = {
     "RedisClusterException",
 }  # fmt: skip
 _DENIED = {"AuthenticationError", "NoPermissionError", "AuthorizationError"}
+_LOST_WORDS = ("LOADING ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ")
 # What a node of a cluster answers to a client that takes it for a server of its own.
 _CLUSTER = {"AskError", "ClusterCrossSlotError"}
 _CLUSTER_WORDS = ("MOVED ", "CROSSSLOT", "not allowed in cluster mode")
@@ -116,9 +117,11 @@ class RedisClient:
         if _DENIED & kinds and self.is_cluster:
             text += (
                 ". In a cluster the account also needs the commands that find the nodes and slots: "
-                "+cluster|slots +cluster|shards +command"
+                "+cluster|slots +cluster|shards +command +info"
             )
-        is_lost = _LOST & kinds and not _DENIED & kinds
+        # Old versions of the library have no class for some of them.
+        is_lost = _LOST & kinds or any(words in message for words in _LOST_WORDS)
+        is_lost = is_lost and not _DENIED & kinds
         return TransientSourceError(text) if is_lost else SourceError(text)
 
     def close(self) -> None:

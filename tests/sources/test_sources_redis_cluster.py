@@ -221,7 +221,7 @@ def test_a_restricted_account_is_told_what_a_cluster_needs(cluster: Cluster) -> 
     with pytest.raises(SourceError, match=r"\+cluster\|slots") as raised:
         source.lookup(ids(range(50)))
     assert "pass@" not in str(raised.value)
-    allowed = ("+cluster|slots", "+cluster|shards", "+command")
+    allowed = ("+cluster|slots", "+cluster|shards", "+command", "+info")
     with cluster.clients() as clients:
         for client in clients:
             client.execute_command("ACL", "SETUSER", "reader", *allowed)
