@@ -293,3 +293,108 @@ def test_random_keys_over_many_files(tmp_path: Path) -> None:
     for _ in range(20):
         asked = pa.table({"k": seeded.sample(range(220), 5)})
         assert rows(source.lookup(asked)) == rows(matching(whole, asked))
+
+
+def following(path: Path) -> Any:
+    """A source that lists the files anew in every look-up."""
+    source: Any = parquet(path)
+    source.listed_every_s = 0
+    return source
+
+
+def test_partitions_may_appear_and_vanish(tmp_path: Path) -> None:
+    written(tmp_path / "p=1" / "a.parquet", pa.table({"k": [1], "v": ["one"]}))
+    source = following(tmp_path)
+    asked = pa.table({"k": [1, 2, 3, 4]})
+    assert source.lookup(asked).to_pylist() == [{"k": 1, "v": "one", "p": 1}]
+    written(tmp_path / "p=2" / "b.parquet", pa.table({"k": [2], "v": ["two"]}))
+    written(
+        tmp_path / "p=__HIVE_DEFAULT_PARTITION__" / "c.parquet", pa.table({"k": [3], "v": ["null"]})
+    )
+    found = {row["k"]: row["p"] for row in source.lookup(asked).to_pylist()}
+    assert found == {1: 1, 2: 2, 3: None}
+    by_partition = pa.table({"p": pa.array([2, 7], pa.int32())})
+    assert source.lookup(by_partition, ["v"]).to_pylist() == [{"p": 2, "v": "two"}]
+    # A value that the first partitions' type cannot have equals no key, and costs no other row.
+    written(tmp_path / "p=x" / "d.parquet", pa.table({"k": [4], "v": ["x"]}))
+    assert len(source.lookup(asked, ["v"])) == 4
+    assert source.lookup(by_partition, ["v"]).to_pylist() == [{"p": 2, "v": "two"}]
+    assert len(source.lookup(pa.table({"k": [1, 2, 3]}))) == 3
+    with pytest.raises(SourceError, match=r"'p=x/d\.parquet'.*'p'.*int32"):
+        source.lookup(asked)
+    for name in ("p=1/a", "p=x/d"):
+        (tmp_path / f"{name}.parquet").unlink()
+    assert {row["k"] for row in source.lookup(asked).to_pylist()} == {2, 3}
+
+
+def test_files_may_have_fewer_more_and_narrower_columns(tmp_path: Path) -> None:
+    written(tmp_path / "a.parquet", pa.table({"K": [1], "v": ["one"], "f": [0.5]}))
+    source = following(tmp_path)
+    asked = pa.table({"K": [1, 2, 3]})
+    assert len(source.lookup(asked)) == 1
+    # The first file is another one now; the types stay.
+    narrow = {"f": pa.array([0.5], pa.float32()), "k": pa.array([2], pa.int16()), "w": [7]}
+    written(tmp_path / "0.parquet", pa.table(narrow))
+    rows_found = source.lookup(asked).to_pylist()
+    assert rows_found == [{"K": 2, "v": None, "f": 0.5}, {"K": 1, "v": "one", "f": 0.5}]
+    written(tmp_path / "c.parquet", pa.table({"K": [3], "v": [7]}))
+    assert len(source.lookup(asked, ["f"])) == 3
+    with pytest.raises(SourceError, match=r"'v' of the file 'c\.parquet' is a INT64"):
+        source.lookup(asked)
+    assert len(source.lookup(pa.table({"K": [1, 2]}))) == 2
+
+
+def test_a_folder_that_is_written_anew_is_a_fault_and_then_read(tmp_path: Path) -> None:
+    folder = tmp_path / "table"
+    written(folder / "a.parquet", pa.table({"k": [1], "v": ["old"]}))
+    source = following(folder)
+    asked = pa.table({"k": [1]})
+    assert source.lookup(asked).num_rows == 1
+    (folder / "a.parquet").unlink()
+    for _ in range(2):
+        with pytest.raises(TransientSourceError, match="no Parquet file"):
+            source.lookup(asked)
+    folder.rmdir()
+    with pytest.raises(TransientSourceError, match="no such file"):
+        source.lookup(asked)
+    data = tmp_path / "data"
+    written(data, pa.table({"k": [1], "v": ["new"]}))
+    folder.mkdir()
+    half = data.read_bytes()[:-9]
+    (folder / "b.parquet").write_bytes(half)  # is being written
+    for _ in range(2):
+        with pytest.raises(TransientSourceError, match=r"'b\.parquet' is incomplete"):
+            source.lookup(asked)
+    (folder / "b.parquet").write_bytes(data.read_bytes())
+    assert source.lookup(asked).to_pylist() == [{"k": 1, "v": "new"}]
+
+
+def test_damage_that_stays_is_not_transient(tmp_path: Path) -> None:
+    table = pa.table({"k": range(1000), "v": [f"text {n}" for n in range(1000)]})
+    written(tmp_path / "a.parquet", table, row_group_size=1000, compression="snappy")
+    data = bytearray((tmp_path / "a.parquet").read_bytes())
+    data[100:2000] = bytes(1900)
+    (tmp_path / "a.parquet").write_bytes(data)
+    source = following(tmp_path)
+    for _ in range(2):
+        with pytest.raises(SourceError):
+            source.lookup(pa.table({"k": [1]}))
+    # The same while the file changes may be a reader's bad luck.
+    listed = source._listed
+    source._listed = lambda *rest: (written(tmp_path / "b.parquet", table), listed(*rest))[1]
+    with pytest.raises(TransientSourceError):
+        source.lookup(pa.table({"k": [1]}))
+
+
+def test_names_below_the_folder_are_as_they_are(tmp_path: Path) -> None:
+    """Whatever the file system: the folder's own name may look like a partition, or be hidden."""
+    import fsspec
+
+    folder = tmp_path / "_x" / ".y" / "q=1"
+    written(folder / "p=a b" / "1.parquet", pa.table({"k": [1]}))
+    memory = fsspec.filesystem("memory")
+    memory.put(str(folder), "/_x/q=1/table", recursive=True)
+    for path in (folder, f"{folder}/", f"file://{folder}", "memory://_x/q=1/table"):
+        source = parquet(path)
+        assert source.lookup(pa.table({"k": [1]})).to_pylist() == [{"k": 1, "p": "a b"}]
+    memory.rm("/_x", recursive=True)
