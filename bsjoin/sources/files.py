@@ -44,16 +44,24 @@ def parquet(
 ) -> Source:
     """Parquet files, looked up without a database.
 
+    The rows, columns and types are those of ``spark.read.parquet(path)`` with the settings of the
+    active session: INT96 is a timestamp, the legacy calendar's dates are rebased, partition columns
+    have the types of their values, hidden files do not count, and of a streaming query's sink only
+    committed files do. What Spark reads in another way is refused. A folder of Delta, Iceberg, Hudi
+    or Paimon is refused too.
+
     A look-up reads only the row groups whose minimum and maximum statistics admit one of the keys
     (also called zone maps); sorted files benefit most. New, removed and changed files are detected
-    within three seconds.
+    within three seconds; the columns and types stay.
 
     Args:
         path: a file, a folder (Hive partitioning: ``column=value`` subfolders are columns), or an
             fsspec URL such as ``s3://bucket/folder``; options of the file system come from fsspec's
-            configuration.
-        schema: Arrow types for some or all columns, which replace those of the files. The columns
-            are those of the first file. ``None`` (default): the files' types.
+            configuration. Wildcards are not expanded.
+        schema: Arrow types for some or all columns, to which the values of the files are cast; a
+            value that does not fit is an error. The columns are those of the first file, or of all
+            files if ``spark.sql.parquet.mergeSchema`` is true. ``None`` (default): the types that
+            Spark reads.
         unique: whether a key has at most one row. ``None`` (default): False, because files do not
             guarantee it.
         max_keys: the maximum number of keys per look-up; default 10,000.
@@ -63,6 +71,8 @@ def parquet(
 
     Raises:
         ArgumentError: an argument is invalid.
+
+        Its schema, look-ups and scans raise a ``SourceError`` if the files cannot be read.
 
     Complexity: A look-up of n keys costs O(g log n) for g row groups, and reads the matching ones.
         The first look-up reads the footer of every file.
