@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from bsjoin._python_values import in_calendar
-from bsjoin.errors import ArgumentError, BSJoinError, ColumnError, SourceError, suggest
+from bsjoin.errors import ArgumentError, BSJoinError, ColumnError, DataError, suggest
 from bsjoin.sources.arguments import check_max_keys, positive
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.redis_client import RedisClient
@@ -204,7 +204,7 @@ class _Redis(Source):
             for key, row in zip(keys, rows, strict=True):
                 if isinstance(row, Exception):
                     if _is_of_other_type(row):
-                        raise SourceError(
+                        raise DataError(
                             f"{self!r}: the key {_shown(key)} does not contain a hash"
                         )
                     raise row
@@ -237,7 +237,7 @@ class _Redis(Source):
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            raise SourceError(f"{self!r}: the key {_shown(key)} does not contain a JSON object")
+            raise DataError(f"{self!r}: the key {_shown(key)} does not contain a JSON object")
         return [value.get(name) for name in fields]
 
     def _array(self, values: list[Any], name: str, keys: list[bytes]) -> pa.Array:
@@ -251,7 +251,7 @@ class _Redis(Source):
                 if not _fits(value, dtype)
             )
         shown = repr(value)
-        raise SourceError(
+        raise DataError(
             f"{self!r}: the field {name!r} of the key {_shown(key)} contains "
             f"{shown if len(shown) <= 80 else shown[:77] + '...'}, which is no {dtype}"
         )

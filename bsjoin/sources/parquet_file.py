@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from bsjoin.errors import SourceError
+from bsjoin.errors import DataError, SourceError
 from bsjoin.sources.file_listing import Found
 from bsjoin.sources.parquet_columns import (
     Column,
@@ -102,13 +102,13 @@ class ParquetFile:
         """A column of the table, for a batch of the file's rows.
 
         Raises:
-            SourceError: the file's type or a value does not fit the table's type.
+            DataError: the file's type or a value does not fit the table's type.
         """
         name, dtype = field.name, field.type
         if name in self.constants:
             value = self.constants[name]
             if value is None:
-                raise SourceError(
+                raise DataError(
                     f"{self._what}: the folder of {self.found.relative!r} has a value of the "
                     f"column {name!r} that is no {dtype}, as which the other folders' values were "
                     "read: create the source again, or give the type with "
@@ -129,7 +129,7 @@ class ParquetFile:
             reason = f"is a {column.declared} there, which Spark does not read as {dtype}"
         except pa.ArrowException as error:
             reason = f"has a value that is no {dtype}: {error}"
-        raise SourceError(
+        raise DataError(
             f"{self._what}: the column {name!r} of the file {self.found.relative!r} {reason}, the "
             "type in the first file. Write the files with one type, or read them with "
             f"schema={{{name!r}: ...}}"
