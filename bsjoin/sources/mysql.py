@@ -159,14 +159,18 @@ class MySQL(Database):
         """The keys that their columns can hold, in statements that the server accepts."""
         for name in keys.column_names:
             column = keys.column(name)
-            if name in self._lengths and not self._is_retyped(name) and _is_text(column.type):
-                # The length is in bytes, of the connection's character set.
-                keys = keys.filter(pc.less_equal(pc.binary_length(column), self._lengths[name]))
+            if not pa.types.is_string(column.type):
+                continue
+            if name in self._lengths and not self._is_retyped(name):  # it is in bytes
+                keys = keys.filter(pc.less_equal(pc.utf8_length(column), self._lengths[name]))
+            if connection.encoding not in ("utf8", "utf-8"):
+                fine = _encodable(keys.column(name).to_pylist(), connection.encoding)
+                keys = keys.filter(pa.array(fine, pa.bool_()))
         if self._packet is None:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT @@max_allowed_packet")
                 self._packet = int(cursor.fetchone()[0])
-        most = max(1, (self._packet - _HEAD_BYTES) // _ESCAPED)
+        most = max(self._packet - _HEAD_BYTES, self._packet // 2) // _ESCAPED
         long = sizes_of(keys, _PER_VALUE) > most
         if long.any():
             key = keys.slice(int(long.argmax()), 1)
@@ -297,6 +301,11 @@ class MySQL(Database):
 
     def _error_message(self, error: Exception) -> str:
         return " ".join(" ".join(map(str, error.args)).split())
+
+
+def _encodable(texts: Sequence[str], encoding: str) -> list[bool]:
+    """Which texts the connection's character set has."""
+    return [text.encode(encoding, "ignore").decode(encoding) == text for text in texts]
 
 
 def _is_text(dtype: pa.DataType) -> bool:

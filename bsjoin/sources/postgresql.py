@@ -133,6 +133,8 @@ class PostgreSQL(Database):
     def _types(self, connection: Any, source: str, schema: pa.Schema) -> list[Kind]:
         """The types of the columns."""
         names = schema.names
+        if not names:
+            return []
         if len(set(names)) < len(names):
             return [Kind("text", None, -1, 0)] * len(names)  # which the caller refuses
         declared: dict[str, tuple[int, int]] = {}

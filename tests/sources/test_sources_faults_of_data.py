@@ -303,6 +303,16 @@ def test_one_key_that_is_too_long_has_no_row_or_is_named(
     source.close()
 
 
+def test_a_key_that_the_connection_cannot_encode_has_no_row(mariadb: MariaDBServer) -> None:
+    place = MariaDB(mariadb.url)
+    place.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (i INTEGER, c VARCHAR(4))")
+    place.run("INSERT INTO t VALUES (1, 'éééé'), (2, '?')")
+    source = sql(f"{mariadb.url}?charset=latin1", table="t")
+    asked = pa.table({"c": ["☃", "éééé", "\ufffd"]})
+    assert source.lookup(asked, ["i"]).to_pylist() == [{"c": "éééé", "i": 1}]
+    source.close()
+
+
 def test_the_servers_limit_is_asked_for_anew(mariadb: MariaDBServer) -> None:
     place = MariaDB(mariadb.url)
     place.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (i INTEGER, c VARCHAR(300))")
