@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 __all__ = [
     "ArgumentError",
@@ -87,7 +88,13 @@ class DataError(SourceError):
     It is of the data, not of the connection: the same query fails again, so it is not retried, and
     the source is not considered down. ``Incremental(on_error="null")`` treats the keys concerned,
     and no others, as not found.
+
+    Attributes:
+        keys: a ``pyarrow.Table`` of the keys whose rows have the fault; None (default) if they are
+            not known.
     """
+
+    keys: Any = None
 
 
 class LookupFailedError(SourceError):

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from bsjoin._python_values import reprs
 from bsjoin._secrets import scrubbed
 from bsjoin.errors import BSJoinError, ColumnError, DataError, SourceError, suggest
+from bsjoin.sources.conversion import rows_of_keys
 from bsjoin.sources.declared import Column, Target
 from bsjoin.sources.parts import of_keys
 from bsjoin.sources.protocol import Source
@@ -71,8 +72,12 @@ class Database(Source):
         """The columns of a table or query, given in the form that follows FROM."""
 
     @abstractmethod
-    def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
-        """The rows of the keys, in types that can be cast to the schema's."""
+    def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> Any:
+        """The rows of the keys, as the driver returns them: a table, or a sequence of tuples."""
+
+    @abstractmethod
+    def _table(self, rows: Any, columns: Sequence[Column], schema: pa.Schema) -> pa.Table:
+        """Rows as columns, in types that can be cast to the schema's."""
 
     def _parts(self, connection: Any, keys: pa.Table) -> Iterable[pa.Table]:
         """The keys that the database can hold, in as many as one statement takes."""
@@ -81,7 +86,7 @@ class Database(Source):
     @abstractmethod
     def _stream(
         self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
-    ) -> Generator[pa.Table, None, None]:
+    ) -> Generator[Any, None, None]:
         """All rows of a table or query in pieces, in types that can be cast to the schema's."""
 
     @abstractmethod
@@ -150,7 +155,13 @@ class Database(Source):
             return schema.empty_table()
         parts = self._execute(lambda connection: list(self._parts(connection, keys)))
         found = [
-            self._fitted(self._execute(partial(self._rows, keys=part, columns=chosen)), schema)
+            rows_of_keys(
+                self._converted,
+                self._execute(partial(self._rows, keys=part, columns=chosen)),
+                chosen,
+                schema,
+                part,
+            )
             for part in parts
         ]
         if len(parts) == 1:
@@ -287,9 +298,9 @@ class Database(Source):
             if known[name].refused is not None:
                 raise ColumnError(f"{self!r}: {known[name].refused}")
 
-    def _fitted(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
-        """The columns in the schema's types; every text is UTF-8."""
-        found = fitted(table, schema, repr(self))
+    def _converted(self, rows: Any, columns: Sequence[Column], schema: pa.Schema) -> pa.Table:
+        """The columns of rows in the schema's types; every text is UTF-8."""
+        found = fitted(self._table(rows, columns, schema), schema, repr(self))
         for field, column in zip(schema, found.columns, strict=True):
             try:
                 if _has_text(field.type):
@@ -327,7 +338,7 @@ class Database(Source):
                 piece = self._apart(lambda: next(pieces, None))
                 if piece is None:
                     break
-                yield from self._fitted(piece, schema).to_batches()
+                yield from self._converted(piece, columns, schema).to_batches()
         finally:
             try:
                 self._shut(connection)

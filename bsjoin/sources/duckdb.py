@@ -139,9 +139,9 @@ class DuckDB(Database):
             f"SELECT {self._selected(columns)} FROM {self._from} "
             f"SEMI JOIN bsjoin_keys AS q ON {' AND '.join(equal)}"
         )
-        return self._table(found.to_arrow_table(), columns)
+        return found.to_arrow_table()
 
-    def _table(self, rows: pa.Table, columns: Sequence[Column]) -> pa.Table:
+    def _table(self, rows: pa.Table, columns: Sequence[Column], schema: pa.Schema) -> pa.Table:
         found = {}
         for column, values in zip(columns, rows.columns, strict=False):
             try:
@@ -160,7 +160,7 @@ class DuckDB(Database):
         name = "to_arrow_reader" if hasattr(relation, "to_arrow_reader") else "fetch_arrow_reader"
         with contextlib.closing(getattr(relation, name)(BATCH_ROWS)) as reader:
             for batch in reader:
-                yield self._table(pa.Table.from_batches([batch]), columns)
+                yield pa.Table.from_batches([batch])
 
     def _count(self, connection: Any) -> int:
         rows = connection.execute(f"SELECT count(*) FROM {self._from}").fetchall()

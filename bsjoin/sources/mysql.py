@@ -186,7 +186,7 @@ class MySQL(Database):
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
         values = python_values(keys, finite=True)
         if not values:
-            return self._table((), columns, self.schema)
+            return ()
         names = keys.column_names
         tested = ", ".join(map(self._tested, names))
         row = ", ".join(map(self._place, names))
@@ -197,7 +197,7 @@ class MySQL(Database):
         statement = head.replace("%", "%%") + f" IN ({', '.join([row] * len(values))})"
         with connection.cursor() as cursor:
             cursor.execute(statement, list(itertools.chain(*values)))
-            return self._table(cursor.fetchall(), columns, self.schema)
+            return cursor.fetchall()
 
     def _is_retyped(self, name: str) -> bool:
         """Whether the user's type of a column is not the declared one."""
@@ -238,14 +238,14 @@ class MySQL(Database):
 
     def _stream(
         self, connection: Any, source: str, columns: Sequence[Column], schema: pa.Schema
-    ) -> Generator[pa.Table, None, None]:
+    ) -> Generator[Any, None, None]:
         cursors = driver("pymysql.cursors", "mysql")
         self._limit(connection, 0)  # no timeout for a scan
         # Without arguments, so that a percent sign is literal.
         with connection.cursor(cursors.SSCursor) as cursor:
             cursor.execute(f"SELECT {self._selected(columns)} FROM {source}")
             while rows := cursor.fetchmany(BATCH_ROWS):
-                yield self._table(rows, columns, schema)
+                yield rows
 
     def _count(self, connection: Any) -> int:
         with connection.cursor() as cursor:

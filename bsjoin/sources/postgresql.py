@@ -251,7 +251,7 @@ class PostgreSQL(Database):
         bound = pa.record_batch(values, names=[f"p{i}" for i in range(len(values))])
         with contextlib.closing(connection.cursor()) as cursor:
             cursor.execute(statement, bound)
-            return self._table(cursor.fetch_arrow_table(), columns, self.schema)
+            return cursor.fetch_arrow_table()
 
     def _selected(self, columns: Sequence[Column]) -> str:
         lengths = [LENGTHS.format(self._at(name)) for name in map(_array_name, columns) if name]
@@ -295,7 +295,7 @@ class PostgreSQL(Database):
             cursor.execute(f"SELECT {self._selected(columns)} FROM {source}")
             with cursor.fetch_record_batch() as reader:
                 for batch in reader:
-                    yield self._table(pa.Table.from_batches([batch]), columns, schema)
+                    yield pa.Table.from_batches([batch])
 
     def _count(self, connection: Any) -> int:
         if self.target.table is not None:

@@ -187,7 +187,7 @@ class SQLite(Database):
             )
         )
         if not values:
-            return self._table([], columns, self.schema)
+            return []
         given = [
             [f"q.k{index}_{part}" for part in range(form.width)] for index, form in enumerate(forms)
         ]
@@ -224,7 +224,7 @@ class SQLite(Database):
             found = connection.execute(statement, list(itertools.chain(*values))).fetchall()
         finally:
             self._deadline = 0.0
-        return self._table(found, columns, self.schema)
+        return found
 
     def _table(
         self, rows: list[tuple[Any, ...]], columns: Sequence[Column], schema: pa.Schema
@@ -243,10 +243,10 @@ class SQLite(Database):
         source: str,
         columns: Sequence[Column],
         schema: pa.Schema,
-    ) -> Generator[pa.Table, None, None]:
+    ) -> Generator[Any, None, None]:
         cursor = connection.execute(f"SELECT {self._selected(columns)} FROM {source}")
         while rows := cursor.fetchmany(BATCH_ROWS):
-            yield self._table(rows, columns, schema)
+            yield rows
 
     def _count(self, connection: sqlite3.Connection) -> int:
         return int(connection.execute(f"SELECT count(*) FROM {self._from}").fetchone()[0])

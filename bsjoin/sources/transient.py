@@ -66,14 +66,15 @@ def run_translated(
     Args:
         work: what to do.
         translated: a driver's error as one of ours.
-        close: closes a connection that has failed; the next call opens a new one.
+        close: closes a connection that has failed; the next call opens a new one. A fault of the
+            data leaves it as it is.
         at_once: the caller raises every failure, so it is a :class:`SourceError`.
     """
     try:
         return work()
     except Exception as error:
         failure = translated(error)
-    if close is not None:
+    if close is not None and not isinstance(failure, DataError):
         close()
     # Raised outside the handler: the driver's error may show a password, so it is not chained.
     if at_once and not isinstance(failure, BSJoinError):

@@ -115,8 +115,8 @@ class Loader:
     ) -> tuple[Int64s, DataError | None]:
         """Query claimed keys in pieces of the source's ``max_keys``, and cache the results.
 
-        Unless the plan fails with the source, a piece with a fault of the data is halved until the
-        keys concerned are alone; the others get their rows.
+        Unless the plan fails with the source, a piece with a fault of the data is queried without
+        the keys concerned, or, if they are not known, halved until they are alone.
 
         Returns:
             The positions of the keys without an answer: none, unless the plan continues without the
@@ -136,11 +136,10 @@ class Loader:
                 except DataError as error:
                     if self._table.retry_policy.on_error == "fail":
                         raise
-                    if len(piece) > 1:
-                        todo += np.array_split(piece, 2)[::-1]
-                    elif fault is None:
+                    if fault is None:
                         _log.warning("bsjoin: a key counts as unanswered: %s", error)
                     fault = error
+                    todo += [piece[rest] for rest in _without_fault(part, error)]
                     continue
                 tally.evicted += self._cache.put(
                     part.hashes, part.keys, counts, columns, ticks[piece], now, invalidations
@@ -228,6 +227,21 @@ class Loader:
                 'on_error="null" would treat them as not found'
             )
         tally.outdated += len(rest)
+
+
+def _without_fault(keys: Batch, fault: DataError) -> list[Int64s]:
+    """The parts in which some keys are to be queried after a fault of their data."""
+    count = len(keys.hashes)
+    concerned = np.zeros(count, np.bool_)
+    if fault.keys is not None:
+        whose = owners(
+            keys.keys, [canonical(whole(fault.keys, n)) for n in fault.keys.column_names]
+        )
+        concerned[whose[whose >= 0]] = True
+    if concerned.any():
+        rest = np.flatnonzero(~concerned)
+        return [rest] if len(rest) else []
+    return np.array_split(np.arange(count), 2)[::-1] if count > 1 else []
 
 
 class _Piece:

@@ -104,6 +104,8 @@ class SourceClient:
                 is_transient=lambda fault: not (isinstance(fault, BSJoinError) or of_data(fault)),
                 noted=noted,
             )
+        except DataError:
+            raise
         except BSJoinError:
             self._source.close()
             raise

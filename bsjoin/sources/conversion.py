@@ -1,0 +1,90 @@
+"""Rows of a driver as Arrow columns; which keys are concerned where a value cannot be converted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from bsjoin.errors import DataError
+from bsjoin.sources.declared import Column
+from bsjoin.sources.parts import of_keys
+
+__all__ = ["Convert", "rows_of_keys"]
+
+Convert = Callable[[Any, Sequence[Column], pa.Schema], pa.Table]
+"""Rows, as a table or a sequence of tuples, to columns of exactly the schema's types."""
+
+
+def rows_of_keys(
+    convert: Convert, rows: Any, columns: Sequence[Column], schema: pa.Schema, keys: pa.Table
+) -> pa.Table:
+    """The rows of some keys; those of other keys may be missing.
+
+    Args:
+        convert: converts rows.
+        rows: what the driver has returned for the keys.
+        columns: the columns of the rows.
+        schema: their types.
+        keys: the keys.
+
+    Raises:
+        DataError: a value of a row of these keys cannot be converted; its ``keys`` are those
+            concerned.
+
+    Complexity: that of one conversion; for each row with a fault, O(log n) conversions more.
+    """
+    try:
+        return convert(rows, columns, schema)
+    except DataError as error:
+        fault = error
+    wrong = list(_wrong(convert, rows, columns, schema, 0))
+    places = [[column.name for column in columns].index(name) for name in keys.column_names]
+    types = pa.schema([schema.field(name) for name in keys.column_names])
+    found = [types.empty_table()]
+    for row in wrong:
+        try:
+            found.append(convert(_only(_slice(rows, row, 1), places), _at(columns, places), types))
+        except DataError:  # the key itself, so it is not one of these
+            continue
+    concerned = of_keys(pa.concat_tables(found), keys)
+    if len(concerned):
+        fault.keys = concerned.group_by(keys.column_names).aggregate([])
+        raise fault
+    others = [row for row in range(len(rows)) if row not in set(wrong)]
+    return convert(_at(rows, others), columns, schema)
+
+
+def _wrong(
+    convert: Convert, rows: Any, columns: Sequence[Column], schema: pa.Schema, begin: int
+) -> Iterator[int]:
+    """The numbers of the rows that cannot be converted."""
+    try:
+        convert(rows, columns, schema)
+        return
+    except DataError:
+        pass
+    if len(rows) == 1:
+        yield begin
+        return
+    half = len(rows) // 2
+    for first, count in ((0, half), (half, len(rows) - half)):
+        yield from _wrong(convert, _slice(rows, first, count), columns, schema, begin + first)
+
+
+def _slice(rows: Any, begin: int, count: int) -> Any:
+    return rows.slice(begin, count) if isinstance(rows, pa.Table) else rows[begin : begin + count]
+
+
+def _at(rows: Any, places: Sequence[int]) -> Any:
+    if isinstance(rows, pa.Table):
+        return rows.take(pa.array(places, pa.int64()))
+    return [rows[place] for place in places]
+
+
+def _only(rows: Any, places: Sequence[int]) -> Any:
+    """The rows with some of their columns."""
+    if isinstance(rows, pa.Table):
+        return rows.select(list(places))
+    return [[row[place] for place in places] for row in rows]
