@@ -159,6 +159,15 @@ class MariaDB(Database):
             yield cursor
 
 
+# Types with a value that has no meaning in Spark.
+WITHOUT_MEANING = {
+    SQLite: ("TIMESTAMP", "'yesterday'"),
+    DuckDB: ("HUGEINT", "170141183460469231731687303715884105727"),
+    PostgreSQL: ("TIMESTAMP", "'294276-12-31'"),
+    MariaDB: ("DATETIME NULL", "'2024-02-00'"),
+}
+
+
 class Parquet(Stand):
     def __init__(self, folder: Path) -> None:
         self.path = folder / "planes"

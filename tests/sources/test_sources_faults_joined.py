@@ -11,7 +11,15 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from source_stands import DATABASES, Database, DuckDB, MariaDB, PostgreSQL, SQLite
+from source_stands import (
+    DATABASES,
+    WITHOUT_MEANING,
+    Database,
+    DuckDB,
+    MariaDB,
+    PostgreSQL,
+    SQLite,
+)
 
 import bsjoin
 from bsjoin import Incremental
@@ -23,14 +31,6 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
-# A value of the column v that has no meaning in Spark.
-WRONG = {
-    SQLite: ("TIMESTAMP", "'yesterday'"),
-    DuckDB: ("HUGEINT", "170141183460469231731687303715884105727"),
-    PostgreSQL: ("TIMESTAMP", "'294276-12-31'"),
-    MariaDB: ("DATETIME NULL", "'2024-02-00'"),
-}
-
 
 @pytest.fixture(params=DATABASES)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
@@ -39,7 +39,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
     else:
         server = request.getfixturevalue(request.param)
         found = (PostgreSQL if request.param == "postgresql" else MariaDB)(server.url)
-    declared, value = WRONG[type(found)]
+    declared, value = WITHOUT_MEANING[type(found)]
     with found.cursor() as cursor:
         if isinstance(found, MariaDB):
             cursor.execute("SET sql_mode = ''")

@@ -5,6 +5,7 @@ They are never called transient, and cost no other key anything.
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,16 @@ import pyarrow as pa
 import pytest
 from servers import MariaDB as MariaDBServer
 from servers import PostgreSQL as PostgreSQLServer
-from source_stands import DATABASES, Database, DuckDB, MariaDB, PostgreSQL, SQLite, rows
+from source_stands import (
+    DATABASES,
+    WITHOUT_MEANING,
+    Database,
+    DuckDB,
+    MariaDB,
+    PostgreSQL,
+    SQLite,
+    rows,
+)
 
 from bsjoin.errors import BSJoinError, DataError, SourceError
 from bsjoin.sources import Source, function, sql
@@ -92,6 +102,45 @@ def test_a_text_that_is_not_utf_8_is_refused_by_name(
             source.close()
     finally:
         postgresql.execute("DROP DATABASE ascii WITH (FORCE)")
+
+
+COLLATED = {
+    SQLite: "TEXT COLLATE NOCASE",
+    MariaDB: "VARCHAR(9) COLLATE utf8mb4_general_ci",
+    PostgreSQL: "CHAR(4)",
+    DuckDB: "VARCHAR COLLATE NOCASE",
+}
+
+
+def test_a_fault_names_the_keys_that_it_concerns(place: Database) -> None:
+    declared, value = WITHOUT_MEANING[type(place)]
+    with place.cursor() as cursor:
+        if isinstance(place, MariaDB):
+            cursor.execute("SET sql_mode = ''")
+        cursor.execute(f"CREATE TABLE t (c {COLLATED[type(place)]}, i INTEGER, v {declared})")
+        for number in range(30):
+            written = value if number % 7 == 3 else "NULL"
+            cursor.execute(f"INSERT INTO t VALUES ('k{number}', {number}, {written})")
+    source = place.source(table="t")
+    dtype = source.schema.field("i").type
+    keys = pa.table({"c": [f"k{n}" for n in range(50)]})
+    both = keys.append_column("i", pa.array(range(50), dtype))
+    bad = [3, 10, 17, 24]
+    for asked in (keys, both):
+        with pytest.raises(DataError, match="'v'") as caught:
+            source.lookup(asked)
+        found = caught.value.keys
+        assert sorted(found["c"].to_pylist()) == [f"k{n}" for n in sorted(bad, key=str)]
+        assert found.schema == asked.schema
+        rest = asked.filter(pa.array([n not in bad for n in range(50)]))
+        numbers = source.lookup(rest, ["i"]).column("i").to_pylist()
+        assert sorted(numbers) == [n for n in range(30) if n not in bad]
+        del caught
+        gc.collect()
+    # A collation finds rows of other keys: their faults are not of these.
+    others = pa.table({"c": ["K3", "k3 ", "k5", "K10"]})
+    assert source.lookup(others, ["i", "v"]).column("i").to_pylist() == [5]
+    source.close()
 
 
 FAULTS = {
@@ -233,10 +282,8 @@ def test_long_keys_are_sent_in_several_statements(
 def test_a_row_comes_once_though_keys_of_several_statements_match_it(
     place: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kinds = {SQLite: "TEXT COLLATE NOCASE", MariaDB: "VARCHAR(9) COLLATE utf8mb4_general_ci",
-             PostgreSQL: "CHAR(4)", DuckDB: "VARCHAR COLLATE NOCASE"}  # fmt: skip
     place.run(
-        f"CREATE TABLE t (i INTEGER, f FLOAT, c {kinds[type(place)]})",
+        f"CREATE TABLE t (i INTEGER, f FLOAT, c {COLLATED[type(place)]})",
         "INSERT INTO t VALUES (1, 0.0, 'a'), (2, 0.0, 'A'), (3, -0.0, 'b')",
     )
     source = place.source(table="t")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from bsjoin.errors import DataError
 from bsjoin.shared import CacheLimits, Found, HostCache, State
 from bsjoin.worker.batch import Batch, Tally
 from bsjoin.worker.grouping import CacheRows
@@ -76,3 +80,76 @@ def test_claims_are_released_whatever_fails_before_the_query(tmp_path: Path) -> 
     for _ in range(2):  # the second time, the key would be waited for
         with pytest.raises(ValueError, match="no number"):
             loader.load(KEY, TICKS, [], Tally())
+
+
+class Faulty:
+    """A source of the numbers as texts, with faults of the data of some keys."""
+
+    max_keys = 16
+
+    def __init__(self, wrong: set[int], *, named: bool) -> None:
+        self.wrong, self.named, self.times = wrong, named, 0
+
+    def look_up(self, keys: pa.Table, columns: Any, figures: Any) -> pa.Table:
+        self.times += 1
+        numbers = keys["k"].to_pylist()
+        wrong = self.wrong.intersection(numbers)
+        if wrong:
+            error = DataError(f"wrong: {sorted(wrong)}")
+            error.keys = pa.table({"k": sorted(wrong)}) if self.named else None
+            raise error
+        return pa.table({"k": numbers, "v": list(map(str, numbers))})
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    count=st.integers(1, 50),
+    wrong=st.sets(st.integers(0, 49), max_size=50),
+    named=st.booleans(),
+)
+def test_a_fault_of_the_data_costs_only_its_own_keys(
+    tmp_path: Path, count: int, wrong: set[int], named: bool
+) -> None:
+    folder = Path(tempfile.mkdtemp(dir=tmp_path))
+    limits = CacheLimits(max_rows=1000)
+    cache = HostCache(folder, [pa.int64()], [pa.string()], limits, exact=True)
+    table = SimpleNamespace(
+        source="the source", keys=pa.schema([("k", pa.int64())]), queried_columns=["v"],
+        payload=pa.schema([("v", pa.string())]), order=None, unique=False,
+        retry_policy=SimpleNamespace(on_error="null", failure_cooldown_s=3600),
+    )  # fmt: skip
+    source, tally, places = Faulty(wrong, named=named), Tally(), []
+    loader = Loader(table, cache, source)  # type: ignore[arg-type]
+    numbers = np.arange(count)
+    keys = Batch(numbers, [pa.array(numbers)], None)
+    loaded = loader.load(keys, numbers, places, tally)
+    bad = sorted(each for each in wrong if each < count)
+    assert np.flatnonzero(loaded.counts == 0).tolist() == bad
+    assert tally.failed == len(bad)
+    fine = np.flatnonzero(loaded.counts)
+    (texts,) = gathered(places, loaded.place[fine], loaded.first[fine])
+    assert texts.to_pylist() == [str(each) for each in numbers[fine]]
+    assert cache.header.down_until_us == 0
+    pieces = -(-count // source.max_keys)
+    most = 2 * pieces if named else pieces + 2 * len(bad) * 5
+    assert source.times <= most
+    # What has a row is cached, what has none is not.
+    source.wrong, before = set(), source.times
+    again = loader.load(keys, numbers, [], Tally())
+    assert (again.counts == 1).all()
+    assert (source.times > before) == bool(bad)
+
+
+@pytest.mark.parametrize("on_error", ["fail", "stale"])
+def test_a_fault_of_the_data_is_raised_as_it_is(tmp_path: Path, on_error: str) -> None:
+    cache = HostCache(tmp_path, [pa.int64()], [pa.string()], CacheLimits(max_rows=9), exact=True)
+    table = SimpleNamespace(
+        source="the source", keys=pa.schema([("k", pa.int64())]), queried_columns=["v"],
+        payload=pa.schema([("v", pa.string())]), order=None, unique=False,
+        retry_policy=SimpleNamespace(on_error=on_error, failure_cooldown_s=3600),
+    )  # fmt: skip
+    loader = Loader(table, cache, Faulty({7}, named=True))  # type: ignore[arg-type]
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"wrong: \[7\]"):
+            loader.load(KEY, TICKS, [], Tally())
+    assert cache.header.down_until_us == 0
