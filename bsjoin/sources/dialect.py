@@ -153,24 +153,21 @@ class Database(Source):
         keys = with_utf8(keys)
         if not len(keys):
             return schema.empty_table()
-        parts = self._execute(lambda connection: list(self._parts(connection, keys)))
-        found = [
-            rows_of_keys(
-                self._converted,
-                self._execute(partial(self._rows, keys=part, columns=chosen)),
-                chosen,
-                schema,
-                part,
-            )
-            for part in parts
-        ]
-        if len(parts) == 1:
-            return found[0]
-        # A collation that is not binary finds the same row by keys of several parts.
-        return pa.concat_tables(
-            [schema.empty_table()]
-            + [of_keys(rows, part) for rows, part in zip(found, parts, strict=True)]
-        )
+
+        def first(connection: Any) -> tuple[list[pa.Table], Any]:
+            parts = list(self._parts(connection, keys))
+            return parts, self._rows(connection, parts[0], chosen) if parts else None
+
+        parts, rows = self._execute(first)
+        found = []
+        for number, part in enumerate(parts):
+            if number:
+                rows = self._execute(partial(self._rows, keys=part, columns=chosen))
+            found.append(rows_of_keys(self._converted, rows, chosen, schema, part))
+        if len(found) > 1:
+            # A collation that is not binary finds the same row by keys of several parts.
+            found = [of_keys(rows, part) for rows, part in zip(found, parts, strict=True)]
+        return pa.concat_tables(found) if found else schema.empty_table()
 
     def scan(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """All rows, through a separate connection; see :meth:`Source.scan`."""
