@@ -23,6 +23,7 @@ from benchmarks.harness.outcome import Cell, Context, Figure, Outcome, Table
 from benchmarks.harness.spark import (
     AQE,
     Join,
+    configured,
     consume,
     in_runtime,
     persisted,
@@ -227,10 +228,9 @@ def _measure(context: Context, sizes: list[int]) -> Times:
             for name, way in ways.items():
                 if name in (NO_JOIN, IDENTITY) and size != sizes[-1]:
                     continue  # they never see the table
-                spark.conf.set(AQE, name != AQE_OFF)
                 warm = min(warm_up, 8) if name.startswith("Spark") else warm_up
-                timed(name, way(size), size, warm // 3 if number else warm)
-                spark.conf.set(AQE, True)
+                with configured(spark, {AQE: name != AQE_OFF}):
+                    timed(name, way(size), size, warm // 3 if number else warm)
     # Alone, since it fills the memory that others need.
     for size in (one for one in sizes if one <= _BROADCAST_ROWS):
         kept = persisted(tables[size])

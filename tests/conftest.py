@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import sys
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +17,7 @@ import sessions
 from cache_runs import planes
 from cache_samples import Model
 from hypothesis import Phase
+from left_behind import State, stop_streams
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, table_of
 
@@ -52,41 +55,46 @@ _FIRST = (
 _TOGETHER = ("sources",)
 
 
+_running: list[State] = []  # of the session of this process, as it began
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # The workers import the checkout's packages, installed or not.
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [str(TESTS.parent), os.environ.get("PYTHONPATH")])
-    )
     session = sessions.session("local[2]")
+    _running.append(State.of(session))
     yield session
+    _running.clear()
     session.stop()
 
 
 @pytest.fixture(autouse=True)
-def _stop_streams(request: pytest.FixtureRequest) -> Iterator[None]:
+def _leaves_what_it_found() -> Iterator[None]:
+    """A test that changes what the next ones find fails; they find it as it was."""
+    before = State.of(_running[0].session if _running else None, *_running)
     yield
-    if "spark" in request.fixturenames:
-        for query in request.getfixturevalue("spark").streams.active:
-            query.stop()
+    if _running and _running[0].session is not None:
+        stop_streams(_running[0].session)
+    _compare(before)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _settings_stay(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A module that changes the session's settings changes what the next ones find."""
-    session = SparkSession.getActiveSession()
-    before = _settings(session) if session else None
+def _module_leaves_what_it_found() -> Iterator[None]:
+    """The same for the fixtures of a module."""
+    before = State.of(_running[0].session if _running else None, *_running)
     yield
-    if session and session.getActiveSession() is session:
-        assert _settings(session) == before
+    if before.session is None and _running:  # the session is of this module's time
+        before = replace(_running[0], folder=before.folder, environment=before.environment)
+    _compare(before)
 
 
-def _settings(session: SparkSession) -> dict[str, str]:
-    """But those that say that the jar is attached, which stays."""
-    attached = ("spark.bsjoin.jvm.", "spark.sql.catalog.bsjoin")
-    settings = session.conf.getAll
-    return {name: value for name, value in settings.items() if not name.startswith(attached)}
+def _compare(before: State) -> None:
+    if before.session is not None and not _running:
+        return  # it has been stopped: the run ends
+    left = before.differences(State.of(before.session, before))
+    if left:
+        before.restore()
+        pytest.fail(f"This is left behind: {'; '.join(left)}", pytrace=False)
 
 
 @pytest.fixture(scope="module", params=["jvm", "python"])
@@ -140,11 +148,25 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """In which order the tests run."""
+    parser.addoption(
+        "--order",
+        choices=("files", "tests", "written"),
+        default="files",
+        help="shuffle the files (default), the tests inside of each file too, or nothing; the "
+        "order is that of --hypothesis-seed",
+    )
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed of the property tests; the processes of a run share that of the first."""
     given = getattr(config, "workerinput", {}).get("seed", config.option.hypothesis_seed)
     config.option.hypothesis_seed = given or str(random.SystemRandom().randrange(1 << 32))
+    # The workers import the checkout's packages, installed or not.
+    paths = [str(TESTS.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, paths)))
     supervisor.start()
 
 
@@ -174,7 +196,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 def pytest_report_header(config: pytest.Config) -> str:
     """Tell the seed."""
-    return f"property tests: --hypothesis-seed={config.option.hypothesis_seed} draws these cases"
+    options = f"--hypothesis-seed={config.option.hypothesis_seed} --order={config.option.order}"
+    return f"cases and order: {options}"
 
 
 def pytest_terminal_summary(
@@ -186,8 +209,8 @@ def pytest_terminal_summary(
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the property tests, and order the files."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the property tests, and shuffle the files; those that take long begin first."""
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.property)
@@ -201,7 +224,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             return _FIRST.index(item.path.stem)
         return len(_FIRST) + (item.path not in long)
 
+    _shuffle(items, config.option.order, config.option.hypothesis_seed)
     items.sort(key=place)
+
+
+def _shuffle(items: list[pytest.Item], order: str, seed: str) -> None:
+    """Order the files, or the tests in them too, at random; files and folders stay together."""
+
+    def drawn(name: object) -> bytes:
+        return hashlib.sha256(f"{seed} {name}".encode()).digest()
+
+    def file_of(item: pytest.Item) -> tuple[bytes, bytes]:
+        folder = item.path.parent
+        group = folder if folder.name in _TOGETHER else item.path
+        return drawn(os.path.relpath(group, TESTS)), drawn(item.path.name)
+
+    if order == "tests":
+        items.sort(key=lambda item: drawn(item.nodeid))
+    if order != "written":
+        items.sort(key=file_of)
 
 
 @pytest.hookimpl(wrapper=True)

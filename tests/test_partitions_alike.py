@@ -53,16 +53,16 @@ def test_rows_that_are_alike_are_spread_and_the_rule_rests(
         layouts = [cycle.partition for cycle in cycles]
         assert [sum(layout.rows) for layout in layouts] == [ROWS] * CYCLES
         versions = [layout.rule_version or 0 for layout in layouts]
-        assert versions[-1] <= 5
-        assert versions[2:] == [versions[2]] * (CYCLES - 2)
+        assert versions[-1] <= 2
         assert all(dict(layout.hottest).get("7", 0) > 0.3 for layout in layouts)
-        if how == "left":
-            assert max(layouts[-1].rows) < 1.15 * ROWS / PARTITIONS
-        if how == "inner":  # the null keys of the hot key's partition are one of four parts
-            assert max(layouts[-1].rows) < ROWS * (0.4 + (0.4 + 0.2) / PARTITIONS + 0.05)
-            assert min(layouts[-1].rows) > 0.4 * ROWS / PARTITIONS
         if how == "anti":  # three tasks have null keys, each for a partition of its own or not
             assert all(count < 0.9 * ROWS for count in layouts[-1].rows)
+            continue
+        for layout in layouts:  # every partition has its part of the null keys
+            assert min(layout.rows) > 0.4 * ROWS / PARTITIONS
+            assert max(layout.rows) < ROWS * (0.4 + (0.4 + 0.2) / PARTITIONS + 0.05)
+        if how == "left" and versions[-1]:  # a rule is in force soon, whenever that is
+            assert max(layouts[-1].rows) < 1.15 * ROWS / PARTITIONS
 
 
 def test_a_partition_by_hash_has_not_all_null_keys(spark: SparkSession, stream: DataFrame) -> None:

@@ -10,7 +10,7 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import pytest
 from cache_samples import Model
@@ -252,6 +252,8 @@ class TestASessionThatRefusesIt:
         monkeypatch.setattr(attach, "compiled", refuse)
         monkeypatch.setattr(attach, "_refused", WeakKeyDictionary())
         monkeypatch.setattr(attach, "_CLASS", "bsjoin.jvm.NotThere")
+        # Other tests may have been warned in this application.
+        monkeypatch.setattr("bsjoin._spark.runtime._warned", WeakSet())
 
     def test_joins_run_in_python_with_one_warning(
         self,

@@ -6,7 +6,8 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -57,18 +58,26 @@ def in_runtime(name: str, join: Join) -> Join:
 
 def with_settings(settings: Mapping[str, str], join: Join) -> Join:
     """The same joins, planned with settings of the session, named without ``spark.bsjoin.``."""
+    named = {f"spark.bsjoin.{name}": value for name, value in settings.items()}
 
     def planned(stream: DataFrame) -> DataFrame:
-        conf = stream.sparkSession.conf
-        for name, value in settings.items():
-            conf.set(f"spark.bsjoin.{name}", value)
-        try:
+        with configured(stream.sparkSession, named):
             return join(stream)
-        finally:
-            for name in settings:
-                conf.unset(f"spark.bsjoin.{name}")
 
     return planned
+
+
+@contextmanager
+def configured(spark: SparkSession, settings: Mapping[str, object]) -> Iterator[None]:
+    """Settings of a session for a while; then it has those that it had."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)  # type: ignore[arg-type]
+        yield
+    finally:
+        for name, old in before.items():
+            spark.conf.unset(name) if old is None else spark.conf.set(name, old)
 
 
 def consume(df: DataFrame) -> None:

@@ -99,15 +99,13 @@ class Ready:
         return found
 
     def _stream(self, name: str, files: Path, batches: Batches) -> Run:
-        conf = self.context.spark.conf
         frames = self.frames.values() if name == BROADCAST else ()
         for df in frames:  # in memory for this run only: every other way would find them there
             harness.persisted(df)
-        conf.set(AQE, name != AQE_OFF)
         try:
-            query = harness.run_stream(self.way(name)(self._reader(files)))
+            with harness.configured(self.context.spark, {AQE: name != AQE_OFF}):
+                query = harness.run_stream(self.way(name)(self._reader(files)))
         finally:
-            conf.set(AQE, True)
             for df in frames:
                 df.unpersist(blocking=True)
         ms = harness.add_batch_ms(query)

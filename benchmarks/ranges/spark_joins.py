@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from benchmarks.data.ranges import SECOND_US, Case
-from benchmarks.harness.spark import Join, persisted
+from benchmarks.harness.spark import Join, configured, persisted
 
 WRITTEN, JOIN, BINS = "Spark as written", "Spark", "Spark, bins"
 AS_OF, WINDOW = "Spark's as-of", "Spark, window"
@@ -92,18 +92,17 @@ WAYS: dict[
 def alternatives(spark: SparkSession, case: Case, table: DataFrame) -> Iterator[dict[str, Join]]:
     """The alternatives for a case, each a function of the stream; bins are in memory."""
     # The flag is read when a query is planned, and a query is planned when it runs.
-    spark.conf.set(_AS_OF_FLAG, True)
-    sides = {BINS: persisted(binned(case, table))} if case.bin_s else {}
-    try:
-        yield {
-            name: partial(join, case, sides.get(name, table))
-            for name, (join, suits) in WAYS.items()
-            if suits(case)
-        }
-    finally:
-        spark.conf.unset(_AS_OF_FLAG)
-        for bins in sides.values():
-            bins.unpersist(blocking=True)
+    with configured(spark, {_AS_OF_FLAG: True}):
+        sides = {BINS: persisted(binned(case, table))} if case.bin_s else {}
+        try:
+            yield {
+                name: partial(join, case, sides.get(name, table))
+                for name, (join, suits) in WAYS.items()
+                if suits(case)
+            }
+        finally:
+            for bins in sides.values():
+                bins.unpersist(blocking=True)
 
 
 def _with_ends(case: Case, stream: DataFrame) -> DataFrame:
