@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 import workers_python_checks
-from checks_apart import passes
+from checks_apart import TESTS, environment, passes
 
 from bsjoin._spark import workers
 
@@ -15,6 +17,18 @@ from bsjoin._spark import workers
 @pytest.mark.parametrize("check", workers_python_checks.CHECKS)
 def test_workers_that_cannot_run_bsjoin_are_refused(check: str) -> None:
     passes("workers_python_checks.py", check)
+
+
+@pytest.mark.parametrize("api", ["classic", "connect"])
+def test_a_local_session_needs_no_setting_to_run_the_drivers_python(
+    tmp_path: Path, api: str
+) -> None:
+    program = [str(TESTS / "drivers_python_checks.py"), api]
+    unset = {n: value for n, value in environment().items() if n != "PYSPARK_PYTHON"}
+    done = subprocess.run(
+        [sys.executable, *program], env=unset, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "a newcomer's session: right" in done.stdout, done.stderr[-5_000:]
 
 
 def test_the_packages_that_workers_need_are_those_that_are_installed_with_bsjoin() -> None:

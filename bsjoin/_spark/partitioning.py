@@ -16,6 +16,7 @@ from bsjoin._spark.routing import by_hash, by_rule, number_of
 from bsjoin._spark.runtime import choose_runtime
 from bsjoin._spark.session import default_parallelism
 from bsjoin._spark.steering import rule_to_begin_with, steered
+from bsjoin._spark.workers import check_workers
 from bsjoin.hotspot import Hash, HotSpot
 
 __all__ = ["kind_of", "send_to_partitions"]
@@ -63,8 +64,10 @@ def _sent(
 
     def sent(plan: RoutePlan) -> DataFrame:
         chosen = choose_runtime(spark, lambda: jvm.unsupported_route(plan))
-        way = by_rule if chosen.name == "python" else jvm.by_rule
-        return way(stream, key, number, names, plan)
+        if chosen.name == "python":
+            check_workers(spark)
+            return by_rule(stream, key, number, names, plan)
+        return jvm.by_rule(stream, key, number, names, plan)
 
     if stream.isStreaming:
         return sent(steered(spark, partition, label))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -52,14 +54,16 @@ _recommended: WeakSet[Any] = WeakSet()
 def check_workers(spark: SparkSession) -> None:
     """Refuse a session whose workers cannot run bsjoin.
 
-    The first call of an application (on Connect: of a session) runs a job of up to 16 small
-    tasks that report their Python and its packages. On a cluster it sees the executors that
+    On a local master they run the driver's Python first, unless a setting names another one. The
+    first call of an application (on Connect: of a session) runs a job of up to 16 small tasks that
+    report their Python and its packages. On a cluster it sees the executors that
     Spark gives these tasks to, which need not be all of them.
 
     Raises:
         WorkerEnvironmentError: the workers' Python does not start, or lacks bsjoin in this
-            version or a package that it needs.
+            version or a package that it needs; or the driver's lacks pandas.
     """
+    _prefer_drivers_python(spark)
     application = application_of(spark)
     if application in _checked:
         return
@@ -93,8 +97,32 @@ def workers_python(spark: SparkSession) -> str | None:
     return python or None
 
 
+def _prefer_drivers_python(spark: SparkSession) -> None:
+    """Let the workers of a local master run the driver's Python, unless a setting says which.
+
+    Spark would take the first ``python3`` of the PATH, which is another one as soon as a virtual
+    environment is used without being activated.
+    """
+    if os.environ.get("PYSPARK_PYTHON") or not sys.executable or not _is_local(spark):
+        return
+    if all(spark.conf.get(name, None) is None for name in (_SETTING, "spark.pyspark.python")):
+        spark.conf.set(_SETTING, sys.executable)
+
+
+def _is_local(spark: SparkSession) -> bool:
+    """Whether the workers run on this machine, in an application of this process."""
+    if is_connect(spark):
+        return "SPARK_LOCAL_REMOTE" in os.environ  # Spark's mark of a server that it has started
+    return str(spark.sparkContext.master).startswith("local")
+
+
 def _reports(spark: SparkSession) -> list[dict[str, Any]]:
     """What the tasks report; no package but Python's own is needed there."""
+    if find_spec("pandas") is None:  # the workers need none
+        raise WorkerEnvironmentError(
+            "Spark makes functions of its Python workers with pandas only, and the driver's "
+            f"Python {sys.executable} has none: run `pip install 'pandas>=2.2.2,<3'`"
+        )
     report = F.udf(_reporter(("bsjoin", *_NEEDED)), "string", useArrow=False)
     tasks = spark.range(_TASKS).coalesce(_TASKS)
     try:
@@ -179,7 +207,7 @@ def _remedy(spark: SparkSession, python: str | None) -> str:
             f"spark.conf.set({_SETTING!r}, path), or for all by PYSPARK_PYTHON in the "
             "environment in which the Connect server is started"
         )
-    if not str(spark.sparkContext.master).startswith("local"):
+    if not _is_local(spark):
         return (
             f"Run {install} in a Python that all executors have (or ship one with "
             "spark.archives), and name it before the session starts: by PYSPARK_PYTHON, or "
