@@ -209,14 +209,14 @@ def cycles(
     if not callable(sink):
         raise ArgumentError(f"sink={sink!r}: give a function of a DataFrame and a number")
     call = JoinCall(on=on, when=when, how=how, partition=partition, select=select, suffix=suffix)
-    if placement is not None or scaler is not None:
-        from bsjoin._spark.placing import check_placing
-
-        check_placing(placement, scaler)
     if is_dataframe(batch) and is_connect(batch.sparkSession):  # type: ignore[union-attr]
         raise ArgumentError(
             "cycles() steers from the driver, and under Spark Connect a function for foreachBatch "
             "runs on the server, without access to this process: use bsjoin.join(stream, "
             "table, partition=...), which works under Spark Connect, too"
         )
+    if placement is not None or scaler is not None:
+        from bsjoin._spark.placing import check_placing
+
+        check_placing(placement, scaler)
     return Cycles(batch, sink, call, cache, placement, scaler)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -61,11 +60,19 @@ def attached(spark: SparkSession) -> str | None:
             _attach(spark)
         except JarError as error:
             _refused[application] = str(error)
-        except (PySparkException, Py4JError) as error:
+        except _refusals(spark) as error:
             _refused[application] = f"the session refuses the jar: {_first_line(error)}"
         else:
             return None
     return _refused[application]
+
+
+def _refusals(spark: SparkSession) -> tuple[type[Exception], ...]:
+    if is_connect(spark):
+        return (PySparkException,)
+    from py4j.protocol import Py4JError  # the package of a mere Connect client has none
+
+    return PySparkException, Py4JError
 
 
 def _attach(spark: SparkSession) -> None:
@@ -81,6 +88,8 @@ def _attach(spark: SparkSession) -> None:
 
 
 def _attach_classic(spark: SparkSession, path: Path) -> None:
+    from py4j.protocol import Py4JError
+
     jvm = spark._jvm
     assert jvm is not None
     context = spark.sparkContext._jsc

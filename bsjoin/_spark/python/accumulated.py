@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark import SparkContext, TaskContext
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from bsjoin._spark.session import is_connect
 from bsjoin._task_figures import Adding, TaskFigures, received
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext  # the package of a mere Connect client has none
 
 __all__ = ["sender"]
 
