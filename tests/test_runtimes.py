@@ -206,40 +206,6 @@ class TestTheJar:
             head = file.read("bsjoin/jvm/Functions.class")[:8]
         assert int.from_bytes(head[6:8]) == 52, "Java 8 byte code"
 
-    def test_the_same_sources_make_the_same_jar_wherever_it_can_be_written(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
-        """An installed package may be read-only: then the folder for temporary files."""
-        before = Path(bsjoin.jar()).read_bytes()
-        (tmp_path / "file").write_text("")
-        monkeypatch.setattr(jars, "_PACKAGED", tmp_path / "file" / "bsjoin-jvm.jar")
-        monkeypatch.setattr(jars.tempfile, "tempdir", str(tmp_path))
-        made = Path(bsjoin.jar())
-        assert made.is_relative_to(tmp_path)
-        assert made.read_bytes() == before
-        # A folder that others can write to may hold anything.
-        made.parent.chmod(0o777)
-        with pytest.raises(WorkerEnvironmentError, match=r"cannot be written.*other users can"):
-            bsjoin.jar()
-
-    def test_a_wheel_brings_it(self, tmp_path: Path) -> None:
-        root = Path(bsjoin.__file__).parents[1]
-        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-        subprocess.run(command, cwd=root, check=True, capture_output=True)
-        (wheel,) = tmp_path.glob("bsjoin-*.whl")
-        with zipfile.ZipFile(wheel) as file:
-            packed = file.read("bsjoin/_spark/jvm/bsjoin-jvm.jar")
-        assert packed == Path(bsjoin.jar()).read_bytes()
-
-    def test_without_any_compiler_the_error_says_what_to_do(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
-        monkeypatch.setattr(jars, "_PACKAGED", tmp_path / "bsjoin-jvm.jar")
-        monkeypatch.setattr(jars.tempfile, "tempdir", str(tmp_path))
-        monkeypatch.setenv("PATH", "")
-        with pytest.raises(WorkerEnvironmentError, match=r"bsjoin-jvm\.jar.*wheel, or a JDK"):
-            bsjoin.jar()
-
 
 class TestASessionThatRefusesIt:
     """Python then, with one warning; an error where the JVM is wanted."""
