@@ -7,10 +7,10 @@ MINUTES = 10
 IN_ENV = $(PYTHON) scripts/bootstrap.py
 PYTEST = $(IN_ENV) --java python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test fuzz minimum matrix check bench wheel docs clean
+.PHONY: help demo test fuzz minimum matrix installs check bench wheel docs clean
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "make %-7s  %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "make %-8s  %s\n", $$1, $$2 }'
 
 demo: ## Run the example on flight data
 	$(IN_ENV) --java python examples/flights.py $(ARGS)
@@ -27,6 +27,9 @@ minimum: ## Try the oldest dependencies that are allowed, and the versions of Sp
 matrix: ## Try every supported Python, Spark and Java that is here (ARGS="--list" to see them)
 	$(IN_ENV) --java python scripts/matrix.py $(ARGS)
 
+installs: ## Try the wheel in empty environments, with every Python and Spark (ARGS=--quick for one)
+	$(IN_ENV) --java python scripts/installs.py $(ARGS)
+
 check: ## Check style and types
 	$(IN_ENV) ruff check
 	$(IN_ENV) ruff format --check
@@ -41,8 +44,8 @@ else
 	$(IN_ENV) --java python -m benchmarks $(ARGS)
 endif
 
-wheel: ## Build the wheel, with the jar of the JVM runtime (javac must be on the PATH), into dist
-	$(IN_ENV) --java python -m hatchling build -t wheel $(ARGS)
+wheel: ## Build the wheel and the source distribution, with the jar of the JVM runtime, into dist
+	$(IN_ENV) --java python -m hatchling build $(ARGS)
 
 docs: ## Build the documentation site into build/site
 	NO_MKDOCS_2_WARNING=1 $(IN_ENV) python -m mkdocs build --strict $(ARGS)

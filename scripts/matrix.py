@@ -24,7 +24,7 @@ from pathlib import Path
 from bootstrap import installed_javas
 from environments import installed, oldest, required, start
 
-EXTRAS = ("duckdb", "exact", "mysql", "postgresql", "redis", "scheduling")
+EXTRAS = ("spark", "duckdb", "exact", "mysql", "postgresql", "redis", "scheduling")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import sys
 from environments import installed, oldest, required, start
 
 # What users install; the other extras are for working on bsjoin itself.
-EXTRAS = ("duckdb", "exact", "mysql", "postgresql", "redis", "scheduling")
+EXTRAS = ("spark", "duckdb", "exact", "mysql", "postgresql", "redis", "scheduling")
 SPARK_BETWEEN = ("pyspark==4.2.*",)
 
 

@@ -1,0 +1,126 @@
+"""Try bsjoin as users install it: its packages in empty environments, with every Python and Spark.
+
+    python scripts/installs.py [--list] [--only TEXT] [--quick]
+
+The source distribution is made of this checkout, and a wheel of it without a JDK. For each row a
+new virtual environment gets the plain package, which must bring no PySpark, then ``bsjoin[spark]``
+with one version of Spark. It runs ``tests/smoke_installed.py`` in an empty folder, without being
+activated and without a setting, and is removed again. The exit status is 1 if a row failed.
+"""
+
+import argparse
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bootstrap import ensure_java
+from environments import ROOT
+from matrix import VALUES, pythons
+
+PROGRAM = ROOT / "tests" / "smoke_installed.py"
+PIP = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+
+
+class FailedError(Exception):
+    """A command that failed; its text is the end of what the command printed."""
+
+
+def run(command: list[str], folder: Path, environment: dict[str, str] | None = None) -> str:
+    """What a command prints."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if done.returncode:
+        raise FailedError(f"{' '.join(command)}\n{done.stdout[-3_000:]}")
+    return done.stdout
+
+
+def made(folder: Path, python: str) -> Path:
+    """The wheel, of a source distribution of this checkout, made where there is no JDK."""
+    run([sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder)], ROOT)
+    (source,) = folder.glob("bsjoin-*.tar.gz")
+    (empty := folder / "bin").mkdir()
+    without = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    command = [python, "-m", "pip", "wheel", "--no-deps", "-w", str(folder), str(source)]
+    run(command, folder, {**without, "PATH": str(empty)})
+    (wheel,) = folder.glob("bsjoin-*.whl")
+    return wheel
+
+
+def tried(python: str, spark: str, wheel: Path, java: str) -> str:
+    """Install and run one row; what failed, an empty text if nothing did."""
+    with tempfile.TemporaryDirectory(prefix="bsjoin-installs-") as name:
+        folder = Path(name)
+        (empty := folder / "empty").mkdir()
+        own = str(folder / "venv" / "bin" / "python")
+        try:
+            run([python, "-m", "venv", "venv"], folder)
+            run([own, *PIP, str(wheel)], folder)
+            found = run([own, "-m", "pip", "list", "--format", "freeze"], folder)
+            for package in ("pyspark", "py4j", "pandas"):
+                if f"\n{package}" in f"\n{found}".lower():
+                    return f"`pip install bsjoin` installed {package}"
+            run([own, *PIP, f"bsjoin[spark] @ {wheel.as_uri()}", f"pyspark=={spark}.*"], folder)
+            kept = {
+                name: value
+                for name, value in os.environ.items()
+                if name not in ("PYSPARK_PYTHON", "PYTHONPATH", "SPARK_HOME", "VIRTUAL_ENV")
+            }
+            path = os.pathsep.join([str(Path(java) / "bin"), os.defpath])
+            settings = {**kept, "JAVA_HOME": java, "PATH": path, "TMPDIR": str(empty)}
+            run([own, str(shutil.copy(PROGRAM, folder))], empty, settings)
+        except FailedError as error:
+            return str(error)
+    return ""
+
+
+def rows(interpreters: dict[str, str], quick: bool) -> Iterator[tuple[str, str]]:
+    """Python and Spark of each row; quick: the oldest of both that are here."""
+    combined = itertools.product(VALUES["python"], VALUES["spark"])
+    here = [row for row in combined if row[0] in interpreters]
+    yield from here[:1] if quick else itertools.product(VALUES["python"], VALUES["spark"])
+
+
+def main() -> int:
+    """Try the rows and print them; 1 if one of them failed."""
+    parser = argparse.ArgumentParser(description="try bsjoin's packages in empty environments")
+    parser.add_argument("--list", action="store_true", help="print the rows and do nothing")
+    parser.add_argument("--only", default="", help="rows with this text, such as '3.13 4.2'")
+    parser.add_argument("--quick", action="store_true", help="one row")
+    given = parser.parse_args()
+    interpreters, java = pythons(), ensure_java(may_install=False)
+    failed = 0
+    print("python spark")
+    with tempfile.TemporaryDirectory(prefix="bsjoin-installs-") as folder:
+        wheel = None
+        for python, spark in rows(interpreters, given.quick):
+            named = f"{python} {spark}"
+            if given.only not in named:
+                continue
+            told = ""
+            if python not in interpreters:
+                told = f"absent: no Python {python} on this machine"
+            elif not given.list:
+                begun = time.monotonic()
+                wheel = wheel or made(Path(folder), interpreters[python])
+                why = tried(interpreters[python], spark, wheel, java)
+                failed += bool(why)
+                told = f"failed\n{why}" if why else f"passed in {time.monotonic() - begun:.0f} s"
+            print(f"{named}: {told}" if told else named, flush=True)
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
