@@ -13,7 +13,7 @@ help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "make %-8s  %s\n", $$1, $$2 }'
 
 demo: ## Run the example on flight data
-	$(IN_ENV) --java python examples/flights.py $(ARGS)
+	$(IN_ENV) --extra examples --java python examples/flights.py $(ARGS)
 
 test: ## Run the tests
 	$(PYTEST) $(ARGS)

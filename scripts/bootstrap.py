@@ -1,9 +1,10 @@
 """Run a command in the project's own environment, after making sure that it is there.
 
-    python3 scripts/bootstrap.py [--java] COMMAND [ARGUMENT ...]
+    python3 scripts/bootstrap.py [--java] [--extra EXTRA] COMMAND [ARGUMENT ...]
 
 The environment is the virtual environment `.venv` in the checkout, with the project
-(editable, with its `dev` extra) in it; `--java` adds a Java that Spark supports.
+(editable, with its `dev` extra, or a smaller one where that is enough) in it; `--java` adds a Java
+that Spark supports.
 When all is in place nothing is installed, and no network is needed.
 This file uses the standard library only and runs on Linux and macOS.
 """
@@ -35,6 +36,7 @@ PYPROJECT = ROOT / "pyproject.toml"
 VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "bsjoin-installed"
+EVERYTHING = "dev"
 
 JAVA_VERSIONS = ("17", "21")
 JAVA_HOMES = (
@@ -138,14 +140,19 @@ def ensure_java(may_install: bool = True) -> str:
     )
 
 
-def ensure_venv() -> None:
+def ensure_venv(extra: str = EVERYTHING) -> None:
     """Bring `.venv` into the state that pyproject.toml asks for, whatever its state is.
+
+    An environment with everything suffices for each extra, and never gets less.
 
     The stamp is removed first and written last: without it, what an interrupted
     installation left is not to be trusted, and `.venv` is made anew.
     """
     with exclusive() as lock:
-        wanted, present = wanted_stamp(), read_stamp()
+        present = read_stamp()
+        if present[2:] == [EVERYTHING]:
+            extra = EVERYTHING
+        wanted = [*wanted_stamp(), extra]
         if present == wanted:
             return
         usable = present[:1] == wanted[:1]
@@ -155,7 +162,7 @@ def ensure_venv() -> None:
             make_venv(lock)
         say("installing bsjoin and what it needs; the first time this takes some minutes")
         # The pip that comes with every supported Python is new enough for this.
-        status = run_in_venv(["-m", "pip", "install", "--editable", ".[dev]"], lock)
+        status = run_in_venv(["-m", "pip", "install", "--editable", f".[{extra}]"], lock)
         if status > 0 and usable:
             STAMP.write_text("\n".join(present))  # pip undid its changes
         if status != 0:
@@ -254,6 +261,9 @@ def main() -> None:
     """Prepare the environment, then become the command."""
     parser = argparse.ArgumentParser(description="Run a command in the project's environment.")
     parser.add_argument("--java", action="store_true", help="the command needs Java")
+    parser.add_argument(
+        "--extra", default=EVERYTHING, help="what the command needs of pyproject.toml's extras"
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the command, its arguments")
     arguments = parser.parse_args()
     if not arguments.command:
@@ -262,7 +272,7 @@ def main() -> None:
     variables = command_environment()
     if arguments.java:
         variables["JAVA_HOME"] = ensure_java()
-    ensure_venv()
+    ensure_venv(arguments.extra)
     try:
         os.execvpe(arguments.command[0], arguments.command, variables)
     except OSError as error:

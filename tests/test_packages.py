@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from bsjoin.errors import WorkerEnvironmentError
 ROOT = Path(bsjoin.__file__).resolve().parents[1]
 JAR = "bsjoin/_spark/jvm/bsjoin-jvm.jar"
 BACKEND = "import sys; sys.path.insert(0, 'scripts'); import package_backend; print(%s)"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+ALWAYS = {one.partition(">=")[0] for one in PROJECT["dependencies"]}
 COMPILED = re.compile(r"\.java$|__pycache__")
 
 
@@ -249,3 +252,62 @@ class TestACheckoutAtRunTime:
         monkeypatch.delenv("JAVA_HOME", raising=False)
         with pytest.raises(WorkerEnvironmentError, match=r"no javac .*install a JDK.*or take"):
             bsjoin.jar()
+
+
+class TestRequirements:
+    """What is declared is used, and what is used is declared; a Spark that is there stays."""
+
+    def test_every_one_is_imported_and_none_of_them_is_spark(self) -> None:
+        imported = {
+            name.partition(".")[0]
+            for path in (ROOT / "bsjoin").rglob("*.py")
+            for name in re.findall(r"(?m)^ *(?:import|from) ([\w.]+)", path.read_text("utf-8"))
+        }
+        assert imported >= ALWAYS
+        assert {"pyspark", "pandas", "py4j", "pyspark-client"}.isdisjoint(ALWAYS)
+
+    @pytest.mark.parametrize("extra", ["spark", "connect", "examples", "dev"])
+    def test_spark_comes_with_the_extras_that_run_it(self, extra: str) -> None:
+        extras = PROJECT["optional-dependencies"]
+
+        def names(extra: str) -> set[str]:
+            found = set()
+            for one in extras[extra]:
+                nested = re.match(r"bsjoin\[([\w,]+)\]", one)
+                found |= set().union(*map(names, nested[1].split(","))) if nested else {one}
+            return found
+
+        assert any(one.startswith("pyspark[") for one in names(extra))
+        assert any(one.startswith("pandas>=") for one in names(extra))
+
+    @pytest.mark.parametrize(
+        ("absent", "told"),
+        [
+            (
+                "pyspark",
+                r"ModuleNotFoundError: bsjoin needs PySpark 4\.1 .*, and '.*' has none",
+            ),
+            ("pandas", r"WorkerEnvironmentError: Spark makes functions .* with pandas only, and"),
+        ],
+    )
+    def test_an_environment_without_it_is_told_what_to_install(
+        self, absent: str, told: str
+    ) -> None:
+        program = (
+            "import importlib.util as u; find = u.find_spec; "
+            f"u.find_spec = lambda name: None if name == {absent!r} else find(name); "
+            "import bsjoin; bsjoin.join; from bsjoin._spark import workers; workers._reports(None)"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        assert re.search(told + r".*run `pip install '", done.stderr), done.stderr
+
+    def test_the_package_of_a_mere_connect_client_suffices(self) -> None:
+        """It has neither py4j nor what is Spark's core."""
+        program = (
+            "import sys; sys.modules['pyspark.core'] = None; sys.modules['py4j'] = None; "
+            "import bsjoin; [getattr(bsjoin, name) for name in bsjoin.__all__]; "
+            "import bsjoin._spark.planning; from pyspark.util import is_remote_only; "
+            "print(is_remote_only())"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        assert done.stdout == "True\n", done.stderr
