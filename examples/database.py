@@ -48,7 +48,7 @@ def main() -> None:
         result = spark.read.parquet(str(out / "result"))
         right = check(flights, result)
     finally:
-        spark.stop()
+        _support.stop(spark)
     print(f"\nResult: {out / 'result'}")
     sys.exit(0 if right else 1)
 
@@ -154,4 +154,4 @@ def arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    _support.program(main)

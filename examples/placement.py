@@ -66,7 +66,7 @@ def main() -> None:
         show(steered)
         rows = spark.read.parquet(str(out / "result")).count()
     finally:
-        spark.stop()
+        _support.stop(spark)
     expected = int((orders.customer < _CUSTOMERS).sum())
     print(f"\n{rows:,} joined rows, {expected:,} expected. Result: {out / 'result'}")
     sys.exit(0 if rows == expected else 1)
@@ -111,4 +111,4 @@ def show(steered: bsjoin.Cycles) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    _support.program(main)

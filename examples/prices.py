@@ -47,7 +47,7 @@ def main() -> None:
         history(result)
         right = check(sales, prices, result)
     finally:
-        spark.stop()
+        _support.stop(spark)
     print(f"\nResult: {out / 'result'}")
     sys.exit(0 if right else 1)
 
@@ -153,4 +153,4 @@ def arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    _support.program(main)

@@ -65,7 +65,7 @@ def main() -> None:
         query.stop()
         answers = pd.read_json(out / "answers.jsonl", lines=True)
     finally:
-        spark.stop()
+        _support.stop(spark)
     show(answers, ended, versions)
     print(f"\nAnswers: {out / 'answers.jsonl'}")
     sys.exit(0 if check(answers, orders.sent, began, ended) else 1)
@@ -188,4 +188,4 @@ def arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    _support.program(main)

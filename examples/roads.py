@@ -74,7 +74,7 @@ def main() -> None:
             joins(query)
         found: dict[str, pd.DataFrame] = {name: spark.table(name).toPandas() for name in joined}
     finally:
-        spark.stop()
+        _support.stop(spark)
     congested = found["roads"].query(f"vehicles >= {_ENOUGH} and slower >= {_CONGESTED}")
     show(congested, found["turns"])
     sys.exit(0 if check(city, data, reports, found, congested) else 1)
@@ -295,4 +295,4 @@ def arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    _support.program(main)

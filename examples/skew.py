@@ -50,7 +50,7 @@ def main() -> None:
         result = spark.read.parquet(str(out / "result"))
         right = check(clicks, users, result)
     finally:
-        spark.stop()
+        _support.stop(spark)
     print(f"\nResult:  {out / 'result'}\nPicture: {out / 'load.png'}")
     sys.exit(0 if right else 1)
 
@@ -155,4 +155,4 @@ def arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    _support.program(main)
