@@ -24,7 +24,7 @@ from benchmarks.harness.records import (
     written,
 )
 from benchmarks.harness.text import date, duration, overview, verdict
-from benchmarks.report import page, summary
+from benchmarks.report import page, prose, summary
 
 _ABOUT = """\
 Measure ratios of two ways to do the same, alternately in one run, results checked for equality
@@ -196,6 +196,19 @@ def _summary(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int
     return 0
 
 
+def _prose(_: Sequence[Benchmark], options: argparse.Namespace) -> int:
+    """With records they are kept first; without, the figures that are kept stay."""
+    try:
+        figures = prose.remember([] if options.check else read_all(options.out, False, []))
+        changed = prose.update(figures, options.check)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    print("\n".join(changed) or "All pages have the figures that were measured.")
+    if options.check and changed:
+        print("These pages are out of date: run `python -m benchmarks prose`.")
+    return int(options.check and bool(changed))
+
+
 def _sizes(options: argparse.Namespace) -> list[bool]:
     """Whether quick, of the sizes that are asked for: without an option both."""
     return [options.quick] if options.quick or options.full else [False, True]
@@ -233,6 +246,10 @@ _COMMANDS: dict[str, tuple[Callable[..., int], str, str, str]] = {
     "summary": (
         _summary, "--out --quick --full --check --readme",
         "update the table of figures in the documentation", "",
+    ),
+    "prose": (
+        _prose, "--out --check", "update the numbers in the text of the documentation",
+        "They are those of the last full runs, which are kept in benchmarks/figures.json.",
     ),
 }  # fmt: skip
 """By name: what carries it out, its options, its help, and more of it."""

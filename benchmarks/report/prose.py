@@ -1,0 +1,132 @@
+"""Measured numbers in the prose of the documentation, from the figures of the last full runs.
+
+A sentence holds a number between two comments, which name the figure:
+
+    as fast as `<!-- figure: incremental rows/s, bsjoin / Flink -->1.79<!-- end -->` times Flink
+
+``figure`` is its value, of several (``*`` stands for any text) the smallest to the largest;
+``spread`` the smallest to the largest ratio of the rounds; ``inverse`` one over the value.
+``python -m benchmarks prose`` writes them anew, and keeps the figures in
+``benchmarks/figures.json``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from benchmarks.harness.records import Record, write
+from benchmarks.harness.text import number
+
+__all__ = ["FIGURES", "ROOT", "filled", "pages", "remember", "unmarked", "update"]
+
+ROOT = Path(__file__).resolve().parents[2]
+FIGURES = ROOT / "benchmarks" / "figures.json"
+# Pages that are measurements themselves, each of its own day and machine.
+_MEASUREMENTS = ("docs/decisions/", "docs/figures.md", "docs/fault-tests.md", "docs/changelog.md")
+_MARKED = re.compile(
+    r"<!-- (?P<form>figure|spread|inverse): (?P<name>.+?) -->(?P<text>.*?)<!-- end -->", re.DOTALL
+)
+_OPENED = re.compile(r"<!-- (?:figure|spread|inverse):")
+_RATIO = re.compile(
+    r"\b\d[\d.,]*(?: to \d[\d.,]*)? times\b|\b\d\.\d+ (?:to \d[\d.]* )?of the rate\b"
+)
+
+Figures = dict[str, dict[str, tuple[float, ...]]]
+"""By benchmark and name: the value, and if there is a spread, its two ends."""
+
+
+def remember(records: Iterable[Record], file: Path = FIGURES) -> Figures:
+    """Keep the figures of full runs, all of a benchmark in the place of its earlier ones.
+
+    Returns:
+        All figures that the file has then.
+    """
+    known: Figures = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    for record in records:
+        if not record.quick and record.error is None:
+            known[record.name] = {
+                one.name: (one.value, *(one.spread or ())) for one in record.figures
+            }
+    write(file, {name: known[name] for name in sorted(known)})
+    return known
+
+
+def pages() -> list[Path]:
+    """The pages with prose: README and documentation, without those that are measurements."""
+    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [
+        page for page in found if not page.relative_to(ROOT).as_posix().startswith(_MEASUREMENTS)
+    ]
+
+
+def update(figures: Figures, check: bool = False) -> list[str]:
+    """Write the numbers of all pages anew; the pages that change, or would.
+
+    Args:
+        figures: what was measured.
+        check: write nothing.
+
+    Raises:
+        ValueError: a page names a figure that there is not.
+    """
+    changed = []
+    for page in pages():
+        text = page.read_text("utf-8")
+        try:
+            wanted = filled(text, figures)
+        except ValueError as error:
+            raise ValueError(f"{page.relative_to(ROOT)}: {error}") from None
+        if wanted != text:
+            changed.append(page.relative_to(ROOT).as_posix())
+            if not check:
+                page.write_text(wanted, "utf-8")
+    return changed
+
+
+def filled(text: str, figures: Figures) -> str:
+    """A text with its numbers written anew.
+
+    Raises:
+        ValueError: it names a figure that there is not, or does not end a number.
+    """
+    if len(_OPENED.findall(text)) != len(_MARKED.findall(text)):
+        raise ValueError("a number begins with a comment and has no `<!-- end -->`")
+    return _MARKED.sub(
+        lambda found: (
+            f"<!-- {found['form']}: {found['name']} -->"
+            f"{_shown(found['form'], found['name'], figures)}<!-- end -->"
+        ),
+        text,
+    )
+
+
+def unmarked(text: str) -> list[str]:
+    """What looks like a measured ratio and is not marked."""
+    return [found[0] for found in _RATIO.finditer(_MARKED.sub("…", text))]
+
+
+def _shown(form: str, name: str, figures: Figures) -> str:
+    """What stands for a figure, or for several whose names match."""
+    known = {
+        f"{benchmark} {one}": value
+        for benchmark, of in figures.items()
+        for one, value in of.items()
+    }
+    pattern = re.sub(r"([\[\]?])", r"[\1]", name)  # only a star is special
+    found = [value for one, value in known.items() if fnmatchcase(one, pattern)]
+    if not found:
+        near = difflib.get_close_matches(name, known, 1, 0)
+        raise ValueError(f"no figure is called {name!r}; the nearest is {near}")
+    if form == "spread" and any(len(value) == 1 for value in found):
+        raise ValueError(f"the figure {name!r} has no spread")
+    values = sorted(
+        end for value in found for end in (value[1:] if form == "spread" else value[:1])
+    )
+    if form == "inverse":
+        values = sorted(1 / value for value in values)
+    return " to ".join(dict.fromkeys(number(value) for value in (values[0], values[-1])))

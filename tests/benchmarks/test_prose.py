@@ -1,0 +1,91 @@
+"""Measured numbers in the text of the documentation are those of the benchmarks' records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.harness.outcome import Figure
+from benchmarks.harness.records import Record
+from benchmarks.report import prose
+
+FIGURES: prose.Figures = {
+    "incremental": {
+        "rows/s, bsjoin / one query, z 1.04": (1.13, 1.0, 1.27),
+        "rows/s, bsjoin / one query, uniform": (1.66,),
+    },
+    "bulk": {"rows/s [JVM]": (0.25,)},
+}
+
+
+def record(name: str, *figures: Figure, quick: bool = False, error: str | None = None) -> Record:
+    return Record(
+        name, "engine", "", "", quick=quick, seed=1, commit=None, seconds=1.0, error=error,
+        figures=list(figures),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("page", prose.pages(), ids=lambda page: page.name)
+def test_a_page_has_the_figures_that_were_measured_and_no_others(page: Path) -> None:
+    text = page.read_text("utf-8")
+    figures = json.loads(prose.FIGURES.read_text("utf-8"))
+    assert prose.filled(text, figures) == text, "run `python -m benchmarks prose`"
+    assert prose.unmarked(text) == [], "put it between comments: see benchmarks/report/prose.py"
+
+
+def test_the_pages_are_those_that_users_read() -> None:
+    names = {page.relative_to(prose.ROOT).as_posix() for page in prose.pages()}
+    assert {"README.md", "docs/limits.md", "docs/how-to/runtimes.md", "docs/index.md"} <= names
+
+
+@pytest.mark.parametrize(
+    ("comment", "shown"),
+    [
+        ("figure: incremental rows/s, bsjoin / one query, z 1.04", "1.13"),
+        ("figure: incremental rows/s, bsjoin / one query, *", "1.13 to 1.66"),
+        ("spread: incremental rows/s, bsjoin / one query, z 1.04", "1.00 to 1.27"),
+        ("figure: bulk rows/s [JVM]", "0.25"),
+        ("inverse: bulk rows/s [JVM]", "4.00"),
+    ],
+)
+def test_a_number_is_that_of_its_figure(comment: str, shown: str) -> None:
+    text = f"It is <!-- {comment} -->9 to 10<!-- end --> times as fast."
+    wanted = f"It is <!-- {comment} -->{shown}<!-- end --> times as fast."
+    assert prose.filled(text, FIGURES) == wanted
+    assert prose.filled(wanted, FIGURES) == wanted
+    assert prose.unmarked(wanted) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "<!-- figure: bulk rows/s [Python] -->1<!-- end -->",
+            r"nearest is \['bulk rows/s",
+        ),
+        ("<!-- spread: bulk rows/s [JVM] -->1<!-- end -->", "has no spread"),
+        ("<!-- figure: bulk rows/s [JVM] -->1", "has no `<!-- end -->`"),
+    ],
+)
+def test_a_comment_that_names_nothing_is_an_error(text: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        prose.filled(text, FIGURES)
+
+
+@pytest.mark.parametrize(
+    "text", ["1.13 times as fast", "2 to 3 times faster", "60 to 80 times", "0.7 of the rate"]
+)
+def test_a_measured_ratio_without_a_comment_is_noticed(text: str) -> None:
+    assert prose.unmarked(f"It is {text}.") != []
+    assert prose.unmarked("Every ten minutes, three times, 100 ms, 0.1 µs per row.") == []
+
+
+def test_full_runs_replace_the_figures_of_their_benchmark(tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    prose.remember([record("a", Figure("x", 1.5, spread=(1.0, 2.0)), Figure("y", 2.0))], file)
+    prose.remember([record("b", Figure("z", 3.0)), record("a", Figure("x", 1.25))], file)
+    quick, failed = record("a", Figure("x", 9.0), quick=True), record("b", error="it failed")
+    prose.remember([quick, failed], file)
+    assert json.loads(file.read_text("utf-8")) == {"a": {"x": [1.25]}, "b": {"z": [3.0]}}
