@@ -249,6 +249,24 @@ def test_a_table_answers_the_order_that_it_was_built_for(
         plain.join(stream, when=when)
 
 
+def test_columns_may_be_added_spelled_otherwise_and_come_in_another_order(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The order follows the columns of the frame that is joined, or was built."""
+    stream, table = streamed(spark), spark.createDataFrame(table_rows(1, with_maps=False))
+    when, cache = AsOf("p", "q", order_by="f desc"), Full(store=tmp_path / "t", fingerprint="1")
+    turned = table.select("n", "z", "t", "f", "a", "q", "k").withColumnRenamed("f", "F")
+    for frame in (table, turned, table):
+        ours = bsjoin.join(stream, frame, "k", when=when, cache=cache, select=["n"])
+        assert chosen({"": ours}) == chosen({"": by_spark(stream, frame, [F.desc("f")])})
+    stored = BatchTable.open(tmp_path / "t")
+    before = chosen({"": stored.join(stream, select=["n"])})
+    wider = table.select((-F.col("n")).alias("first"), "*").orderBy(F.rand(2))
+    stored.refresh(wider)
+    assert "first" in stored.columns
+    assert chosen({"": stored.join(stream, select=["n"])}) == before
+
+
 def test_a_table_of_an_earlier_version_is_joined_in_its_old_order_until_it_is_built_again(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -340,8 +340,10 @@ class BuiltTable:
         if join.ranged is None:
             when, ranges = join.when, None
         else:
-            ranges = replace(join.ranged, names=tuple(map(of, join.ranged.names)))
+            ranges = join.ranged.spelled(of)
             when = None if join.when is None else join.when.renamed(join.probes, ranges.names)
+            if isinstance(when, AsOf):
+                when = replace(when, order_by=ranges.order_by)
         return replace(
             join,
             keys=tuple((probe, of(key)) for probe, key in join.keys),

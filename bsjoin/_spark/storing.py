@@ -91,7 +91,7 @@ class WantedTable:
         """The same, some of its columns under other names."""
         layout, ranged, condition = self.layout, self.layout.ranged, self.layout.condition
         if ranged is not None:
-            ranged = ranged.spelled(names)
+            ranged = ranged.spelled(lambda name: names.get(name, name))
             if condition is not None:
                 condition = condition.renamed(condition.stream_columns, ranged.names)
         on, columns, row = (

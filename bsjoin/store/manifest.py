@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -67,15 +67,11 @@ class RangeColumns:
     closed: Closed | None
     order_by: tuple[str, ...] = ()
 
-    def spelled(self, names: Mapping[str, str]) -> RangeColumns:
-        """The same, some of the columns under other names."""
+    def spelled(self, name_of: Callable[[str], str]) -> RangeColumns:
+        """The same, the columns under other names."""
         orders = map(SortOrder.parse, self.order_by)
-        order_by = (replace(o, column=names.get(o.column, o.column)) for o in orders)
-        return replace(
-            self,
-            names=tuple(names.get(name, name) for name in self.names),
-            order_by=tuple(map(str, order_by)),
-        )
+        order_by = tuple(str(replace(order, column=name_of(order.column))) for order in orders)
+        return replace(self, names=tuple(map(name_of, self.names)), order_by=order_by)
 
 
 @dataclass(frozen=True)
