@@ -114,3 +114,28 @@ def test_a_source_of_the_users_own_says_which_faults_are_of_the_data(
     joined = bsjoin.join(keys, Rows(fault), "k", how="left", cache=incremental("fail"))
     with pytest.raises(PySparkException, match=r"DataError: .*wrong"):
         joined.collect()
+
+
+def test_a_hot_key_that_is_not_utf_8_ends_no_stream(spark: SparkSession, tmp_path: Path) -> None:
+    place = SQLite(tmp_path)
+    place.run("CREATE TABLE t (k TEXT, n INTEGER)", "INSERT INTO t VALUES ('k1', 1), ('k2', 2)")
+    ids = spark.range(200)
+    ids.coalesce(1).write.parquet(str(tmp_path / "ids"))
+    key = "CASE WHEN id % 3 = 0 THEN CAST(X'6BFF' AS STRING) ELSE concat('k', id % 3) END AS k"
+    stream = spark.readStream.schema(ids.schema).parquet(str(tmp_path / "ids"))
+    joined = bsjoin.join(
+        stream.selectExpr(key, "id"), place.source(table="t"), "k", how="left",
+        cache=Incremental(max_rows=100),
+    )  # fmt: skip
+    writer = joined.selectExpr("id", "n").writeStream.format("memory").queryName("hot_keys")
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    try:
+        found = {row.id: row.n for row in spark.table("hot_keys").collect()}
+        assert found == {n: n % 3 or None for n in range(200)}
+        cycles = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
+        assert sum(cycle.rows_in for cycle in cycles) == 200
+        assert cycles[0].cache.failed_keys == 0
+    finally:
+        query.stop()
+        spark.sql("DROP VIEW IF EXISTS hot_keys")
