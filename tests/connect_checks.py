@@ -236,6 +236,28 @@ def a_source_is_queried_only_for_the_keys_in_the_stream(spark: SparkSession, fol
     assert source.times == {1: 2, 2: 2, 9: 2}
 
 
+def parquet_is_read_with_the_sessions_settings(spark: SparkSession, folder: Path) -> None:
+    at = pa.array([-(10**15)], pa.timestamp("us"))
+    partition = folder / "p=2024-07-01 00%3A00%3A00"
+    write_parquet(partition / "0.parquet", k=[1], A=[b"x"], a=[b"y"], at=at)
+    settings = {
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.session.timeZone": "America/New_York",
+        "spark.sql.parquet.binaryAsString": "true",
+        "spark.sql.parquet.inferTimestampNTZ.enabled": "false",
+    }
+    with configured(spark, settings):
+        own = spark.read.parquet(str(folder))
+        assert own.schema.simpleString().startswith(
+            "struct<k:bigint,A:string,a:string,at:timestamp,p"
+        )
+        source = sources.parquet(folder)
+        for cache in (Incremental(max_rows=9), Full()):
+            ours = bsjoin.join(spark.range(2).toDF("k"), source, "k", cache=cache)
+            assert ours.schema.simpleString() == own.schema.simpleString()
+            assert rows(ours) == rows(own)
+
+
 def a_stream_queries_a_database(spark: SparkSession, folder: Path) -> None:
     source = sources.sql(database_of_planes(folder), table="planes")
     files = folder / "stream"
@@ -375,6 +397,7 @@ CHECKS = named(
     a_stream_follows_its_table,
     a_source_is_read_again_while_a_stream_runs,
     a_source_is_queried_only_for_the_keys_in_the_stream,
+    parquet_is_read_with_the_sessions_settings,
     a_stream_queries_a_database,
     a_skewed_stream_is_steered,
     a_small_database_is_read_whole,

@@ -8,13 +8,15 @@ from pyspark.sql import SparkSession
 
 __all__ = ["reader_settings"]
 
+_ZONE = "spark.sql.session.timeZone"  # its default is the zone of Spark's machine
+
 
 def reader_settings() -> dict[str, str] | None:
     """The settings that start with ``spark.sql.``, by their names; None without a session."""
     session = _active()
     if session is None:
         return None
-    found = session.conf.getAll
+    found = {**session.conf.getAll, _ZONE: session.conf.get(_ZONE)}
     return {name: value for name, value in found.items() if name.startswith("spark.sql.")}
 
 

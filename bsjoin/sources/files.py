@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -156,7 +155,7 @@ class _Parquet(Source):
 
         def following() -> pa.RecordBatch | None:
             found = next(batches, None)
-            return None if found is None else _of_table(*found, wanted)
+            return None if found is None else found[0].rows(found[1], wanted)
 
         batches = self._execute(begun, at_once=True)
         while (batch := self._execute(following, at_once=True)) is not None:
@@ -182,24 +181,18 @@ class _Parquet(Source):
         return f"parquet({hidden(self._path) if '://' in self._path else self._path!r})"
 
     def _rows(self, keys: pa.Table, wanted: pa.Schema) -> pa.Table:
-        asked = {
-            name: _both_zeros(keys.column(name).combine_chunks()) for name in keys.column_names
-        }
+        asked = {name: keys.column(name).combine_chunks() for name in keys.column_names}
         ordered = {name: sorted_keys(keys.column(name)) for name in keys.column_names}
         parts = []
         for file in self._current().files:
-            groups = file.groups(ordered, self.schema)
+            groups = file.groups(ordered, wanted)
             self.groups_read += len(groups)
             if groups:
                 parts.append((file, file.fragment.subset(row_group_ids=groups)))
-        found = []
-        for file, batch in self._batches(parts, wanted.names):
-            columns = {name: file.array(batch, self.schema.field(name)) for name in asked}
-            mask = functools.reduce(
-                pc.and_, (_is_in(columns[name], values) for name, values in asked.items())
-            )
-            if pc.any(mask).as_py():
-                found.append(_filtered(file, batch, mask, wanted))
+        found = (
+            file.matching(batch, asked, wanted)
+            for file, batch in self._batches(parts, wanted.names)
+        )
         return pa.Table.from_batches(found, wanted)
 
     def _batches(
@@ -297,10 +290,12 @@ class _Parquet(Source):
         return run_translated(work, self._translated, self.close, at_once=at_once)
 
     def _translated(self, error: Exception) -> Exception:
-        if isinstance(error, BSJoinError | TransientSourceError):
+        if isinstance(error, BSJoinError):
             return error
-        message = f"{self!r}: {type(error).__name__}: {' '.join(str(error).split())}"
-        text = scrubbed(message, secrets_of(self._path))
+        text = str(error)
+        if not isinstance(error, TransientSourceError):
+            text = f"{self!r}: {type(error).__name__}: {' '.join(text.split())}"
+        text = scrubbed(text, secrets_of(self._path))
         # What Arrow cannot read in files that stay as they are, it cannot read later.
         by_arrow = isinstance(error, pa.ArrowException) or type(error) is OSError
         if by_arrow and not getattr(error, "errno", None) and not self._has_changed():
@@ -314,35 +309,3 @@ class _Parquet(Source):
             return old is None or self._listed(old.filesystem, self._root) != old.listing
         except Exception:
             return True
-
-
-def _of_table(file: ParquetFile, batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
-    """The columns of the table."""
-    return pa.RecordBatch.from_arrays([file.array(batch, field) for field in wanted], schema=wanted)
-
-
-def _filtered(
-    file: ParquetFile, batch: pa.RecordBatch, mask: pa.Array, wanted: pa.Schema
-) -> pa.RecordBatch:
-    try:
-        rows = batch.filter(mask)
-    except pa.ArrowNotImplementedError:  # Arrow does not filter views
-        return _of_table(file, batch, wanted).filter(mask)
-    return _of_table(file, rows, wanted)
-
-
-def _is_in(column: pa.Array, values: pa.Array) -> pa.Array:
-    found = pc.is_in(column, value_set=values)
-    return pc.or_kleene(found, pc.is_nan(column)) if _has_nan(values) else found
-
-
-def _has_nan(values: pa.Array) -> bool:
-    return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
-
-
-def _both_zeros(values: pa.Array) -> pa.Array:
-    """0.0 and -0.0 are equal, but have different hashes."""
-    if not pa.types.is_floating(values.type):
-        return values
-    zeros = pa.array([0.0, -0.0], values.type)
-    return pa.concat_arrays([values, zeros]) if pc.any(pc.equal(values, 0)).as_py() else values

@@ -204,9 +204,7 @@ class _Redis(Source):
             for key, row in zip(keys, rows, strict=True):
                 if isinstance(row, Exception):
                     if _is_of_other_type(row):
-                        raise DataError(
-                            f"{self!r}: the key {_shown(key)} does not contain a hash"
-                        )
+                        raise DataError(f"{self!r}: the key {_shown(key)} does not contain a hash")
                     raise row
         # Without fields: EXISTS distinguishes an empty row from a missing key.
         empty = [i for i, row in enumerate(rows) if all(value is None for value in row)]

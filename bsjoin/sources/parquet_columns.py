@@ -9,8 +9,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bsjoin.sources.legacy_calendar import rebased
 from bsjoin.sources.plain import is_any_list, list_of, plain
@@ -195,8 +195,12 @@ def declared_by_spark(
     written = (metadata.metadata or {}).get(_ROW)
     if written is None:
         return None
+    try:
+        fields = json.loads(written)["fields"]
+    except (ValueError, TypeError, KeyError):  # as Spark does
+        return None
     found = []
-    for field in json.loads(written)["fields"]:
+    for field in fields:
         dtype, words = None, str(field["type"])
         try:
             (read,) = read_spark_schema(json.dumps({"type": "struct", "fields": [field]}))
@@ -287,8 +291,9 @@ def _spark_values(array: pa.Array, column: Column) -> pa.Array:
             array = _as_bytes(array, found).view(wanted)
         elif pa.types.is_timestamp(found) and found.unit == "ns":
             # Rounded down, as Spark does with INT96.
-            floor = pc.floor_temporal(array.cast(pa.timestamp("ns")), unit="microsecond")
-            array = floor.cast(pa.timestamp("us"))
+            nanos = np.asarray(array.view(pa.int64()).fill_null(0))
+            micros = pa.array(nanos // 1000, mask=np.asarray(array.is_null()))
+            array = micros.view(pa.timestamp("us"))
         elif pa.types.is_decimal(wanted) and pa.types.is_integer(found):
             array = array.cast(pa.decimal256(76, 0))
         array = array.cast(wanted)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from bsjoin.errors import DataError, SourceError
@@ -102,7 +104,8 @@ class ParquetFile:
         """A column of the table, for a batch of the file's rows.
 
         Raises:
-            DataError: the file's type or a value does not fit the table's type.
+            SourceError: Spark does not read the file's type as the table's.
+            DataError: a value does not fit the table's type.
         """
         name, dtype = field.name, field.type
         if name in self.constants:
@@ -126,14 +129,47 @@ class ParquetFile:
             place = f"{self._what}: the file {self.found.relative!r}"
             return fitted(table, pa.schema([field]), place).column(0).combine_chunks()
         except TypesDifferError:
+            kind: type[SourceError] = SourceError
             reason = f"is a {column.declared} there, which Spark does not read as {dtype}"
         except pa.ArrowException as error:
-            reason = f"has a value that is no {dtype}: {error}"
-        raise DataError(
+            kind, reason = DataError, f"has a value that is no {dtype}: {error}"
+        raise kind(
             f"{self._what}: the column {name!r} of the file {self.found.relative!r} {reason}, the "
             "type in the first file. Write the files with one type, or read them with "
             f"schema={{{name!r}: ...}}"
         )
+
+    def rows(self, batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
+        """A batch of the file's rows as rows of the table; raises as :meth:`array` does."""
+        arrays = [self.array(batch, field) for field in wanted]
+        return pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+    def matching(
+        self, batch: pa.RecordBatch, keys: Mapping[str, pa.Array], wanted: pa.Schema
+    ) -> pa.RecordBatch:
+        """Those rows of a batch that have one of the keys in each key column, as in :meth:`rows`.
+
+        Raises:
+            SourceError: also if a value of a key column does not fit: it may be any key.
+        """
+        columns = {name: self._keys(batch, wanted.field(name)) for name in keys}
+        mask = functools.reduce(
+            pc.and_, (_is_in(columns[name], values) for name, values in keys.items())
+        )
+        if not pc.any(mask).as_py():
+            return self.rows(batch.slice(0, 0), wanted)
+        try:
+            found = batch.filter(mask)
+        except pa.ArrowNotImplementedError:  # Arrow does not filter views
+            return self.rows(batch, wanted).filter(mask)
+        return self.rows(found, wanted)
+
+    def _keys(self, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+        try:
+            return self.array(batch, field)
+        except DataError as error:
+            reason = str(error)
+        raise SourceError(reason)
 
     def groups(self, keys: Mapping[str, list[Any] | None], schema: pa.Schema) -> list[int]:
         """The row groups that can contain one of the keys.
@@ -142,12 +178,9 @@ class ParquetFile:
             keys: the sorted keys, column by column; None: statistics cannot exclude one of them.
             schema: the table's columns.
         """
-        if any(
-            values is not None and not _can_be(values, self.constants[name])
-            for name, values in keys.items()
-            if name in self.constants
-        ):
-            return []
+        for name, constant in self.constants.items():
+            if name in keys and not _can_be(keys[name], constant):
+                return []
         groups = list(range(self.metadata.num_row_groups))
         for name, values in keys.items():
             if values is not None and name not in self.constants:
@@ -177,12 +210,32 @@ class ParquetFile:
         return lambda values: converted(values, column, dtype, self._rules)
 
 
-def _can_be(values: Sequence[Any], constant: pa.Scalar | None) -> bool:
+def _can_be(values: Sequence[Any] | None, constant: pa.Scalar | None) -> bool:
     """Whether a key equals a partition's value; what is null, or of another type, equals none."""
     if constant is None or not constant.is_valid:
         return False
+    if values is None:
+        return True
     try:
         (value,) = comparable(pa.repeat(constant, 1))
     except (ValueError, OverflowError):  # a date outside of Python's calendar
         return True
     return value != value or value in values
+
+
+def _is_in(column: pa.Array, values: pa.Array) -> pa.Array:
+    values = _both_zeros(values)
+    found = pc.is_in(column, value_set=values)
+    return pc.or_kleene(found, pc.is_nan(column)) if _has_nan(values) else found
+
+
+def _has_nan(values: pa.Array) -> bool:
+    return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
+
+
+def _both_zeros(values: pa.Array) -> pa.Array:
+    """0.0 and -0.0 are equal, but have different hashes."""
+    if not pa.types.is_floating(values.type):
+        return values
+    zeros = pa.array([0.0, -0.0], values.type)
+    return pa.concat_arrays([values, zeros]) if pc.any(pc.equal(values, 0)).as_py() else values
