@@ -140,9 +140,9 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     build = bsjoin._spark.storing.build
 
-    def counted(df: DataFrame, location: object, *rest: object) -> object:
-        seen.append(str(location))
-        return build(df, location, *rest)  # type: ignore[arg-type]
+    def counted(df: DataFrame, begun: Any, *rest: object) -> object:
+        seen.append(str(begun.location))
+        return build(df, begun, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(bsjoin._spark.storing, "build", counted)
     return seen

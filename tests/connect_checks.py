@@ -5,6 +5,7 @@ A process is classic or Connect, never both.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import sys
 import threading
@@ -13,6 +14,7 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
+import interrupt_checks
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -30,7 +32,7 @@ from bsjoin import AsOf, Band, BatchTable, Full, Incremental, sources
 from bsjoin._spark import session as session_module
 from bsjoin._spark import workers
 from bsjoin._spark.chain import joins_of
-from bsjoin.errors import ArgumentError
+from bsjoin.errors import ArgumentError, OtherKeysError
 
 HOWS = ("inner", "left", "semi", "anti")
 
@@ -158,6 +160,45 @@ def an_unchanged_source_is_not_built_again(spark: SparkSession, folder: Path) ->
         assert len(built) == 2
     finally:
         bsjoin._spark.storing.build = build
+
+
+def a_query_keeps_its_columns_and_its_age(spark: SparkSession, folder: Path) -> None:
+    source = folder / "stream"
+    write_parquet(source / "0.parquet", k=pa.array([1], pa.int64()))
+    stream = spark.readStream.schema("k long").parquet(str(source))
+    BatchTable.build(table_of(spark, 1), on="k", path=folder / "t")
+    table = BatchTable.open(folder / "t", max_staleness="1 hour")
+    query = table.join(stream).writeStream.format("memory").queryName("connect_keeps").start()
+    try:
+        query.processAllAvailable()
+        with pytest.raises(OtherKeysError, match=r"running queries use the columns \['v'\]"):
+            BatchTable.build(spark.range(4).withColumnRenamed("id", "k"), on="k", path=folder / "t")
+        assert table.refresh(table_of(spark, 2).selectExpr("*", "'new' AS more")) == 2
+        (cycle,) = (cycle for cycle in bsjoin.progress(query) if cycle.rows_in)
+        assert cycle.refresh is not None
+        assert cycle.refresh.last_success is not None
+        (manifest,) = (folder / "t" / "versions").glob("*2.json")  # not read by any task yet
+        aged = manifest.read_text().replace('"build_s": 0', '"build_s": 9000')
+        manifest.write_text(re.sub(r'"build_s": [1-9]', '"build_s": 9000', aged))
+        write_parquet(source / "1.parquet", k=pa.array([1], pa.int64()))
+        with pytest.raises(Exception, match="StaleTableError"):
+            query.processAllAvailable()
+    finally:
+        query.stop()
+    table.refresh(table_of(spark, 2).selectExpr("*", "'new' AS more"))  # the same: fresh
+    probes = spark.range(1, 2).withColumnRenamed("id", "k")
+    assert rows(table.join(probes)) == [(1, 2, "new")]
+
+
+def ctrl_c_ends_a_build_cleanly(spark: SparkSession, folder: Path) -> None:
+    store = folder / "deep" / "t"
+    slow = "java_method('java.lang.Thread', 'sleep', 200L) IS NOT NULL"
+    with pytest.raises(KeyboardInterrupt), interrupt_checks.when_there_is("*-*-*")(store):
+        BatchTable.build(spark.range(0, 200, 1, 8).where(slow).toDF("k"), on="k", path=store)
+    assert list(folder.iterdir()) == []
+    assert spark.range(3).count() == 3
+    time.sleep(3)
+    assert list(folder.iterdir()) == []
 
 
 def a_stream_follows_its_table(spark: SparkSession, folder: Path) -> None:
@@ -394,6 +435,8 @@ CHECKS = named(
     a_selection_between_joins_begins_a_stage,
     a_table_lives_its_life,
     an_unchanged_source_is_not_built_again,
+    a_query_keeps_its_columns_and_its_age,
+    ctrl_c_ends_a_build_cleanly,
     a_stream_follows_its_table,
     a_source_is_read_again_while_a_stream_runs,
     a_source_is_queried_only_for_the_keys_in_the_stream,

@@ -19,6 +19,7 @@ from spark_samples import files
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, Full
+from bsjoin._plan import StoredTable
 from bsjoin.errors import NotATableError, StoreError
 from bsjoin.store import StorageLocation
 from bsjoin.worker import full_cache
@@ -165,10 +166,10 @@ def test_no_type_in_a_manifest_runs_code(
 def test_a_worker_does_not_run_the_code_of_a_version_that_comes_later(
     spark: SparkSession, plain: Path, marker: Path
 ) -> None:
-    location = StorageLocation.of(plain)
+    stored = StoredTable(location=StorageLocation.of(plain), epoch=1, version=None, keys=())
     change(plain, with_type(UDT))
     with pytest.raises(NotATableError, match="user-defined"):
-        full_cache._version(location, full_cache._Table(), 1)
+        full_cache._version(stored, full_cache._Table(), 1)
     assert not marker.exists()
 
 

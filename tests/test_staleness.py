@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import shutil
+import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +22,7 @@ import bsjoin
 import bsjoin.table
 from bsjoin import BatchTable, Full
 from bsjoin._refreshes import error_text
+from bsjoin._spark import build
 from bsjoin.errors import ArgumentError, StaleTableError
 
 pytestmark = pytest.mark.usefixtures("runtime")
@@ -24,12 +30,50 @@ pytestmark = pytest.mark.usefixtures("runtime")
 SECRET = "s3cr3t"
 
 
+LIMIT = "1 hour"
+
+
+@dataclass
+class Refreshes:
+    """What the timers would call, and where their tables are."""
+
+    begun: list[tuple[Callable[[], Any], Path]] = field(default_factory=list)
+
+    def __call__(self) -> None:
+        for again, _ in self.begun:
+            again()
+
+    def fail(self) -> None:
+        for again, _ in self.begun:
+            with pytest.raises(Exception, match="is down"):
+                again()
+
+    def make_old(self) -> None:
+        for _, path in self.begun:
+            make_old(path)
+
+
+def make_old(table: Path) -> None:
+    """A table whose builds took two hours is two hours old, unless it is confirmed."""
+    shutil.rmtree(table / "fresh", ignore_errors=True)
+
+
 @pytest.fixture
-def refreshes(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], Any]]:
-    """What the timers would call."""
-    begun: list[Callable[[], Any]] = []
-    monkeypatch.setattr(bsjoin.table, "start_refreshing", lambda _, again, *__: begun.append(again))
-    return begun
+def refreshes(monkeypatch: pytest.MonkeyPatch) -> Refreshes:
+    found = Refreshes()
+
+    def start(_: object, again: Callable[[], Any], __: float, path: str) -> threading.Event:
+        found.begun.append((again, Path(path)))
+        return threading.Event()
+
+    monkeypatch.setattr(bsjoin.table, "start_refreshing", start)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _slow_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    hours = itertools.count(0, 7_200)
+    monkeypatch.setattr(build, "time", SimpleNamespace(monotonic=lambda: next(hours)))
 
 
 class Source:
@@ -52,82 +96,56 @@ def source(spark: SparkSession, tmp_path: Path) -> Source:
     return Source(spark, tmp_path)
 
 
-def fails(again: Callable[[], Any]) -> None:
-    with pytest.raises(Exception, match="is down"):
-        again()
-
-
-LIMIT = timedelta(seconds=5)
-
-
-def until_it_is_stale() -> None:
-    time.sleep(LIMIT.total_seconds() + 0.5)
-
-
 @pytest.mark.parametrize("stored", [True, False])
 def test_a_query_ends_instead_of_using_rows_that_are_too_old(
-    spark: SparkSession,
-    feed: Feed,
-    tmp_path: Path,
-    source: Source,
-    refreshes: list[Callable[[], Any]],
-    stored: bool,
+    feed: Feed, tmp_path: Path, source: Source, refreshes: Refreshes, stored: bool
 ) -> None:
     store = tmp_path / "table" if stored else None
-    cache = Full(store=store, refresh="1 s", max_staleness=LIMIT)
+    cache = Full(store=store, refresh="1 minute", max_staleness=LIMIT)
     joined = bsjoin.join(feed.stream, source.df, "k", cache=cache)
+    refreshes()  # the same rows: they are fresh
     query = feed.start(joined)
     feed.add(1)
     query.processAllAvailable()
-    (again,) = refreshes
     source.write(-1)
-    fails(again)
-    until_it_is_stale()
+    refreshes.fail()
+    refreshes.make_old()
     feed.add(1)
-    with pytest.raises(Exception, match=r"StaleTableError: version 1 .* max_staleness is 5"):
+    with pytest.raises(Exception, match=r"StaleTableError: version 1 .* max_staleness is 3600"):
         query.processAllAvailable()
     assert sorted(feed.results) == [0]
-    # After a refresh that succeeds the micro-batch runs: with the rows of that refresh.
+    # After refreshes that succeed the micro-batch runs: with the rows of these.
     source.write(2)
-    again()
+    refreshes()
+    refreshes()
     query = feed.start(joined)
     query.processAllAvailable()
     assert feed.results[1] == [(1, 2)]
     query.stop()
-    # And the same again in a replay, stale or not.
+    # And the same again in a replay, whatever has come since.
     source.write(3)
-    again()
-    until_it_is_stale()
+    refreshes()
+    refreshes()
     number = feed.forget_last_commit()
     feed.results.clear()
     query = feed.start(joined)
     query.processAllAvailable()
     assert feed.results == {number: [(1, 2)]}
-
-
-def test_a_refresh_that_finds_the_same_rows_keeps_them_fresh(
-    spark: SparkSession, feed: Feed, source: Source, refreshes: list[Callable[[], Any]]
-) -> None:
-    cache = Full(refresh="1 s", max_staleness=LIMIT)
-    query = feed.start(bsjoin.join(feed.stream, source.df, "k", cache=cache))
-    until_it_is_stale()
-    refreshes[0]()
     feed.add(1)
     query.processAllAvailable()
-    assert feed.results == {0: [(1, 1)]}
-    assert [cycle.table_version for cycle in cycles(query)] == [1]
+    assert feed.results[number + 1] == [(1, 3)]
 
 
 def test_tables_that_others_refresh_and_those_behind_a_url(
     spark: SparkSession, feed: Feed, tmp_path: Path
 ) -> None:
     url = f"local://{tmp_path}/table"
-    BatchTable.build(table_of(spark, 1), on="k", path=url)
+    BatchTable.build(table_of(spark, 1), on="k", path=url).refresh(table_of(spark, 1))
     table = BatchTable.open(url, max_staleness=LIMIT)
     query = feed.start(table.join(feed.stream))
     feed.add(1)
     query.processAllAvailable()
-    until_it_is_stale()
+    make_old(tmp_path / "table")
     probes = spark.range(1, 2).withColumnRenamed("id", "k")
     with pytest.raises(StaleTableError, match="Let one succeed"):
         table.join(probes)
@@ -137,16 +155,17 @@ def test_tables_that_others_refresh_and_those_behind_a_url(
     feed.add(1)
     query.processAllAvailable()
     assert feed.results == {0: [(1, 1)], 1: [(1, 1)]}
-    until_it_is_stale()
+    assert [cycle.table_version for cycle in cycles(query)] == [1, 1]
+    make_old(tmp_path / "table")
     feed.add(1)
     with pytest.raises(Exception, match="StaleTableError"):
         query.processAllAvailable()
 
 
 def test_for_each_batch_and_cycles_end_too(
-    spark: SparkSession, feed: Feed, source: Source, refreshes: list[Callable[[], Any]]
+    feed: Feed, source: Source, refreshes: Refreshes
 ) -> None:
-    cache = Full(refresh="1 s", max_staleness=LIMIT)
+    cache = Full(refresh="1 minute", max_staleness=LIMIT)
     seen: list[Any] = []
     steered = bsjoin.cycles(source.df, "k", cache=cache, sink=lambda df, _: seen.append(rows(df)))
     problems: list[Exception] = []
@@ -161,25 +180,27 @@ def test_for_each_batch_and_cycles_end_too(
             except StaleTableError as error:
                 problems.append(error)
 
+    def run() -> tuple[int, int]:
+        feed.add(1)
+        query.processAllAvailable()
+        return len(seen), len(problems)
+
     writer = feed.stream.writeStream.foreachBatch(call)
     query = writer.option("checkpointLocation", str(feed.checkpoint)).start()
-    feed.add(1)
-    query.processAllAvailable()
-    assert (seen, problems) == ([[(1, 1)]] * 2, [])
-    until_it_is_stale()
-    feed.add(1)
-    query.processAllAvailable()
-    assert (len(seen), len(problems)) == (2, 2)
+    assert run() == (0, 2)  # as old as their builds
+    refreshes()
+    assert run() == (2, 2)
+    refreshes.make_old()
+    assert run() == (2, 4)
     source.write(2)
-    for again in refreshes:
-        again()
-    feed.add(1)
-    query.processAllAvailable()
-    assert seen[2:] == [[(1, 2)]] * 2
+    refreshes()
+    refreshes()
+    assert run() == (4, 4)
+    assert seen == [[(1, 1)]] * 2 + [[(1, 2)]] * 2
 
 
 def test_how_refreshes_went_is_a_figure(
-    spark: SparkSession, feed: Feed, source: Source, refreshes: list[Callable[[], Any]]
+    spark: SparkSession, feed: Feed, source: Source, refreshes: Refreshes
 ) -> None:
     begun = datetime.now(UTC)
     joined = bsjoin.join(feed.stream, source.df, "k", cache=Full(refresh="1 hour"))
@@ -197,7 +218,7 @@ def test_how_refreshes_went_is_a_figure(
     assert begun <= first.last_success <= datetime.now(UTC)
     assert (first.last_error, first.last_error_at) == (None, None)
     source.write(-1)
-    fails(refreshes[0])
+    refreshes.fail()
     failed = refresh()
     assert failed.last_success == first.last_success
     assert failed.last_error is not None
@@ -206,7 +227,7 @@ def test_how_refreshes_went_is_a_figure(
     assert SECRET not in failed.last_error
     assert "\n" not in failed.last_error
     source.write(1)
-    refreshes[0]()
+    refreshes()
     after = refresh()
     assert after.last_success is not None
     assert after.last_success > failed.last_error_at == after.last_error_at

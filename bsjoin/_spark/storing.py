@@ -31,6 +31,9 @@ __all__ = ["WantedTable", "build_new", "confirmed", "ensure", "refreshed"]
 
 _log = logging.getLogger("bsjoin")
 
+_RECENT_US = 600_000_000
+"""A table that was confirmed since is not confirmed again by a start that builds nothing."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class WantedTable:
@@ -40,11 +43,13 @@ class WantedTable:
         layout: its keys, columns and limits.
         key_types: the types of its keys.
         fingerprint: the user's own word for the state of the source.
+        guarded: whether its rows must not be old.
     """
 
     layout: Layout
     key_types: tuple[T.DataType, ...]
     fingerprint: str | None
+    guarded: bool = False
 
     @classmethod
     def of(
@@ -85,7 +90,12 @@ class WantedTable:
             when,
             tuple(df.columns if whole else columns),
         )
-        return cls(layout=layout, key_types=tuple(types), fingerprint=options.fingerprint)
+        return cls(
+            layout=layout,
+            key_types=tuple(types),
+            fingerprint=options.fingerprint,
+            guarded=options.max_staleness is not None,
+        )
 
     def spelled(self, names: Mapping[str, str]) -> WantedTable:
         """The same, some of its columns under other names."""
@@ -164,19 +174,22 @@ def _ensure(
     if names:
         wanted, df = wanted.spelled(names), df.withColumnsRenamed(names)
     wanted.check_same_as(before, str(location))
-    layout = replace(wanted.layout, columns=_in_order(before, wanted.layout.columns))
+    layout = wanted.layout
     if private:
-        layout = replace(layout, condition=before.condition or layout.condition)
+        columns, condition = _in_order(before, layout.columns), before.condition or layout.condition
+        layout = replace(layout, columns=columns, condition=condition)
     known = fingerprint is not None and versions.is_marked(location, before, fingerprint)
     stored, schema = types_of(schema_of(before)), types_of(_stored(df, layout))
     serves = before.unique == layout.unique and (
         # What a join does not need may stay.
-        schema.items() <= stored.items() if private else schema == stored
+        schema.items() <= stored.items() if private else [*schema.items()] == [*stored.items()]
     )
     if layout.ranged is not None and (not private or isinstance(wanted.layout.condition, AsOf)):
         serves = serves and before.row == layout.row
     if known and serves and _is_intact(location, before):
-        _remember(location, before, layout.condition, fingerprint, began)
+        if wanted.guarded or not freshness.is_confirmed_since(location, before, began - _RECENT_US):
+            freshness.confirm(location, before, began)
+        _remember(location, before, layout.condition, fingerprint)
         return
     _build(location, df, layout, before, fingerprint)
 
@@ -293,7 +306,8 @@ def _build(
             interruption.check()
             if before is not None and before.same_as(draft) and _is_intact(location, before):
                 begun.abandon()
-                return _remember(location, before, layout.condition, fingerprint, began)
+                freshness.confirm(location, before, began)
+                return _remember(location, before, layout.condition, fingerprint)
             if before is not None:
                 check_columns(location, schema)  # of queries that have begun since
                 check_unique(location, draft.longest_run)
@@ -310,11 +324,7 @@ def _build(
 
 
 def _remember(
-    location: StorageLocation,
-    before: Manifest,
-    when: Condition | None,
-    fingerprint: str | None,
-    read_us: int,
+    location: StorageLocation, before: Manifest, when: Condition | None, fingerprint: str | None
 ) -> Manifest:
     """Keep a version that holds the right rows; with another condition it is published again.
 
@@ -325,7 +335,6 @@ def _remember(
         published = versions.publish(location, replace(before, condition=when))
     if fingerprint is not None and not versions.is_marked(location, published, fingerprint):
         versions.mark(location, published, fingerprint)
-    freshness.confirm(location, published, read_us)
     return published
 
 

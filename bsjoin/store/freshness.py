@@ -24,7 +24,15 @@ from bsjoin.errors import StaleTableError, StoreError
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.manifest import Manifest
 
-__all__ = ["Mark", "confirm", "fresh_version", "mark_names", "marks_in", "remove_marks"]
+__all__ = [
+    "Mark",
+    "confirm",
+    "fresh_version",
+    "is_confirmed_since",
+    "mark_names",
+    "marks_in",
+    "remove_marks",
+]
 
 _log = logging.getLogger("bsjoin")
 
@@ -48,7 +56,9 @@ class Mark(NamedTuple):
 
 
 def confirm(location: StorageLocation, manifest: Manifest, read_us: int) -> None:
-    """Note that a version was found to hold the rows of its source. A failure is a warning.
+    """Note that a version was found to hold the rows of its source.
+
+    A failure is logged: who only reads may not be able to write.
 
     Args:
         location: the table's location.
@@ -61,7 +71,12 @@ def confirm(location: StorageLocation, manifest: Manifest, read_us: int) -> None
         for mark in sorted(same, key=lambda mark: mark.read_us)[:-_KEPT]:
             _remove(location, mark)
     except (OSError, StoreError) as error:
-        _log.warning("bsjoin: a refresh of %r is not noted: %s", str(location), error)
+        _log.info("bsjoin: a refresh of %r is not noted: %s", str(location), error)
+
+
+def is_confirmed_since(location: StorageLocation, newest: Manifest, since_us: int) -> bool:
+    """Whether the source of the newest version was read at a time or later."""
+    return read_us(newest, None, marks_in(mark_names(location))) >= since_us
 
 
 def mark_names(location: StorageLocation) -> list[str]:

@@ -205,7 +205,7 @@ def test_a_worker_holds_no_more_than_two_versions_open(location: StorageLocation
     for number in range(1, 7):
         put(location, numbered(location, number), number, number * 100)
         assert answered(plan_of(location, None, epoch=number * 100), number * 100 + 50) == number
-    tables = [table for (url, _), table in full_cache._tables.items() if url == location.url]
+    tables = [table for (url, _, _), table in full_cache._tables.items() if url == location.url]
     assert sorted(version for table in tables for version in table.open) == [5, 6]
 
 
@@ -215,7 +215,8 @@ def test_plans_of_the_same_version_do_not_close_it_for_each_other(
     put(location, numbered(location, 1), 1, 100)
     plans = [plan_of(location, 1, epoch) for epoch in (100, 200, 300, 400)]
     assert [answered(plan, 0) for plan in plans] == [1] * 4
-    assert all(len(full_cache._tables[location.url, plan.table.epoch].open) == 1 for plan in plans)
+    keys = [(location.url, plan.table.epoch, 0) for plan in plans]
+    assert all(len(full_cache._tables[key].open) == 1 for key in keys)
 
 
 def test_runs_are_read_without_copies(location: StorageLocation, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def plan_of(location: StorageLocation, shape: Shape, **changes: Any) -> JoinPlan
     given = {"version": 1, "columns": ("text", "number"), "row_type": ROW, "epoch": 100, **changes}
     return JoinPlan(
         label=given.get("label", "1:k"),
-        how="left",
+        how="semi" if shape == "exists" else "left",
         table=StoredTable(
             location=location,
             epoch=given["epoch"],
