@@ -81,22 +81,21 @@ class Build:
         )
 
     def published(self) -> None:
-        """Its files belong to a version now."""
-        self._end()
+        """Its files belong to a version now. A mark that stays is a warning."""
+        with _warned(self.location):
+            self._end()
 
     def abandon(self) -> None:
         """Remove what it has written, unless a version has it. A failure is a warning."""
-        try:
+        with _warned(self.location):
             # First: a task that writes later finds that the build has ended.
             self._end()
             _remove(self.location, self.name)
             self.location.remove_empty(self.made)
-        except (OSError, StoreError) as error:
-            _log.warning("bsjoin: files of no version stay in %r: %s", str(self.location), error)
 
     def _end(self) -> None:
-        self.location.remove(self.mark)
         _running.discard(self.name)
+        self.location.remove(self.mark)
 
 
 def begin(location: StorageLocation) -> Build:
@@ -125,7 +124,7 @@ def sweep(location: StorageLocation) -> None:
 
     Of processes on other machines, those of builds that began more than a day ago.
     """
-    try:
+    with _warned(location):
         for mark in location.names(_FOLDER):
             found = _MARK.fullmatch(mark)
             if found is not None and _is_over(found[1], int(found[2]), found[3]):
@@ -136,6 +135,13 @@ def sweep(location: StorageLocation) -> None:
                 path = f"{folder}/{name}".lstrip("/")
                 if (location.age_s(path) or 0) > _TEMPORARY_AGE_S:
                     location.remove(path)
+
+
+@contextlib.contextmanager
+def _warned(location: StorageLocation) -> Iterator[None]:
+    """Let a failure be a warning: the next build tries again."""
+    try:
+        yield
     except (OSError, StoreError) as error:
         _log.warning("bsjoin: files of no version stay in %r: %s", str(location), error)
 
