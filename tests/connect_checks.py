@@ -24,7 +24,7 @@ from checks_apart import named, run
 from pyspark.sql import SparkSession
 from reference_kinds import Sides, asof, differences, incremental
 from sessions import SETTINGS, configured
-from spark_samples import rows, table_of, write_parquet, write_stream_file
+from spark_samples import rows, soon, table_of, write_parquet, write_stream_file
 
 import bsjoin
 import bsjoin.table
@@ -195,7 +195,7 @@ def ctrl_c_ends_a_build_cleanly(spark: SparkSession, folder: Path) -> None:
     slow = "java_method('java.lang.Thread', 'sleep', 200L) IS NOT NULL"
     with pytest.raises(KeyboardInterrupt), interrupt_checks.when_there_is("*-*-*")(store):
         BatchTable.build(spark.range(0, 200, 1, 8).where(slow).toDF("k"), on="k", path=store)
-    assert list(folder.iterdir()) == []
+    soon(lambda: list(folder.iterdir()), [])
     assert spark.range(3).count() == 3
     time.sleep(3)
     assert list(folder.iterdir()) == []

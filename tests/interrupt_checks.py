@@ -18,7 +18,7 @@ from typing import Any
 import checks_apart
 import sessions
 from pyspark.sql import DataFrame, SparkSession
-from spark_samples import rows
+from spark_samples import rows, soon
 
 import bsjoin
 from bsjoin import BatchTable, Full
@@ -142,9 +142,9 @@ def _check(spark: SparkSession, folder: Path, names: Iterable[str]) -> None:
         _expect_interrupt(build, moment, store)
         published = store.exists()  # whole, or not at all
         assert published == (name == "after the publication") or name in _EITHER, name
-        assert left(store) == [], name
+        soon(lambda s=store: left(s), [])
         if not published:  # the folders that were made for it are gone, too
-            assert list(folder.iterdir()) == [], name
+            soon(lambda: list(folder.iterdir()), [])
 
         table = BatchTable.build(table_of(spark, 2), on="k", path=store)
         before = table.version
@@ -153,7 +153,7 @@ def _check(spark: SparkSession, folder: Path, names: Iterable[str]) -> None:
             return table.refresh(table_of(spark, 3, size))
 
         _expect_interrupt(refresh, moment, store)
-        assert left(store) == [], name
+        soon(lambda s=store: left(s), [])
         found = 2 + (table.version > before)
         assert (table.version > before) == published or name in _EITHER, name
         assert rows(table.join(keys)) == [(3, found), (4, found)], name
@@ -191,8 +191,8 @@ def a_join_without_a_store(spark: SparkSession, folder: Path) -> None:
             lambda: bsjoin.join(keys, slow(spark), "k", cache=Full(store=folder / "table")),
         ):
             _expect_interrupt(call, during_the_tasks, folder)
-            assert not [path for path in folder.rglob("*") if path.is_file()]
-            assert not list(folder.rglob("store-*"))
+            soon(lambda: [path for path in folder.rglob("*") if path.is_file()], [])
+            soon(lambda: list(folder.rglob("store-*")), [])
     finally:
         tempfile.tempdir = None
 

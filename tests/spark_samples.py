@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 import bsjoin
+
+
+def soon(found: Callable[[], Any], expected: Any) -> None:
+    """Wait for what tasks do that have not noticed yet that their job has ended."""
+    deadline = time.monotonic() + 30
+    while (last := found()) != expected:
+        assert time.monotonic() < deadline, last
+        time.sleep(0.05)
 
 
 def files(folder: Path) -> list[Path]:
