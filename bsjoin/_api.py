@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -15,10 +16,11 @@ from bsjoin._spark.resolve import ResolvedJoin, UnbuiltTable, resolve
 from bsjoin._spark.session import MicroBatch, micro_batch
 from bsjoin._spark.source_scan import scanned
 from bsjoin.conditions import AsOf, Condition
-from bsjoin.errors import ArgumentError
+from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.hotspot import Hash, HotSpot
 from bsjoin.options import Full, Incremental
 from bsjoin.sources.protocol import Source
+from bsjoin.store import StorageLocation, versions
 from bsjoin.table import BatchTable
 
 if TYPE_CHECKING:
@@ -34,9 +36,9 @@ def join(
     stream: DataFrame,
     batch: DataFrame | BatchTable | Source,
     on: On = None,
+    how: JoinType = "inner",
     *,
     when: Condition | None = None,
-    how: JoinType = "inner",
     cache: Literal["auto"] | Full | Incremental = "auto",
     partition: Hash | HotSpot | None = None,
     select: Sequence[str] | None = None,
@@ -58,12 +60,12 @@ def join(
         on: the equality keys: a column name, a list of names, or a dict from the stream's names to
             the table's. ``None`` (default): the names that both sides share (for a BatchTable: its
             keys), except the columns of ``when``. ``[]`` with ``when``: a pure range join.
-        when: the range part of the condition: :class:`Band`, :class:`Within`, :class:`Overlaps` or
-            :class:`AsOf`. ``None`` (default): none, or that of the BatchTable. With an incremental
-            cache it requires equality keys.
         how: ``"inner"`` (default), ``"left"`` (keeps all rows of the stream), ``"semi"`` or
             ``"anti"`` (the stream's rows with or without a match, without columns of the table).
             Spark's other spellings are equivalent: ``"left_outer"``, ``"leftsemi"`` and so on.
+        when: the range part of the condition: :class:`Band`, :class:`Within`, :class:`Overlaps` or
+            :class:`AsOf`. ``None`` (default): none, or that of the BatchTable. With an incremental
+            cache it requires equality keys.
         cache: how the table is cached: :class:`Full` or, for a source, :class:`Incremental`.
             ``"auto"`` (default): ``Full()`` for a DataFrame; ``Full(refresh="10 minutes")`` for a
             source that supports scans and has up to a million rows; otherwise
@@ -106,7 +108,10 @@ def join(
         >>> enriched.columns
         ['order_id', 'customer_id', 'name', 'city']
     """
-    call = JoinCall(on=on, when=when, how=how, partition=partition, select=select, suffix=suffix)
+    probe_side(stream)
+    call = JoinCall(
+        on=on, when=when, how=how, partition=partition, select=select, suffix=suffix, stream=stream
+    )
     return join_by(call, stream, batch, cache)
 
 
@@ -185,6 +190,8 @@ def _join_whole(
         columns: all columns of the table.
         options: how to build it.
     """
+    if options.store is not None:
+        join = join.in_order_of(_stored_keys(options.store))
     # A stored table keeps all columns for later joins; a temporary one the selected columns only.
     stored = list(join.columns) if options.store is None else list(columns)
     ranged = () if join.ranged is None else join.ranged.names
@@ -205,6 +212,14 @@ def _join_whole(
     else:
         table = wanted.build()
     return table._join_resolved(join, stream)
+
+
+def _stored_keys(store: str | os.PathLike[str]) -> list[str]:
+    """The keys of the table in a store, in its order; none without a table."""
+    try:
+        return [key.name for key in versions.latest(StorageLocation.of(store)).keys]
+    except StoreError:
+        return []  # what is wrong with the store is said where the table is built
 
 
 def _batch_of(stream: DataFrame, options: Full) -> MicroBatch | None:

@@ -228,10 +228,12 @@ class Runtime:
     Args:
         name: "jvm": Spark's generated code; "python": its Python workers.
         reason: why not the JVM; empty for it.
+        wanted: the setting that asks for the JVM where Python runs it; empty (default) for none.
     """
 
     name: Literal["jvm", "python"]
     reason: str
+    wanted: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bsjoin._batch_figures import observed_batches
 from bsjoin._plan import FIGURES, ROUTE_FIGURES
 from bsjoin._refreshes import RefreshProgress, of_join
 from bsjoin._task_figures import received
+from bsjoin.errors import ArgumentError
 from bsjoin.hotspot import Rule, added, skew
 from bsjoin.hotspot.generated import note_of
 from bsjoin.hotspot.worker import Note
@@ -198,20 +200,34 @@ def progress(query: Any) -> list[CycleProgress]:
 
     Returns:
         A list of :class:`CycleProgress`, oldest micro-batch first, joins in the order of their
-        calls; empty for a query without joins of bsjoin. Spark keeps the last 100 micro-batches of
+        calls; empty for a query without joins of bsjoin. Joins inside a function for
+        ``foreachBatch`` are among them, with the figures of the first action that used their rows;
+        not under Spark Connect, where the function runs in another process: join the stream before
+        ``foreachBatch`` there. Spark keeps the last 100 micro-batches of
         a query (``spark.sql.streaming.numRecentProgressUpdates``); to sum over more, call this from
         a ``StreamingQueryListener`` with each ``event.progress``.
+
+    Raises:
+        ArgumentError: it is something else, such as a DataFrame.
 
     Example:
         >>> hits = sum(cycle.hits for cycle in bsjoin.progress(query))
     """
-    recent: Iterable[Any] = getattr(query, "recentProgress", None) or (
-        [query] if hasattr(query, "observedMetrics") else []
-    )
+    # Any name is an attribute of a DataFrame, but not of its class.
+    if hasattr(type(query), "recentProgress"):
+        recent: Iterable[Any] = query.recentProgress
+    elif hasattr(query, "observedMetrics") and hasattr(query, "batchId") and not _is_frame(query):
+        recent = [query]
+    else:
+        raise ArgumentError(
+            f"progress() of a {type(query).__name__}: give a StreamingQuery (what start() "
+            "returned), a StreamingQueryProgress (event.progress of a listener; lastProgress is "
+            "None before the first micro-batch), or what bsjoin.cycles returned"
+        )
     cycles: list[CycleProgress] = []
     for one in recent:
         found: dict[str, tuple[dict[str, str], dict[str, Any]]] = {}
-        for metric, metrics in {**_sent_by_tasks(one), **one.observedMetrics}.items():
+        for metric, metrics in {**_not_observed(one), **one.observedMetrics}.items():
             name = _NAME.fullmatch(metric)
             for join, figures in [] if name is None else _joins(name[1], _figures(metrics)):
                 before = found.get(join["label"])
@@ -222,12 +238,19 @@ def progress(query: Any) -> list[CycleProgress]:
     return cycles
 
 
-def _sent_by_tasks(one: Any) -> dict[str, Any]:
-    """The figures of a micro-batch that Spark has not observed."""
+def _is_frame(query: Any) -> bool:
+    return hasattr(type(query), "isStreaming")
+
+
+def _not_observed(one: Any) -> dict[str, Any]:
+    """The figures of a micro-batch that Spark has not observed in its plan."""
     query = getattr(one, "id", None)  # a batch of foreachBatch has none
     if query is None or _is_idle(one):
         return {}
-    return received.of(str(query), str(one.runId), one.batchId)
+    return {
+        **observed_batches.of(str(query), one.batchId),
+        **received.of(str(query), str(one.runId), one.batchId),
+    }
 
 
 def _is_idle(one: Any) -> bool:

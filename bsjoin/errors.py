@@ -20,14 +20,16 @@
         ├── StoreAccessError            the path cannot be created, read or written
         └── StoreFullError              no space left while a table was built
 
-Each message names the value, the rule and what to do. An error raised inside a Spark
-worker reaches the driver as Spark's ``PythonException``, which contains the same message.
+Each message names the value, the rule and what to do. An error raised while a query runs reaches
+the driver inside one of Spark's; :func:`cause_of` finds it there.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import importlib
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 __all__ = [
@@ -48,7 +50,17 @@ __all__ = [
     "StoreFullError",
     "VersionGoneError",
     "WorkerEnvironmentError",
+    "cause_of",
 ]
+
+_RAISED = re.compile(r"\b(bsjoin(?:\.\w+)+)\.(\w+): ")
+_END = re.compile(
+    r"\n\s*at |\n(?:\n?Traceback |\n?During handling |\n?The above exception |\n?Driver stacktrace:"
+    r"|\n?JVM stacktrace:|\s*Caused by: |\s*Suppressed: |=== Streaming Query ===)"
+)
+_STATE = re.compile(r"(?:\s*SQLSTATE: \w{5})+\s*$")
+_TRACES = ("_stackTrace", "_stacktrace")
+"""Where PySpark's exceptions have the stack trace of the JVM, which may not be in their text."""
 
 
 class BSJoinError(Exception):
@@ -138,6 +150,74 @@ class StoreAccessError(StoreError):
 
 class StoreFullError(StoreError):
     """The disk had no space left while a table was built; the unfinished table is not published."""
+
+
+def cause_of(exception: BaseException) -> BSJoinError | None:
+    """The error of bsjoin inside an exception that Spark raises.
+
+    While a query runs, in Spark's Python workers, its generated code or a function for
+    ``foreachBatch``, an error of bsjoin ends the job, and Spark raises an exception of its own that
+    has the text of all that happened. This reads the error out of it.
+
+    Args:
+        exception: what was caught: an exception of PySpark or Py4J, classic or Connect,
+            ``StreamingQuery.exception()``, or any other that was raised from one.
+
+    Returns:
+        An error of the class that was raised (its public base class for a private one), with the
+        same message; ``exception`` itself if it is one. ``None`` if there is none inside.
+        ``is_transient`` of a ``SourceError`` that was raised in another process is False.
+
+    Example:
+        >>> try:
+        ...     query.awaitTermination()
+        ... except pyspark.errors.StreamingQueryException as failed:
+        ...     if isinstance(bsjoin.errors.cause_of(failed), bsjoin.errors.LookupFailedError):
+        ...         restart_later()
+    """
+    for one in _chain(exception):
+        if isinstance(one, BSJoinError):
+            return one
+    for one in _chain(exception):
+        for text in [str(one), *(getattr(one, name, None) or "" for name in _TRACES)]:
+            found = _raised(text)
+            if found is not None:
+                return found
+    return None
+
+
+def _chain(exception: BaseException) -> Iterator[BaseException]:
+    """An exception, and those that it was raised from."""
+    left: list[object] = [exception]
+    seen: set[int] = set()
+    while left:
+        one = left.pop(0)
+        if not isinstance(one, BaseException) or id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        left += [one.__cause__, one.__context__, getattr(one, "_cause", None)]
+
+
+def _raised(text: str) -> BSJoinError | None:
+    """The last error of bsjoin in a text of stack traces; others are what it was raised from."""
+    for match in reversed([*_RAISED.finditer(text)]):
+        raised = _public(*match.groups())
+        if raised is not None:
+            end = _END.search(text, match.end())
+            message = text[match.end() : end.start() if end else len(text)]
+            return raised(_STATE.sub("", message).rstrip())
+    return None
+
+
+def _public(module: str, name: str) -> type[BSJoinError] | None:
+    """The public class that an error is of; None for one that is none of bsjoin's."""
+    try:
+        raised = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):
+        return None
+    bases = raised.__mro__ if isinstance(raised, type) else ()
+    return next((base for base in bases if base.__name__ in __all__), None)
 
 
 def suggest(name: str, choices: Iterable[str]) -> str:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from bsjoin._clock import now_us
 from bsjoin._refreshes import recorded
-from bsjoin._spark.arguments import JoinCall, Partition, key_list, probe_side, table_side
+from bsjoin._spark.arguments import JoinCall, key_list, probe_side, table_side
 from bsjoin._spark.columns import names_of
 from bsjoin._spark.full_cache import FullCache
-from bsjoin._spark.observing import current_cycle, is_used_by_query
+from bsjoin._spark.observing import current_cycle, is_reported
 from bsjoin._spark.planning import plan_join
 from bsjoin._spark.refresh import start_refreshing
 from bsjoin._spark.resolve import BuiltTable, ResolvedJoin, resolve
@@ -23,6 +23,7 @@ from bsjoin._spark.storing import WantedTable, build_new, confirmed, ensure, ref
 from bsjoin.conditions import Condition
 from bsjoin.durations import seconds
 from bsjoin.errors import ArgumentError, StoreError
+from bsjoin.hotspot import Hash, HotSpot
 from bsjoin.options import Full
 from bsjoin.store import Manifest, Stats, StorageLocation, builds, freshness, versions
 from bsjoin.store.temporary import temporary_location
@@ -30,6 +31,7 @@ from bsjoin.store.temporary import temporary_location
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from bsjoin._spark.arguments import JoinType
     from bsjoin._spark.columns import On
 
 __all__ = ["BatchTable", "Version"]
@@ -244,10 +246,10 @@ class BatchTable:
         self,
         stream: DataFrame,
         on: On = None,
+        how: JoinType = "inner",
         *,
         when: Condition | None = None,
-        how: str = "inner",
-        partition: Partition = None,
+        partition: Hash | HotSpot | None = None,
         select: Sequence[str] | None = None,
         suffix: str = "_batch",
     ) -> DataFrame:
@@ -257,10 +259,10 @@ class BatchTable:
             stream: the probe side.
             on: as in :func:`bsjoin.join`; by default the table's keys, which the stream must
                 have under the same names.
+            how: as in :func:`bsjoin.join`; default ``"inner"``.
             when: as in :func:`bsjoin.join`; by default the condition that the table was built
                 with. Widths, and the stream's columns, may differ from those; the table's
                 columns, ``closed`` of intervals and ``order_by`` of :class:`bsjoin.AsOf` may not.
-            how: as in :func:`bsjoin.join`; default ``"inner"``.
             partition: as in :func:`bsjoin.join`; default None.
             select: the table's columns to bring; by default all that are not keys.
             suffix: appended to those whose name the stream already has; default ``"_batch"``.
@@ -282,10 +284,16 @@ class BatchTable:
             >>> enriched.columns
             ['order_id', 'customer_id', 'name']
         """
-        call = JoinCall(
-            on=on, when=when, how=how, partition=partition, select=select, suffix=suffix
-        )
         probe_side(stream)
+        call = JoinCall(
+            on=on,
+            when=when,
+            how=how,
+            partition=partition,
+            select=select,
+            suffix=suffix,
+            stream=stream,
+        )
         return self._join_by(call, stream)
 
     def _join_by(self, call: JoinCall, stream: DataFrame) -> DataFrame:
@@ -316,7 +324,7 @@ class BatchTable:
             marks = freshness.marks_in(freshness.mark_names(self._location))
             freshness.fresh_version(self._location, manifest, [manifest], marks, now_us(), limit_us)
         cache = FullCache(self._location, manifest, self._may_change, limit_us)
-        if self._may_change and is_used_by_query(stream):
+        if self._may_change and is_reported(stream):
             cache.note_use(stream, join)
             newest = versions.latest(self._location)
             if newest.version != manifest.version:  # published before our note was there

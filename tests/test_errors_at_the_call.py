@@ -213,24 +213,53 @@ def test_a_streaming_table_side_points_to_sparks_own_join(
     ("how", "hint"),
     [
         ("iner", "Did you mean 'inner'?"),
-        ("left semi", "'inner', 'left', 'semi', 'anti'"),
-        ("outer", "the table's rows without a match"),
-        ("Full_Outer", "the table's rows without a match"),
-        ("right", "swap the sides"),
-        ("cross", "crossJoin"),
-        (None, "'inner', 'left', 'semi', 'anti'"),
-        (["left"], "'inner', 'left', 'semi', 'anti'"),
+        ("left semi", "Did you mean 'left_semi'"),
+        ("LEFT-ANTI", "Did you mean 'left_anti'"),
+        ("asof", "Give when=bsjoin.AsOf(...)"),
+        ("natural", "They are"),
+        ("", "They are"),
+        (None, "They are"),
+        (["left"], "They are"),
+        (1, "They are"),
     ],
 )
 def test_an_unknown_join_type_is_answered_with_the_known_ones(
     flights: DataFrame, airlines: DataFrame, how: Any, hint: str
 ) -> None:
-    with pytest.raises(ArgumentError) as error:
-        bsjoin.join(flights, airlines, on="carrier", how=how)
-    says(error, f"how={how!r}", hint)
-    with pytest.raises(ArgumentError) as error:
-        bsjoin.cycles(airlines, "carrier", sink=print, how=how)
-    says(error, f"how={how!r}", hint)
+    for call in (
+        lambda: bsjoin.join(flights, airlines, on="carrier", how=how),
+        lambda: bsjoin.cycles(airlines, "carrier", sink=print, how=how),
+    ):
+        with pytest.raises(ArgumentError) as error:
+            call()
+        says(error, f"how={how!r}", hint, "'inner', 'left', 'semi', 'anti'")
+
+
+# Every spelling that Spark takes of a join type that bsjoin does not have.
+OTHERS = ["outer", "full", "fullouter", "full_outer", "right", "rightouter", "Right_Outer", "cross"]
+
+
+@pytest.mark.parametrize("how", OTHERS)
+def test_a_join_type_that_only_spark_has_says_what_there_is_instead(
+    spark: SparkSession, flights: DataFrame, airlines: DataFrame, how: Any
+) -> None:
+    """Of two batch DataFrames, and of a stream, whose rows have no end."""
+    stream = spark.readStream.format("rate").load()
+    batch, endless = "The first side is a batch DataFrame", "a stream has no end"
+    for call, true, false in (
+        (lambda: bsjoin.join(flights, airlines, on="carrier", how=how), batch, endless),
+        (lambda: bsjoin.join(stream, airlines, how=how), endless, batch),
+        (lambda: bsjoin.cycles(airlines, "carrier", sink=print, how=how), endless, batch),
+    ):
+        with pytest.raises(ArgumentError) as error:
+            call()
+        way_out = {"r": "swap the sides", "c": "crossJoin"}.get(how[0].lower(), "Spark's own join")
+        if true == endless and way_out == "swap the sides":  # the table may not be a stream
+            way_out = "write the stream to a table"
+        says(error, f"how={how!r} is not supported", way_out)
+        if how != "cross":
+            says(error, true)
+        assert false not in str(error.value)
 
 
 @pytest.mark.parametrize("thing", [None, "table", [1], 5])

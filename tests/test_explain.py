@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from cache_samples import Model
-from pyspark.sql import SparkSession
+from oracle import settings
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from spark_samples import rows
 
 import bsjoin
-from bsjoin import Band, BatchTable, Incremental
+from bsjoin import AsOf, Band, BatchTable, Full, Incremental
 from bsjoin._spark.chain import joins_of
 from bsjoin.errors import ArgumentError
+
+INCREMENTAL = Incremental(max_rows=5)
 
 
 def test_a_chain_is_known_from_its_first_join_to_its_last(
@@ -37,11 +43,11 @@ def test_a_chain_is_known_from_its_first_join_to_its_last(
     steps = joins_of(third)
     assert [step.planned.plan.how for step in steps] == ["left", "inner", "semi"]
     assert [step.stream for step in steps] == [stream, first, second]
-    assert joins_of(stream) == [] == joins_of(third.select("k"))
+    assert joins_of(stream) == []
     assert joins_of(stream.withColumnRenamed("k", "_bsjoin_step")) == []
     bsjoin.explain(third)
     printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == 6
+    assert len(printed) == 7
     assert printed[0].startswith("(1) left join on k = k: full cache, version 1 of ")
     assert printed[1] == "    Spark's generated code looks keys up, partitioned: none; brings name"
     assert f"k = k and {times_condition()}: full cache, version 1 of" in printed[2]
@@ -49,7 +55,10 @@ def test_a_chain_is_known_from_its_first_join_to_its_last(
         "    Spark's generated code searches ranges, in the pass of the join "
     )
     assert printed[4] == f"(3) semi join on k = id: incremental cache of {source!r}"
-    assert printed[5] == "    Python workers receive keys, partitioned: hash; brings no column"
+    assert printed[5:] == [
+        "    Python workers receive keys, partitioned: hash; brings no column",
+        "    not in the JVM: the cache is incremental",
+    ]
 
 
 def times_condition() -> str:
@@ -65,13 +74,151 @@ def test_a_stream_is_explained_before_it_starts(
     assert "full cache, newest version of" in capsys.readouterr().out
 
 
-def test_what_is_derived_from_a_result_is_refused(spark: SparkSession) -> None:
+def made_of(spark: SparkSession, joined: DataFrame) -> dict[str, DataFrame]:
+    """All kinds of DataFrames that are made of the result of a join."""
+    other = spark.range(3).withColumnRenamed("id", "k")
+    joined.createOrReplaceTempView("explained")
+    return {
+        "where": joined.where("k > 0"),
+        "select": joined.select("k"),
+        "withColumn": joined.withColumn("n", F.col("k") + 1).drop("v"),
+        "groupBy": joined.groupBy("k").count(),
+        "union": other.union(joined.select("k")),
+        "left of a join": joined.join(other, "k"),
+        "right of a join": other.join(joined.where("k > 0"), "k").select("v"),
+        "with itself": joined.join(joined.alias("other"), "k"),
+        "view": spark.table("explained").limit(2),
+        "SQL": spark.sql("WITH t AS (SELECT * FROM explained) SELECT max(k) FROM t"),
+        "cached": joined.cache(),
+        "sorted": joined.repartition(2).sortWithinPartitions("k").dropDuplicates(["k"]),
+        "foreachBatch's": joined.observe("name", F.count(F.lit(1)).alias("n")),
+    }
+
+
+@pytest.mark.parametrize("runtime", ["jvm", "python"])
+def test_the_joins_that_a_dataframe_is_made_of(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], runtime: str
+) -> None:
+    with settings(spark, spark__bsjoin__runtime=runtime):
+        table = spark.range(3).selectExpr("id AS k", "id AS v")
+        joined = bsjoin.join(spark.range(2).withColumnRenamed("id", "k"), table)
+        bsjoin.explain(joined)
+        wanted = capsys.readouterr().out
+        for kind, df in made_of(spark, joined).items():
+            bsjoin.explain(df)
+            assert capsys.readouterr().out == wanted, kind
+        joined.unpersist(blocking=True)
+        again = BatchTable.build(table.where("v = 1"), on="k").join(
+            joined.where("v > 0"), suffix="2"
+        )
+        bsjoin.explain(again.select("k").union(joined.select("k")))
+        printed = capsys.readouterr().out
+    spark.catalog.dropTempView("explained")
+    assert printed.startswith(wanted)
+    assert printed.count(" join on k = k: full cache") == 2
+
+
+def test_what_is_made_of_no_join_is_refused(spark: SparkSession) -> None:
     joined = bsjoin.join(spark.range(1), spark.range(1), "id")
-    with pytest.raises(ArgumentError, match="not the direct result of"):
-        bsjoin.explain(joined.where("id > 0"))
+    hidden = spark.createDataFrame(joined.collect(), "id long")
+    for df in (spark.range(1), hidden):
+        with pytest.raises(ArgumentError, match=r"\['id'\], shows no join of bsjoin"):
+            bsjoin.explain(df)
+    for thing in (None, joined.columns, joined["id"], "joined"):
+        with pytest.raises(ArgumentError, match=type(thing).__name__):
+            bsjoin.explain(thing)  # type: ignore[arg-type]
+
+
+def test_it_says_why_not_in_the_jvm(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = Model(tmp_path / "model", pa.table({"id": [1], "v": ["x"]}))
+    rate = spark.readStream.format("rate").load()
+
+    table = BatchTable.build(rows_of(spark), on="value")
+
+    def said(setting: str, stream: DataFrame, cache: Incremental | Full) -> str:
+        with settings(spark, spark__bsjoin__runtime=setting):
+            if cache is INCREMENTAL:
+                joined = bsjoin.join(stream, source, {"value": "id"}, cache=INCREMENTAL)
+            else:
+                joined = table.join(stream)
+            bsjoin.explain(joined)
+        return capsys.readouterr().out
+
+    batch = rows_of(spark)
+    assert said("auto", batch, INCREMENTAL).endswith(
+        "    not in the JVM: the cache is incremental\n"
+    )
+    assert "although spark.bsjoin.runtime=jvm asks for it: the cache is" in said(
+        "jvm", batch, INCREMENTAL
+    )
+    assert "incremental; real-time mode takes joins in the JVM only" in said(
+        "auto", rate, INCREMENTAL
+    )
+    assert said("python", batch, Full()).endswith("JVM: spark.bsjoin.runtime is python\n")
+    assert "not in the JVM" not in said("jvm-only", rate, Full())
+    with pytest.raises(ArgumentError, match="runtime=jvm-only: the JVM cannot run this, because "):
+        said("jvm-only", rate, INCREMENTAL)
+
+
+def rows_of(spark: SparkSession) -> DataFrame:
+    return spark.range(2).withColumnRenamed("id", "value")
 
 
 def test_the_three_entry_points_take_the_same_arguments() -> None:
-    call = {"on", "when", "how", "partition", "select", "suffix"}
-    for function in (bsjoin.join, BatchTable.join, bsjoin.cycles):
-        assert call <= set(inspect.signature(function).parameters)
+    """In the same order and with the same defaults; a table has no ``batch`` and ``cache``."""
+    join, of_table, cycles = (
+        {n: (p.kind, p.default, p.annotation) for n, p in inspect.signature(f).parameters.items()}
+        for f in (bsjoin.join, BatchTable.join, bsjoin.cycles)
+    )
+    shared = [name for name in join if name not in ("batch", "cache")]
+    assert [name for name in of_table if name != "self"] == shared
+    assert {name: of_table[name] for name in shared} == {name: join[name] for name in shared}
+    for name in {*shared, "batch", "cache"} - {"stream", "how"}:
+        assert cycles[name] == join[name], name
+    assert cycles["how"][1:] == join["how"][1:]
+
+
+def test_a_table_joins_as_join_does(spark: SparkSession, tmp_path: Path) -> None:
+    """Each argument, in every form: keys in another order, as a dict, ``how`` by place."""
+    stream = spark.sql("SELECT * FROM VALUES (1, 2, 5), (2, 1, 6), (3, 3, 7) AS t(a, b, n)")
+    table = spark.sql("SELECT * FROM VALUES (1, 2, 'x', 0), (2, 1, 'y', 9) AS t(a, b, name, n)")
+    built = BatchTable.build(table, on=["a", "b"], path=tmp_path / "table")
+    points = BatchTable.build(table, on=["a", "b"], when=AsOf("n", "n"), path=tmp_path / "points")
+    swapped = {"b": "a", "a": "b"}
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((["a", "b"],), {}), ((["b", "a"],), {}), ((("b", "a"),), {}), ((["B", "A"],), {}),
+        ((swapped,), {}), (({"b": "b", "a": "a"}, "left"), {}), ((["b", "a"], "left_outer"), {}),
+        ((["b", "a"], "LeftSemi"), {}), ((), {"on": ["b", "a"], "how": "anti"}),
+        ((["b", "a"],), {"select": ["n", "name"], "suffix": "_2"}),
+        ((["b", "a"],), {"select": ["b", "n"], "how": "left"}),
+        ((["b", "a"],), {"partition": bsjoin.Hash(2)}),
+        ((["b", "a"],), {"when": AsOf("n", "n"), "how": "left"}),
+        ((["a"],), {}), ((["b", "c"],), {}), (([],), {}), ((["a", "a"],), {}),
+        ((["b", "a"],), {"how": "right"}), ((["b", "a"], "semi"), {"select": ["n"]}),
+    ]  # fmt: skip
+    for i, (args, named) in enumerate(calls):
+        one, path = (points, "points") if "when" in named else (built, "table")
+        stored = Full(store=tmp_path / path)
+        ways = [
+            lambda args=args, named=named, one=one: one.join(stream, *args, **named),
+            lambda args=args, named=named, one=one: bsjoin.join(stream, one, *args, **named),
+            lambda args=args, named=named, stored=stored: bsjoin.join(
+                stream, table, *args, cache=stored, **named
+            ),
+        ]
+        if i >= len(calls) - 6:  # refused
+            assert [outcome(way) for way in ways][:2] == [outcome(ways[0])] * 2
+            assert isinstance(outcome(ways[0]), str), args
+            continue
+        assert outcome(ways[0]) == outcome(ways[1]) == outcome(ways[2]), (args, named)
+        assert not isinstance(outcome(ways[0]), str), outcome(ways[0])
+
+
+def outcome(way: Any) -> tuple[list[str], list[tuple[Any, ...]]] | str:
+    try:
+        result = way()
+    except bsjoin.BSJoinError as error:
+        return f"{type(error).__name__}: {error}"
+    return result.columns, rows(result)

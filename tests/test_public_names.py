@@ -60,7 +60,8 @@ ERRORS = [
 
 def test_the_public_names_are_these() -> None:
     assert bsjoin.__all__ == PUBLIC == sorted(PUBLIC)
-    assert bsjoin.errors.__all__ == [*ERRORS] == sorted(ERRORS)
+    assert bsjoin.errors.__all__ == [*ERRORS, "cause_of"]
+    assert [*ERRORS] == sorted(ERRORS)
 
 
 @pytest.mark.parametrize("name", PUBLIC)
@@ -140,8 +141,8 @@ def test_what_is_handed_out_cannot_be_changed(name: str) -> None:
 
 def test_the_parameters_of_join_are_these() -> None:
     parameters = inspect.signature(bsjoin.join).parameters
-    options = ["when", "how", "cache", "partition", "select", "suffix"]
-    assert list(parameters) == ["stream", "batch", "on", *options]
+    options = ["when", "cache", "partition", "select", "suffix"]
+    assert list(parameters) == ["stream", "batch", "on", "how", *options]  # as Spark's own join
     keywords = [name for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY]
     assert keywords == options
 

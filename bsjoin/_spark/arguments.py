@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pyspark.sql import DataFrame
+
 from bsjoin._spark.columns import On, names_of
-from bsjoin._spark.session import is_dataframe
+from bsjoin._spark.session import is_dataframe, micro_batch
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError, suggest
 from bsjoin.hotspot import Hash, HotSpot
@@ -39,18 +41,43 @@ _SPELLINGS = {
     "leftsemi": "semi",
     "leftanti": "anti",
 }
-_KEEPS_THE_TABLE = (
-    "it returns the table's rows without a match, and a stream has no end: a match may still come "
-    "with a later micro-batch. Use how='left' to keep the stream's rows; to keep the table's, "
-    "swap the sides, or join two batch DataFrames with Spark's own join"
-)
-_REFUSED = {
-    **dict.fromkeys(("outer", "full", "fullouter", "right", "rightouter"), _KEEPS_THE_TABLE),
-    "cross": (
+_OTHERS = {
+    "outer": "full", "full": "full", "fullouter": "full",
+    "right": "right", "rightouter": "right",
+    "cross": "cross",
+}  # fmt: skip
+"""Join types of Spark that bsjoin does not have."""
+_WAYS_OUT = {
+    ("full", True): (
+        "it returns the table's rows without a match, too, and a stream has no end: a match may "
+        "still come with a later micro-batch. Use how='left' to keep the stream's rows; for the "
+        "table's, write the stream to a table and join that with Spark's own join"
+    ),
+    ("full", False): (
+        "it returns the table's rows without a match, too, and bsjoin meets only those that it "
+        "looks up. The first side is a batch DataFrame: use Spark's own join, "
+        "first.join(second, ..., how='full'), with the table as a DataFrame"
+    ),
+    ("right", True): (
+        "it returns the table's rows without a match, and a stream has no end: a match may still "
+        "come with a later micro-batch. Use how='left' to keep the stream's rows; for the table's, "
+        "write the stream to a table and join that with Spark's own join"
+    ),
+    ("right", False): (
+        "it returns the table's rows without a match, and bsjoin meets only those that it looks "
+        "up. The first side is a batch DataFrame: swap the sides, bsjoin.join(second, first, ..., "
+        "how='left'), or use Spark's own join, with the table as a DataFrame"
+    ),
+    ("cross", True): (
         "it has no key, and pairs every row of the stream with the whole table: use Spark's own "
-        "stream.crossJoin(table)"
+        "stream.crossJoin(table), with the table as a DataFrame"
+    ),
+    ("cross", False): (
+        "it has no key, and pairs every row with the whole table: use Spark's own "
+        "first.crossJoin(second), with the table as a DataFrame"
     ),
 }
+"""Why not, and what else there is: by the join type, and whether the rows have no end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,10 +92,11 @@ class JoinCall:
         partition: how the stream's rows are sent to partitions.
         select: the table's columns to bring.
         suffix: given to those whose name the stream already has.
+        stream: the probe side, for errors that depend on it; None (default) for micro-batches.
 
     Raises:
         ArgumentError: an argument is not of its kind, or a join type is unknown or not possible
-            with a stream.
+            here.
     """
 
     on: On = None
@@ -77,9 +105,10 @@ class JoinCall:
     partition: Partition = None
     select: Sequence[str] | None = None
     suffix: str = "_batch"
+    stream: DataFrame | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "how", _join_type(self.how))
+        object.__setattr__(self, "how", _join_type(self.how, self.stream))
         if not (self.on is None or isinstance(self.on, str | Mapping | Sequence)):
             raise ArgumentError(
                 f"on={self.on!r}: give a column name, a list of names, or a dict from the stream's "
@@ -104,16 +133,24 @@ class JoinCall:
             )
 
 
-def _join_type(how: object) -> str:
+def _join_type(how: object, stream: DataFrame | None) -> str:
     """The join type without its spellings; upper case and underscores make no difference."""
     plain = how.lower().replace("_", "") if isinstance(how, str) else ""
     if plain in _SPELLINGS:
         return _SPELLINGS[plain]
-    if plain in _REFUSED:
-        raise ArgumentError(f"how={how!r} is not supported: {_REFUSED[plain]}")
-    hint = suggest(str(how), _JOIN_TYPES)
-    known = "" if hint.startswith("There") else f" They are {', '.join(map(repr, _JOIN_TYPES))}"
-    raise ArgumentError(f"how={how!r} is not a join type of bsjoin. {hint}{known}")
+    if plain in _OTHERS:
+        endless = stream is None or stream.isStreaming or micro_batch(stream) is not None
+        why = _WAYS_OUT[_OTHERS[plain], endless]
+        raise ArgumentError(f"how={how!r} is not supported: {why}")
+    if plain in ("asof", "leftasof"):
+        hint = "Give when=bsjoin.AsOf(...)."
+    else:
+        known = [*_JOIN_TYPES, "left_outer", "left_semi", "left_anti"]
+        hint = suggest("_".join(str(how).lower().replace("-", " ").split()), known)
+        if hint.startswith("There"):
+            hint = ""
+    types = ", ".join(map(repr, _JOIN_TYPES))
+    raise ArgumentError(f"how={how!r} is not a join type of bsjoin. {hint} They are {types}")
 
 
 def probe_side(stream: object) -> None:

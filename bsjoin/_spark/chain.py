@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame
 
 from bsjoin._plan import SourceTable
 from bsjoin._spark.planned_join import PlannedJoin
-from bsjoin._spark.projections import UNREADABLE, Derivation, derivation, register
+from bsjoin._spark.projections import UNREADABLE, Derivation, derivation, register, results_in
+from bsjoin._spark.session import is_dataframe
 from bsjoin.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -100,23 +101,31 @@ def earlier(df: DataFrame) -> Earlier | None:
 
 
 def joins_of(df: DataFrame) -> list[JoinStep]:
-    """The joins that a DataFrame is the direct result of, first to last; none for any other.
+    """The joins that a DataFrame is made of, first to last, each once; none for any other.
 
-    Between the joins there may be whatever has one input: it is said where a stage begins by it.
+    Between the joins, and above the last, there may be anything that Spark's plan shows. Where a
+    stage begins by it, that is said.
 
     Complexity: O(joins), and O(nodes of the plan) where something is between them.
     """
-    steps: list[JoinStep] = []
     step = step_of(df)
-    while step is not None:
-        before = step.before or step_of(step.stream)
-        if before is None and (found := derivation(step.stream, rows_change=True)):
-            before = found.made_by
-            if step.stage is not None and before.stage is not None:
-                step = replace(step, apart=found.against)
-        steps.append(step)
-        step = before
-    return steps[::-1]
+    found: dict[int, JoinStep] = {}
+    for last in results_in(df) if step is None else [step]:
+        for one in _up_to(last):
+            found.setdefault(id(one.planned), one)
+    return [*found.values()]
+
+
+def _up_to(step: JoinStep) -> list[JoinStep]:
+    """A join, after those that its stream is made of."""
+    before = step.before or step_of(step.stream)
+    if before is None and (found := derivation(step.stream, rows_change=True)):
+        before = found.made_by
+        if step.stage is not None and before.stage is not None:
+            step = replace(step, apart=found.against)
+    if before is not None:
+        return [*_up_to(before), step]
+    return [*joins_of(step.stream), step]
 
 
 def step_of(df: DataFrame) -> JoinStep | None:
@@ -130,26 +139,34 @@ def explain(df: DataFrame) -> None:
     """Print how the joins of a DataFrame run, first to last.
 
     For each join: its type and condition, how the table is cached, what runs it and how, how the
-    stream's rows are sent to partitions, and the columns that the join brings.
+    stream's rows are sent to partitions, the columns that the join brings, and for one that Python
+    workers run why the JVM does not.
 
     Args:
-        df: what :func:`bsjoin.join`, or ``BatchTable.join``, returned; its stream may be the result
-            of another join, or derived from one. A DataFrame that is itself derived from a result
-            by a selection or a filter is a different one, and is refused.
+        df: what :func:`bsjoin.join`, or ``BatchTable.join``, returned, or any DataFrame that is
+            made of such results: by selections, filters, unions, joins of Spark, views and so on.
 
     Raises:
-        ArgumentError: the DataFrame is not the direct result of a join.
+        ArgumentError: it is no DataFrame, or its plan shows no join of bsjoin: there is none, or
+            it is hidden, as behind ``checkpoint``, ``rdd``, a micro-batch of ``foreachBatch``, or
+            a view under Spark Connect.
 
     Example:
         >>> bsjoin.explain(bsjoin.join(orders, customers, "customer_id", how="left"))
         (1) left join on customer_id = customer_id: full cache, newest version of ...
             Spark's generated code looks keys up, partitioned: none; brings name, city
     """
+    if not is_dataframe(df):
+        raise ArgumentError(
+            f"explain() of a {type(df).__name__}: give a DataFrame that bsjoin.join returned, or "
+            "one that is made of it. For a running query, bsjoin.progress(query) says what runs it"
+        )
     steps = joins_of(df)
     if not steps:
         raise ArgumentError(
-            "this DataFrame is not the direct result of bsjoin.join: give what the call returned, "
-            "before any select, where or withColumn"
+            f"the plan of this DataFrame, with the columns {df.columns}, shows no join of bsjoin. "
+            "If there is one, it is behind what hides it (checkpoint, rdd, a micro-batch of "
+            "foreachBatch, a view under Spark Connect): give what bsjoin.join returned"
         )
     for number, (step, after) in enumerate(zip(steps, [*steps[1:], None], strict=True), 1):
         first = step.first if after is not None and after.shares(step) else None
@@ -172,5 +189,18 @@ def _lines(step: JoinStep, runs: str) -> str:
     brought = f"brings {', '.join(join.names)}" if join.names else "brings no column"
     return (
         f"{plan.how} join on {condition}: {table}\n"
-        f"    {runs}, partitioned: {plan.partitioned}; {brought}"
+        f"    {runs}, partitioned: {plan.partitioned}; {brought}{_why_not_jvm(step)}"
+    )
+
+
+def _why_not_jvm(step: JoinStep) -> str:
+    """A line that says why Python workers run a join; empty for the JVM."""
+    runtime = step.planned.plan.runtime
+    if runtime.name == "jvm":
+        return ""
+    asked = f", although {runtime.wanted} asks for it" if runtime.wanted else ""
+    real_time = "; real-time mode takes joins in the JVM only"
+    return (
+        f"\n    not in the JVM{asked}: {runtime.reason}"
+        f"{real_time if step.planned.stream.isStreaming else ''}"
     )

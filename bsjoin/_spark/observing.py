@@ -1,7 +1,8 @@
 """Figures that Spark adds up while rows pass by: of a stream's micro-batch, or of one cycle.
 
 A streaming query reports them with its progress. In ``foreachBatch`` every micro-batch is a batch
-of its own; the driver of the cycle collects its figures.
+of its own: the driver of the cycle collects its figures, or :mod:`bsjoin._batch_figures` keeps
+them.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
 
+from bsjoin._batch_figures import observed_batches
 from bsjoin._plan import RoutePlan
 from bsjoin._spark.session import micro_batch
 
-__all__ = ["Cycle", "current_cycle", "is_reported", "is_used_by_query", "observe"]
+__all__ = ["Cycle", "current_cycle", "is_reported", "is_steered", "observe"]
 
 _WAIT_S = 5.0
 _TICK_S = 0.01
@@ -96,14 +98,14 @@ def current_cycle() -> Cycle | None:
     return _cycle.get()
 
 
-def is_reported(stream: DataFrame) -> bool:
-    """Whether anybody reads the figures of a join of these rows."""
+def is_steered(stream: DataFrame) -> bool:
+    """Whether the figures of these rows steer what comes after them."""
     return stream.isStreaming or current_cycle() is not None
 
 
-def is_used_by_query(stream: DataFrame) -> bool:
-    """Whether a streaming query uses a join of these rows, or plans it anew in micro-batches."""
-    return is_reported(stream) or micro_batch(stream) is not None
+def is_reported(stream: DataFrame) -> bool:
+    """Whether anybody reads the figures of a join of these rows."""
+    return is_steered(stream) or micro_batch(stream) is not None
 
 
 def observe(df: DataFrame, name: str, *aggregates: Column) -> DataFrame:
@@ -111,4 +113,14 @@ def observe(df: DataFrame, name: str, *aggregates: Column) -> DataFrame:
     cycle = None if df.isStreaming else current_cycle()
     if cycle is not None:
         return cycle.observe(df, name, *aggregates)
-    return df.observe(name, *aggregates)
+    batch = None if df.isStreaming else micro_batch(df)
+    if batch is None:
+        return df.observe(name, *aggregates)
+    observation = Observation(name)
+    observed_batches.add(
+        batch.query,
+        int(batch.number),
+        name,
+        lambda: observation.get if _is_complete(observation) else None,
+    )
+    return df.observe(observation, *aggregates)

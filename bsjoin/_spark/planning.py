@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
+from bsjoin._batch_figures import observed_batches
 from bsjoin._plan import JoinPlan, Output, StoredTable
 from bsjoin._refreshes import follow
 from bsjoin._spark import jvm, python
@@ -22,6 +23,7 @@ from bsjoin._spark.range_columns import search_of
 from bsjoin._spark.references import read_again
 from bsjoin._spark.resolve import ResolvedJoin
 from bsjoin._spark.runtime import choose_runtime
+from bsjoin._spark.session import micro_batch, retained
 
 __all__ = ["plan_join"]
 
@@ -44,7 +46,7 @@ def plan_join(stream: DataFrame, join: ResolvedJoin, cache: Cache) -> DataFrame:
         ColumnError: a column of the stream that cannot travel to a worker.
         WorkerEnvironmentError: the workers, or the JVM where it must, cannot run it.
     """
-    label = _next_label([*join.stream_keys, *join.probes])
+    label = _next_label(stream, [*join.stream_keys, *join.probes])
     sent = send_to_partitions(stream, join, label)
     table = cache.planned(sent, join)
     if (cycle := current_cycle()) is not None:
@@ -96,15 +98,28 @@ def plan_join(stream: DataFrame, join: ResolvedJoin, cache: Cache) -> DataFrame:
     return remember(result, JoinStep(stream, planned, jvm.description(lookups), lookups=lookups))
 
 
-def _next_label(columns: Sequence[str]) -> str:
+def _next_label(stream: DataFrame, columns: Sequence[str]) -> str:
     """A name for one more join of this application: its number and the stream's columns.
 
-    The columns are JSON, in ASCII: a name may hold anything, and Spark carries the label.
+    The same join has the same number in all micro-batches of ``foreachBatch``. The columns are
+    JSON, in ASCII: a name may hold anything, and Spark carries the label.
     """
     cycle = current_cycle()
     if cycle is not None and "label" in cycle.kept:
         return str(cycle.kept["label"])
-    label = f"{next(_numbers)}:{json.dumps(list(columns))}"
+    batch = None if cycle is not None or stream.isStreaming else micro_batch(stream)
+    if batch is None:
+        number = next(_numbers)
+    else:
+        number = observed_batches.number_of(
+            batch.query,
+            batch.run,
+            int(batch.number),
+            tuple(columns),
+            lambda: next(_numbers),
+            retained(stream.sparkSession),
+        )
+    label = f"{number}:{json.dumps(list(columns))}"
     if cycle is not None:
         cycle.kept["label"] = label
     return label

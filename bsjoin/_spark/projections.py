@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame
 
 from bsjoin._spark.session import is_connect
 
-__all__ = ["UNREADABLE", "Derivation", "derivation", "register"]
+__all__ = ["UNREADABLE", "Derivation", "derivation", "register", "results_in"]
 
 UNREADABLE = "the plan between the joins cannot be read"
 
@@ -182,6 +182,48 @@ def _on_connect(df: DataFrame, rows_change: bool) -> Derivation | None:
             against = f"between them is {name}"
         plan = getattr(plan, "_child", None)
     return None
+
+
+def results_in(df: DataFrame) -> list[Any]:
+    """What made the results of joins that a DataFrame is made of, each once, as the plan has them.
+
+    What is below such a result is not searched.
+
+    Complexity: O(nodes of the plan) calls of the JVM.
+    """
+    if is_connect(df.sparkSession):
+        return _distinct(_results_on_connect(df._plan))
+    return _guarded(lambda: _distinct(_results_below(_catalyst(df), df))) or []
+
+
+def _distinct(made: Iterator[Any]) -> list[Any]:
+    return [*{id(made_by): made_by for made_by in made}.values()]
+
+
+def _results_below(catalyst: _Catalyst, df: DataFrame) -> Iterator[Any]:
+    nodes = [df._jdf.queryExecution().analyzed()]
+    while nodes and catalyst.results:
+        node = nodes.pop()
+        made_by = catalyst.results.get(node)
+        if made_by is not None:
+            yield made_by
+            continue
+        children = node.children()
+        nodes += [children.apply(number) for number in reversed(range(children.size()))]
+
+
+def _results_on_connect(plan: Any) -> Iterator[Any]:
+    made_by = vars(plan).get(_ATTRIBUTE)
+    if made_by is not None:
+        yield made_by
+        return
+    kind = next(base for base in type(plan).__mro__ if base.__name__ == "LogicalPlan")
+    seen: set[int] = set()
+    for value in vars(plan).values():
+        for one in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(one, kind) and id(one) not in seen:
+                seen.add(id(one))
+                yield from _results_on_connect(one)
 
 
 class _Catalyst:

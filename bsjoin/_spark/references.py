@@ -60,7 +60,7 @@ def _mapped(rows: DataFrame, given: DataFrame | Derivation) -> DataFrame:
     plan = rows._jdf.queryExecution().analyzed()
     below = given.plan if isinstance(given, Derivation) else given._jdf.queryExecution().analyzed()
     known = below.output()
-    catalyst = rows.sparkSession._jvm.org.apache.spark.sql.catalyst
+    catalyst = _sql(rows).catalyst
     made = catalyst.plans.logical.MapInArrow(
         plan.functionExpr(),
         known.appendedAll(plan.output().drop(known.size())),
@@ -94,7 +94,7 @@ def read_again(rows: DataFrame, given: DataFrame, numbers: Iterable[int]) -> Dat
 def _projected(rows: DataFrame, given: DataFrame, numbers: Iterable[int]) -> DataFrame:
     plan = rows._jdf.queryExecution().analyzed()
     known = given._jdf.queryExecution().analyzed().output()
-    catalyst = rows.sparkSession._jvm.org.apache.spark.sql.catalyst
+    catalyst = _sql(rows).catalyst
     items = plan.projectList()
     for number in numbers:
         item, attribute = items.apply(number), known.apply(number)
@@ -112,8 +112,13 @@ def _projected(rows: DataFrame, given: DataFrame, numbers: Iterable[int]) -> Dat
 
 def _rows_of(rows: DataFrame, plan: Any) -> DataFrame:
     spark = rows.sparkSession
-    made = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
+    made = _sql(rows).classic.Dataset.ofRows(spark._jsparkSession, plan)
     return type(rows)(made, spark)
+
+
+def _sql(rows: DataFrame) -> Any:
+    jvm: Any = rows.sparkSession._jvm
+    return jvm.org.apache.spark.sql
 
 
 @dataclass(frozen=True)
@@ -153,7 +158,8 @@ def _numbered(rows: DataFrame, given: DataFrame, names: Sequence[str]) -> DataFr
         rows, shown = show(next_), next_
         if type(known.plan).__name__ == "SubqueryAlias" and not known.is_beside:
             rows = rows.alias(known.plan._alias)
-        rows._plan._root_plan_id = known.plan._plan_id
+        plan: Any = rows._plan
+        plan._root_plan_id = known.plan._plan_id
     return show(frozenset(names))
 
 

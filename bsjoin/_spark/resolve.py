@@ -71,6 +71,21 @@ class ResolvedJoin:
         """The table's key columns."""
         return tuple(table for _, table in self.keys)
 
+    def in_order_of(self, keys: Sequence[str]) -> ResolvedJoin:
+        """The same join with its keys in another order.
+
+        Args:
+            keys: the table's key columns; nothing changes where they are others.
+        """
+        if sorted(keys) != sorted(self.table_keys):
+            return self
+        places = [self.table_keys.index(key) for key in keys]
+        return replace(
+            self,
+            keys=tuple(self.keys[place] for place in places),
+            key_types=tuple(self.key_types[place] for place in places),
+        )
+
     @property
     def probes(self) -> tuple[str, ...]:
         """The stream's columns of the range condition."""

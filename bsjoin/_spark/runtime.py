@@ -2,7 +2,8 @@
 
 ``spark.bsjoin.runtime`` is a setting of the session, read by every call: ``auto`` (default) takes
 the JVM wherever it can, ``python`` never, and ``jvm`` fails where the session refuses the jar. What
-the JVM does not do at all (:func:`bsjoin._spark.jvm.unsupported`) is done in Python even then.
+the JVM does not do at all (:func:`bsjoin._spark.jvm.unsupported`) is done in Python even then, but
+under ``jvm-only`` it is an error: for real-time mode, which takes no Python function.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from bsjoin.errors import ArgumentError, WorkerEnvironmentError, suggest
 __all__ = ["SETTING", "choose_runtime"]
 
 SETTING = "spark.bsjoin.runtime"
-_CHOICES = ("auto", "jvm", "python")
+_CHOICES = ("auto", "jvm", "jvm-only", "python")
 
 _log = logging.getLogger("bsjoin")
 _warned: WeakSet[Any] = WeakSet()
@@ -36,28 +37,34 @@ def choose_runtime(spark: SparkSession, unsupported: Callable[[], str | None]) -
         unsupported: says why the JVM cannot; None if it can.
 
     Raises:
-        ArgumentError: the setting has an unknown value.
-        WorkerEnvironmentError: the setting is ``jvm``, and the session refuses the jar, or its
-            Spark is too old for it.
+        ArgumentError: the setting has an unknown value; or it is ``jvm-only``, and the JVM cannot.
+        WorkerEnvironmentError: the setting is ``jvm`` or ``jvm-only``, and the session refuses the
+            jar, or its Spark is too old for it.
     """
     wanted = str(spark.conf.get(SETTING, "auto")).strip().lower()
     if wanted not in _CHOICES:
         raise ArgumentError(f"{SETTING}={wanted!r} is not known. {suggest(wanted, _CHOICES)}")
     if wanted == "python":
         return Runtime("python", f"{SETTING} is python")
-    if wanted == "jvm" and (against := too_old(spark.version)):
+    asked = f"{SETTING}={wanted}" if wanted in ("jvm", "jvm-only") else ""
+    if asked and (against := too_old(spark.version)):
         raise WorkerEnvironmentError(
-            f"{SETTING}=jvm: {against} in this session (under Connect: on its server)"
+            f"{asked}: {against} in this session (under Connect: on its server)"
         )
     against = unsupported()
+    if against is not None and wanted == "jvm-only":
+        raise ArgumentError(
+            f"{asked}: the JVM cannot run this, because {against}. Change that, or set {SETTING} "
+            "to auto or jvm, which run it in Python workers where real-time mode is not needed"
+        )
     if against is not None:
-        return Runtime("python", against)
+        return Runtime("python", against, asked)
     against = jvm.attached(spark)
     if against is None:
         return Runtime("jvm", "")
-    if wanted == "jvm":
+    if asked:
         raise WorkerEnvironmentError(
-            f"{SETTING}=jvm: {against}. Start the application with spark.jars=bsjoin.jar(), or set "
+            f"{asked}: {against}. Start the application with spark.jars=bsjoin.jar(), or set "
             f"{SETTING} to auto or python"
         )
     application = application_of(spark)

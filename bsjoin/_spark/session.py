@@ -24,6 +24,7 @@ __all__ = [
     "needed_since_us",
     "plan_text",
     "refresh_files",
+    "retained",
     "too_old",
 ]
 
@@ -84,10 +85,12 @@ class MicroBatch:
     Args:
         query: the id of the query.
         number: of the micro-batch.
+        run: the id of the run; or another name, where the function gives its jobs one.
     """
 
     query: str
     number: str
+    run: str
 
 
 def micro_batch(df: DataFrame) -> MicroBatch | None:
@@ -99,10 +102,16 @@ def micro_batch(df: DataFrame) -> MicroBatch | None:
     if is_connect(df.sparkSession):
         return None
     context = df.sparkSession.sparkContext
-    query, number = map(
-        context.getLocalProperty, ("sql.streaming.queryId", "streaming.sql.batchId")
+    query, number, run = map(
+        context.getLocalProperty,
+        ("sql.streaming.queryId", "streaming.sql.batchId", "spark.jobGroup.id"),
     )
-    return MicroBatch(query, number) if query and number else None
+    return MicroBatch(query, number, run or "") if query and number else None
+
+
+def retained(spark: SparkSession) -> int:
+    """Of how many micro-batches a query keeps its progress."""
+    return int(spark.conf.get("spark.sql.streaming.numRecentProgressUpdates") or 0)
 
 
 def active_queries() -> set[str]:

@@ -20,7 +20,7 @@ from bsjoin._spark.columns import unused
 from bsjoin._spark.jvm.attach import call
 from bsjoin._spark.jvm.functions import batch_clock
 from bsjoin._spark.metrics import observed_places
-from bsjoin._spark.observing import is_reported
+from bsjoin._spark.observing import is_steered
 
 __all__ = ["by_rule", "unsupported_route"]
 
@@ -56,7 +56,7 @@ def by_rule(
     names_of_ours = ("place", "version", "cells", "task", "drawn")
     ours = unused(stream.columns, *(f"bsjoin_{name}" for name in names_of_ours))
     place, version, cells, task, drawn = ours
-    if not is_reported(stream):
+    if not is_steered(stream):
         # No column: filters above the join still move below.
         place = call("place", rule, code, number)
         return stream.repartitionById(partitions, _partition(place, partitions))

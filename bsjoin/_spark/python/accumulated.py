@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from bsjoin._spark.session import is_connect
+from bsjoin._spark.observing import current_cycle
+from bsjoin._spark.session import is_connect, retained
 from bsjoin._task_figures import Adding, TaskFigures, received
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ __all__ = ["sender"]
 
 # What Spark calls the properties.
 _QUERY, _RUN, _BATCH = "sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId"
-_RETAINED = "spark.sql.streaming.numRecentProgressUpdates"
 
 
 def sender(stream: DataFrame, name: str) -> Callable[[str], None] | None:
@@ -35,13 +35,13 @@ def sender(stream: DataFrame, name: str) -> Callable[[str], None] | None:
 
     Returns:
         A function for workers, which takes the figures of a task as JSON at its end. None where
-        Spark has to observe them: in a batch of ``foreachBatch``, whose driver asks for its own,
-        and under Spark Connect, whose client receives no accumulators.
+        Spark has to observe them: in a cycle, whose driver asks for its own, and under Spark
+        Connect, whose client receives no accumulators.
     """
     spark = stream.sparkSession
-    if is_connect(spark) or not stream.isStreaming:
+    if is_connect(spark) or not (stream.isStreaming or current_cycle() is None):
         return None
-    received.remember(int(spark.conf.get(_RETAINED) or 0))
+    received.remember(retained(spark))
     accumulator = _accumulator(spark.sparkContext)
 
     def send(text: str) -> None:

@@ -1,0 +1,103 @@
+"""Figures of joins inside a plain ``foreachBatch``; and what is no query is refused."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from cache_samples import Model
+from pyspark.sql import DataFrame, SparkSession
+from spark_samples import Feed, rows, table_of
+
+import bsjoin
+from bsjoin import AsOf, BatchTable, Incremental
+from bsjoin._batch_figures import ObservedBatches
+from bsjoin.errors import ArgumentError
+
+pytestmark = pytest.mark.usefixtures("runtime")
+
+
+def test_joins_inside_have_their_figures(spark: SparkSession, tmp_path: Path) -> None:
+    """One of each hand-over: narrow and wide rows, a range, an incremental cache, a chain."""
+    source = Model(tmp_path / "model", pa.table({"k": [1, 2, 2], "w": ["a", "b", "c"]}))
+    table = BatchTable.build(table_of(spark, 1), on="k")
+    times = BatchTable.build(table_of(spark, 1), on=[], when=AsOf("k", "k"))
+    seen: list[Any] = []
+
+    def joins(batch: DataFrame, number: int) -> None:
+        wide = batch.selectExpr("k", "string(k) AS a", "string(k) AS b")
+        found = [
+            table.join(batch, how="left"),
+            table.join(wide, how="anti"),
+            times.join(batch, [], when=AsOf("k", "k"), select=["v"]),
+            bsjoin.join(batch, source, "k", cache=Incremental(max_rows=9)),
+        ]
+        found.append(table.join(found[0], how="semi"))
+        seen.append([rows(one) for one in found])
+        table.join(batch)  # which nothing uses
+
+    feed = Feed(spark, tmp_path / "feed")
+    for keys in ((1, 2, None), (1, 9)):
+        feed.add(*keys)
+    writer = feed.stream.writeStream.foreachBatch(joins)
+    query = writer.option("checkpointLocation", str(feed.checkpoint)).start()
+    query.processAllAvailable()
+    query.stop()
+    found = bsjoin.progress(query)
+    by_batch = [[cycle for cycle in found if cycle.batch_id == number] for number in (0, 1)]
+    numbers = [[cycle.join for cycle in cycles] for cycles in by_batch]
+    assert numbers[0] == sorted(set(numbers[0])) == numbers[1]
+    assert [cycle.on for cycle in by_batch[0]][:4] == [("k",)] * 4
+    wanted = [[len(one) for one in results] for results in seen]
+    for one in wanted:
+        one[0] *= 2  # the chain is its two joins: the first is looked up once more
+    assert [[cycle.rows_out for cycle in cycles] for cycles in by_batch] == wanted
+    assert [cycle.rows_in for cycle in by_batch[1]] == [4, 2, 2, 2, 2]
+    assert by_batch[0][3].cache is not None
+    assert by_batch[0][3].cache.misses == 2
+
+
+def test_a_thread_of_its_own_has_none(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark says which micro-batch it is in the thread of the function only."""
+    table = BatchTable.build(table_of(spark, 1), on="k")
+
+    def apart(batch: DataFrame, number: int) -> None:
+        thread = threading.Thread(target=lambda: table.join(batch).collect())
+        thread.start()
+        thread.join()
+
+    feed = Feed(spark, tmp_path / "feed")
+    feed.add(1)
+    query = feed.stream.writeStream.foreachBatch(apart).start()
+    query.processAllAvailable()
+    query.stop()
+    assert bsjoin.progress(query) == []
+
+
+@pytest.mark.parametrize("what", ["frame", None, 5, "name", {}, BatchTable, "writer"])
+def test_what_is_no_query_is_refused(spark: SparkSession, what: Any) -> None:
+    given = {"frame": spark.range(1), "writer": spark.range(1).write}
+    thing = given.get(what, what) if isinstance(what, str) else what
+    with pytest.raises(ArgumentError, match=rf"progress\(\) of a {type(thing).__name__}"):
+        bsjoin.progress(thing)
+
+
+def test_as_many_micro_batches_are_kept_as_spark_keeps() -> None:
+    kept = ObservedBatches(queries=2)
+    numbers = iter(range(100))
+
+    def planned(query: str, batch: int, run: str = "r") -> int:
+        number = kept.number_of(query, run, batch, ("k",), lambda: next(numbers), kept=3)
+        kept.add(query, batch, f"{number}", lambda: {"rows_in": batch} if batch else None)
+        return number
+
+    assert [planned("a", batch) for batch in (0, 0, 1, 1, 2, 3, 4)] == [0, 1, 0, 1, 0, 0, 0]
+    assert kept.of("a", 0) == {}  # forgotten
+    assert kept.of("a", 1) == {"0": {"rows_in": 1}, "1": {"rows_in": 1}}
+    assert planned("a", 4, run="later") == 0  # which runs it again
+    assert kept.of("a", 4) == {"0": {"rows_in": 4}}
+    assert [planned("b", 0), planned("c", 0), planned("a", 9)] == [2, 3, 4]
+    assert kept.of("b", 0) == {} == kept.of("b", 7)
