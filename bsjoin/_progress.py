@@ -213,12 +213,11 @@ def progress(query: Any) -> list[CycleProgress]:
     Example:
         >>> hits = sum(cycle.hits for cycle in bsjoin.progress(query))
     """
-    # Any name is an attribute of a DataFrame, but not of its class.
-    if hasattr(type(query), "recentProgress"):
-        recent: Iterable[Any] = query.recentProgress
-    elif hasattr(query, "observedMetrics") and hasattr(query, "batchId") and not _is_frame(query):
+    is_frame = hasattr(type(query), "isStreaming")  # of which any name is an attribute
+    recent: Iterable[Any] | None = None if is_frame else getattr(query, "recentProgress", None)
+    if recent is None and not is_frame and hasattr(query, "observedMetrics"):
         recent = [query]
-    else:
+    if recent is None:
         raise ArgumentError(
             f"progress() of a {type(query).__name__}: give a StreamingQuery (what start() "
             "returned), a StreamingQueryProgress (event.progress of a listener; lastProgress is "
@@ -236,10 +235,6 @@ def progress(query: Any) -> list[CycleProgress]:
         of_one = [_cycle(one, join, figures) for join, figures in found.values()]
         cycles += sorted(of_one, key=lambda cycle: cycle.join)
     return cycles
-
-
-def _is_frame(query: Any) -> bool:
-    return hasattr(type(query), "isStreaming")
 
 
 def _not_observed(one: Any) -> dict[str, Any]:

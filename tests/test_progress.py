@@ -125,7 +125,6 @@ def test_a_query_without_a_join_has_no_figures(spark: SparkSession, tmp_path: Pa
     query = feed.start(feed.stream.observe("mine", F.count(F.lit(1)).alias("n")))
     query.processAllAvailable()
     assert bsjoin.progress(query) == []
-    assert bsjoin.progress(object()) == []
 
 
 def test_a_sink_that_runs_no_action_leaves_nothing_behind(

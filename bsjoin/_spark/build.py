@@ -215,7 +215,7 @@ def _check_unique(df: DataFrame, layout: Layout, segments: Sequence[SegmentInfo]
     if not layout.unique or all(segment.longest_run == 1 for segment in segments):
         return
     names = [_COMPARED.format(i) for i in range(len(layout.on))]
-    keys = df.select(*(df[quoted(c)].alias(n) for c, n in zip(layout.on, names, strict=True)))
+    keys = df.select(*(F.col(quoted(c)).alias(n) for c, n in zip(layout.on, names, strict=True)))
     for name in names:  # `dropna` would drop NaN, too
         keys = keys.where(F.col(name).isNotNull())
     counts = keys.groupBy(*names).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")

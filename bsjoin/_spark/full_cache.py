@@ -64,9 +64,7 @@ class FullCache:
         # A range condition may be met by none of the rows of a key.
         alone = unique and join.when is None
         return PlannedTable(
-            key=lambda column: stream_key(
-                [column(name) for name in join.stream_keys], types, join.key_types
-            ),
+            key=lambda column: stream_key(join.key_values(column), types, join.key_types),
             fields=tuple(fields),
             shape=shape_of(join.how, join.columns, alone, manifest.longest_run),
             table=StoredTable(

@@ -103,9 +103,7 @@ class IncrementalCache:
         if join.when is not None:  # the rows of a key are one entry, which serves any width
             shape = "rows"
         return PlannedTable(
-            key=lambda column: source_key(
-                [column(name) for name in join.stream_keys], types, join.key_types
-            ),
+            key=lambda column: source_key(join.key_values(column), types, join.key_types),
             fields=fields,
             shape=shape,
             table=self._table(schema, join, shape),

@@ -113,7 +113,7 @@ def clock_of(plan: JoinPlan) -> list[str]:
     """The time, in SQL, by which a worker chooses the version; none if the plan has it."""
     # The timestamp of the micro-batch is fixed in Spark's offset log: a replay has it again.
     follows = isinstance(plan.table, StoredTable) and plan.table.version is None
-    return ["current_timestamp()"] if follows else []
+    return ["`current_timestamp`()"] if follows else []
 
 
 def needs_unique(join: ResolvedJoin) -> bool:

@@ -7,8 +7,9 @@ types of both sides are compared, and what the result is called is settled. What
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -16,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._spark.arguments import JoinCall, Partition
+from bsjoin._spark.char_columns import char_length, check_char_pair, with_length
 from bsjoin._spark.columns import Names, On, join_keys, names_of, result_names, selected
 from bsjoin._spark.keys import check_key_types, type_name, type_of
 from bsjoin._spark.range_columns import check_range_types, range_columns
@@ -50,6 +52,8 @@ class ResolvedJoin:
         columns: the table's columns to bring.
         names: what these are called in the result.
         partition: how the stream's rows are sent to partitions.
+        lengths: for each key, the lengths of CHAR(n) columns, the stream's and the table's, where
+            they differ.
     """
 
     how: str
@@ -60,6 +64,18 @@ class ResolvedJoin:
     columns: tuple[str, ...]
     names: tuple[str, ...]
     partition: Partition
+    lengths: tuple[tuple[int, int] | None, ...]
+
+    def key_values(self, column: Callable[[str], str]) -> list[str]:
+        """The stream's keys in SQL, each as long as the table's.
+
+        Args:
+            column: gets the stream's columns in SQL, by name.
+        """
+        return [
+            with_length(column(name), lengths)
+            for name, lengths in zip(self.stream_keys, self.lengths, strict=True)
+        ]
 
     @property
     def stream_keys(self) -> tuple[str, ...]:
@@ -84,6 +100,7 @@ class ResolvedJoin:
             self,
             keys=tuple(self.keys[place] for place in places),
             key_types=tuple(self.key_types[place] for place in places),
+            lengths=tuple(self.lengths[place] for place in places),
         )
 
     @property
@@ -107,6 +124,9 @@ class TableSide(Protocol):
     def key_type(self, name: str) -> T.DataType:
         """The type of a key column."""
 
+    def char_length(self, name: str) -> int | None:
+        """The length of a CHAR(n) column; None for any other."""
+
     def range_columns(self, when: Condition, stream: Names) -> RangeColumns:
         """What the table is sorted by to answer the condition."""
 
@@ -121,7 +141,7 @@ def resolve(stream: DataFrame, table: TableSide, call: JoinCall) -> ResolvedJoin
 
     Raises:
         ColumnError: a column is not there, is there twice, or names clash in the result.
-        KeyTypeError: types that do not compare exactly, or not at all.
+        KeyTypeError: types that do not compare exactly, or not at all; or lengths of CHAR(n).
         ArgumentError: no key, a width that does not suit its column, or arguments that exclude
             each other.
         OtherKeysError: the table was built for other keys or another condition.
@@ -134,12 +154,21 @@ def resolve(stream: DataFrame, table: TableSide, call: JoinCall) -> ResolvedJoin
         [(name, types[name].dataType) for name, _ in pairs],
         [(key, dtype) for (_, key), dtype in zip(pairs, key_types, strict=True)],
     )
+    spark = stream.sparkSession
+
+    def lengths(one: str, other: str, *, ordered: bool) -> tuple[int, int] | None:
+        left, right = char_length(types[one].metadata), table.char_length(other)
+        return check_char_pair(spark, (one, left), (other, right), ordered=ordered)
+
     ranged = None
     if when is not None:
         names.check_distinct()
         ranged = table.range_columns(when, names)
         probes = [names.find(name, "when") for name in when.stream_columns]
         check_range_types(when, [(name, types[name].dataType) for name in probes], ranged)
+        for one in probes:
+            for other in ranged.names:
+                lengths(one, other, ordered=True)
         when = when.renamed(probes, ranged.names)
         if isinstance(when, AsOf):
             when = replace(when, order_by=ranged.order_by)
@@ -159,6 +188,7 @@ def resolve(stream: DataFrame, table: TableSide, call: JoinCall) -> ResolvedJoin
         columns=tuple(columns),
         names=tuple(result_names(columns, names, call.suffix)),
         partition=call.partition,
+        lengths=tuple(lengths(one, other, ordered=False) for one, other in pairs),
     )
 
 
@@ -212,6 +242,10 @@ class UnbuiltTable:
     def key_type(self, name: str) -> T.DataType:
         """The column's type."""
         return self._types[name]
+
+    def char_length(self, name: str) -> int | None:
+        """As the column's metadata says."""
+        return char_length(self.schema[name].metadata)
 
     def range_columns(self, when: Condition, stream: Names) -> RangeColumns:
         """The columns of the condition, as they will be sorted."""
@@ -287,6 +321,11 @@ class BuiltTable:
     def key_type(self, name: str) -> T.DataType:
         """The type that the key was built with."""
         return next(type_of(key.type) for key in self.manifest.keys if key.name == name)
+
+    def char_length(self, name: str) -> int | None:
+        """As the metadata of the column says, which is stored with it."""
+        fields = json.loads(self.manifest.spark_schema)["fields"]
+        return next((char_length(one["metadata"]) for one in fields if one["name"] == name), None)
 
     def range_columns(self, when: Condition, stream: Names) -> RangeColumns:
         """What the table is sorted by, if that is what the condition needs."""

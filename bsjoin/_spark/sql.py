@@ -7,6 +7,7 @@ the whole expression in one. Of a join these calls were most of the time that pl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,11 +25,13 @@ _TYPES: dict[type[T.DataType], str] = {T.TimestampType: "timestamp_ltz"}
 
 _VARIABLE = "${"
 """What follows it in a text is the name of a variable to Spark, which puts the value there."""
+_PLAIN = re.compile(r"\w+", re.ASCII)
+"""A name that Spark never takes for a regular expression (``quotedRegexColumnNames``)."""
 
 
 def column(name: str) -> str:
-    """A column by its name, whatever characters that has."""
-    if _VARIABLE not in name:
+    """A column by its name, whatever characters that has and whatever a setting says of them."""
+    if _PLAIN.fullmatch(name):
         return quoted(name)
     return f"identifier({text(quoted(name))})"
 

@@ -54,7 +54,7 @@ def is_read(dtype: T.DataType) -> bool:
 def batch_clock() -> str:
     """The timestamp of the micro-batch: microseconds since the epoch, as a text."""
     batch = call("batch time")
-    spelled_out = "cast(unix_micros(current_timestamp()) AS string)"
+    spelled_out = "cast(unix_micros(`current_timestamp`()) AS string)"
     return sql.case((f"{batch} IN ('unknown', 'now')", spelled_out), otherwise=batch)
 
 

@@ -104,6 +104,8 @@ def _apart(planned: PlannedJoin, before: Stage, moved: bool, wanted: str, chains
         return "its rows are sent to partitions first"
     if wanted == "keys" and (planned.plan.search is None or not before.is_ranged):
         return f"{HANDOVER} is keys"
+    if any(planned.join.lengths):
+        return "its keys are of the type CHAR(n), of another length than the table's"
     if planned.plan.reports != before.joins[0].plan.reports:
         return "its figures are read, and those of the join before are not"
     if wanted == "auto" and not _is_narrow(before.stream, len(before.joins) + 1):

@@ -214,7 +214,8 @@ class _Sent:
         key = []
         for i, value in enumerate(side.compared):
             number, dtype = numbers[i], join.key_types[i]
-            if self._fields[number].dataType == dtype and (
+            as_it_is = self._fields[number].dataType == dtype and join.lengths[i] is None
+            if as_it_is and (
                 isinstance(dtype, T.StringType | T.BinaryType)
                 or (looked_up is not None and not is_floating(dtype))
             ):

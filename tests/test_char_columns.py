@@ -1,0 +1,142 @@
+"""CHAR(n) and VARCHAR(n) columns of tables of the catalogue compare as they do in Spark's join."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from oracle import HOWS, rows_of_all, settings
+from oracle import assert_same_rows as same_rows
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+import bsjoin
+from bsjoin import AsOf, BatchTable, Full, Within
+from bsjoin._spark.chain import joins_of
+from bsjoin._spark.char_columns import char_length, with_length
+from bsjoin.errors import KeyTypeError
+
+pytestmark = pytest.mark.usefixtures("runtime")
+
+TYPES = ["char(2)", "char(5)", "char(8)", "varchar(8)", "string"]
+PADDED = "spark__sql__readSideCharPadding"
+
+
+@pytest.fixture(scope="module")
+def tables(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, DataFrame]]:
+    """A table of the catalogue, with the same values in a column of each type."""
+    folder = tmp_path_factory.mktemp("tables")
+    values = ["a", "ab", "", "é", "\t", "a\u00a0"]
+    more = ["abc", "ab   ", "abcdefgh", "a "]
+    longer = {"char(2)": more[:0], "char(5)": more[:1], "char(8)": ["abc", "abcdefgh"]}
+    found = {}
+    for i, dtype in enumerate(TYPES):
+        spark.sql(
+            f"CREATE TABLE chars_{i} (k {dtype}, n INT) USING parquet LOCATION '{folder}/{i}'"
+        )
+        own = [*values, *longer.get(dtype, more)]
+        frame = spark.createDataFrame([*zip(own, range(len(own)), strict=True)], "k string, n int")
+        frame.coalesce(1).write.insertInto(f"chars_{i}")
+        found[dtype] = spark.table(f"chars_{i}")
+    yield found
+    for i in range(len(TYPES)):
+        spark.sql(f"DROP TABLE chars_{i}")
+
+
+def own(stream: DataFrame, table: DataFrame, how: str) -> DataFrame:
+    """Spark's own join, as a user writes it: the oracle of the other tests drops metadata."""
+    renamed = table.withColumnRenamed("n", "m")
+    joined = stream.join(renamed, "k", {"semi": "leftsemi", "anti": "leftanti"}.get(how, how))
+    return joined if how in ("semi", "anti") else joined.select("k", "n", "m")
+
+
+def test_all_pairs_of_types(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
+    built = {
+        dtype: BatchTable.build(table.withColumnRenamed("n", "m"), on="k")
+        for dtype, table in tables.items()
+    }
+    ours, wanted = {}, {}
+    for left, right in itertools.product(TYPES, TYPES):
+        how = HOWS[(TYPES.index(left) + TYPES.index(right)) % 4]
+        # A copy, or Spark takes both sides for the same column.
+        stream = tables[left].select("k", "n") if left != right else tables[left].where("n < 9")
+        ours[left, right] = built[right].join(stream, how=how)
+        wanted[left, right] = own(stream, tables[right], how)
+    for pair, joined in ours.items():
+        assert joined.schema == wanted[pair].schema, pair
+    found, right_rows = rows_of_all(ours), rows_of_all(wanted)
+    for pair, got in found.items():
+        same_rows(got, right_rows[pair], str(pair))
+
+
+def test_a_key_of_several_columns_and_a_chain(
+    spark: SparkSession, tables: dict[str, DataFrame]
+) -> None:
+    """Renamed and aliased columns keep the type; the key of a later join comes from a table."""
+    stream = tables["char(5)"].selectExpr("n AS number", "k AS short").alias("o")
+    table = tables["char(8)"].selectExpr("n", "k AS long")
+    last = tables["char(2)"].selectExpr("k AS shortest", "n AS last")
+    on = {"number": "n", "short": "long"}
+    first = bsjoin.join(stream, table, on, select=["long"])
+    second = bsjoin.join(first, last, {"long": "shortest"}, how="left")
+    condition = (F.col("number") == F.col("n")) & (F.col("short") == F.col("long"))
+    wanted = stream.join(table, condition).join(last, F.col("long") == F.col("shortest"), "left")
+    wanted = wanted.select("number", "short", "long", "last")
+    assert second.count() == 7
+    same_rows(*rows_of_all({"ours": second, "own": wanted}).values())
+    if joins_of(second)[-1].stage is not None:
+        assert "CHAR(n)" in joins_of(second)[-1].apart
+
+
+def test_a_stored_table_keeps_the_type(
+    spark: SparkSession, tables: dict[str, DataFrame], tmp_path: Path
+) -> None:
+    table = tables["char(8)"].withColumnRenamed("n", "m")
+    stream = tables["char(2)"]
+    for _ in range(2):
+        joined = bsjoin.join(stream, table, "k", cache=Full(store=tmp_path / "table"))
+        assert joined.count() == 6
+        assert BatchTable.open(tmp_path / "table").join(stream).count() == 6
+    # What is computed of it is a string, and so compared as it is.
+    plain = stream.withColumn("k", F.col("k").cast("string"))
+    assert bsjoin.join(plain, table, "k").count() == 0
+    assert plain.join(table, "k").count() == 0
+
+
+def test_ranges_of_the_same_length_are_spark_s(
+    spark: SparkSession, tables: dict[str, DataFrame]
+) -> None:
+    table = tables["char(5)"].selectExpr("k AS since", "k AS until", "n AS m")
+    stream = tables["char(5)"].where("n < 9")
+    ours = bsjoin.join(stream, table, [], when=Within("k", "since", "until", closed="both"))
+    wanted = stream.join(table, F.col("k").between(F.col("since"), F.col("until")))
+    same_rows(*rows_of_all({"ours": ours, "own": wanted}).values())
+
+
+def test_what_cannot_be_compared_as_spark_does_is_refused_by_name(
+    spark: SparkSession, tables: dict[str, DataFrame]
+) -> None:
+    stream = tables["char(5)"]
+    for table in (tables["char(8)"], tables["char(5)"].where("n < 9")):
+        renamed = table.withColumnRenamed("k", "c")
+        with settings(spark, **{PADDED: "false"}):
+            with pytest.raises(KeyTypeError, match=r"'k' \(char\(5\)\) and 'c' .*readSideChar"):
+                bsjoin.join(stream, renamed, {"k": "c"})
+            # Any other string is compared as it is read.
+            semi = bsjoin.join(stream, tables["string"], "k", how="semi")
+            assert semi.count() == stream.join(tables["string"], "k", "semi").count()
+    longer = tables["char(8)"].withColumnRenamed("k", "c")
+    with pytest.raises(KeyTypeError, match=r"'k' \(char\(5\)\) and 'c' \(char\(8\)\) by their or"):
+        bsjoin.join(stream, longer, [], when=AsOf("k", "c"))
+
+
+def test_the_type_is_read_from_the_metadata() -> None:
+    name = "__CHAR_VARCHAR_TYPE_STRING"
+    assert [char_length({name: text}) for text in ("char(12)", "CHAR(3)")] == [12, 3]
+    for text in ("varchar(12)", "array<char(5)>", "struct<a:char(5)>", "", "char"):
+        assert char_length({name: text}) is None
+    assert with_length("v", None) == "v"
