@@ -191,12 +191,19 @@ class SQLite(Database):
         given = [
             [f"q.k{index}_{part}" for part in range(form.width)] for index, form in enumerate(forms)
         ]
-        equal = [
-            form.condition.format(*part, at=self._at(name), key=index)
-            for index, (form, part, name) in enumerate(
-                zip(forms, given, keys.column_names, strict=True)
+        on, on_ranges = (
+            " ON "
+            + " AND ".join(
+                condition.format(*part, at=self._at(name), key=index)
+                for index, (condition, part, name) in enumerate(
+                    zip(conditions, given, keys.column_names, strict=True)
+                )
             )
-        ]
+            for conditions in (
+                [form.condition for form in forms],
+                [form.range or form.condition for form in forms],
+            )
+        )
         selected, source = self._selected(columns), self._from
         row = "(" + ", ".join("?" * sum(form.width for form in forms)) + ")"
         rows = ", ".join([row] * len(values))
@@ -208,12 +215,12 @@ class SQLite(Database):
             inner = [name.removeprefix("q.") for part in given for name in part]
             head = f"WITH bsjoin_keys({', '.join(inner)}) AS (VALUES "
             tail = f") SELECT {selected} FROM bsjoin_keys AS q CROSS JOIN {source}"
-            on = f" ON {' AND '.join(equal)}"
+            statement = head + rows + tail + on_ranges
             if not any(form.is_equality for form in forms) and not _searches(
-                connection, head + row + tail + on, values[0]
+                connection, head + row + tail + on_ranges, values[0]
             ):  # one pass, which finds each row's key
                 tail = f") SELECT {selected} FROM {source} CROSS JOIN bsjoin_keys AS q"
-            statement = head + rows + tail + on
+                statement = head + rows + tail + on
         self._deadline = time.monotonic() + self.target.timeout_s
         # At each look-up: another table may have opened the connection.
         connection.set_progress_handler(self._overdue, _STEPS)

@@ -12,7 +12,7 @@ import gc
 import math
 import random
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from source_stands import Database, DuckDB, MariaDB, PostgreSQL, SQLite
 
 from bsjoin.errors import ColumnError, DataError
 from bsjoin.sources import Source
+from bsjoin.sources.rows import decimal_of
+from bsjoin.sources.sqlite_keys import canonical
 
 us, utc = pa.timestamp("us"), pa.timestamp("us", "UTC")
 
@@ -356,11 +358,14 @@ def test_any_spelling_of_a_time_is_found_in_sqlite(
         | st.decimals(-(10**12), 10**12, places=2).map(float), max_size=12,
     ),
     steps=st.integers(0, 40),
-    scale=st.integers(0, 18),
+    scale=st.integers(0, 14),
+    digits=st.sampled_from([14, 15, 38]),
+    indexed=st.booleans(),
 )  # fmt: skip
-@example(numbers=[0.3, 1e15 - 0.125, 1e15, 9.995, 10.0], steps=1, scale=2)
+@example(numbers=[0.3, 1e15 - 0.125, 1e15, 9.995, 10.0], steps=1, scale=2, digits=38, indexed=True)
+@example(numbers=[0.3, 9.995, 10.0, 99.99], steps=5, scale=2, digits=14, indexed=True)
 def test_any_number_of_a_decimal_is_found_in_sqlite(
-    tmp_path: Path, numbers: list[float], steps: int, scale: int
+    tmp_path: Path, numbers: list[float], steps: int, scale: int, digits: int, indexed: bool
 ) -> None:
     place = SQLite(tmp_path)
     near = list(numbers)
@@ -368,13 +373,15 @@ def test_any_number_of_a_decimal_is_found_in_sqlite(
         for _ in range(steps if isinstance(number, float) else 0):
             number = math.nextafter(number, math.inf)
         near.append(number)
-    case = Case(f"DECIMAL(38, {scale})", [])
+    case = Case(f"DECIMAL({digits}, {scale})", [])
     source, fine = filled(place, case, list(map(repr, near))), []
     for row in range(len(near)):
         with contextlib.suppress(DataError):
             fine += source.lookup(pa.table({"i": [row]}), ["c", "i"]).column("i").to_pylist()
     source.close()
     source = filled(place, case, [repr(near[row]) for row in fine])
+    if indexed:
+        place.run("CREATE INDEX t_c ON t (c)")
     check_own_keys(source)
     source.close()
 
@@ -385,3 +392,16 @@ def test_a_binary_fraction_means_its_decimal_text(tmp_path: Path) -> None:
     found = pa.Table.from_batches(source.scan(["c"])).column("c").to_pylist()[:3]
     assert found == [Decimal("0.30"), Decimal("1.10"), Decimal("12345678901234568.00")]
     source.close()
+
+
+@given(st.floats() | st.integers(-(1 << 63), 1 << 63), st.integers(0, 38))
+@example(0.1 + 0.2, 2)
+@example(1e15 - 0.125, 2)
+@example(1e-45, 0)
+def test_the_key_of_a_number_is_what_it_means(number: float, scale: int) -> None:
+    try:
+        meant = int(decimal_of(number, scale).scaleb(scale, Context(prec=400)))
+    except ValueError:
+        assert canonical(number, pa.decimal128(38, scale)) is None
+    else:
+        assert canonical(number, pa.decimal128(38, scale)) == str(meant)
