@@ -153,7 +153,7 @@ class StoreFullError(StoreError):
 
 
 def cause_of(exception: BaseException) -> BSJoinError | None:
-    """The error of bsjoin inside an exception that Spark raises.
+    r"""The error of bsjoin inside an exception that Spark raises.
 
     While a query runs, in Spark's Python workers, its generated code or a function for
     ``foreachBatch``, an error of bsjoin ends the job, and Spark raises an exception of its own that
@@ -169,11 +169,9 @@ def cause_of(exception: BaseException) -> BSJoinError | None:
         ``is_transient`` of a ``SourceError`` that was raised in another process is False.
 
     Example:
-        >>> try:
-        ...     query.awaitTermination()
-        ... except pyspark.errors.StreamingQueryException as failed:
-        ...     if isinstance(bsjoin.errors.cause_of(failed), bsjoin.errors.LookupFailedError):
-        ...         restart_later()
+        >>> failed = RuntimeError("failed: bsjoin.errors.SourceError: no answer\n\tat a.B(C)")
+        >>> cause_of(failed)
+        SourceError('no answer')
     """
     for one in _chain(exception):
         if isinstance(one, BSJoinError):

@@ -21,6 +21,7 @@ import pytest
 from cache_runs import database_of_planes
 from cache_samples import Model
 from checks_apart import named, run
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from reference_kinds import Sides, asof, differences, incremental
 from sessions import SETTINGS, configured
@@ -32,7 +33,7 @@ from bsjoin import AsOf, Band, BatchTable, Full, Incremental, sources
 from bsjoin._spark import session as session_module
 from bsjoin._spark import workers
 from bsjoin._spark.chain import joins_of
-from bsjoin.errors import ArgumentError, OtherKeysError
+from bsjoin.errors import ArgumentError, DamagedTableError, OtherKeysError, cause_of
 
 HOWS = ("inner", "left", "semi", "anti")
 
@@ -116,6 +117,58 @@ def references_hold_as_after_sparks_own_join(spark: SparkSession, folder: Path) 
                 stream["amount"], "o.k", first["name"], last["price"], sides.raw["x"]
             )
             assert rows(some) == [(40, 2, "b", 6, 3.0)]
+
+
+def the_joins_of_a_dataframe_are_explained(spark: SparkSession, folder: Path) -> None:
+    other = spark.range(3).withColumnRenamed("id", "k")
+    joined = BatchTable.build(table_of(spark, 1), on="k").join(other)
+    wanted = [step.planned for step in joins_of(joined)]
+    for df in (
+        joined.where("k > 0").select("v"),
+        other.union(joined.select("k")),
+        other.join(joined.groupBy("k").count(), "k"),
+        joined.union(joined.repartition(2)),
+    ):
+        assert [step.planned for step in joins_of(df)] == wanted
+        bsjoin.explain(df)
+    joined.createOrReplaceTempView("hidden")
+    for df in (spark.table("hidden"), spark.sql("SELECT k FROM {j}", j=joined), other):
+        with pytest.raises(ArgumentError, match="a view or SQL under Spark Connect"):
+            bsjoin.explain(df)
+    for thing in (joined, joined["k"]):
+        with pytest.raises(ArgumentError, match=r"progress\(\) of a "):
+            bsjoin.progress(thing)
+
+
+def the_cause_of_a_failure_is_found(spark: SparkSession, folder: Path) -> None:
+    for runtime in ("jvm", "python"):
+        with configured(spark, {"spark.bsjoin.runtime": runtime}):
+            table = BatchTable.build(table_of(spark, 1), on="k", path=folder / runtime)
+            joined = table.join(spark.range(3).withColumnRenamed("id", "k"))
+            for file in (folder / runtime / "data").rglob("*"):
+                if file.is_file():
+                    file.write_bytes(file.read_bytes()[:100])
+            with pytest.raises(PySparkException) as error:
+                joined.collect()
+            found = cause_of(error.value)
+            assert type(found) is DamagedTableError
+            assert "damaged" in str(found)
+
+
+def char_keys_are_padded(spark: SparkSession, folder: Path) -> None:
+    for number in (2, 5):
+        spark.sql(
+            f"CREATE TABLE chars_{number} (k CHAR({number}), n INT) USING parquet "
+            f"LOCATION '{folder}/{number}'"
+        )
+        spark.sql(f"INSERT INTO chars_{number} VALUES ('a', 1), ('ab', 2)")
+    short, long = spark.table("chars_2"), spark.table("chars_5")
+    for stream, table in ((short, long), (long, short)):
+        joined = bsjoin.join(stream, table, "k", select=["n"])
+        assert rows(joined) == rows(stream.join(table, "k"))
+        assert joined.count() == 2
+    for number in (2, 5):
+        spark.sql(f"DROP TABLE chars_{number}")
 
 
 def a_table_lives_its_life(spark: SparkSession, folder: Path) -> None:
@@ -432,6 +485,9 @@ CHECKS = named(
     joins_equal_sparks_own,
     references_hold_as_after_sparks_own_join,
     a_range_join_takes_the_row_and_the_width_that_it_says,
+    the_joins_of_a_dataframe_are_explained,
+    the_cause_of_a_failure_is_found,
+    char_keys_are_padded,
     a_selection_between_joins_begins_a_stage,
     a_table_lives_its_life,
     an_unchanged_source_is_not_built_again,

@@ -153,9 +153,6 @@ def test_it_says_why_not_in_the_jvm(
     assert "although spark.bsjoin.runtime=jvm asks for it: the cache is" in said(
         "jvm", batch, INCREMENTAL
     )
-    assert "incremental; real-time mode takes joins in the JVM only" in said(
-        "auto", rate, INCREMENTAL
-    )
     assert said("python", batch, Full()).endswith("JVM: spark.bsjoin.runtime is python\n")
     assert "not in the JVM" not in said("jvm-only", rate, Full())
     with pytest.raises(ArgumentError, match="runtime=jvm-only: the JVM cannot run this, because "):

@@ -180,7 +180,7 @@ def test_a_stage_is_explained(
         bsjoin.explain(df)
         return [
             line.strip().split(", partitioned")[0]
-            for line in capsys.readouterr().out.splitlines()[1::2]
+            for line in capsys.readouterr().out.splitlines()[1::3]
         ]
 
     rows, keys = "Python workers receive whole rows", "Python workers receive keys"

@@ -168,6 +168,12 @@ def test_rows_are_the_same_under_a_setting(
     assert found == wanted
 
 
+def together() -> dict[str, str]:
+    """All settings that exclude each other not."""
+    groups = [group for name, group in SETTINGS.items() if not name.startswith("not ANSI")]
+    return {name: value for group in groups for name, value in group.items()}
+
+
 def test_a_stream_under_all_of_them(
     spark: SparkSession, tables: dict[str, BatchTable], tmp_path: Path
 ) -> None:

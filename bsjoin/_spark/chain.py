@@ -149,7 +149,7 @@ def explain(df: DataFrame) -> None:
     Raises:
         ArgumentError: it is no DataFrame, or its plan shows no join of bsjoin: there is none, or
             it is hidden, as behind ``checkpoint``, ``rdd``, a micro-batch of ``foreachBatch``, or
-            a view under Spark Connect.
+            a view or SQL under Spark Connect.
 
     Example:
         >>> bsjoin.explain(bsjoin.join(orders, customers, "customer_id", how="left"))
@@ -166,7 +166,7 @@ def explain(df: DataFrame) -> None:
         raise ArgumentError(
             f"the plan of this DataFrame, with the columns {df.columns}, shows no join of bsjoin. "
             "If there is one, it is behind what hides it (checkpoint, rdd, a micro-batch of "
-            "foreachBatch, a view under Spark Connect): give what bsjoin.join returned"
+            "foreachBatch, a view or SQL under Spark Connect): give what bsjoin.join returned"
         )
     for number, (step, after) in enumerate(zip(steps, [*steps[1:], None], strict=True), 1):
         first = step.first if after is not None and after.shares(step) else None
@@ -199,8 +199,4 @@ def _why_not_jvm(step: JoinStep) -> str:
     if runtime.name == "jvm":
         return ""
     asked = f", although {runtime.wanted} asks for it" if runtime.wanted else ""
-    real_time = "; real-time mode takes joins in the JVM only"
-    return (
-        f"\n    not in the JVM{asked}: {runtime.reason}"
-        f"{real_time if step.planned.stream.isStreaming else ''}"
-    )
+    return f"\n    not in the JVM{asked}: {runtime.reason}"
