@@ -213,9 +213,10 @@ def progress(query: Any) -> list[CycleProgress]:
     Example:
         >>> hits = sum(cycle.hits for cycle in bsjoin.progress(query))
     """
-    is_frame = hasattr(type(query), "isStreaming")  # of which any name is an attribute
-    recent: Iterable[Any] | None = None if is_frame else getattr(query, "recentProgress", None)
-    if recent is None and not is_frame and hasattr(query, "observedMetrics"):
+    recent: Iterable[Any] | None = None
+    if _has(query, "recentProgress"):
+        recent = query.recentProgress
+    elif _has(query, "observedMetrics"):
         recent = [query]
     if recent is None:
         raise ArgumentError(
@@ -235,6 +236,11 @@ def progress(query: Any) -> list[CycleProgress]:
         of_one = [_cycle(one, join, figures) for join, figures in found.values()]
         cycles += sorted(of_one, key=lambda cycle: cycle.join)
     return cycles
+
+
+def _has(thing: Any, name: str) -> bool:
+    """Whether it has an attribute; a DataFrame and a column make one of any name."""
+    return hasattr(type(thing), name) or name in getattr(thing, "__dict__", {})
 
 
 def _not_observed(one: Any) -> dict[str, Any]:
