@@ -62,7 +62,7 @@ LEAVES: dict[str, list[pa.Array]] = {
     "integer": [pa.array([1, 2, None, 4], dtype) for dtype in (pa.int64(), pa.int8(), pa.uint32())],
     "decimal": [
         pa.array([Decimal("1.5"), Decimal(-2), None, Decimal(0)], dtype)
-        for dtype in (pa.decimal128(9, 2), pa.decimal256(9, 2), pa.decimal64(9, 2))
+        for dtype in (pa.decimal128(9, 2), pa.decimal256(9, 2), pa.decimal128(12, 2))
     ],
 }
 WHOLE: dict[str, Encoder] = {

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import redis as driver
 from oracle import HOWS, assert_same_rows, assert_same_schema, expected, rows_of_all, rows_of_spark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -113,6 +112,8 @@ def test_a_key_with_wrong_data_costs_no_other_key_its_row(
         pq.write_table(pa.table({"k": texts, "v": values}), tmp_path / "a.parquet")
         source = parquet(tmp_path, schema={"v": pa.int64()})
     else:
+        import redis as driver
+
         server = request.getfixturevalue("redis_server")
         with driver.Redis.from_url(server.url) as client:
             client.flushdb()
