@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["ARROW", "FOLDERS", "TYPES", "by_duckdb", "by_polars", "written"]
+__all__ = ["ARROW", "FOLDERS", "TYPES", "by_duckdb", "by_polars", "imported_polars", "written"]
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 DAYS = [dt.date(1, 1, 1), dt.date(1582, 10, 10), dt.date(1969, 12, 31), dt.date(9999, 12, 31), None]
@@ -127,10 +129,17 @@ def by_duckdb(folder: Path) -> None:
         )
 
 
+def imported_polars() -> Any:
+    """The module, which sets a variable of the environment when it is imported."""
+    with mock.patch.dict(os.environ):
+        import polars
+
+        return polars
+
+
 def by_polars(folder: Path) -> None:
     """A file with the types of polars."""
-    import polars as pl
-
+    pl = imported_polars()
     day = dt.datetime(2020, 1, 1, 1, 2, 3, 456)
     pl.DataFrame(
         {

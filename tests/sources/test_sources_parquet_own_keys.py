@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parquet_samples import imported_polars
 
 from bsjoin.sources import parquet
 
@@ -130,8 +131,7 @@ def test_rows_are_found_by_their_own_keys(
 
 
 def _polars(folder: Path) -> None:
-    import polars as pl
-
+    pl = imported_polars()
     days = [dt.date(1, 1, 1), dt.date(9999, 12, 31), None]
     frame = pl.DataFrame(
         {
