@@ -264,8 +264,8 @@ def test_what_begins_a_stage(
     finally:
         cached.unpersist()
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 4
-    assert "in a stage of their own: between them is Aggregate, partitioned: none" in lines[3]
+    assert len(lines) == 6
+    assert "in a stage of their own: between them is Aggregate, partitioned: none" in lines[4]
     assert joins_of(spark.range(3).select("id")) == []
 
 
