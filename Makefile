@@ -7,7 +7,7 @@ MINUTES = 10
 IN_ENV = $(PYTHON) scripts/bootstrap.py
 PYTEST = $(IN_ENV) --java python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test fuzz minimum matrix installs check bench wheel docs clean
+.PHONY: help demo test fuzz minimum lakes matrix installs check bench wheel docs clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "make %-8s  %s\n", $$1, $$2 }'
@@ -23,6 +23,9 @@ fuzz: ## Run random joins (MINUTES=10; ARGS="--seed 7" for one of them)
 
 minimum: ## Try the oldest dependencies that are allowed, and the versions of Spark in between
 	$(IN_ENV) --java python scripts/minimum.py
+
+lakes: ## Run the tests with Delta and Iceberg (Maven fetches their jars)
+	$(IN_ENV) --java python scripts/lakes.py $(ARGS)
 
 matrix: ## Try every supported Python, Spark and Java that is here (ARGS="--list" to see them)
 	$(IN_ENV) --java python scripts/matrix.py $(ARGS)

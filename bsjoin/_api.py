@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from bsjoin._automatic import automatic_cache
 from bsjoin._reuse import Wanted, reused
 from bsjoin._spark.arguments import JoinCall, probe_side, table_side
+from bsjoin._spark.following import warn_unless_followed
 from bsjoin._spark.incremental_cache import IncrementalCache, schema_of_source
 from bsjoin._spark.observing import current_cycle
 from bsjoin._spark.planning import plan_join
@@ -50,8 +51,9 @@ def join(
     and is then memory-mapped by Spark's executors, or their Python workers. With an incremental
     cache the table stays in its source, which is queried only for the keys in the stream
     (Algorithm 1 of the BS-Join paper).
-    The result is row for row that of Spark's own ``stream.join(batch, ...)``: null keys match
-    nothing, NaN equals NaN, -0.0 equals 0.0, every pair of duplicate keys is a row.
+    The result is row for row that of Spark's own ``stream.join(batch, ...)``, for the table as it
+    was last read: null keys match nothing, NaN equals NaN, -0.0 equals 0.0, every pair of
+    duplicate keys is a row.
 
     Args:
         stream: the probe side; a streaming or a batch DataFrame.
@@ -97,6 +99,10 @@ def join(
             condition.
         WorkerEnvironmentError: the Python of the workers cannot run bsjoin.
         StoreError: the store cannot be used; see :mod:`bsjoin.errors`.
+
+    Warns:
+        NotFollowedWarning: the DataFrame reads what Spark's own join would read anew in each
+            micro-batch (a table of a catalogue, JDBC, the current time), and is not refreshed.
 
     Complexity:
         A full cache: one sort of the table for the build, then O(rows) expected per
@@ -203,14 +209,16 @@ def _join_whole(
     )
     cycle, batch = current_cycle(), _batch_of(stream, options)
     table: BatchTable
-    if cycle is not None:
-        if "table" not in cycle.kept:
-            cycle.kept["table"] = wanted.build()
-        table = cycle.kept["table"]
-    elif batch is not None:
+    if batch is not None and cycle is None:
         table = reused(batch, wanted)
+    elif cycle is not None and "table" in cycle.kept:
+        table = cycle.kept["table"]
     else:
+        if stream.isStreaming or cycle is not None:
+            warn_unless_followed(origin, options)
         table = wanted.build()
+        if cycle is not None:
+            cycle.kept["table"] = table
     return table._join_resolved(join, stream)
 
 

@@ -8,8 +8,8 @@ versions of one, exist for each join of a query.
 
 A join with the same plan, keys and options takes the table of the micro-batch before. Spark's own
 join reads its table again in every micro-batch, and so does this one, unless the rows cannot have
-changed: the same files, a plan that says itself what its rows are, or a table that is refreshed at
-an interval. It becomes a new version only if rows differ.
+changed: the same version of a table, the same files, a plan that says itself what its rows are, or
+a table that is refreshed at an interval. It becomes a new version only if rows differ.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bsjoin._spark.fingerprint import fingerprint, is_fixed
+from bsjoin._spark.fingerprint import is_fixed
 from bsjoin._spark.session import MicroBatch, active_queries
 from bsjoin.conditions import Condition
 from bsjoin.options import Full
@@ -78,26 +78,21 @@ class _Kept:
     Args:
         wanted: what the join needs.
         table: the table.
-        mark: the fingerprint of the files that its newest version was read from.
         used: the version that each micro-batch began with, by the turn of the query.
     """
 
     wanted: Wanted
     table: BatchTable
-    mark: str | None
     used: dict[int, int] = field(default_factory=dict)
 
     def renew(self, wanted: Wanted) -> None:
         """Read the source again, if it may have changed."""
         if wanted.options.refresh is not None:
             return  # in the background
-        if not isinstance(wanted.origin, str):
-            mark = fingerprint(wanted.origin)
-            if is_fixed(wanted.origin) or (mark is not None and mark == self.mark):
-                self.table._confirm()
-                return
-            self.mark = mark
-        self.table.refresh(wanted.read())
+        if isinstance(wanted.origin, str) or not is_fixed(wanted.origin):
+            self.table.refresh(wanted.read())
+        else:
+            self.table._confirm()
 
 
 @dataclass
@@ -141,8 +136,7 @@ def reused(batch: MicroBatch, wanted: Wanted) -> BatchTable:
         query.begin(batch.number)
         kept = next((one for one in query.tables if one.wanted.is_same(wanted)), None)
         if kept is None:
-            mark = None if isinstance(wanted.origin, str) else fingerprint(wanted.origin)
-            kept = _Kept(wanted, wanted.build(), mark)
+            kept = _Kept(wanted, wanted.build())
             query.tables.append(kept)
         else:
             kept.renew(wanted)

@@ -19,6 +19,7 @@
         ├── StaleTableError             the table was not refreshed within max_staleness
         ├── StoreAccessError            the path cannot be created, read or written
         └── StoreFullError              no space left while a table was built
+    NotFollowedWarning (UserWarning)    a join reads once what Spark reads in each micro-batch
 
 Each message names the value, the rule and what to do. An error raised while a query runs reaches
 the driver inside one of Spark's; :func:`cause_of` finds it there.
@@ -42,6 +43,7 @@ __all__ = [
     "KeyTypeError",
     "LookupFailedError",
     "NotATableError",
+    "NotFollowedWarning",
     "OtherKeysError",
     "SourceError",
     "StaleTableError",
@@ -150,6 +152,17 @@ class StoreAccessError(StoreError):
 
 class StoreFullError(StoreError):
     """The disk had no space left while a table was built; the unfinished table is not published."""
+
+
+class NotFollowedWarning(UserWarning):
+    """A join reads its table once, where Spark's own join would read it in each micro-batch.
+
+    Give ``cache=bsjoin.Full(refresh=...)``, or join with a ``BatchTable`` and refresh that. Where
+    the rows of now are wanted, ignore this class as any warning of Python.
+
+    Example:
+        >>> warnings.filterwarnings("ignore", category=bsjoin.errors.NotFollowedWarning)
+    """
 
 
 def cause_of(exception: BaseException) -> BSJoinError | None:

@@ -31,7 +31,8 @@ class Full:
             micro-batch is removed when the second micro-batch after it starts, so use a result
             within the call that returned it. (Under Spark Connect, and in threads started by the
             application, every call builds its own table.)
-        refresh: the interval at which the source is read again while streams run: a ``timedelta``,
+        refresh: the interval at which the source is looked at while streams run, and read if it is
+            not known to be unchanged (see ``fingerprint``): a ``timedelta``,
             a text such as ``"10 minutes"`` or a number of seconds. A changed table is published as
             a new version, and every stream switches to it at a micro-batch boundary. ``None``
             (default): the source is read once. ``cache="auto"`` sets 10 minutes for a source of
@@ -44,10 +45,10 @@ class Full:
         unique: whether to declare that no key occurs twice in the table. If True, a build or
             refresh fails on a duplicate key, and the join uses its fastest plan. Default False: a
             table that cannot change during the query still gets that plan if its keys are unique.
-        fingerprint: a text that identifies the state of the source, for example a Delta version.
+        fingerprint: a text that identifies the state of the source, such as the day of an export.
             With a ``store``, the table is rebuilt if and only if the text differs from the stored
-            one. ``None`` (default): a plain read of files is identified by the names, sizes and
-            modification times of the files; every other source is read again at the start.
+            one. ``None`` (default): tables of Delta and Iceberg are identified by their versions,
+            local files by names, sizes and times; every other source is read again at the start.
         segment_bytes: the maximum size of one segment of the table in bytes, 1 MiB to just below 2
             GiB; default 1 GiB. Fewer segments make look-ups faster; a task that writes
             one needs up to twice its size in memory.

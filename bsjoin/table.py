@@ -18,7 +18,7 @@ from bsjoin._spark.observing import current_cycle, is_reported
 from bsjoin._spark.planning import plan_join
 from bsjoin._spark.refresh import start_refreshing
 from bsjoin._spark.resolve import BuiltTable, ResolvedJoin, resolve
-from bsjoin._spark.session import needed_since_us, refresh_files
+from bsjoin._spark.session import needed_since_us
 from bsjoin._spark.storing import WantedTable, build_new, confirmed, ensure, refreshed
 from bsjoin.conditions import Condition
 from bsjoin.durations import seconds
@@ -352,7 +352,8 @@ class BatchTable:
             DuplicateKeyError: the table is declared unique and ``df`` is not.
             StoreAccessError, StoreFullError: the version cannot be written.
 
-        Complexity: as :meth:`build`.
+        Complexity: as :meth:`build`; one look at the source, without a Spark job, if that is known
+            to be unchanged (see ``Full.fingerprint``).
 
         Example:
             >>> table.refresh(customers)  # the same rows: no new version
@@ -368,7 +369,7 @@ class BatchTable:
         A refresh that was started before ends.
 
         Args:
-            df: the source; read again each time, with the list of its files.
+            df: the source; each time, its files are listed again, and its tables' versions.
             interval: a timedelta, "10 minutes", or seconds.
 
         Raises:
@@ -382,7 +383,6 @@ class BatchTable:
 
         def again() -> None:
             with recorded(self._location.url):
-                refresh_files(df)
                 self.refresh(df)
             if self._options.store is None:
                 self.vacuum(older_than="1 hour")  # or every version would stay

@@ -23,6 +23,7 @@ from cache_samples import Model
 from checks_apart import named, run
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from reference_kinds import Sides, asof, differences, incremental
 from sessions import SETTINGS, configured
 from spark_samples import rows, soon, table_of, write_parquet, write_stream_file
@@ -33,7 +34,14 @@ from bsjoin import AsOf, Band, BatchTable, Full, Incremental, sources
 from bsjoin._spark import session as session_module
 from bsjoin._spark import workers
 from bsjoin._spark.chain import joins_of
-from bsjoin.errors import ArgumentError, DamagedTableError, OtherKeysError, cause_of
+from bsjoin._spark.fingerprint import fingerprint, read_anew
+from bsjoin.errors import (
+    ArgumentError,
+    DamagedTableError,
+    NotFollowedWarning,
+    OtherKeysError,
+    cause_of,
+)
 
 HOWS = ("inner", "left", "semi", "anti")
 
@@ -202,12 +210,13 @@ def an_unchanged_source_is_not_built_again(spark: SparkSession, folder: Path) ->
     bsjoin._spark.storing.build = counted  # type: ignore[assignment]
     try:
         for expected in (1, 1):
-            batch = spark.read.schema("k long, v string").parquet(str(source)).where("k < 9")
+            batch = spark.read.schema("k long, v string").parquet(str(source))
+            batch = batch.where(F.col("k") < 9)
             joined = bsjoin.join(stream, batch, cache=Full(store=folder / "t"))
             assert rows(joined) == [(1, "a"), (2, "b")]
             assert len(built) == expected
         write_parquet(source / "1.parquet", k=pa.array([3]), v=["c"])
-        batch = spark.read.schema("k long, v string").parquet(str(source)).where("k < 9")
+        batch = spark.read.schema("k long, v string").parquet(str(source)).where(F.col("k") < 9)
         joined = bsjoin.join(stream, batch, cache=Full(store=folder / "t"))
         assert rows(joined) == [(1, "a"), (2, "b"), (3, "c")]
         assert len(built) == 2
@@ -252,6 +261,39 @@ def ctrl_c_ends_a_build_cleanly(spark: SparkSession, folder: Path) -> None:
     assert spark.range(3).count() == 3
     time.sleep(3)
     assert list(folder.iterdir()) == []
+
+
+def a_plan_of_names_is_known_only_where_it_is_certain(spark: SparkSession, folder: Path) -> None:
+    write_parquet(folder / "files" / "0.parquet", k=pa.array([1, 2]), v=["a", "b"])
+    spark.sql(f"CREATE TABLE named (k LONG) USING parquet LOCATION '{folder / 'table'}'")
+    spark.sql("INSERT INTO named VALUES (1)")
+    files = spark.read.parquet(str(folder / "files"))
+    known = [
+        files,
+        files.select("k"),
+        files.where(F.col("v") == "a"),
+        files.where(F.col("v").isin("a", "b")),
+        files.where(F.col("v").isin("a, b")),
+    ]
+    found = [fingerprint(df) for df in known]
+    assert None not in found
+    assert len(set(found)) == len(known)
+    again = spark.read.parquet(str(folder / "files"))
+    assert fingerprint(again.where(F.col("v") == "a")) == found[2]
+    assert fingerprint(files) == found[0]
+    unknown = [files.where("k < 9"), files.where(F.rand() < 2), spark.table("named")]
+    assert {fingerprint(df) for df in [*unknown, spark.sql("SELECT * FROM named")]} == {None}
+    # What a name stands for is read by Spark's own join in each micro-batch.
+    stream = spark.readStream.format("rate").load().selectExpr("value AS k")
+    for df in (spark.table("named"), spark.range(3).select(F.current_date().alias("k"))):
+        assert read_anew(df)
+    with pytest.warns(NotFollowedWarning, match="the table named"):
+        bsjoin.join(stream, spark.table("named").where("k > 0"), "k")
+    spark.range(3).createOrReplaceTempView("view")
+    spark.table("named").cache()
+    for df in (files, spark.table("view"), spark.range(3), spark.table("named")):
+        assert not read_anew(df)
+    spark.sql("DROP TABLE named")
 
 
 def a_stream_follows_its_table(spark: SparkSession, folder: Path) -> None:
@@ -493,6 +535,7 @@ CHECKS = named(
     an_unchanged_source_is_not_built_again,
     a_query_keeps_its_columns_and_its_age,
     ctrl_c_ends_a_build_cleanly,
+    a_plan_of_names_is_known_only_where_it_is_certain,
     a_stream_follows_its_table,
     a_source_is_read_again_while_a_stream_runs,
     a_source_is_queried_only_for_the_keys_in_the_stream,

@@ -174,7 +174,7 @@ def test_a_source_that_cannot_be_recognised_is_read_again(
     spark: SparkSession, store: Path, builds: list[str]
 ) -> None:
     for value in (1, 1, 2):
-        df = spark.range(3).selectExpr("id AS k", f"{value} AS v")
+        df = spark.createDataFrame([(k, value) for k in range(3)], "k long, v int")
         table = BatchTable.build(df, on="k", path=store)
     assert len(builds) == 3
     # The same rows make no new version.

@@ -47,6 +47,7 @@ ERRORS = [
     "KeyTypeError",
     "LookupFailedError",
     "NotATableError",
+    "NotFollowedWarning",
     "OtherKeysError",
     "SourceError",
     "StaleTableError",
@@ -97,7 +98,7 @@ def test_public_methods_are_documented(thing: type) -> None:
 @pytest.mark.parametrize("name", ERRORS)
 def test_every_error_is_documented_and_in_the_tree(name: str) -> None:
     error = getattr(bsjoin.errors, name)
-    assert issubclass(error, bsjoin.BSJoinError)
+    assert issubclass(error, bsjoin.BSJoinError | Warning)
     assert error.__doc__
     assert name in (bsjoin.errors.__doc__ or "")
 

@@ -1,125 +1,112 @@
-"""Recognising a source that has not changed, so that a stored table need not be built again.
+"""Recognising a source that has not changed, so that it need not be read again.
 
-Only what can be recognised for certain is: Parquet and ORC files, read as they are or with
-plain columns and comparisons. Everything else (functions, joins, databases, text formats with
-their options) has no fingerprint and is read again.
+A DataFrame is identified by what it reads and by what it does with that: the identifier and version
+of each table that has them, the names, sizes and times of plain files, and the operators above. If
+any part is not known for certain, there is no fingerprint, and the source is read again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
-from pathlib import Path
-from urllib.parse import unquote, urlparse
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from bsjoin._spark.session import plan_text, refresh_files
+from bsjoin._spark import connect_plan
+from bsjoin._spark.leaves import is_cached, leaves_of
+from bsjoin._spark.operators import asks_for_the_time, operators_of
+from bsjoin._spark.session import is_connect
 
-__all__ = ["fingerprint", "is_fixed"]
+__all__ = ["fingerprint", "is_fixed", "read_anew", "renew"]
 
-_TREE = re.compile(r"^[\s:+\-]*")
-_COLUMN = r"(?:`[^`]+`|\w+)#\d+L?"
-_NODES = (
-    re.compile(r"(?:Unresolved)?Relation [\w.`]*\[[^\]]*\] (?:parquet|orc)"),
-    re.compile(r"SubqueryAlias [\w.`]+"),
-    re.compile(rf"Project \[{_COLUMN}(?: AS {_COLUMN})?(?:, {_COLUMN}(?: AS {_COLUMN})?)*\]"),
-    re.compile(r"Filter .*"),
+# What says how files are read, and what expressions do.
+_SETTINGS = (
+    "spark.sql.ansi.",
+    "spark.sql.caseSensitive",
+    "spark.sql.files.ignore",
+    "spark.sql.legacy.",
+    "spark.sql.parquet.binaryAsString",
+    "spark.sql.parquet.datetimeRebaseMode",
+    "spark.sql.parquet.inferTimestampNTZ",
+    "spark.sql.parquet.int96",
 )
-_FIXED = (
-    re.compile(r"Range \([^()]*(?:\([^()]*\))?\)"),
-    re.compile(r"LocalRelation (?:<empty>, )?\[[^\]]*\]"),
-    re.compile(r"OneRowRelation"),
-    re.compile(r"SubqueryAlias [\w.`]+"),
-)
-_CALCULATED = re.compile(r"(?:Project \[(.*)\]|(Filter .*))")
-_CALL = re.compile(r"([A-Za-z_]\w*(?=\s+\()|[^\s(,]+(?=\())")  # also `<lambda>(`
-_HARMLESS = {"cast", "isnotnull", "isnull", "AND", "OR", "NOT", "IN", "Filter"}
-_ATTRIBUTE = re.compile(_COLUMN)
+
+
+def renew(df: DataFrame) -> None:
+    """Let the next read of a DataFrame see what was written since it was made, by anyone.
+
+    Lists of files are made anew, and catalogues forget the tables. What the user has cached stays.
+    """
+    if is_connect(df.sparkSession):
+        connect_plan.renew(df)
+        return
+    for leaf in leaves_of(df):
+        leaf.renew()
 
 
 def fingerprint(df: DataFrame) -> str | None:
-    """What identifies the rows of a plain read of files; None where nothing does for certain.
+    """What identifies the rows of a DataFrame now; None where nothing does for certain.
 
-    Two DataFrames with the same fingerprint read the same files (same names, sizes and times
-    of change) with the same plan.
+    Two DataFrames with the same fingerprint have the same rows, in any application.
     """
-    refresh_files(df)
-    text = plan_text(df)
-    if text is None:
+    renew(df)
+    try:
+        parts = connect_plan.parts(df) if is_connect(df.sparkSession) else _parts(df)
+    except _failures(df):  # a table that is gone, a private member of another version
         return None
-    lines = [_TREE.sub("", line) for line in text.splitlines() if line.strip()]
-    # Connect puts the output's names and types above the tree.
-    tree = [line for line in lines if not re.match(r"[`\w]+: \w+", line)]
-    if not tree or not all(map(_is_plain, tree)):
+    if parts is None:
         return None
-    files = _files(df)
-    if not files:
-        return None
+    settings = df.sparkSession.conf.getAll
     zone = df.sparkSession.conf.get("spark.sql.session.timeZone")  # casts depend on it
-    plan = _without_ids(tree)
-    content = json.dumps([df.schema.json(), plan, zone, files])
-    return "files:" + hashlib.sha256(content.encode()).hexdigest()
+    chosen = sorted((k, v) for k, v in settings.items() if k.startswith(_SETTINGS))
+    content = json.dumps([df.schema.json(), zone, chosen, parts])
+    return "read:" + hashlib.sha256(content.encode()).hexdigest()
+
+
+def _failures(df: DataFrame) -> tuple[type[Exception], ...]:
+    if is_connect(df.sparkSession):
+        return (PySparkException,)
+    from py4j.protocol import Py4JError  # the package of a mere Connect client has none
+
+    return PySparkException, Py4JError
+
+
+def _parts(df: DataFrame) -> list[object] | None:
+    """The operators of a classic DataFrame, and the states of what it reads."""
+    operators = operators_of(df)
+    if operators is None or is_cached(df):
+        return None
+    states = [leaf.state() for leaf in leaves_of(df)]
+    return None if None in states else [operators, states]
 
 
 def is_fixed(df: DataFrame) -> bool:
     """Whether the plan alone says what the rows are, for certain: it reads nothing.
 
-    Ranges and rows that were given, through arithmetic, comparisons and casts. The plan does not
-    show the rows that were given, so compare it by ``sameSemantics``.
+    Ranges and rows that were given, through arithmetic, comparisons and casts. The rows that were
+    given are not compared here; ``sameSemantics`` does that.
     """
-    text = plan_text(df)
-    lines = [_TREE.sub("", line) for line in (text or "").splitlines() if line.strip()]
-    return bool(lines) and all(map(_reads_nothing, lines))
-
-
-def _reads_nothing(line: str) -> bool:
-    if any(pattern.fullmatch(line) for pattern in _FIXED):
-        return True
-    node = _CALCULATED.fullmatch(line)
-    if node is None or "..." in line or " more fields" in line:
+    if is_connect(df.sparkSession):
+        return connect_plan.is_fixed(df)
+    try:
+        return operators_of(df) is not None and all(leaf.is_given for leaf in leaves_of(df))
+    except _failures(df):
         return False
-    inside = node[1] or node[2] or ""
-    return "[" not in inside and set(_CALL.findall(inside)) <= _HARMLESS | {"AS"}
 
 
-def _without_ids(tree: list[str]) -> list[str]:
-    """The plan without the numbers that Spark gives to columns, which differ in every run.
+def read_anew(df: DataFrame) -> list[str]:
+    """What Spark's own join of a stream with a DataFrame would read anew in each micro-batch.
 
-    Only what stands where a column is declared is taken for one: a text in a filter may well
-    look like a numbered column.
+    Returns:
+        What is read, in words for a message; nothing where the rows stay, or cannot be known to
+        change.
     """
-    declaring = [line for line in tree if not line.startswith("Filter")]
-    declared = {found for line in declaring for found in _ATTRIBUTE.findall(line)}
-    pattern = re.compile("|".join(map(re.escape, sorted(declared, key=len, reverse=True))) or "$^")
-    return [pattern.sub(lambda found: found[0].partition("#")[0], line) for line in tree]
-
-
-def _is_plain(line: str) -> bool:
-    node = next((pattern for pattern in _NODES if pattern.fullmatch(line)), None)
-    if node is None:
-        return False
-    if node is _NODES[0]:
-        return True  # shortened or not: the files say what their columns are
-    if "..." in line or " more fields" in line:
-        return False
-    if node is not _NODES[-1]:
-        return True
-    # A bracket is a subquery, which reads files of its own.
-    return "[" not in line and set(_CALL.findall(line)) <= _HARMLESS
-
-
-def _files(df: DataFrame) -> list[tuple[str, int, int]] | None:
-    """Name, size and time of change of every input file; None where they cannot be seen."""
-    found = []
-    for uri in sorted(df.inputFiles()):
-        parsed = urlparse(uri)
-        if parsed.scheme not in ("", "file"):
-            return None
-        try:
-            stat = Path(unquote(parsed.path)).stat()
-        except OSError:
-            return None
-        found.append((uri, stat.st_size, stat.st_mtime_ns))
-    return found
+    if is_connect(df.sparkSession):
+        return connect_plan.read_anew(df)
+    if is_cached(df):
+        return []
+    found = [leaf.name for leaf in leaves_of(df) if leaf.is_read_anew]
+    if asks_for_the_time(df):
+        found.append("the current time")
+    return list(dict.fromkeys(found))

@@ -22,8 +22,6 @@ __all__ = [
     "is_dataframe",
     "micro_batch",
     "needed_since_us",
-    "plan_text",
-    "refresh_files",
     "retained",
     "too_old",
 ]
@@ -151,21 +149,3 @@ def needed_since_us() -> int | None:
 
 def _microseconds(timestamp: str) -> int:
     return round(datetime.fromisoformat(timestamp).timestamp() * 1e6)
-
-
-def refresh_files(df: DataFrame) -> None:
-    """Let a DataFrame that reads files see files that came or went since it was made.
-
-    A Connect server lists them again for every action anyway.
-    """
-    if not is_connect(df.sparkSession):
-        df._jdf.queryExecution().analyzed().refresh()
-
-
-def plan_text(df: DataFrame) -> str | None:
-    """The analyzed plan as text, or None where it cannot be had."""
-    if is_connect(df.sparkSession):
-        text: str = df._explain_string(extended=True)  # type: ignore[operator]
-        _, _, rest = text.partition("== Analyzed Logical Plan ==")
-        return rest.partition("== Optimized Logical Plan ==")[0].strip() if rest else None
-    return str(df._jdf.queryExecution().analyzed().toString())

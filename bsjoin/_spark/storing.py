@@ -16,6 +16,7 @@ from bsjoin._spark.arrow import check_storable
 from bsjoin._spark.build import Layout, build
 from bsjoin._spark.columns import names_of
 from bsjoin._spark.fingerprint import fingerprint as fingerprint_of
+from bsjoin._spark.fingerprint import renew
 from bsjoin._spark.full_cache import schema_of
 from bsjoin._spark.interrupts import Interruption, interruptible
 from bsjoin._spark.keys import check_key_types
@@ -130,7 +131,7 @@ def build_new(location: StorageLocation, df: DataFrame, wanted: WantedTable) -> 
         DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
     """
     with recorded(location.url):
-        _build(location, df, wanted.layout, None, None)
+        _build(location, df, wanted.layout, None, _Source(df))
 
 
 def confirmed(location: StorageLocation, read_us: int) -> None:
@@ -166,9 +167,9 @@ def _ensure(
     location: StorageLocation, df: DataFrame, wanted: WantedTable, *, private: bool
 ) -> None:
     began = now_us()
-    before, fingerprint = _newest_or_none(location), wanted.fingerprint or fingerprint_of(df)
+    before, source = _newest_or_none(location), _Source(df, wanted.fingerprint)
     if before is None:
-        _build(location, df, wanted.layout, None, fingerprint)
+        _build(location, df, wanted.layout, None, source)
         return
     names = _table_spelling(df, before)
     if names:
@@ -178,7 +179,6 @@ def _ensure(
     if private:
         columns, condition = _in_order(before, layout.columns), before.condition or layout.condition
         layout = replace(layout, columns=columns, condition=condition)
-    known = fingerprint is not None and versions.is_marked(location, before, fingerprint)
     stored, schema = types_of(schema_of(before)), types_of(_stored(df, layout))
     serves = before.unique == layout.unique and (
         # What a join does not need may stay.
@@ -186,12 +186,12 @@ def _ensure(
     )
     if layout.ranged is not None and (not private or isinstance(wanted.layout.condition, AsOf)):
         serves = serves and before.row == layout.row
-    if known and serves and _is_intact(location, before):
+    if serves and source.is_of(location, before) and _is_intact(location, before):
         if wanted.guarded or not freshness.is_confirmed_since(location, before, began - _RECENT_US):
             freshness.confirm(location, before, began)
-        _remember(location, before, layout.condition, fingerprint)
+        _remember(location, before, layout.condition, source)
         return
-    _build(location, df, layout, before, fingerprint)
+    _build(location, df, layout, before, source)
 
 
 def refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds: bool) -> Manifest:
@@ -214,7 +214,8 @@ def refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds: 
 
 
 def _refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds: bool) -> Manifest:
-    before, path = versions.latest(location), str(location)
+    before, path, began = versions.latest(location), str(location), now_us()
+    source = _Source(df)
     if names := _table_spelling(df, before):
         df = df.withColumnsRenamed(names)
     schema = distinct(df, "the new table")
@@ -250,7 +251,41 @@ def _refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds:
                 f"{path!r}. A refresh keeps the types: cast it. BatchTable.build(..., path=...) "
                 "changes those of columns that no running query uses"
             )
-    return _build(location, df, layout, before, None)
+    serves = before.unique == layout.unique and before.columns == list(layout.columns)
+    serves = serves and (before.ranged is None or before.row == layout.row)
+    if serves and source.is_of(location, before) and _is_there(location, before):
+        _log.info("bsjoin: nothing has changed for the table in %s: it was not read again", path)
+        freshness.confirm(location, before, began)
+        return before
+    return _build(location, df, layout, before, source)
+
+
+class _Source:
+    """What a version is made of: the state of a DataFrame as it is when this is created.
+
+    Args:
+        df: the DataFrame; whatever has been cached of its tables is read anew.
+        fingerprint: the user's own word for its state; None (default): computed.
+    """
+
+    def __init__(self, df: DataFrame, fingerprint: str | None = None):
+        renew(df)
+        self._df = df
+        self._told = fingerprint
+        self._fingerprint = fingerprint or fingerprint_of(df)
+
+    def is_of(self, location: StorageLocation, manifest: Manifest) -> bool:
+        """Whether a version was made of it."""
+        known = self._fingerprint
+        return known is not None and versions.is_marked(location, manifest, known)
+
+    def mark(self, location: StorageLocation, manifest: Manifest) -> None:
+        """Note that a version was made of it, unless it has changed meanwhile."""
+        known = self._fingerprint
+        if known is None or versions.is_marked(location, manifest, known):
+            return
+        if self._told is not None or known == fingerprint_of(self._df):
+            versions.mark(location, manifest, known)
 
 
 def _table_spelling(df: DataFrame, before: Manifest) -> dict[str, str]:
@@ -290,7 +325,7 @@ def _build(
     df: DataFrame,
     layout: Layout,
     before: Manifest | None,
-    fingerprint: str | None,
+    source: _Source,
 ) -> Manifest:
     """Build a version and publish it, unless it turns out to be what is there already."""
     schema = _stored(df, layout)
@@ -307,7 +342,7 @@ def _build(
             if before is not None and before.same_as(draft) and _is_intact(location, before):
                 begun.abandon()
                 freshness.confirm(location, before, began)
-                return _remember(location, before, layout.condition, fingerprint)
+                return _remember(location, before, layout.condition, source)
             if before is not None:
                 check_columns(location, schema)  # of queries that have begun since
                 check_unique(location, draft.longest_run)
@@ -316,15 +351,14 @@ def _build(
             begun.abandon()
             raise
         begun.published()
-        if fingerprint is not None:
-            versions.mark(location, published, fingerprint)
+        source.mark(location, published)
         return published
 
     return interruptible(df.sparkSession, work)
 
 
 def _remember(
-    location: StorageLocation, before: Manifest, when: Condition | None, fingerprint: str | None
+    location: StorageLocation, before: Manifest, when: Condition | None, source: _Source
 ) -> Manifest:
     """Keep a version that holds the right rows; with another condition it is published again.
 
@@ -333,9 +367,12 @@ def _remember(
     published = before
     if when is not None and before.condition != when:
         published = versions.publish(location, replace(before, condition=when))
-    if fingerprint is not None and not versions.is_marked(location, published, fingerprint):
-        versions.mark(location, published, fingerprint)
+    source.mark(location, published)
     return published
+
+
+def _is_there(location: StorageLocation, manifest: Manifest) -> bool:
+    return all(location.size(name) == size for name, size, _ in manifest.files)
 
 
 def _is_intact(location: StorageLocation, manifest: Manifest) -> bool:

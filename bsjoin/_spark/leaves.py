@@ -1,0 +1,257 @@
+"""What a classic DataFrame reads: the leaves of its plan, typed.
+
+Each says what it reads, in which state that is now, and whether Spark's own join would read it anew
+in each micro-batch of a stream. The state of a table is its identifier and its version, where it
+has them; that of files is their names, sizes and times. Of everything else no state is known.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from pyspark.sql import DataFrame
+
+__all__ = ["Leaf", "is_cached", "leaves_of", "listed", "state_of_files"]
+
+State = list[Any]
+
+_SOURCES = "org.apache.spark.sql.execution.datasources."
+_LISTED_ONCE = f"{_SOURCES}InMemoryFileIndex"
+_SINK_LOG = "MetadataLogFileIndex"
+_RECOGNISED = {
+    f"{_SOURCES}parquet.ParquetFileFormat",
+    f"{_SOURCES}orc.OrcFileFormat",
+}
+_DELTA = "org.apache.spark.sql.delta.files.TahoeLogFileIndex"
+_ICEBERG = "org.apache.iceberg.spark.source.SparkTable"
+_GIVEN = {"LocalRelation", "OneRowRelation", "Range"}
+# A file system counts time in ticks; a file may change twice within one.
+_TICK_NS = 20_000_000
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A leaf of which nothing is known but its class.
+
+    Args:
+        node: the leaf, in the JVM.
+        plan: its class.
+        spark: the session, in the JVM.
+    """
+
+    node: Any
+    plan: str
+    spark: Any
+
+    @property
+    def name(self) -> str:
+        """What it reads, in a message."""
+        return self.plan
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the plan itself has the rows."""
+        return self.plan in _GIVEN
+
+    @property
+    def is_read_anew(self) -> bool:
+        """Whether each micro-batch of Spark's own join gets what is there by then."""
+        return False
+
+    def renew(self) -> None:
+        """Forget what was listed or cached, so that what others have written is read next."""
+        self.node.refresh()
+
+    def state(self) -> State | None:
+        """What is there now; None where it cannot be known for certain."""
+        # What was given is in the description of the plan; but not the rows of a LocalRelation.
+        return [] if self.plan in _GIVEN - {"LocalRelation"} else None
+
+
+class _HiveTable(Leaf):
+    """A table in the format of Hive, whose files Spark's catalogue caches."""
+
+    @property
+    def name(self) -> str:
+        return f"the table {self.node.tableMeta().identifier().unquotedString()}"
+
+    @property
+    def is_read_anew(self) -> bool:
+        return True
+
+    def renew(self) -> None:
+        self.spark.sessionState().catalog().refreshTable(self.node.tableMeta().identifier())
+
+
+class _Relation(Leaf):
+    """A source of Spark's first interface that decides itself what it reads: JDBC, say."""
+
+    @property
+    def name(self) -> str:
+        relation = self.node.relation()
+        # The text of others may hold anything.
+        kind = relation.getClass().getSimpleName()
+        return str(relation) if kind == "JDBCRelation" else kind
+
+    @property
+    def is_read_anew(self) -> bool:
+        return True
+
+
+class _Files(Leaf):
+    """Files, alone or as a table of Spark's catalogue."""
+
+    @property
+    def name(self) -> str:
+        table = self.node.catalogTable()
+        if table.isDefined():
+            return f"the table {table.get().identifier().unquotedString()}"
+        return "files"
+
+    @property
+    def is_read_anew(self) -> bool:
+        # The files of a folder are listed once; what this application writes into a table is seen.
+        return self.node.catalogTable().isDefined() or not (
+            self._index == _LISTED_ONCE or self._index.endswith(_SINK_LOG)
+        )
+
+    @property
+    def _index(self) -> str:
+        return str(self.node.relation().location().getClass().getName())
+
+    def state(self) -> State | None:
+        relation = self.node.relation()
+        kind = relation.fileFormat().getClass().getName()
+        if self._index != _LISTED_ONCE or kind not in _RECOGNISED:
+            return None
+        found = state_of_files(relation.location().inputFiles())
+        return found and [kind, str(relation.options()), found]
+
+
+class _DeltaTable(Leaf):
+    """A Delta table: a commit is a version, though the files may stay as they are."""
+
+    @property
+    def name(self) -> str:
+        return f"the Delta table {self._index.path()}"
+
+    @property
+    def is_read_anew(self) -> bool:
+        return not self._index.isTimeTravelQuery()
+
+    @property
+    def _index(self) -> Any:
+        return self.node.relation().location()
+
+    def state(self) -> State | None:
+        if not self._index.partitionFilters().isEmpty():
+            return None
+        snapshot = self._index.getSnapshot()
+        # A copy of a table has its identifier: so the path; and one that is restored from a backup
+        # the numbers of its versions: so the time.
+        place = str(self._index.deltaLog().dataPath())
+        return [place, snapshot.metadata().id(), snapshot.version(), snapshot.timestamp()]
+
+
+class _CatalogTable(Leaf):
+    """A table of Spark's second interface: Iceberg, a catalogue of JDBC, a Python data source."""
+
+    @property
+    def name(self) -> str:
+        return f"the table {self.node.table().name()}"
+
+    @property
+    def is_read_anew(self) -> bool:
+        if _is_a(self.node.table(), f"{_SOURCES}v2.FileTable"):
+            return False  # listed once
+        return not self.node.timeTravelSpec().isDefined()
+
+    def renew(self) -> None:
+        # What other applications have committed stays unseen as long as a catalogue caches a table.
+        catalog, identifier = self.node.catalog(), self.node.identifier()
+        if catalog.isDefined() and identifier.isDefined():
+            catalog.get().invalidateTable(identifier.get())
+
+    def state(self) -> State | None:
+        catalog, identifier = self.node.catalog(), self.node.identifier()
+        if not (catalog.isDefined() and identifier.isDefined()):
+            return None
+        # What is asked for by a version or a time stays as it was found, even if that is a branch.
+        is_pinned = self.node.timeTravelSpec().isDefined()
+        table = self.node.table() if is_pinned else catalog.get().loadTable(identifier.get())
+        if table.id() is None or table.version() is None:
+            return None
+        # Tables of metadata have the version of their table, which they do not stand for.
+        is_iceberg = table.getClass().getName() == _ICEBERG
+        if is_iceberg and table.table().getClass().getSimpleName() != "BaseTable":
+            return None
+        options = sorted(dict(self.node.options().asCaseSensitiveMap()).items())
+        return [catalog.get().name(), table.name(), table.id(), table.version(), options]
+
+
+def leaves_of(df: DataFrame) -> list[Leaf]:
+    """The leaves of the analyzed plan, then those of its subqueries."""
+    plan = df._jdf.queryExecution().analyzed()
+    plans = [plan, *listed(plan.subqueriesAll())]
+    spark = df._jdf.sparkSession()
+    return [_typed(leaf, spark) for one in plans for leaf in listed(one.collectLeaves())]
+
+
+def is_cached(df: DataFrame) -> bool:
+    """Whether Spark keeps rows of it, or of a part: those are read, whatever is there now."""
+    plan = df.select("*")._jdf.queryExecution().withCachedData()
+    plans = [plan, *listed(plan.subqueriesAll())]
+    leaves = [leaf for one in plans for leaf in listed(one.collectLeaves())]
+    return any(leaf.getClass().getSimpleName() == "InMemoryRelation" for leaf in leaves)
+
+
+def state_of_files(uris: Iterable[str]) -> State | None:
+    """Names, sizes, times and numbers of local files; None for others, and for none at all."""
+    found, newest_ns = [], 0
+    for uri in sorted(uris):
+        parsed = urlparse(uri)
+        if parsed.scheme not in ("", "file"):
+            return None
+        try:
+            stat = Path(unquote(parsed.path)).stat()
+        except OSError:
+            return None
+        # The time of modification can be set; that of the last change of any kind cannot.
+        found.append([uri, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino])
+        newest_ns = max(newest_ns, stat.st_ctime_ns)
+    left_ns = newest_ns + _TICK_NS - time.time_ns()
+    if 0 < left_ns <= _TICK_NS:
+        time.sleep(left_ns / 1e9)
+    return found or None
+
+
+def _typed(node: Any, spark: Any) -> Leaf:
+    plan = str(node.getClass().getSimpleName())
+    kind = {"DataSourceV2Relation": _CatalogTable, "HiveTableRelation": _HiveTable}.get(plan, Leaf)
+    if plan == "LogicalRelation":
+        relation, kind = node.relation(), _Relation
+        if _is_a(relation, f"{_SOURCES}HadoopFsRelation"):
+            is_delta = relation.location().getClass().getName() == _DELTA
+            kind = _DeltaTable if is_delta else _Files
+    return kind(node, plan, spark)
+
+
+def listed(sequence: Any) -> list[Any]:
+    """A sequence of Scala as a list."""
+    iterator, found = sequence.iterator(), []
+    while iterator.hasNext():
+        found.append(iterator.next())
+    return found
+
+
+def _is_a(thing: Any, name: str) -> bool:
+    """Whether an object of the JVM is of a class, or of one that extends it."""
+    kind = thing.getClass()
+    while kind is not None and kind.getName() != name:
+        kind = kind.getSuperclass()
+    return kind is not None

@@ -1,0 +1,64 @@
+"""Run tests/lakes with the versions of Spark that Delta and Iceberg support, both at the same time.
+
+    python scripts/lakes.py [PYTEST ARGUMENT ...]
+
+The installed Spark is too new for both. The versions that they support stand in front of the
+installed packages, as in ``scripts/minimum.py``, and Maven fetches the jars. Whatever is missing is
+an error: no test is left out.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+
+from environments import ROOT, installed
+
+LAKES = {"4.1": ("delta", "iceberg"), "4.2": ("delta",)}
+
+
+def started(spark: str, arguments: list[str]) -> subprocess.Popen[str]:
+    """Begin to run the tests with a version of Spark."""
+    folder = installed([f"pyspark=={spark}.*"], apart=False)
+    if folder is None:
+        sys.exit(f"lakes: Spark {spark} cannot be installed: see pip's message above.")
+    lakes = {
+        "BSJOIN_LAKES": ",".join(LAKES[spark]),
+        "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)]),
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    # Spark 4.1 leaves the sockets of results open, which a test would be blamed for.
+    kinds = ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning")
+    ignored = [f"--pythonwarnings=ignore::{kind}" for kind in kinds]
+    options = ["-q", "-p", "no:cacheprovider", *ignored, "tests/lakes", *arguments]
+    return subprocess.Popen(
+        [sys.executable, "-m", "pytest", *options],
+        cwd=ROOT,
+        env={**os.environ, **lakes},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def main() -> int:
+    """Run the tests; 1 if some failed."""
+    running = {spark: started(spark, sys.argv[1:]) for spark in LAKES}
+    printed: dict[str, str] = {}
+
+    def wait(spark: str) -> None:
+        printed[spark] = running[spark].communicate()[0]
+
+    waiting = [threading.Thread(target=wait, args=[spark]) for spark in running]
+    for thread in waiting:
+        thread.start()
+    for thread in waiting:
+        thread.join()
+    for spark, text in printed.items():
+        print(f"Spark {spark}, {', '.join(LAKES[spark])}:", text, sep="\n", flush=True)
+    return int(any(process.returncode for process in running.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

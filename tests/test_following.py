@@ -1,0 +1,173 @@
+"""A join warns exactly where Spark's own join of a stream would read the table anew."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from spark_samples import Feed, rows, write_parquet
+
+import bsjoin
+from bsjoin import BatchTable, Full
+from bsjoin.errors import NotFollowedWarning
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+# How a table is made, and how it is changed so that key 1 has other rows.
+Kind = tuple[Callable[[], DataFrame], Callable[[], object]]
+
+
+def numbers() -> type[DataSource]:
+    """A Python data source over a file with a word; the workers get the class as it is."""
+
+    class Numbers(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "numbers"
+
+        def schema(self) -> str:
+            return "k long, v string"
+
+        def reader(self, schema: object) -> DataSourceReader:
+            path = self.options["file"]
+
+            class Reader(DataSourceReader):
+                def read(self, partition: InputPartition) -> Iterator[tuple[int, str]]:
+                    yield 1, Path(path).read_text()
+
+            return Reader()
+
+    return Numbers
+
+
+@pytest.fixture
+def kinds(spark: SparkSession, tmp_path: Path) -> Iterator[dict[str, Kind]]:
+    warehouse = tmp_path / "warehouse"
+    for name, options in (("plain", ""), ("parts", "PARTITIONED BY (v)")):
+        spark.sql(
+            f"CREATE TABLE following_{name} (k LONG, v STRING) USING parquet {options} "
+            f"LOCATION '{warehouse / name}'"
+        )
+        spark.sql(f"INSERT INTO following_{name} VALUES (1, 'old')")
+    write_parquet(tmp_path / "files" / "0.parquet", k=pa.array([1]), v=["old"])
+    number = tmp_path / "number"
+    number.write_text("old")
+    spark.dataSource.register(numbers())
+    source, files = spark.read.format("numbers"), spark.read.schema("k long, v string")
+    moment = "string(current_timestamp()) AS v"
+
+    def plain() -> DataFrame:
+        return spark.table("following_plain")
+
+    def insert(name: str) -> Callable[[], object]:
+        return lambda: spark.sql(f"INSERT INTO following_{name} VALUES (1, 'new')")
+
+    def add_a_file() -> None:
+        write_parquet(tmp_path / "files" / "1.parquet", k=pa.array([1]), v=["new"])
+
+    yield {
+        "a table": (plain, insert("plain")),
+        "a part of it": (lambda: plain().where("k > 0"), insert("plain")),
+        "a table in parts": (lambda: spark.table("following_parts"), insert("parts")),
+        "a subquery": (
+            lambda: spark.sql("SELECT 1L AS k, (SELECT count(*) FROM following_plain) AS v"),
+            insert("plain"),
+        ),
+        "a Python data source": (
+            lambda: source.option("file", str(number)).load(),
+            lambda: number.write_text("new"),
+        ),
+        "the time": (lambda: spark.range(2).selectExpr("id AS k", moment), lambda: None),
+        "files": (lambda: files.parquet(str(tmp_path / "files")), add_a_file),
+        "rows that are kept": (lambda: plain().localCheckpoint(), insert("plain")),
+        "rows that were given": (
+            lambda: spark.createDataFrame([(1, "a")], "k int, v string"),
+            list,
+        ),
+    }
+    for name in ("plain", "parts"):
+        spark.sql(f"DROP TABLE following_{name}")
+
+
+def warned(stream: DataFrame, table: DataFrame | BatchTable, **options: object) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        bsjoin.join(stream, table, "k", **options)  # type: ignore[arg-type]
+    assert {w.category for w in caught} <= {NotFollowedWarning}
+    # The line of the user's call is shown.
+    assert {w.filename for w in caught} <= {__file__}
+    return [str(w.message) for w in caught]
+
+
+def test_a_join_warns_where_sparks_own_would_follow_the_table(
+    spark: SparkSession, tmp_path: Path, kinds: dict[str, Kind]
+) -> None:
+    follows, says = {}, {}
+    for number, (name, (make, change)) in enumerate(kinds.items()):
+        feed, table = Feed(spark, tmp_path / str(number)), make()
+        says[name] = warned(feed.stream, table)
+        query = feed.start(feed.stream.join(table, "k", "left"))
+        for turn in range(2):
+            feed.add(1)
+            query.processAllAvailable()
+            if not turn:
+                change()
+        query.stop()
+        follows[name] = feed.results[0] != feed.results[1]
+    assert {name: bool(text) for name, text in says.items()} == follows
+    assert list(follows.values()) == [True] * 6 + [False] * 3
+    for name in ("a table", "a part of it", "a subquery"):
+        (text,) = says[name]
+        assert "spark_catalog.default.following_plain" in text
+        assert all(way in text for way in ("Full(refresh=", "BatchTable"))
+    assert "current time" in says["the time"][0]
+
+
+def test_nothing_is_said_where_the_table_is_read_again_or_once_in_spark_too(
+    spark: SparkSession, feed: Feed, kinds: dict[str, Kind], tmp_path: Path
+) -> None:
+    table = kinds["a table"][0]()
+    assert warned(feed.stream, table, cache=Full(store=tmp_path / "store"))
+    assert not warned(feed.stream, table, cache=Full(refresh="1 hour"))
+    assert not warned(feed.stream, table, cache=Full(fingerprint="Monday"))
+    assert not warned(feed.stream, BatchTable.build(table, on="k"))
+    assert not warned(spark.range(3).withColumnRenamed("id", "k"), table)
+    found: list[list[str]] = []
+
+    def call(batch: DataFrame, number: int) -> None:
+        found.append(warned(batch, table))
+
+    feed.add(1)
+    query = feed.stream.writeStream.foreachBatch(call).start()
+    query.processAllAvailable()
+    query.stop()
+    assert found == [[]]
+
+
+def test_cycles_keep_their_first_table_and_say_so(
+    spark: SparkSession, feed: Feed, kinds: dict[str, Kind]
+) -> None:
+    make, change = kinds["a table"]
+    table = make()
+    found: list[object] = []
+    cycles = bsjoin.cycles(table, "k", sink=lambda df, _: found.append(rows(df)))
+    with pytest.warns(NotFollowedWarning):
+        cycles(spark.range(1, 2).withColumnRenamed("id", "k"), 0)
+    change()
+    cycles(spark.range(1, 2).withColumnRenamed("id", "k"), 1)
+    assert found == [[(1, "old")]] * 2
+
+
+def test_a_cached_table_is_not_read_anew(
+    spark: SparkSession, feed: Feed, kinds: dict[str, Kind]
+) -> None:
+    table = kinds["a table"][0]().cache()
+    try:
+        assert not warned(feed.stream, table)
+    finally:
+        table.unpersist(blocking=True)
