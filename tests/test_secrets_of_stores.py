@@ -110,8 +110,8 @@ def test_what_is_no_secret_is_still_shown() -> None:
     assert str(StorageLocation.of(url)) == shown
     assert repr(StorageLocation.of(url)) == f"StorageLocation({shown!r})"
     assert repr(Full(store=url)) == (
-        f"Full(store={shown!r}, refresh=None, unique=False, fingerprint=None, "
-        f"segment_bytes={1 << 30})"
+        f"Full(store={shown!r}, refresh=None, max_staleness=None, unique=False, "
+        f"fingerprint=None, segment_bytes={1 << 30})"
     )
     assert repr(Full(store="/a b/c")) == repr(Full()).replace("store=None", "store='/a b/c'")
 
