@@ -128,9 +128,10 @@ def test_a_duration_of_any_length_has_its_units(seconds: float) -> None:
         assert text == number(seconds)
         return
     words = text.replace(",", "").removeprefix("-").split(" ")
-    read = sum(float(n) * UNITS[u] for n, u in zip(words[::2], words[1::2], strict=True))
-    read = -read if text.startswith("-") else read
-    assert read == pytest.approx(seconds, rel=0.051, abs=0.0501)
+    read = sum(Decimal(n) * UNITS[u] for n, u in zip(words[::2], words[1::2], strict=True))
+    exact = abs(Decimal(seconds))
+    assert abs(read - exact) <= max(Decimal("0.051") * exact, Decimal("0.0501"))
+    assert text.startswith("-") == (round(seconds, 1) < 0)
     assert len(text) <= 40
     small = [float(n) for n, u in zip(words[::2], words[1::2], strict=True) if u != "h"]
     assert all(n < 60 for n in small)
