@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         PlacementProgress,
         progress,
     )
+    from bsjoin._refreshes import RefreshProgress
     from bsjoin._spark.chain import explain
     from bsjoin._spark.jvm.jar import jar
     from bsjoin.conditions import AsOf, Band, Overlaps, Within

@@ -70,8 +70,7 @@ def parquet(
 
     Raises:
         ArgumentError: an argument is invalid.
-
-        Its schema, look-ups and scans raise a ``SourceError`` if the files cannot be read.
+        SourceError: from its schema, look-ups and scans: the files cannot be read.
 
     Complexity: A look-up of n keys costs O(g log n) for g row groups, and reads the matching ones.
         The first look-up reads the footer of every file.
