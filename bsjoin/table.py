@@ -324,8 +324,7 @@ class BatchTable:
             marks = freshness.marks_in(freshness.mark_names(self._location))
             freshness.fresh_version(self._location, manifest, [manifest], marks, now_us(), limit_us)
         cache = FullCache(self._location, manifest, self._may_change, limit_us)
-        if self._may_change and is_reported(stream):
-            cache.note_use(stream, join)
+        if self._may_change and is_reported(stream) and cache.note_use(stream, join):
             newest = versions.latest(self._location)
             if newest.version != manifest.version:  # published before our note was there
                 BuiltTable(newest, self.path).check_serves(join)

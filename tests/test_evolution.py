@@ -19,6 +19,7 @@ from spark_samples import Feed, rows
 
 import bsjoin
 import bsjoin._spark.uses
+import bsjoin.store.uses
 from bsjoin import BatchTable, Full
 from bsjoin._clock import now_us
 from bsjoin.errors import DuplicateKeyError, OtherKeysError
@@ -196,6 +197,13 @@ def test_what_no_running_query_uses_goes_where_a_call_says_so(
     # Nobody runs: the call decides.
     table = BatchTable.build(changed(spark, 4, v="", w="'w'"), on="k", path=path)
     assert table.columns == ["k", "w", "free", "many"]
+    # What is gone is kept from nobody, though this application has once used it.
+    joined = table.join(feed.stream, how="left", select=["w"])
+    query = joined.writeStream.format("noop").start()
+    table.refresh(changed(spark, 5, v="", w="'u'"))
+    with pytest.raises(OtherKeysError, match=r"running queries use the columns \['many', 'w'\]"):
+        BatchTable.build(changed(spark, 6, v="", w="int(6)"), on="k", path=path)
+    query.stop()
 
 
 def test_keys_never_change(spark: SparkSession, feed: Feed, path: Path) -> None:
@@ -333,7 +341,7 @@ import os, sys, time
 from bsjoin.store import StorageLocation
 from bsjoin.store.uses import Note, Uses
 note = Note(StorageLocation.of(sys.argv[1]), ends_with_process=True)
-note.write(Uses({"v": '"integer"'}))
+note.write(Uses(frozenset({"v"})))
 print("noted", flush=True)
 time.sleep(600)
 """
@@ -364,7 +372,7 @@ def test_the_queries_of_another_application_count_as_long_as_it_lives(
 
 def test_which_notes_count(tmp_path: Path) -> None:
     location = StorageLocation.of(tmp_path)
-    uses = Uses({"v": '"integer"'}, unique=True)
+    uses = Uses(frozenset({"v"}), unique=True)
     content = uses.to_bytes()
     now, old = now_us(), now_us() - 3_600_000_000
     here, elsewhere = ProcessId.of(os.getpid()), ProcessId(1, "1", "1", "another")
@@ -384,7 +392,7 @@ def test_which_notes_count(tmp_path: Path) -> None:
         location.remove("readers")
     location.create(f"readers/{7:032x}-{here}-{now}", content)
     assert others(location, [f"{7:032x}"]) == Uses()
-    for hostile in (b"{", b"[]", b'{"columns": {"v": 1}, "unique": true}', b"[" * 100_000):
+    for hostile in (b"{", b"[]", b'{"columns": [1], "unique": true}', b"[" * 100_000):
         location.remove("readers")
         location.create(f"readers/{8:032x}-{here}-{now}", hostile)
         assert others(location, []) == Uses()
@@ -392,13 +400,53 @@ def test_which_notes_count(tmp_path: Path) -> None:
     assert json.loads(content)["unique"] is True
 
 
+def test_a_note_of_others_runs_no_code_and_keeps_what_is_there_only(
+    spark: SparkSession, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "of_the_note.py").write_text("class Type: pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    hostile = json.dumps({"type": "udt", "pyClass": "of_the_note.Type", "sqlType": "integer"})
+    location = StorageLocation.of(path)
+    for number, columns in enumerate(({"v": hostile}, ["v", "gone", hostile])):
+        content = json.dumps({"columns": columns, "unique": False}).encode()
+        location.create(f"readers/{number:032x}-0-{now_us()}", content)
+    with pytest.raises(OtherKeysError, match=r"lacks \['v'\], .* use the columns \['v'\] of"):
+        BatchTable.build(changed(spark, 9, v=""), on="k", path=path)
+    assert "of_the_note" not in sys.modules
+    BatchTable.build(changed(spark, 2), on="k", path=path)
+
+
+def test_a_join_looks_at_the_table_once_where_its_columns_are_noted(
+    spark: SparkSession, feed: Feed, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, looks = BatchTable.open(path), []
+    latest = bsjoin.table.versions.latest
+
+    def looked(location: StorageLocation) -> Any:
+        looks.append(location)
+        return latest(location)
+
+    monkeypatch.setattr(bsjoin.table.versions, "latest", looked)
+    for expected in (2, 1, 1):
+        looks.clear()
+        table.join(feed.stream, select=["v"])
+        assert len(looks) == expected
+    # A note of an earlier query does not count for long.
+    monkeypatch.setattr(bsjoin.store.uses, "now_us", lambda: now_us() + 300_000_001)
+    (before,) = (path / "readers").iterdir()
+    looks.clear()
+    table.join(feed.stream, select=["v"])
+    assert len(looks) == 2
+    assert list((path / "readers").iterdir()) != [before]
+
+
 def test_a_note_is_written_anew_under_one_name(tmp_path: Path) -> None:
     location = StorageLocation.of(tmp_path)
     note = Note(location, ends_with_process=True)
     for number in range(3):
-        note.write(Uses({f"c{number}": '"long"'}))
+        note.write(Uses(frozenset({f"c{number}"})))
     assert len(location.names("readers")) == 1
-    assert others(location, []).columns == {"c2": '"long"'}
+    assert others(location, []).columns == {"c2"}
 
 
 def test_a_table_that_cannot_be_written_to_can_be_joined(
@@ -417,7 +465,7 @@ def test_a_table_that_cannot_be_written_to_can_be_joined(
 
 
 def test_types_are_compared_without_what_may_change(spark: SparkSession) -> None:
-    def of(ddl: T.DataType) -> str:
+    def of(ddl: T.DataType) -> T.DataType:
         return bsjoin._spark.uses.types_of(T.StructType([T.StructField("c", ddl)]))["c"]
 
     inner = T.StructField("a", T.IntegerType(), False, {"comment": "x"})

@@ -36,13 +36,16 @@ class FullCache:
     may_change: bool
     max_staleness_us: int = 0
 
-    def note_use(self, stream: DataFrame, join: ResolvedJoin) -> None:
-        """Keep the columns that a join brings from being taken away while queries run."""
-        stored = schema_of(self.manifest)
-        note_use(
+    def note_use(self, stream: DataFrame, join: ResolvedJoin) -> bool:
+        """Keep the columns that a join brings from being taken away while queries run.
+
+        Returns:
+            Whether they could be taken away until now.
+        """
+        return note_use(
             stream.sparkSession,
             self.location,
-            T.StructType([stored[name] for name in join.columns]),
+            join.columns,
             # A micro-batch of `foreachBatch` is planned anew each time.
             unique=stream.isStreaming and self.manifest.unique and needs_unique(join),
         )

@@ -331,7 +331,7 @@ def _build(
     schema = _stored(df, layout)
     check_storable(schema)
     if before is not None:
-        check_columns(location, schema)
+        check_columns(location, schema_of(before), schema)
 
     def work(interruption: Interruption) -> Manifest:
         began = now_us()
@@ -344,8 +344,8 @@ def _build(
                 freshness.confirm(location, before, began)
                 return _remember(location, before, layout.condition, source)
             if before is not None:
-                check_columns(location, schema)  # of queries that have begun since
-                check_unique(location, draft.longest_run)
+                check_columns(location, schema_of(before), schema)  # of queries begun since
+                check_unique(location, before.longest_run, draft.longest_run)
             published = versions.publish(location, draft)
         except BaseException:
             begun.abandon()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from weakref import WeakSet
 
@@ -32,15 +33,18 @@ _renewing: threading.Thread | None = None
 
 
 def note_use(
-    spark: SparkSession, location: StorageLocation, schema: T.StructType, *, unique: bool
-) -> None:
+    spark: SparkSession, location: StorageLocation, columns: Iterable[str], *, unique: bool
+) -> bool:
     """Note what a join in a stream uses of a table that may change.
 
     Args:
         spark: the session of the stream.
         location: the table's location.
-        schema: the columns that the join brings.
+        columns: those that the join brings.
         unique: whether it relies on keys that do not repeat.
+
+    Returns:
+        Whether the note was written now; else it was there before.
     """
     global _renewing
     with _lock:
@@ -49,13 +53,15 @@ def note_use(
         if noted is None:
             noted = _Noted(Note(location, ends_with_process=not is_connect(spark)))
             _noted[location.url] = noted
-        uses = noted.uses | Uses(types_of(schema), unique)
-        if uses != noted.uses:
+        uses = noted.uses | Uses(frozenset(columns), unique)
+        is_new = uses != noted.uses or noted.note.is_due
+        if is_new:
             noted.uses = uses
             noted.note.write(uses)
         if _renewing is None:
             _renewing = threading.Thread(target=_renew, name="bsjoin-readers", daemon=True)
             _renewing.start()
+    return is_new
 
 
 def _renew() -> None:
@@ -81,43 +87,47 @@ def _in_use(location: StorageLocation) -> Uses:
     return own | others(location, [] if noted is None else [noted.note.writer])
 
 
-def check_columns(location: StorageLocation, schema: T.StructType) -> None:
+def check_columns(location: StorageLocation, before: T.StructType, schema: T.StructType) -> None:
     """Refuse a new version that lacks what a running query uses, or has it in another type.
 
     Args:
         location: the table's location.
+        before: the columns of the newest version: what that lacks is taken away from nobody.
         schema: the columns of the new version.
 
     Raises:
         OtherKeysError: names the columns of the queries.
     """
-    used, new = _in_use(location).columns, types_of(schema)
+    old, new = types_of(before), types_of(schema)
+    used = sorted(_in_use(location).columns.intersection(old))
     lacking = [name for name in used if name not in new]
-    changed = [name for name in used if name in new and new[name] != used[name]]
+    changed = [name for name in used if name in new and new[name] != old[name]]
     if not lacking and not changed:
         return
     problems = [f"lacks {lacking}"] if lacking else []
     problems += [
-        f"has {name!r} as {_shown(new[name])} instead of {_shown(used[name])}" for name in changed
+        f"has {name!r} as {new[name].simpleString()} instead of {old[name].simpleString()}"
+        for name in changed
     ]
     raise OtherKeysError(
         f"the new version of the table in {str(location)!r} {' and '.join(problems)}, and running "
-        f"queries use the columns {sorted(used)} of it. Give it these columns in these types, stop "
+        f"queries use the columns {used} of it. Give it these columns in these types, stop "
         "the queries first, or build another table at another path"
     )
 
 
-def check_unique(location: StorageLocation, longest_run: int) -> None:
+def check_unique(location: StorageLocation, before: int, longest_run: int) -> None:
     """Refuse keys that repeat, where a running query was planned for a table that was unique.
 
     Args:
         location: the table's location.
-        longest_run: the largest number of rows of one key in the new version.
+        before: the largest number of rows of one key in the newest version.
+        longest_run: that in the new version.
 
     Raises:
         DuplicateKeyError: they do.
     """
-    if longest_run > 1 and _in_use(location).unique:
+    if before <= 1 < longest_run and _in_use(location).unique:
         raise DuplicateKeyError(
             f"the new version of the table in {str(location)!r} has keys with up to {longest_run} "
             "rows, and a running query was planned when it was declared unique. Remove the "
@@ -125,9 +135,9 @@ def check_unique(location: StorageLocation, longest_run: int) -> None:
         )
 
 
-def types_of(schema: T.StructType) -> dict[str, str]:
-    """The types of columns as running queries rely on them, by name; see :class:`Uses`."""
-    return {column.name: as_nullable(column.dataType).json() for column in schema.fields}
+def types_of(schema: T.StructType) -> dict[str, T.DataType]:
+    """The types of columns as running queries rely on them, by name."""
+    return {column.name: as_nullable(column.dataType) for column in schema.fields}
 
 
 def as_nullable(dtype: T.DataType) -> T.DataType:
@@ -141,11 +151,3 @@ def as_nullable(dtype: T.DataType) -> T.DataType:
             [T.StructField(part.name, as_nullable(part.dataType), True) for part in dtype.fields]
         )
     return dtype
-
-
-def _shown(dtype: str) -> str:
-    try:
-        found: T.DataType = T._parse_datatype_json_string(dtype)
-        return found.simpleString()
-    except Exception:  # what another version of Spark, or somebody else, has written
-        return dtype[:80]

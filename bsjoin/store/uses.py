@@ -14,8 +14,8 @@ import logging
 import os
 import re
 import uuid
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from bsjoin._clock import now_us
 from bsjoin.errors import StoreError
@@ -40,20 +40,19 @@ class Uses:
     """What queries use of a table.
 
     Args:
-        columns: the columns that they bring, with their types: the JSON of Spark's type, every
-            value in it nullable and without metadata.
+        columns: the columns that they bring.
         unique: whether one of them relies on keys that do not repeat.
     """
 
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: frozenset[str] = frozenset()
     unique: bool = False
 
     def __or__(self, other: Uses) -> Uses:
-        return Uses({**self.columns, **other.columns}, self.unique or other.unique)
+        return Uses(self.columns | other.columns, self.unique or other.unique)
 
     def to_bytes(self) -> bytes:
         """As a JSON document."""
-        return json.dumps({"columns": dict(self.columns), "unique": self.unique}).encode()
+        return json.dumps({"columns": sorted(self.columns), "unique": self.unique}).encode()
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Uses:
@@ -66,12 +65,7 @@ class Uses:
             data = json.loads(content)
         except RecursionError:
             raise ValueError("it is nested too deep") from None
-        columns = fields.value(data, "columns")
-        if not isinstance(columns, dict):
-            raise ValueError(f"columns is {fields.shown(columns)}")
-        return cls(
-            {name: fields.text(columns, name) for name in columns}, fields.flag(data, "unique")
-        )
+        return cls(frozenset(fields.texts(data, "columns")), fields.flag(data, "unique"))
 
 
 class Note:
@@ -89,10 +83,17 @@ class Note:
         self.writer = uuid.uuid4().hex
         self._prefix = f"{_FOLDER}/{self.writer}-{process}"
         self._name: str | None = None
+        self._written_us = 0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is to be written anew by now."""
+        return now_us() - self._written_us >= RENEWED_EVERY_S * 1e6
 
     def write(self, uses: Uses) -> None:
         """Write it anew; a failure is logged, since one who only reads may not be able to write."""
-        name = f"{self._prefix}-{now_us()}"
+        self._written_us = now_us()
+        name = f"{self._prefix}-{self._written_us}"
         try:
             self._location.create(name, uses.to_bytes())
             if self._name is not None:
