@@ -92,6 +92,20 @@ def test_a_key_of_several_columns_and_a_chain(
         assert "CHAR(n)" in joins_of(second)[-1].apart
 
 
+def test_one_column_is_compared_with_columns_of_several_lengths(
+    spark: SparkSession, tables: dict[str, DataFrame]
+) -> None:
+    """The joins of a chain do not take each other's values."""
+    stream = tables["char(5)"].select("k", "n")
+    for types in itertools.permutations(["char(5)", "char(8)", "string"], 2):
+        ours = wanted = stream
+        for place, dtype in enumerate(types):
+            table = tables[dtype].withColumnRenamed("n", f"m{place}").alias(f"t{place}")
+            ours = bsjoin.join(ours, table, "k", how="left")
+            wanted = wanted.join(table, "k", "left")
+        same_rows(*rows_of_all({"ours": ours, "own": wanted}).values(), str(types))
+
+
 def test_a_stored_table_keeps_the_type(
     spark: SparkSession, tables: dict[str, DataFrame], tmp_path: Path
 ) -> None:

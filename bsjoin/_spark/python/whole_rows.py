@@ -209,7 +209,7 @@ class _Sent:
         looked_up = None if isinstance(table, StoredTable) else table.keys
         side = planned.key(lambda name: self._name(found[name]))
         numbers = tuple(found[name] for name in join.stream_keys)
-        same = numbers, join.key_types
+        same = numbers, join.key_types, join.lengths
         (hashed,) = self._sent((same, "hash"), [side.hash])
         key = []
         for i, value in enumerate(side.compared):
