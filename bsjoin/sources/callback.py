@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from bsjoin.durations import seconds
-from bsjoin.errors import ArgumentError, SourceError
+from bsjoin.errors import ArgumentError, DataError, SourceError
 from bsjoin.sources.arguments import check_max_keys
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.timeouts import run_with_timeout
@@ -164,7 +164,7 @@ class _Function(Source):
                 continue
             except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
                 reason = str(error)
-            raise SourceError(f"{self!r}: the column {name!r} is not of type {dtype}: {reason}")
+            raise DataError(f"{self!r}: the column {name!r} is not of type {dtype}: {reason}")
         return pa.table(arrays)
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin.errors import ArgumentError, ColumnError, SourceError
+from bsjoin.errors import ArgumentError, ColumnError, DataError, SourceError
 from bsjoin.sources import function
 from bsjoin.sources.transient import TransientSourceError
 
@@ -88,7 +88,7 @@ def test_missing_columns_are_named(answer: Any) -> None:
     ],
 )
 def test_values_of_another_type_are_named(answer: Any) -> None:
-    with pytest.raises(SourceError, match="'id'"):
+    with pytest.raises(DataError, match="'id'"):
         function(lambda keys: answer, SCHEMA).lookup(KEYS)
 
 
