@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
 
@@ -79,6 +80,18 @@ def test_a_star_import_brings_them_all() -> None:
     namespace: dict[str, object] = {}
     exec("from bsjoin import *", namespace)
     assert sorted(set(namespace) - {"__builtins__"}) == PUBLIC
+
+
+def test_type_checkers_and_the_documentation_see_them_all() -> None:
+    """They read the imports under ``TYPE_CHECKING``, and run nothing."""
+    module = ast.parse(inspect.getsource(bsjoin))
+    imported = {
+        alias.asname or alias.name
+        for node in ast.walk(module)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert sorted({*PUBLIC} - imported) == []
 
 
 def test_another_name_is_an_attribute_error() -> None:
