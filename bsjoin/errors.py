@@ -161,7 +161,9 @@ class NotFollowedWarning(UserWarning):
     the rows of now are wanted, ignore this class as any warning of Python.
 
     Example:
-        >>> warnings.filterwarnings("ignore", category=bsjoin.errors.NotFollowedWarning)
+        >>> import warnings
+        >>> with warnings.catch_warnings():  # around the call of join
+        ...     warnings.simplefilter("ignore", NotFollowedWarning)
     """
 
 
