@@ -222,20 +222,22 @@ def work_elsewhere_is_done_where_it_is(spark: SparkSession, folder: Path) -> Non
 
 
 def a_killed_driver_leaves_nothing_to_the_next_build(spark: SparkSession, folder: Path) -> None:
-    """SIGKILL lets nobody tidy up: the next build at the path does."""
-    store = folder / "table"
-    table = BatchTable.build(table_of(spark, 1), on="k", path=store)
-    with subprocess.Popen(
-        [sys.executable, __file__, "killed", str(store)], env=checks_apart.environment()
-    ) as child:
-        until = time.monotonic() + _TIMEOUT_S
-        while not list(store.rglob("*.run")) and time.monotonic() < until:
-            time.sleep(0.01)
-        child.kill()
-    time.sleep(_LATE_S)  # its JVM and its workers end after it
-    assert left(store)
-    assert table.refresh(table_of(spark, 2)) == 2
-    assert left(store) == []
+    """SIGKILL and SIGTERM let nobody tidy up: the next build at the path does."""
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        store = folder / number.name
+        table = BatchTable.build(table_of(spark, 1), on="k", path=store)
+        with subprocess.Popen(
+            [sys.executable, __file__, "killed", str(store)], env=checks_apart.environment()
+        ) as child:
+            until = time.monotonic() + _TIMEOUT_S
+            while not list(store.rglob("*.run")) and time.monotonic() < until:
+                time.sleep(0.01)
+            child.send_signal(number)
+        assert child.returncode == -number
+        time.sleep(_LATE_S)  # its JVM and its workers end after it
+        assert left(store)
+        assert table.refresh(table_of(spark, 2)) == 2
+        assert left(store) == []
 
 
 CHECKS = checks_apart.named(
