@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import platform
 import sys
 from functools import cache
 from pathlib import Path
@@ -18,7 +20,8 @@ class ProcessId(NamedTuple):
         pid: its number in its own namespace.
         begun: its start time, in clock ticks since the machine booted; "0" if unknown.
         space: its PID namespace, which a container has its own.
-        machine: the boot id of the machine, the same in all of its containers.
+        machine: the boot id of the machine, the same in all of its containers; a digest of its name
+            where there is none.
     """
 
     pid: int
@@ -72,7 +75,7 @@ def _exists(pid: int) -> bool:
         return True  # Windows has no signal that only tests for existence
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         return True
@@ -101,5 +104,5 @@ def _space() -> str:
 def _machine() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
-    except OSError:
-        return "0"
+    except OSError:  # not Linux
+        return hashlib.sha256(platform.node().encode()).hexdigest()[:32]

@@ -122,7 +122,8 @@ def begin(location: StorageLocation) -> Build:
 def sweep(location: StorageLocation) -> None:
     """Remove the files of builds whose process has ended. A failure is a warning.
 
-    Of processes on other machines, those of builds that began more than a day ago.
+    Of processes that cannot be told apart, as on other machines, those of builds that began more
+    than a day ago.
     """
     with _warned(location):
         for mark in location.names(_FOLDER):
@@ -152,10 +153,14 @@ def _is_over(name: str, began_us: int, process: str) -> bool:
     owner = None
     with contextlib.suppress(ValueError):
         owner = ProcessId.parse(process)
+    if owner == ProcessId.of(os.getpid()):
+        return True
     alive = None if owner is None else owner.is_alive()
-    if alive is None:
-        return now_us() - began_us > _UNKNOWN_AGE_US
-    return not alive or owner == ProcessId.of(os.getpid())
+    if alive is False:
+        return True
+    # One whose start is unknown may be a later process with its number.
+    is_seen = alive and owner is not None and owner.begun != "0"
+    return not is_seen and now_us() - began_us > _UNKNOWN_AGE_US
 
 
 def _remove(location: StorageLocation, name: str) -> None:

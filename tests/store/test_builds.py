@@ -12,6 +12,7 @@ from stored_tables import numbered, put
 
 from bsjoin._clock import now_us
 from bsjoin.errors import StoreError
+from bsjoin.host import processes
 from bsjoin.host.processes import ProcessId
 from bsjoin.store import StorageLocation, builds, versions
 
@@ -102,6 +103,7 @@ def test_the_next_build_removes_what_ended_processes_have_left(location: Storage
         "c" * 32: (now_us(), elsewhere, True),
         "d" * 32: (now_us() - 2 * day_us, elsewhere, False),
         "e" * 32: (now_us(), this, False),  # this process has no such build any more
+        "f" * 32: (now_us(), this._replace(pid=10**30), False),  # of no process
     }
     for name, (began, process, _) in marks.items():
         mark = f"builds/{name}-{began}-{process}"
@@ -114,6 +116,32 @@ def test_the_next_build_removes_what_ended_processes_have_left(location: Storage
     kept = [name for name, (_, _, stays) in marks.items() if stays]
     assert location.names("data") == sorted([*kept, ours.name])
     assert len(location.names("builds")) == len(kept) + 2
+
+
+@pytest.mark.parametrize(("age_us", "stays"), [(0, True), (25 * 3_600_000_000, False)])
+def test_where_no_start_is_known_a_process_counts_for_a_day(
+    location: StorageLocation, monkeypatch: pytest.MonkeyPatch, age_us: int, stays: bool
+) -> None:
+    monkeypatch.setattr("bsjoin.host.processes._begun", lambda _: "0")  # not Linux
+    name, owner = "a" * 32, ProcessId.of(os.getppid())
+    location.create(f"builds/{name}-{now_us() - age_us}-{owner}", b"")
+    builds.sweep(location)
+    assert bool(location.names("builds")) == stays
+
+
+def test_machines_without_a_boot_id_are_told_apart_by_their_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(path: Path) -> str:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(Path, "read_text", missing)
+    found = []
+    for name in ("one", "other"):
+        monkeypatch.setattr("platform.node", lambda name=name: name)
+        found.append(processes._machine.__wrapped__())
+    assert found[0] != found[1]
+    assert all(one.isalnum() for one in found)  # as part of a file's name
 
 
 def test_a_killed_process_that_had_published_loses_no_version(location: StorageLocation) -> None:
