@@ -8,12 +8,13 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from bsjoin._secrets import scrubbed, secrets_of
 
 __all__ = ["RefreshProgress", "error_text", "follow", "of_join", "recorded"]
 
-_JOINS = 10_000
+_KEPT = 10_000
 _LONGEST = 1_000
 
 
@@ -38,7 +39,7 @@ class RefreshProgress:
     last_error_at: datetime | None = None
 
 
-_tables: dict[str, RefreshProgress] = {}
+_tables: OrderedDict[str, RefreshProgress] = OrderedDict()
 _joins: OrderedDict[str, str] = OrderedDict()
 _lock = threading.Lock()
 
@@ -54,9 +55,13 @@ def recorded(url: str) -> Iterator[None]:
         with _lock:
             before = _tables.get(url, RefreshProgress())
             _tables[url] = replace(before, last_error=text, last_error_at=datetime.now(UTC))
+            _tables.move_to_end(url)
+            _forget(_tables)
         raise
     with _lock:
         _tables[url] = replace(_tables.get(url, RefreshProgress()), last_success=began)
+        _tables.move_to_end(url)
+        _forget(_tables)
 
 
 def follow(join: str, url: str) -> None:
@@ -69,8 +74,13 @@ def follow(join: str, url: str) -> None:
     with _lock:
         _joins[join] = url
         _joins.move_to_end(join)
-        while len(_joins) > _JOINS:
-            _joins.popitem(last=False)
+        _forget(_joins)
+
+
+def _forget(known: OrderedDict[str, Any]) -> None:
+    """Those that were used longest ago: a micro-batch may build a table of its own."""
+    while len(known) > _KEPT:
+        known.popitem(last=False)
 
 
 def of_join(join: str) -> RefreshProgress | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import shutil
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,9 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, cycles, rows, table_of
 
 import bsjoin
+import bsjoin._refreshes
 import bsjoin.table
 from bsjoin import BatchTable, Full
-from bsjoin._refreshes import error_text
+from bsjoin._refreshes import error_text, follow, of_join, recorded
 from bsjoin._spark import build
 from bsjoin.errors import ArgumentError, StaleTableError
 
@@ -273,3 +276,19 @@ def test_texts_of_errors_are_short_and_have_no_credentials() -> None:
 def test_limits_that_cannot_be_kept_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ArgumentError, match=r"max_staleness|refresh|duration"):
         Full(**options)
+
+
+def test_the_refreshes_of_few_tables_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function for ``foreachBatch`` may build a table in each micro-batch."""
+    for known in ("_tables", "_joins"):
+        monkeypatch.setattr(bsjoin._refreshes, known, OrderedDict())
+    monkeypatch.setattr(bsjoin._refreshes, "_KEPT", 2)
+    for number in range(3):
+        with contextlib.suppress(ValueError), recorded(f"/table/{number}"):
+            if number == 1:
+                raise ValueError("it fails")
+    for number in range(3):
+        follow("join", f"/table/{number}")
+        found = of_join("join")
+        assert (found is None) == (number == 0), number
+    assert len(bsjoin._refreshes._tables) == 2
