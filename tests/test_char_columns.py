@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from oracle import HOWS, rows_of_all, settings
@@ -16,6 +19,7 @@ import bsjoin
 from bsjoin import AsOf, BatchTable, Full, Within
 from bsjoin._spark.chain import joins_of
 from bsjoin._spark.char_columns import char_length, with_length
+from bsjoin._spark.resolve import BuiltTable
 from bsjoin.errors import KeyTypeError
 
 pytestmark = pytest.mark.usefixtures("runtime")
@@ -146,6 +150,14 @@ def test_what_cannot_be_compared_as_spark_does_is_refused_by_name(
     longer = tables["char(8)"].withColumnRenamed("k", "c")
     with pytest.raises(KeyTypeError, match=r"'k' \(char\(5\)\) and 'c' \(char\(8\)\) by their or"):
         bsjoin.join(stream, longer, [], when=AsOf("k", "c"))
+
+
+def test_a_stored_schema_may_lack_metadata() -> None:
+    field = {"name": "k", "type": "string", "nullable": True}
+    manifest: Any = SimpleNamespace(
+        keys=(), spark_schema=json.dumps({"type": "struct", "fields": [field]})
+    )
+    assert BuiltTable(manifest, "table").char_length("k") is None
 
 
 def test_the_type_is_read_from_the_metadata() -> None:

@@ -325,7 +325,8 @@ class BuiltTable:
     def char_length(self, name: str) -> int | None:
         """As the metadata of the column says, which is stored with it."""
         fields = json.loads(self.manifest.spark_schema)["fields"]
-        return next((char_length(one["metadata"]) for one in fields if one["name"] == name), None)
+        metadata = (one.get("metadata", {}) for one in fields if one["name"] == name)
+        return next(map(char_length, metadata), None)
 
     def range_columns(self, when: Condition, stream: Names) -> RangeColumns:
         """What the table is sorted by, if that is what the condition needs."""
