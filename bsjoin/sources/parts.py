@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -63,8 +64,10 @@ def of_keys(rows: pa.Table, keys: pa.Table) -> pa.Table:
 
 
 def _plain(keys: pa.Table) -> pa.Table:
-    """The keys without -0.0, which Arrow takes for another value than 0.0."""
+    """The keys with one NaN and without -0.0, which Arrow tells apart from the others and 0.0."""
     for place, field in enumerate(keys.schema):
         if pa.types.is_floating(field.type):
-            keys = keys.set_column(place, field, pc.add(keys.column(place), 0.0).cast(field.type))
+            column = pc.add(keys.column(place), pa.scalar(0.0, field.type))
+            column = pc.if_else(pc.is_nan(column), pa.scalar(math.nan, field.type), column)
+            keys = keys.set_column(place, field, column)
     return keys
