@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -39,21 +39,17 @@ def rows_of_keys(
         return convert(rows, columns, schema)
     except DataError as error:
         fault = error
-    wrong = list(_wrong(convert, rows, columns, schema, 0))
+    wrong = set(_wrong(convert, rows, columns, schema, 0))
     places = [[column.name for column in columns].index(name) for name in keys.column_names]
     types = pa.schema([schema.field(name) for name in keys.column_names])
-    found = [types.empty_table()]
-    for row in wrong:
-        try:
-            found.append(convert(_only(_slice(rows, row, 1), places), _at(columns, places), types))
-        except DataError:  # the key itself, so it is not one of these
-            continue
-    concerned = of_keys(pa.concat_tables(found), keys)
+    theirs, named = _only(_at(rows, sorted(wrong)), places), _at(columns, places)
+    # Where the key itself cannot be converted, it is not one of these.
+    without = set(_wrong(convert, theirs, named, types, 0))
+    concerned = of_keys(convert(_others(theirs, without), named, types), keys)
     if len(concerned):
         fault.keys = concerned.group_by(keys.column_names).aggregate([])
         raise fault
-    others = [row for row in range(len(rows)) if row not in set(wrong)]
-    return convert(_at(rows, others), columns, schema)
+    return convert(_others(rows, wrong), columns, schema)
 
 
 def _wrong(
@@ -81,6 +77,10 @@ def _at(rows: Any, places: Sequence[int]) -> Any:
     if isinstance(rows, pa.Table):
         return rows.take(pa.array(places, pa.int64()))
     return [rows[place] for place in places]
+
+
+def _others(rows: Any, places: Collection[int]) -> Any:
+    return _at(rows, [place for place in range(len(rows)) if place not in places])
 
 
 def _only(rows: Any, places: Sequence[int]) -> Any:

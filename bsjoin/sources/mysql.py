@@ -175,12 +175,14 @@ class MySQL(Database):
         if long.any():
             key = keys.slice(int(long.argmax()), 1)
             longest = max(keys.column_names, key=lambda name: sizes_of(key.select([name]))[0])
-            raise DataError(
+            fault = DataError(
                 f"{self!r}: the key {shown(key.column(longest)[0])[:60]!r}... of the column "
                 f"{longest!r} has about {sizes_of(key, 0)[0]} bytes, and a statement must be "
                 f"shorter than max_allowed_packet={self._packet} of the server: set it higher, or "
                 "filter such keys from the stream"
             )
+            fault.keys = keys.filter(pa.array(long))
+            raise fault
         return in_parts(keys, most, _PER_VALUE)
 
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from servers import MariaDB as MariaDBServer
@@ -29,6 +30,9 @@ from source_stands import (
 from bsjoin.errors import BSJoinError, DataError, SourceError
 from bsjoin.sources import Source, function, sql
 from bsjoin.sources import postgresql as postgresql_source
+from bsjoin.sources.conversion import rows_of_keys
+from bsjoin.sources.declared import Column
+from bsjoin.sources.parts import of_keys
 from bsjoin.sources.transient import TransientSourceError, of_data
 
 
@@ -226,6 +230,46 @@ def adbc_error(kind: type[Exception], state: str) -> Exception:
     return error
 
 
+@pytest.mark.parametrize("bad", [0, 1, 37, 1000])
+def test_finding_the_keys_of_a_fault_costs_a_bounded_number_of_conversions(bad: int) -> None:
+    called = []
+
+    def convert(rows: Any, columns: Any, schema: pa.Schema) -> pa.Table:
+        called.append(len(rows))
+        values = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
+        if any("wrong" in column for column in values):
+            raise DataError("wrong")
+        return pa.table(dict(zip(schema.names, values, strict=True)), schema)
+
+    schema = pa.schema([("k", pa.string()), ("v", pa.int64())])
+    columns = [Column(field.name, field.type, "") for field in schema]
+    found = [(f"k{n}", "wrong" if n < bad else n) for n in range(1000)]
+    keys = pa.table({"k": [f"k{n}" for n in range(1000)]})
+    if bad:
+        with pytest.raises(DataError) as caught:
+            rows_of_keys(convert, found, columns, schema, keys)
+        assert sorted(caught.value.keys["k"].to_pylist()) == sorted(f"k{n}" for n in range(bad))
+    else:
+        assert len(rows_of_keys(convert, found, columns, schema, keys)) == 1000
+    # Halving: at most two for each row with a fault, where all have one.
+    assert len(called) <= 4 + bad * (2 if bad == 1000 else 22)
+    called.clear()
+    others = pa.table({"k": ["K0"]})  # another key, which a collation takes for the same
+    assert len(rows_of_keys(convert, found, columns, schema, others)) == 1000 - bad
+    assert len(called) <= 5 + bad * (2 if bad == 1000 else 22)
+
+
+def test_a_row_of_any_nan_has_the_key_nan() -> None:
+    negative = np.array([0xFFF8_0000_0000_0000], np.uint64).view(np.float64)
+    for dtype in (pa.float32(), pa.float64()):
+        rows_ = pa.table(
+            {"k": pa.array([*negative, -0.0, None, 1.0], from_pandas=False).cast(dtype)}
+        )
+        keys = pa.table({"k": pa.array([float("nan"), 0.0], dtype)})
+        assert len(of_keys(rows_, keys)) == 2
+        assert len(of_keys(keys, rows_)) == 2
+
+
 def test_errors_of_drivers_are_what_their_codes_say() -> None:
     for scheme, error, kind in driver_errors():
         path = "/x/y.db" if scheme in ("sqlite", "duckdb") else "host/x"
@@ -342,8 +386,11 @@ def test_one_key_that_is_too_long_has_no_row_or_is_named(
     source = place.source(table="t")
     assert source.lookup(pa.table({"c": ["a", long]}), ["i"]).column("i").to_pylist() == [1]
     if isinstance(place, MariaDB):  # longer than max_allowed_packet, not than the column
-        with pytest.raises(DataError, match=r"\"x'x'.*'d'.*20971520 bytes.*max_allowed_packet"):
+        with pytest.raises(
+            DataError, match=r"\"x'x'.*'d'.*20971520 bytes.*max_allowed_packet"
+        ) as e:
             source.lookup(pa.table({"d": ["b", long]}), ["i"])
+        assert e.value.keys.equals(pa.table({"d": [long]}))
         assert len(source.lookup(pa.table({"d": ["b"]}))) == 1
     else:
         assert source.lookup(pa.table({"d": ["b", long]}), ["i"]).column("i").to_pylist() == [1]
