@@ -18,6 +18,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from unittest import mock
 from urllib.parse import quote
 
 import pytest
@@ -356,6 +357,9 @@ def postgresql() -> Iterator[PostgreSQL]:
     programs = postgresql_programs()
     if programs is None:
         pytest.skip("no PostgreSQL here: pip install pgserver")
+    # The driver imports polars, if that is here, which sets a variable of the environment.
+    with mock.patch.dict(os.environ), contextlib.suppress(ImportError):
+        importlib.import_module("adbc_driver_postgresql.dbapi")
     server = PostgreSQL(programs)
     yield server
     server.remove()
