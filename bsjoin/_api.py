@@ -102,7 +102,8 @@ def join(
 
     Warns:
         NotFollowedWarning: the DataFrame reads what Spark's own join would read anew in each
-            micro-batch (a table of a catalogue, JDBC, the current time), and is not refreshed.
+            micro-batch (a table of a catalogue, JDBC, the current time), and ``cache`` has neither
+            ``refresh`` nor ``fingerprint``.
 
     Complexity:
         A full cache: one sort of the table for the build, then O(rows) expected per

@@ -46,10 +46,9 @@ class HotSpot:
 
     The rows of every micro-batch are counted and sampled while they are routed to partitions. If
     the load becomes skewed, the next micro-batch uses a new rule; while it stays what it is, the
-    rule stays. The rule never changes the result of
-    the join, only its balance. Source: the BS-Join paper's data partitioning based on hotspot
-    awareness (Formulas 1 to 3 and Algorithm 2); docs/decisions/0007-hotspot.md lists the
-    differences.
+    rule stays. The rule never changes the result of the join, only its balance. Source: the BS-Join
+    paper's data partitioning based on hotspot awareness (Formulas 1 to 3 and Algorithm 2);
+    docs/decisions/0007-hotspot.md lists the differences.
 
     The rows of a heavy key, and those without a key, are distributed by their order where tasks
     read them directly from the source of a stream. Behind a shuffle, in ``foreachBatch`` and under
