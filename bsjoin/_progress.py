@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ import numpy as np
 from bsjoin._batch_figures import observed_batches
 from bsjoin._plan import FIGURES, ROUTE_FIGURES
 from bsjoin._refreshes import RefreshProgress, of_join
+from bsjoin._spark.remote import is_remote
 from bsjoin._task_figures import received
-from bsjoin.errors import ArgumentError
+from bsjoin.errors import ArgumentError, NotReportedWarning
 from bsjoin.hotspot import Rule, added, skew
 from bsjoin.hotspot.generated import note_of
 from bsjoin.hotspot.worker import Note
@@ -202,20 +204,25 @@ def progress(query: Any) -> list[CycleProgress]:
         A list of :class:`CycleProgress`, oldest micro-batch first, joins in the order of their
         calls; empty for a query without joins of bsjoin. Joins inside a function for
         ``foreachBatch`` are among them, with the figures of the first action that used their rows;
-        not under Spark Connect, where the function runs in another process: join the stream before
-        ``foreachBatch`` there. Spark keeps the last 100 micro-batches of
+        not those of threads that the function starts, unless they are
+        ``pyspark.InheritableThread``, nor any under Spark Connect, where the function runs in
+        another process. Spark keeps the last 100 micro-batches of
         a query (``spark.sql.streaming.numRecentProgressUpdates``); to sum over more, call this from
         a ``StreamingQueryListener`` with each ``event.progress``.
 
     Raises:
         ArgumentError: it is something else, such as a DataFrame.
 
+    Warns:
+        NotReportedWarning: there are no figures, and the query runs a function for
+            ``foreachBatch`` under Spark Connect, which may have joins.
+
     Example:
         >>> hits = sum(cycle.hits for cycle in bsjoin.progress(query))
     """
     recent: Iterable[Any] | None = None
     if _has(query, "recentProgress"):
-        recent = query.recentProgress
+        recent = list(query.recentProgress)
     elif _has(query, "observedMetrics"):
         recent = [query]
     if recent is None:
@@ -235,7 +242,23 @@ def progress(query: Any) -> list[CycleProgress]:
                 found[join["label"]] = join, added
         of_one = [_cycle(one, join, figures) for join, figures in found.values()]
         cycles += sorted(of_one, key=lambda cycle: cycle.join)
+    if not cycles and is_remote() and any(map(_has_run_a_function, recent)):
+        warnings.warn(_NOT_REPORTED, NotReportedWarning, stacklevel=2)
     return cycles
+
+
+_NOT_REPORTED = (
+    "progress() has no figures of a query with foreachBatch: under Spark Connect the function runs "
+    "in a process of the server, whose joins cannot report to the query. Join the stream before "
+    "foreachBatch, or observe the result inside the function with pyspark.sql.Observation. If the "
+    "function joins nothing, ignore bsjoin.errors.NotReportedWarning"
+)
+
+
+def _has_run_a_function(one: Any) -> bool:
+    """Whether a progress is of a micro-batch whose rows went to a function for ``foreachBatch``."""
+    sink = getattr(one, "sink", None)  # a batch of cycles has none
+    return getattr(sink, "description", None) == "ForeachBatchSink" and not _is_idle(one)
 
 
 def _has(thing: Any, name: str) -> bool:

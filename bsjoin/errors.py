@@ -20,6 +20,7 @@
         ├── StoreAccessError            the path cannot be created, read or written
         └── StoreFullError              no space left while a table was built
     NotFollowedWarning (UserWarning)    a join reads once what Spark reads in each micro-batch
+    NotReportedWarning (UserWarning)    figures of joins in foreachBatch stay on the Connect server
 
 Each message names the value, the rule and what to do. An error raised while a query runs reaches
 the driver inside one of Spark's; :func:`cause_of` finds it there.
@@ -44,6 +45,7 @@ __all__ = [
     "LookupFailedError",
     "NotATableError",
     "NotFollowedWarning",
+    "NotReportedWarning",
     "OtherKeysError",
     "SourceError",
     "StaleTableError",
@@ -164,6 +166,21 @@ class NotFollowedWarning(UserWarning):
         >>> import warnings
         >>> with warnings.catch_warnings():  # around the call of join
         ...     warnings.simplefilter("ignore", NotFollowedWarning)
+    """
+
+
+class NotReportedWarning(UserWarning):
+    """``progress`` has no figures of a query that runs a function for ``foreachBatch`` on Connect.
+
+    The function runs in a process of the server, and Spark tells that process neither the query
+    nor its run, so that its joins cannot report to them. Join the stream before ``foreachBatch``,
+    or observe the result inside the function with ``pyspark.sql.Observation``. Where the function
+    joins nothing, ignore this class as any warning of Python.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings():  # around the call of progress
+        ...     warnings.simplefilter("ignore", NotReportedWarning)
     """
 
 

@@ -5,11 +5,13 @@ A process is classic or Connect, never both.
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 import sys
 import threading
 import time
+import warnings
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -22,7 +24,7 @@ from cache_runs import database_of_planes
 from cache_samples import Model
 from checks_apart import named, run
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from reference_kinds import Sides, asof, differences, incremental
 from sessions import SETTINGS, configured
@@ -39,6 +41,7 @@ from bsjoin.errors import (
     ArgumentError,
     DamagedTableError,
     NotFollowedWarning,
+    NotReportedWarning,
     OtherKeysError,
     cause_of,
 )
@@ -329,6 +332,40 @@ def a_stream_follows_its_table(spark: SparkSession, folder: Path) -> None:
         query.stop()
 
 
+def figures_that_stay_on_the_server_are_told(spark: SparkSession, folder: Path) -> None:
+    write_parquet(folder / "stream" / "0.parquet", k=pa.array([1, 2, None, 9], pa.int64()))
+    stream = spark.readStream.schema("k long").parquet(str(folder / "stream"))
+    table = BatchTable.build(table_of(spark, 1), on="k", path=folder / "t")
+    path, found = str(folder / "t"), folder / "observed"
+
+    def inside(batch: DataFrame, number: int) -> None:
+        from pyspark.sql import Observation
+
+        observed = Observation()
+        joined = BatchTable.open(path).join(batch, how="left")
+        joined.observe(observed, F.count(F.lit(1)).alias("n"), F.count("v").alias("v")).collect()
+        found.write_text(f"{number} {observed.get}")
+
+    def without(batch: DataFrame, number: int) -> None:
+        batch.collect()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NotReportedWarning)
+        writers = stream.writeStream, table.join(stream).writeStream
+        query, joined = (
+            writer.foreachBatch(function).start()
+            for writer, function in zip(writers, (inside, without), strict=True)
+        )
+        for one in (query, joined):
+            one.processAllAvailable()
+            one.stop()
+        assert [cycle.rows_in for cycle in bsjoin.progress(joined)] == [4]
+        for thing in (query, query.lastProgress):
+            with pytest.raises(NotReportedWarning, match="observe the result inside the function"):
+                bsjoin.progress(thing)
+    assert found.read_text() == "0 {'n': 4, 'v': 2}"
+
+
 def a_source_is_read_again_while_a_stream_runs(spark: SparkSession, folder: Path) -> None:
     source = folder / "source"
     write_parquet(source / "0.parquet", k=pa.array([1]), v=pa.array([1], pa.int32()))
@@ -537,6 +574,7 @@ CHECKS = named(
     ctrl_c_ends_a_build_cleanly,
     a_plan_of_names_is_known_only_where_it_is_certain,
     a_stream_follows_its_table,
+    figures_that_stay_on_the_server_are_told,
     a_source_is_read_again_while_a_stream_runs,
     a_source_is_queried_only_for_the_keys_in_the_stream,
     parquet_is_read_with_the_sessions_settings,
@@ -550,4 +588,5 @@ CHECKS = named(
 )
 
 if __name__ == "__main__":
+    os.environ["SPARK_TESTING"] = "1"  # for Spark, the server takes any free port
     run(CHECKS, SparkSession.builder.remote("local[2]").config(map=SETTINGS).getOrCreate())

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from cache_samples import Model
+from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, rows, table_of
 
@@ -60,21 +61,24 @@ def test_joins_inside_have_their_figures(spark: SparkSession, tmp_path: Path) ->
     assert by_batch[0][3].cache.misses == 2
 
 
-def test_a_thread_of_its_own_has_none(spark: SparkSession, tmp_path: Path) -> None:
+def test_threads_have_them_that_inherit_from_the_function(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     """Spark says which micro-batch it is in the thread of the function only."""
     table = BatchTable.build(table_of(spark, 1), on="k")
 
     def apart(batch: DataFrame, number: int) -> None:
-        thread = threading.Thread(target=lambda: table.join(batch).collect())
-        thread.start()
-        thread.join()
+        for kind in (threading.Thread, InheritableThread):
+            thread = kind(target=lambda: table.join(batch).collect())
+            thread.start()
+            thread.join()
 
     feed = Feed(spark, tmp_path / "feed")
-    feed.add(1)
+    feed.add(1, 2, 9)
     query = feed.stream.writeStream.foreachBatch(apart).start()
     query.processAllAvailable()
     query.stop()
-    assert bsjoin.progress(query) == []
+    assert [cycle.rows_in for cycle in bsjoin.progress(query)] == [3]
 
 
 @pytest.mark.parametrize("what", ["frame", None, 5, "name", {}, BatchTable, "writer"])

@@ -49,6 +49,7 @@ ERRORS = [
     "LookupFailedError",
     "NotATableError",
     "NotFollowedWarning",
+    "NotReportedWarning",
     "OtherKeysError",
     "SourceError",
     "StaleTableError",
