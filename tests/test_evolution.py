@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -438,6 +439,22 @@ def test_a_join_looks_at_the_table_once_where_its_columns_are_noted(
     table.join(feed.stream, select=["v"])
     assert len(looks) == 2
     assert list((path / "readers").iterdir()) != [before]
+
+
+def test_a_table_that_is_removed_does_not_come_back_by_its_note(
+    spark: SparkSession, feed: Feed, path: Path
+) -> None:
+    other = path.with_name("other")
+    BatchTable.build(changed(spark, 1), on="k", path=other)
+    for folder in (path, other):
+        BatchTable.open(folder).join(feed.stream, select=["v"])
+    (before,) = (other / "readers").iterdir()
+    shutil.rmtree(path)
+    bsjoin._spark.uses._write_anew()
+    assert not path.exists()
+    assert list(bsjoin._spark.uses._noted) == [str(other)]
+    (after,) = (other / "readers").iterdir()
+    assert after != before
 
 
 def test_a_note_is_written_anew_under_one_name(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._spark.session import any_query_active, is_connect
-from bsjoin.errors import DuplicateKeyError, OtherKeysError
-from bsjoin.store import StorageLocation
+from bsjoin.errors import DuplicateKeyError, OtherKeysError, StoreError
+from bsjoin.store import StorageLocation, versions
 from bsjoin.store.uses import RENEWED_EVERY_S, Note, Uses, others
 
 __all__ = ["as_nullable", "check_columns", "check_unique", "note_use", "types_of"]
@@ -22,6 +22,7 @@ __all__ = ["as_nullable", "check_columns", "check_unique", "note_use", "types_of
 class _Noted:
     """What the joins of this process use of one table."""
 
+    location: StorageLocation
     note: Note
     uses: Uses = field(default_factory=Uses)
 
@@ -51,7 +52,7 @@ def note_use(
         _sessions.add(spark)
         noted = _noted.get(location.url)
         if noted is None:
-            noted = _Noted(Note(location, ends_with_process=not is_connect(spark)))
+            noted = _Noted(location, Note(location, ends_with_process=not is_connect(spark)))
             _noted[location.url] = noted
         uses = noted.uses | Uses(frozenset(columns), unique)
         is_new = uses != noted.uses or noted.note.is_due
@@ -69,14 +70,31 @@ def _renew() -> None:
     waiting = threading.Event()
     while not waiting.wait(RENEWED_EVERY_S):
         if _is_running():
-            with _lock:
-                for noted in _noted.values():
-                    noted.note.write(noted.uses)
+            _write_anew()
+
+
+def _write_anew() -> None:
+    """Write the notes anew; a table that was removed does not come back by its note."""
+    with _lock:
+        for url, noted in list(_noted.items()):
+            if _is_there(noted.location):
+                noted.note.write(noted.uses)
+            else:
+                del _noted[url]
+
+
+def _is_there(location: StorageLocation) -> bool:
+    try:
+        return bool(versions.numbers(location))
+    except (OSError, StoreError):  # which writing says, too
+        return True
 
 
 def _is_running() -> bool:
     """Whether any query of this application runs; all of its joins count as its."""
-    return any(any_query_active(spark) for spark in list(_sessions))
+    with _lock:
+        sessions = list(_sessions)
+    return any(map(any_query_active, sessions))
 
 
 def _in_use(location: StorageLocation) -> Uses:
