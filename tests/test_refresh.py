@@ -13,12 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, cycles, table_of, write_parquet
 
 import bsjoin
 import bsjoin.table
 from bsjoin import BatchTable, BSJoinError, Full
+from bsjoin._spark.refresh import start_refreshing
 from bsjoin.errors import OtherKeysError
 
 pytestmark = pytest.mark.usefixtures("runtime")
@@ -234,3 +235,22 @@ def test_refreshing_can_be_started_and_stopped(
     write_parquet(source / "0.parquet", k=pa.array([0]), v=pa.array([8], pa.int32()))
     time.sleep(0.5)
     assert table.version == version
+
+
+def test_the_session_of_a_micro_batch_sees_that_its_query_runs(
+    spark: SparkSession, feed: Feed
+) -> None:
+    """A table that is made of ``batch.sparkSession`` is refreshed like any other."""
+    refreshed, seen = threading.Event(), []
+
+    def call(batch: DataFrame, number: int) -> None:
+        stop = start_refreshing(batch.sparkSession, refreshed.set, 0.01, "table")
+        seen.append(refreshed.wait(30))
+        stop.set()
+
+    writer = feed.stream.writeStream.foreachBatch(call)
+    query = writer.option("checkpointLocation", str(feed.checkpoint)).start()
+    feed.add(1)
+    query.processAllAvailable()
+    query.stop()
+    assert seen == [True]

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bsjoin._refreshes import error_text
+from bsjoin._spark.session import any_query_active
 
 __all__ = ["start_refreshing"]
 
@@ -31,11 +32,10 @@ def start_refreshing(
 
     def run() -> None:
         while not stop.wait(interval_s):
-            try:
-                if not spark.streams.active:
-                    continue
-            except Exception:  # the session has gone, whatever the transport says of it
-                return
+            if not any_query_active(spark):
+                if _gone(spark):
+                    return
+                continue
             try:
                 refresh()
             except Exception as error:
@@ -50,6 +50,7 @@ def start_refreshing(
 
 
 def _gone(spark: SparkSession) -> bool:
+    """Whether the session has gone, whatever the transport says of it."""
     try:
         return spark.streams.active is None
     except Exception:
