@@ -27,7 +27,7 @@ from sessions import CLUSTER, JVM, SETTINGS, session
 from spark_samples import Feed, cycles
 from standalone import add_worker, process_of, start
 
-from bsjoin import BatchTable
+from bsjoin import BatchTable, jar
 
 SEED = 16
 PARTITIONS = 4
@@ -155,7 +155,7 @@ def an_executor_that_joins_gets_the_jar_and_answers(spark: SparkSession, folder:
     # The other worker is busy for longer than this one needs to begin: no speculation overtakes it.
     stream.set_pace(each=1)
     wait_for(lambda: "worker-1" in stream.run(), "a task on the new worker")
-    assert list(Path.cwd().glob("worker-1/app-*/*/bsjoin-jvm.jar"))
+    assert list(Path.cwd().glob(f"worker-1/app-*/*/{Path(jar()).name}"))
     stream.check()
 
 
