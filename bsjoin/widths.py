@@ -29,7 +29,8 @@ _IN_JSON: dict[str, tuple[type[Any], Callable[[Any], Any], Callable[[Any], Any]]
     "int": (int, str, int),
     "float": (float, repr, float),
     "decimal": (Decimal, str, Decimal),
-    "fraction": (Fraction, str, Fraction),
+    # int() bounds the digits; a text with an exponent could make an integer of a gigabyte.
+    "fraction": (Fraction, str, lambda text: Fraction(*map(int, text.split("/", 1)))),
     "microseconds": (timedelta, lambda t: t // _MICROSECOND, lambda n: timedelta(microseconds=n)),
     "text": (str, str, str),
 }

@@ -67,6 +67,8 @@ BAND = condition_to_json(Band("p", "q", 1, 2))["Band"]
         {"Band": BAND | {"before": {"float": "nan"}}},
         {"Band": BAND | {"before": {"decimal": "1e999999999"}}},
         {"Band": BAND | {"before": {"decimal": "x"}}},
+        {"Band": BAND | {"before": {"fraction": "1e20"}}},  # nor with nine digits more
+        {"Band": BAND | {"before": {"fraction": "1/0"}}},
         {"Band": BAND | {"before": {"microseconds": True}}},
         {"Band": BAND | {"before": {"microseconds": 10**30}}},
         {"Band": BAND | {"before": {"text": "soon"}}},
