@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -31,6 +32,11 @@ _log = logging.getLogger("bsjoin")
 Int64s = NDArray[np.int64]
 
 _WAIT_S = (0.0005, 0.005)
+_FAULTS = 1000
+"""How many queries of a batch may fail with a fault of the data, besides one for each answered key.
+
+Where the fault is of the table and not of some keys, a query for each key would take minutes.
+"""
 
 
 class CircuitOpenError(LookupFailedError):
@@ -116,7 +122,8 @@ class Loader:
         """Query claimed keys in pieces of the source's ``max_keys``, and cache the results.
 
         Unless the plan fails with the source, a piece with a fault of the data is queried without
-        the keys concerned, or, if they are not known, halved until they are alone.
+        the keys concerned, or, if they are not known, halved until they are alone: large pieces
+        first, and no longer than ``_FAULTS`` says.
 
         Returns:
             The positions of the keys without an answer: none, unless the plan continues without the
@@ -126,9 +133,9 @@ class Loader:
         waiting = np.ones(count, np.bool_)
         try:
             pieces = -(-count // self._client.max_keys)
-            todo = np.array_split(np.arange(count), pieces)[::-1]
-            while todo:
-                piece = todo.pop()
+            todo, faults = deque(np.array_split(np.arange(count), pieces)), 0
+            while todo and faults <= _FAULTS + count - int(waiting.sum()):
+                piece = todo.popleft()
                 part, now = keys.take(piece), now_us()
                 invalidations = self._cache.header.invalidations
                 try:
@@ -138,7 +145,7 @@ class Loader:
                         raise
                     if fault is None:
                         _log.warning("bsjoin: a key counts as unanswered: %s", error)
-                    fault = error
+                    fault, faults = error, faults + 1
                     todo += [piece[rest] for rest in _without_fault(part, error)]
                     continue
                 tally.evicted += self._cache.put(
@@ -147,6 +154,12 @@ class Loader:
                 waiting[piece] = False
                 loaded.note(where[piece], len(places), np.cumsum(counts) - counts, counts)
                 places.append(_Piece(columns))
+            if todo:
+                _log.warning(
+                    "bsjoin: %d keys count as unanswered after %d queries with a fault of the data",
+                    sum(map(len, todo)),
+                    faults,
+                )
         except LookupFailedError as error:
             if self._table.retry_policy.on_error == "fail":
                 raise
@@ -241,7 +254,7 @@ def _without_fault(keys: Batch, fault: DataError) -> list[Int64s]:
     if concerned.any():
         rest = np.flatnonzero(~concerned)
         return [rest] if len(rest) else []
-    return np.array_split(np.arange(count), 2)[::-1] if count > 1 else []
+    return np.array_split(np.arange(count), 2) if count > 1 else []
 
 
 class _Piece:

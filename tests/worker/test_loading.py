@@ -101,6 +101,38 @@ class Faulty:
         return pa.table({"k": numbers, "v": list(map(str, numbers))})
 
 
+def null_table() -> Any:
+    return SimpleNamespace(
+        source="the source", keys=pa.schema([("k", pa.int64())]), queried_columns=["v"],
+        payload=pa.schema([("v", pa.string())]), order=None, unique=False,
+        retry_policy=SimpleNamespace(on_error="null", failure_cooldown_s=3600),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wrong", "failed"),
+    [
+        (range(5000), 5000),  # the table: every key
+        (range(300), 300),  # neighbours
+        (range(4900, 5000), 100),
+        (range(0, 5000, 50), 100),
+    ],
+)
+def test_a_fault_of_the_whole_table_is_not_queried_key_by_key(
+    tmp_path: Path, wrong: range, failed: int
+) -> None:
+    cache = HostCache(tmp_path, [pa.int64()], [pa.string()], CacheLimits(max_rows=9999), exact=True)
+    source, tally, numbers = Faulty(set(wrong), named=False), Tally(), np.arange(5000)
+    loader = Loader(null_table(), cache, source)  # type: ignore[arg-type]
+    keys = Batch(numbers, [pa.array(numbers)], None)
+    loaded = loader.load(keys, numbers, [], tally)
+    assert tally.failed == failed
+    assert np.flatnonzero(loaded.counts == 0).tolist() == list(wrong)
+    assert source.times <= 1001 + 5000 // source.max_keys + 2 * (5000 - failed)
+    source.wrong = set()  # what has no row is not cached, and waited for by no one
+    assert (loader.load(keys, numbers, [], Tally()).counts == 1).all()
+
+
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     count=st.integers(1, 50),
@@ -113,13 +145,8 @@ def test_a_fault_of_the_data_costs_only_its_own_keys(
     folder = Path(tempfile.mkdtemp(dir=tmp_path))
     limits = CacheLimits(max_rows=1000)
     cache = HostCache(folder, [pa.int64()], [pa.string()], limits, exact=True)
-    table = SimpleNamespace(
-        source="the source", keys=pa.schema([("k", pa.int64())]), queried_columns=["v"],
-        payload=pa.schema([("v", pa.string())]), order=None, unique=False,
-        retry_policy=SimpleNamespace(on_error="null", failure_cooldown_s=3600),
-    )  # fmt: skip
     source, tally, places = Faulty(wrong, named=named), Tally(), []
-    loader = Loader(table, cache, source)  # type: ignore[arg-type]
+    loader = Loader(null_table(), cache, source)  # type: ignore[arg-type]
     numbers = np.arange(count)
     keys = Batch(numbers, [pa.array(numbers)], None)
     loaded = loader.load(keys, numbers, places, tally)
