@@ -1,8 +1,8 @@
 """How keys are compared with the values that programs store in SQLite.
 
-SQLite has no dates, times and decimals: a time is one of many texts, a decimal an integer or a
-binary fraction. A key's spellings are ranges of an index, in which a function finds the rows of
-exactly that key.
+SQLite has no dates, times, decimals and short floats: a time is one of many texts, a decimal an
+integer or a binary fraction. A key's spellings are ranges of an index, in which a function finds
+the rows of exactly that key.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -70,6 +71,8 @@ def form_of(read: str, dtype: pa.DataType) -> Form:
     if pa.types.is_timestamp(dtype):
         of_key = "bsjoin_key({at}, {key})"
         return Form(f"{of_key} = {{0}}", _instants, expression=of_key)
+    if pa.types.is_float32(dtype):
+        return Form(_RANGE, _singles, width=3)
     if pa.types.is_date(dtype):
         return Form("{at} = {0}", _dates, expression="{at}", is_equality=True)
     if pa.types.is_binary(dtype) and read != "{}":  # a text, or already bytes
@@ -115,6 +118,13 @@ def _ranges(text: str) -> Sequence[tuple[str, str, str]]:
         time = time.removesuffix(":00")
     least = day if time == "00" else f"{day} {time}"
     return (least, text, text), (f"{day}T{time}", f"{day}T{text[11:]}", text)
+
+
+def _singles(column: pa.ChunkedArray) -> Sequence[Sequence[tuple[Any, ...]]]:
+    values = np.asarray(column, np.float32)
+    ends = [np.nextafter(values, np.float32(end)).tolist() for end in (-math.inf, math.inf)]
+    texts = [canonical(value, pa.float32()) for value in values.tolist()]
+    return [((*each,),) for each in zip(*ends, texts, strict=True)]
 
 
 def _decimals(column: pa.ChunkedArray) -> Sequence[Sequence[tuple[Any, ...]]]:
@@ -171,6 +181,11 @@ def canonical(value: Any, dtype: pa.DataType) -> str | int | None:
     """
     if pa.types.is_decimal(dtype):
         return _of_number(value, dtype.scale) if isinstance(value, int | float) else None
+    if pa.types.is_float32(dtype):  # many doubles are read as one float
+        if not isinstance(value, int | float):
+            return None
+        with np.errstate(over="ignore"):
+            return str(float(np.float32(value)) + 0.0)
     if not isinstance(value, str):
         return None
     if dtype.tz is None:
