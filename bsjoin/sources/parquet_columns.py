@@ -294,8 +294,6 @@ def _spark_values(array: pa.Array, column: Column) -> pa.Array:
             nanos = np.asarray(array.view(pa.int64()).fill_null(0))
             micros = pa.array(nanos // 1000, mask=np.asarray(array.is_null()))
             array = micros.view(pa.timestamp("us"))
-        elif pa.types.is_decimal(wanted) and pa.types.is_integer(found):
-            array = array.cast(pa.decimal256(76, 0))
         array = array.cast(wanted)
     return array if column.legacy_zone is None else rebased(array, column.legacy_zone)
 

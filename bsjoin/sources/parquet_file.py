@@ -220,7 +220,7 @@ def _can_be(values: Sequence[Any] | None, constant: pa.Scalar | None) -> bool:
         (value,) = comparable(pa.repeat(constant, 1))
     except (ValueError, OverflowError):  # a date outside of Python's calendar
         return True
-    return value != value or value in values
+    return value != value or touched(values, (value, value))
 
 
 def _is_in(column: pa.Array, values: pa.Array) -> pa.Array:
