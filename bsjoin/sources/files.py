@@ -18,7 +18,7 @@ from bsjoin.errors import ArgumentError, BSJoinError, SourceError, StoreError
 from bsjoin.sources.arguments import check_max_keys
 from bsjoin.sources.file_listing import Listing, listing_of, other_format_above
 from bsjoin.sources.parquet_columns import Rules
-from bsjoin.sources.parquet_file import FORMAT, ParquetFile
+from bsjoin.sources.parquet_file import FORMAT, ParquetFile, matching
 from bsjoin.sources.parquet_schema import declared_columns, rules_of
 from bsjoin.sources.partition_values import Partitioning, partition_scalar, partitioning_of
 from bsjoin.sources.protocol import Source
@@ -32,6 +32,7 @@ __all__ = ["parquet"]
 T = TypeVar("T")
 
 _LISTED_EVERY_S = 3.0
+_ROWS_TOGETHER = 1 << 17
 
 
 def parquet(
@@ -188,10 +189,17 @@ class _Parquet(Source):
             self.groups_read += len(groups)
             if groups:
                 parts.append((file, file.fragment.subset(row_group_ids=groups)))
-        found = (
-            file.matching(batch, asked, wanted)
-            for file, batch in self._batches(parts, wanted.names)
-        )
+        found: list[pa.RecordBatch] = []
+        together: list[tuple[ParquetFile, pa.RecordBatch]] = []
+        count = 0
+        for file, batch in self._batches(parts, wanted.names):
+            together.append((file, batch))
+            count += len(batch)
+            if count >= _ROWS_TOGETHER:
+                found += matching(together, asked, wanted)
+                together, count = [], 0
+        if together:
+            found += matching(together, asked, wanted)
         return pa.Table.from_batches(found, wanted)
 
     def _batches(

@@ -238,6 +238,8 @@ def converted(
         TypesDifferError: Spark does not read the one as the other.
         pyarrow.ArrowException: a value does not fit.
     """
+    if array.type == column.type == wanted and not column.parts and column.legacy_zone is None:
+        return array
     array = plain(array)
     if wanted is None:
         wanted = column.type

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from bsjoin.sources.row_groups import EMPTY, MinMax, comparable, min_max_of, tou
 from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import fitted
 
-__all__ = ["FORMAT", "ParquetFile"]
+__all__ = ["FORMAT", "ParquetFile", "matching"]
 
 # Nanoseconds would end with the year 2262.
 FORMAT = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
@@ -144,18 +144,8 @@ class ParquetFile:
         arrays = [self.array(batch, field) for field in wanted]
         return pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
-    def matching(
-        self, batch: pa.RecordBatch, keys: Mapping[str, pa.Array], wanted: pa.Schema
-    ) -> pa.RecordBatch:
-        """Those rows of a batch that have one of the keys in each key column, as in :meth:`rows`.
-
-        Raises:
-            SourceError: also if a value of a key column does not fit: it may be any key.
-        """
-        columns = {name: self._keys(batch, wanted.field(name)) for name in keys}
-        mask = functools.reduce(
-            pc.and_, (_is_in(columns[name], values) for name, values in keys.items())
-        )
+    def rows_of(self, batch: pa.RecordBatch, mask: pa.Array, wanted: pa.Schema) -> pa.RecordBatch:
+        """Those rows of a batch for which the mask is true, as in :meth:`rows`."""
         if not pc.any(mask).as_py():
             return self.rows(batch.slice(0, 0), wanted)
         try:
@@ -164,7 +154,12 @@ class ParquetFile:
             return self.rows(batch, wanted).filter(mask)
         return self.rows(found, wanted)
 
-    def _keys(self, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    def key(self, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+        """A key column, as in :meth:`array`.
+
+        Raises:
+            SourceError: also if a value does not fit: it may be any key.
+        """
         try:
             return self.array(batch, field)
         except DataError as error:
@@ -223,7 +218,27 @@ def _can_be(values: Sequence[Any] | None, constant: pa.Scalar | None) -> bool:
     return value != value or touched(values, (value, value))
 
 
-def _is_in(column: pa.Array, values: pa.Array) -> pa.Array:
+def matching(
+    parts: Sequence[tuple[ParquetFile, pa.RecordBatch]],
+    keys: Mapping[str, pa.Array],
+    wanted: pa.Schema,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some batches that have one of the keys in each key column.
+
+    For all of them at once, because Arrow makes a hash table of the keys in each call.
+    """
+    found = []
+    for name, values in keys.items():
+        columns = [file.key(batch, wanted.field(name)) for file, batch in parts]
+        found.append(_is_in(pa.chunked_array(columns), values))
+    mask = functools.reduce(pc.and_, found).combine_chunks()
+    begin = 0
+    for file, batch in parts:
+        yield file.rows_of(batch, mask.slice(begin, len(batch)), wanted)
+        begin += len(batch)
+
+
+def _is_in(column: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:
     values = _both_zeros(values)
     found = pc.is_in(column, value_set=values)
     return pc.or_kleene(found, pc.is_nan(column)) if _has_nan(values) else found

@@ -10,8 +10,10 @@ import random
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -19,7 +21,7 @@ from hypothesis import strategies as st
 from source_stands import matching, rows
 
 from bsjoin.errors import ArgumentError, ColumnError, SourceError
-from bsjoin.sources import parquet
+from bsjoin.sources import files, parquet, parquet_file
 from bsjoin.sources.row_groups import EMPTY, touched
 from bsjoin.sources.transient import TransientSourceError
 
@@ -398,3 +400,24 @@ def test_names_below_the_folder_are_as_they_are(tmp_path: Path) -> None:
         source = parquet(path)
         assert source.lookup(pa.table({"k": [1]})).to_pylist() == [{"k": 1, "p": "a b"}]
     memory.rm("/_x", recursive=True)
+
+
+@pytest.mark.parametrize(("rows_together", "most"), [(1 << 17, 1), (25, 12), (1, 30)])
+def test_the_keys_of_many_row_groups_are_compared_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_together: int, most: int
+) -> None:
+    table = pa.table({"k": [n % 40 for n in range(300)], "v": range(300)})
+    for number in range(3):
+        part = table.slice(number * 100, 100)
+        written(tmp_path / "t" / f"{number}.parquet", part, row_group_size=10)
+    source, calls = parquet(tmp_path / "t"), []
+
+    def is_in(column: Any, **how: Any) -> Any:
+        calls.append(column)
+        return pc.is_in(column, **how)
+
+    monkeypatch.setattr(files, "_ROWS_TOGETHER", rows_together)
+    monkeypatch.setattr(parquet_file, "pc", mock.Mock(wraps=pc, is_in=is_in))
+    asked = pa.table({"k": [3, 17, 39, 1000]})
+    assert rows(source.lookup(asked)) == rows(matching(table, asked))
+    assert 0 < len(calls) <= most
