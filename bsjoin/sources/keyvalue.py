@@ -172,12 +172,20 @@ class _Redis(Source):
             keys = keys.filter(in_calendar(keys.column(name)))
         redis_keys = self._redis_keys(keys)
         rows = self._client.run(lambda client: self._fetched(client, redis_keys, fields))
+        wrong = [index for index, row in enumerate(rows) if isinstance(row, DataError)]
+        if wrong:
+            raise _of_keys(rows[wrong[0]], keys, wrong)
         present = [index for index, row in enumerate(rows) if row is not None]
         found = keys.take(pa.array(present, pa.int64()))
         arrays = {name: found.column(name) for name in names if name in self._names}
         for place, name in enumerate(fields):
-            values = [(rows[index] or ())[place] for index in present]
-            arrays[name] = self._array(values, name, [redis_keys[index] for index in present])
+            values = [rows[index][place] for index in present]
+            try:
+                arrays[name] = _parsed(values, self._schema.field(name).type, name, repr(self))
+                continue
+            except _UNFIT:
+                pass
+            raise self._unfit(values, name, found, [redis_keys[index] for index in present])
         schema = pa.schema([self._schema.field(name) for name in names])
         return pa.table({name: arrays[name] for name in names}, schema=schema)
 
@@ -189,10 +197,8 @@ class _Redis(Source):
             for row in range(len(keys))
         ]
 
-    def _fetched(
-        self, client: Any, keys: list[bytes], fields: list[str]
-    ) -> list[Sequence[Any] | None]:
-        """The values of the fields of every key; None for a missing key."""
+    def _fetched(self, client: Any, keys: list[bytes], fields: list[str]) -> list[Any]:
+        """The values of the fields of every key; None for a missing key; or a ``DataError``."""
         if self._kind == "json":
             return [
                 None if text is None else self._members(text, key, fields)
@@ -201,13 +207,18 @@ class _Redis(Source):
         rows: list[Any] = [[]] * len(keys)
         if fields:
             rows = self._client.answers(client, [("HMGET", key, *fields) for key in keys])
-            for key, row in zip(keys, rows, strict=True):
+            for place, row in enumerate(rows):
                 if isinstance(row, Exception):
-                    if _is_of_other_type(row):
-                        raise DataError(f"{self!r}: the key {_shown(key)} does not contain a hash")
-                    raise row
+                    if not _is_of_other_type(row):
+                        raise row
+                    key = _shown(keys[place])
+                    rows[place] = DataError(f"{self!r}: the key {key} does not contain a hash")
         # Without fields: EXISTS distinguishes an empty row from a missing key.
-        empty = [i for i, row in enumerate(rows) if all(value is None for value in row)]
+        empty = [
+            index
+            for index, row in enumerate(rows)
+            if not isinstance(row, DataError) and all(value is None for value in row)
+        ]
         if empty:
             answers = self._client.answers(client, [("EXISTS", keys[index]) for index in empty])
             for index, there in zip(empty, answers, strict=True):
@@ -229,36 +240,38 @@ class _Redis(Source):
                 texts[place] = None  # as with MGET
         return texts
 
-    def _members(self, text: bytes, key: bytes, fields: list[str]) -> list[Any]:
+    def _members(self, text: bytes, key: bytes, fields: list[str]) -> list[Any] | DataError:
         try:
             value = json.loads(text, parse_float=Decimal)
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            raise DataError(f"{self!r}: the key {_shown(key)} does not contain a JSON object")
+            return DataError(f"{self!r}: the key {_shown(key)} does not contain a JSON object")
         return [value.get(name) for name in fields]
 
-    def _array(self, values: list[Any], name: str, keys: list[bytes]) -> pa.Array:
+    def _unfit(
+        self, values: list[Any], name: str, keys: pa.Table, redis_keys: list[bytes]
+    ) -> DataError:
+        """The error for values that are not of their field's type."""
         dtype = self._schema.field(name).type
-        try:
-            return _parsed(values, dtype, name, repr(self))
-        except _UNFIT:
-            key, value = next(
-                (key, value)
-                for key, value in zip(keys, values, strict=True)
-                if not _fits(value, dtype)
-            )
-        shown = repr(value)
-        raise DataError(
-            f"{self!r}: the field {name!r} of the key {_shown(key)} contains "
+        wrong = [index for index, value in enumerate(values) if not _fits(value, dtype)]
+        shown = repr(values[wrong[0]])
+        fault = DataError(
+            f"{self!r}: the field {name!r} of the key {_shown(redis_keys[wrong[0]])} contains "
             f"{shown if len(shown) <= 80 else shown[:77] + '...'}, which is no {dtype}"
         )
+        return _of_keys(fault, keys, wrong)
 
     def close(self) -> None:
         self._client.close()
 
     def __repr__(self) -> str:
         return f"redis({str(self._address)!r}, key={self._key!r})"
+
+
+def _of_keys(fault: DataError, keys: pa.Table, places: list[int]) -> DataError:
+    fault.keys = keys.take(pa.array(places, pa.int64()))
+    return fault
 
 
 def _is_of_other_type(error: Exception) -> bool:

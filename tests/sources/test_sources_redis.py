@@ -14,7 +14,7 @@ import pytest
 from servers import Redis
 
 import bsjoin.sources
-from bsjoin.errors import ArgumentError, ColumnError, SourceError
+from bsjoin.errors import ArgumentError, ColumnError, DataError, SourceError
 from bsjoin.sources.transient import TransientSourceError
 
 SCHEMA = pa.schema(
@@ -156,6 +156,31 @@ def test_what_is_stored_otherwise_is_named(client: Any, redis_server: Redis) -> 
     assert texts.lookup(ids(3)).num_rows == 0  # MGET has no word for it
     for source in (hashes, texts):
         source.close()
+
+
+@pytest.mark.parametrize("kind", ["hash", "json"])
+def test_a_fault_names_all_keys_that_it_concerns(
+    client: Any, redis_server: Redis, kind: str
+) -> None:
+    other, wrong, absent = {3, 4, 17}, {5, 18, 19}, {7, 20}
+    for number in set(range(20)) - absent:
+        value = "x" if number in wrong else number
+        if number in other:
+            client.set(f"row:{number}", "no object")
+        elif kind == "hash":
+            client.hset(f"row:{number}", mapping={"n": value})
+        else:
+            client.set(f"row:{number}", json.dumps({"n": value}))
+    source = source_of(redis_server, kind=kind)
+    asked = ids(*range(21))
+    for bad in (other, wrong):
+        with pytest.raises(DataError) as caught:
+            source.lookup(asked)
+        assert caught.value.keys.column_names == ["id"]
+        assert set(caught.value.keys["id"].to_pylist()) == bad
+        asked = ids(*(set(asked["id"].to_pylist()) - bad))
+    assert set(source.lookup(asked)["id"].to_pylist()) == set(range(20)) - other - wrong - absent
+    source.close()
 
 
 KEYS: list[tuple[pa.DataType, Any, str]] = [
