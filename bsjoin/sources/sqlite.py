@@ -32,6 +32,7 @@ _MAY_PASS = {
 }  # fmt: skip
 _NOT_UTF8 = re.compile("Could not decode to UTF-8 column '(.*?)' with text '(.*)'", re.DOTALL)
 _OF_DATA = ("Could not decode to UTF-8", "integer overflow", "malformed JSON", "JSON cannot hold")
+_KEYS = re.compile("SCAN (.* AS )?q")  # the loop over the keys in a plan
 _STEPS = 10_000  # instructions of SQLite's virtual machine between two checks of the timeout
 _DIGITS = re.compile(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 # The first match counts, in the order of SQLite's affinity rules.
@@ -315,7 +316,11 @@ def _fields(keys: pa.Table) -> list[tuple[str, pa.Field]]:
 
 
 def _searches(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> bool:
-    """Whether a statement finds its rows through an index."""
+    """Whether an index finds the rows: no loop inside that of the keys is a scan."""
     connection.create_function("bsjoin_key", 2, lambda value, key: None, deterministic=True)
     plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()
-    return any(row[3].startswith("SEARCH") for row in plan)
+    of_keys = [row for row in plan if _KEYS.fullmatch(row[3])]
+    parents = {row[1] for row in of_keys}
+    loops = [row[3] for row in plan if row[1] in parents and row not in of_keys]
+    loops = [loop for loop in loops if loop.startswith(("SCAN", "SEARCH"))]
+    return bool(loops) and all(loop.startswith("SEARCH") for loop in loops)

@@ -65,14 +65,13 @@ def form_of(read: str, dtype: pa.DataType) -> Form:
     if pa.types.is_decimal(dtype):
         # As long as all digits are exact, the ranges of two keys have nothing in common.
         exact = "{at} BETWEEN {0} AND {1}" if dtype.precision <= _EXACT_DIGITS else None
-        return Form(_RANGE, _decimals, width=3, range=exact)
+        return Form(_RANGE.format(of_key=_OF_NUMBER), _decimals, width=3, range=exact)
     if pa.types.is_timestamp(dtype) and dtype.tz is None:
-        return Form(_RANGE, _times, width=3, variants=2)
+        return Form(_RANGE.format(of_key=_OF_TEXT), _times, width=3, variants=2)
     if pa.types.is_timestamp(dtype):
-        of_key = "bsjoin_key({at}, {key})"
-        return Form(f"{of_key} = {{0}}", _instants, expression=of_key)
+        return Form(f"{_OF_TEXT} = {{0}}", _instants, expression=_OF_TEXT)
     if pa.types.is_float32(dtype):
-        return Form(_RANGE, _singles, width=3)
+        return Form(_RANGE.format(of_key=_OF_NUMBER), _singles, width=3)
     if pa.types.is_date(dtype):
         return Form("{at} = {0}", _dates, expression="{at}", is_equality=True)
     if pa.types.is_binary(dtype) and read != "{}":  # a text, or already bytes
@@ -82,7 +81,10 @@ def form_of(read: str, dtype: pa.DataType) -> Form:
     return Form(f"{at} = {{0}}{exactly}", _values, expression=at, is_equality=read == "{}")
 
 
-_RANGE = "{at} BETWEEN {0} AND {1} AND bsjoin_key({at}, {key}) = {2}"
+# A text that is not UTF-8 reaches no function of Python's, except as bytes.
+_OF_TEXT = "bsjoin_key(CASE typeof({at}) WHEN 'text' THEN CAST({at} AS BLOB) END, {key})"
+_OF_NUMBER = "bsjoin_key(CASE WHEN typeof({at}) <> 'text' THEN {at} END, {key})"
+_RANGE = "{{at}} BETWEEN {{0}} AND {{1}} AND {of_key} = {{2}}"
 
 
 def _values(column: pa.ChunkedArray) -> Sequence[Sequence[tuple[Any, ...]]]:
@@ -176,6 +178,10 @@ def _of_number(value: float, scale: int) -> str | None:
 def canonical(value: Any, dtype: pa.DataType) -> str | int | None:
     """What all spellings of a key have in common; None for a value that is no such key.
 
+    Args:
+        value: as SQLite has it; a text, or its bytes.
+        dtype: the type of the keys.
+
     >>> canonical("2024-01-01", pa.timestamp("us")), canonical(1.1, pa.decimal128(10, 2))
     ('2024-01-01 00:00:00.000000', '110')
     """
@@ -186,6 +192,8 @@ def canonical(value: Any, dtype: pa.DataType) -> str | int | None:
             return None
         with np.errstate(over="ignore"):
             return str(float(np.float32(value)) + 0.0)
+    if isinstance(value, bytes):
+        value = value.decode(errors="replace")
     if not isinstance(value, str):
         return None
     if dtype.tz is None:

@@ -11,6 +11,7 @@ import datetime as dt
 import gc
 import math
 import random
+import sqlite3
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from pathlib import Path
@@ -26,6 +27,7 @@ from source_stands import Database, DuckDB, MariaDB, PostgreSQL, SQLite
 from bsjoin.errors import ColumnError, DataError
 from bsjoin.sources import Source
 from bsjoin.sources.rows import decimal_of
+from bsjoin.sources.sqlite import _searches
 from bsjoin.sources.sqlite_keys import canonical
 
 us, utc = pa.timestamp("us"), pa.timestamp("us", "UTC")
@@ -408,3 +410,56 @@ def test_the_key_of_a_number_is_what_it_means(number: float, scale: int) -> None
         assert canonical(number, pa.decimal128(38, scale)) is None
     else:
         assert canonical(number, pa.decimal128(38, scale)) == str(meant)
+
+
+@pytest.mark.parametrize(
+    ("declared", "dtype", "fine"),
+    [
+        ("TEXT", utc, "2024-01-01T00:00:00Z"),
+        ("TEXT", us, "2024-01-01"),
+        ("DECIMAL(20, 2)", pa.decimal128(20, 2), 1.5),
+        ("DECIMAL(10, 2)", pa.decimal128(10, 2), 1.5),
+        ("REAL", pa.float32(), 1.5),
+    ],
+)
+def test_a_text_that_is_not_utf_8_costs_no_other_key_its_row_in_sqlite(
+    tmp_path: Path, declared: str, dtype: pa.DataType, fine: Any
+) -> None:
+    place = SQLite(tmp_path)
+    with place.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE t (i INTEGER, c {declared})")
+        cursor.execute("INSERT INTO t VALUES (1, ?)", [fine])
+        for wrong in (b"\xff", b"2024-01-01 00:00:00\x00\xff", b"2024-01-01T00:00:00Z\xff"):
+            cursor.execute("INSERT INTO t VALUES (2, CAST(? AS TEXT))", [wrong])
+    source: Source = place.source(table="t", schema={"c": dtype})
+    value = dt.datetime(2024, 1, 1) if pa.types.is_timestamp(dtype) else fine
+    key = pa.table({"c": pa.array([value]).cast(dtype)})
+    assert source.lookup(key, ["i"]).column("i").to_pylist() == [1]
+    source.close()
+
+
+@pytest.mark.parametrize(
+    ("rows", "searched"),
+    [
+        ("a AS t", False),
+        ("i AS t", True),
+        ("(SELECT a.*, b.x FROM a JOIN b ON a.b = b.id) AS t", False),
+        ("(SELECT i.*, b.x FROM i JOIN b ON i.b = b.id) AS t", True),
+        ("(SELECT *, (SELECT max(x) FROM b) FROM i) AS t", True),
+        ("(SELECT k, count(*) FROM i GROUP BY k) AS t", False),
+        ("(SELECT k FROM i UNION ALL SELECT k FROM a) AS t", False),
+    ],
+)
+def test_keys_are_searched_one_by_one_only_in_an_index_of_sqlite(
+    tmp_path: Path, rows: str, searched: bool
+) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        for name in "ai":
+            connection.execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, k DECIMAL, b INT)")
+        connection.execute("CREATE TABLE b (id INTEGER PRIMARY KEY, x INT)")
+        connection.execute("CREATE INDEX ik ON i (k)")
+        statement = (
+            "WITH bsjoin_keys(k0, k1) AS (VALUES (?, ?)) SELECT * FROM bsjoin_keys AS q "
+            f"CROSS JOIN {rows} ON t.k BETWEEN q.k0 AND q.k1"
+        )
+        assert _searches(connection, statement, (1, 2)) == searched
