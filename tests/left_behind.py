@@ -24,10 +24,10 @@ def stop_streams(session: SparkSession) -> None:
     """Stop the streams that run, and drop the temporary views."""
     for query in session.streams.active:
         query.stop()
-    if not session._jsparkSession.sessionState().catalog().listLocalTempViews("*").isEmpty():
-        for view in session.catalog.listTables():
-            if view.isTemporary:
-                session.catalog.dropTempView(view.name)
+    # `session.catalog.listTables()` needs generated code, which some modules do without.
+    views = session._jsparkSession.sessionState().catalog().listLocalTempViews("*")
+    for number in range(views.size()):
+        session.catalog.dropTempView(views.apply(number).table())
 
 
 def _settings_of(session: SparkSession) -> dict[str, str]:
