@@ -153,7 +153,7 @@ def test_figures_of_a_chain_of_which_nothing_is_left(
     nobody = spark.range(1).selectExpr(
         "-1L AS other", "'text' AS t", "array(named_struct('x', 1, 'y', 'z')) AS l",
         "map('a', 1.5BD) AS m", "DATE'2026-01-01' AS d", "named_struct('b', X'00') AS b",
-        "true AS yes", "current_timestamp() AS now", "INTERVAL '1' DAY AS i", "1.5BD AS n",
+        "true AS yes", "TIMESTAMP'2026-01-01' AS now", "INTERVAL '1' DAY AS i", "1.5BD AS n",
     )  # fmt: skip
     first = bsjoin.join(feed.stream, names, {"k": "id"}, cache=CACHE, select=["other"])
     found = run(feed, bsjoin.join(first, nobody, "other"))
