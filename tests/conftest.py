@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import random
 import sys
@@ -19,6 +18,7 @@ from cache_samples import Model
 from hypothesis import Phase
 from left_behind import State, stop_streams
 from pyspark.sql import DataFrame, SparkSession
+from shuffled import TESTS, TOGETHER, shuffle
 from spark_samples import Feed, table_of
 
 import bsjoin.table
@@ -28,8 +28,6 @@ from tests import supervisor
 pytest_plugins = ["servers"]
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
-
-TESTS = Path(__file__).resolve().parent
 
 # Every run draws fresh cases, and a case that fails is shrunk; `make fuzz` repeats such runs.
 hypothesis.settings.register_profile(
@@ -51,8 +49,6 @@ _FIRST = (
     "test_incremental_workers",
     "test_connect",
 )
-# Files of these folders run in one process, which starts the servers that they share.
-_TOGETHER = ("sources",)
 
 
 _running: list[State] = []  # of the session of this process, as it began
@@ -189,7 +185,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = Path(super()._split_scope(nodeid))
-            return str(file.parent if file.parent.name in _TOGETHER else file)
+            return str(file.parent if file.parent.name in TOGETHER else file)
 
     return Scheduling(config, log)
 
@@ -217,32 +213,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(_SHRINKING_S))
 
     long = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
-    long |= {item.path for item in items if item.path.parent.name in _TOGETHER}
+    long |= {item.path for item in items if item.path.parent.name in TOGETHER}
 
     def place(item: pytest.Item) -> int:
         if item.path.stem in _FIRST:
             return _FIRST.index(item.path.stem)
         return len(_FIRST) + (item.path not in long)
 
-    _shuffle(items, config.option.order, config.option.hypothesis_seed)
+    shuffle(items, config.option.order, config.option.hypothesis_seed)
     items.sort(key=place)
-
-
-def _shuffle(items: list[pytest.Item], order: str, seed: str) -> None:
-    """Order the files, or the tests in them too, at random; files and folders stay together."""
-
-    def drawn(name: object) -> bytes:
-        return hashlib.sha256(f"{seed} {name}".encode()).digest()
-
-    def file_of(item: pytest.Item) -> tuple[bytes, bytes]:
-        folder = item.path.parent
-        group = folder if folder.name in _TOGETHER else item.path
-        return drawn(os.path.relpath(group, TESTS)), drawn(item.path.name)
-
-    if order == "tests":
-        items.sort(key=lambda item: drawn(item.nodeid))
-    if order != "written":
-        items.sort(key=file_of)
 
 
 @pytest.hookimpl(wrapper=True)

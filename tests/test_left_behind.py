@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from conftest import TESTS, _shuffle
 from left_behind import State
 from pyspark.sql import SparkSession
+from shuffled import TESTS, shuffle
 
 
 def test_what_is_left_in_the_process_is_told_and_undone(
@@ -69,7 +69,7 @@ def test_the_order_is_that_of_the_seed() -> None:
 
     def ordered(order: str, seed: str) -> list[str]:
         items = list(written)
-        _shuffle(items, order, seed)
+        shuffle(items, order, seed)
         return [item.nodeid for item in items]
 
     def files(ids: list[str]) -> list[str]:
