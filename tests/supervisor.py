@@ -13,6 +13,7 @@ and removes the folders of the servers, and those of bsjoin whose processes were
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -22,6 +23,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -59,6 +61,8 @@ def start() -> None:
         stdin=subprocess.PIPE, env=own, cwd=_ROOT, start_new_session=True,
     )  # fmt: skip
     _running_for = os.getpid()
+    # It outlives this process, and Python would say so at the end.
+    atexit.register(warnings.simplefilter, "ignore", ResourceWarning)
 
 
 def watch(folder: Path, process: int | None = None, end: int = signal.SIGTERM) -> None:
