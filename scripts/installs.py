@@ -21,7 +21,7 @@ from pathlib import Path
 
 from bootstrap import ensure_java
 from environments import ROOT
-from matrix import VALUES, pythons
+from matrix import VALUES, outcome, pythons
 
 PROGRAM = ROOT / "tests" / "smoke_installed.py"
 PIP = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
@@ -117,7 +117,7 @@ def main() -> int:
                 wheel = wheel or made(Path(folder), interpreters[python])
                 why = tried(interpreters[python], spark, wheel, java)
                 failed += bool(why)
-                told = f"failed\n{why}" if why else f"passed in {time.monotonic() - begun:.0f} s"
+                told = outcome(why, begun)
             print(f"{named}: {told}" if told else named, flush=True)
     return int(failed > 0)
 

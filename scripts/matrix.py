@@ -115,6 +115,11 @@ def tried(row: Row, python: str, java: str) -> str:
     return printed[-2_000:] if process.returncode else ""
 
 
+def outcome(why: str, begun: float) -> str:
+    """What is told of a row that was tried: why it failed, or how long it took since it began."""
+    return f"failed\n{why}" if why else f"passed in {time.monotonic() - begun:.0f} s"
+
+
 def main() -> int:
     """Try the rows and print them; 1 if one of them failed."""
     parser = argparse.ArgumentParser(description="try bsjoin with all supported versions")
@@ -137,7 +142,7 @@ def main() -> int:
             begun = time.monotonic()
             why = tried(row, interpreters[row.python], str(Path(javas[row.java])))
             failed += bool(why)
-            told = f"failed\n{why}" if why else f"passed in {time.monotonic() - begun:.0f} s"
+            told = outcome(why, begun)
         print(f"{named}: {told}" if told else named, flush=True)
     return int(failed > 0)
 
