@@ -6,8 +6,9 @@ host in the simulator. All classes are frozen; units are in the names. A *share*
 
 from scheduling.model.cluster import DataNode, Resources, Worker
 from scheduling.model.job import Edge, JobGraph, Task
-from scheduling.model.observed import Reserved, Snapshot, Utilisation, Window
+from scheduling.model.observed import Reserved, Snapshot, Utilisation
 from scheduling.model.plan import Assignment, Move, Plan, Receipt, Unplaced
+from scheduling.model.window import Window
 
 __all__ = [
     "Assignment",

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from scheduling.errors import ArgumentError
-from scheduling.model.checks import number
+from scheduling.model.checks import instance, number, set_fields, share, text, whole
 
 __all__ = ["DataNode", "Resources", "Worker"]
 
@@ -25,7 +24,7 @@ class Resources:
         disk_mb: disk in MB; ``math.inf`` for an unlimited disk; default 0.
 
     Raises:
-        ArgumentError: a number is negative or not finite.
+        ArgumentError: a value is no number, negative or not finite.
 
     >>> Resources(2, 4096) * 0.5
     Resources(cpu_cores=1.0, memory_mb=2048.0, disk_mb=0.0)
@@ -36,10 +35,12 @@ class Resources:
     disk_mb: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("cpu_cores", "memory_mb"):
-            number(name, getattr(self, name))
-        if not self.disk_mb >= 0:
-            raise ArgumentError(f"disk_mb={self.disk_mb!r}: give a number, at least 0")
+        set_fields(
+            self,
+            cpu_cores=number("cpu_cores", self.cpu_cores),
+            memory_mb=number("memory_mb", self.memory_mb),
+            disk_mb=number("disk_mb", self.disk_mb, endless=True),
+        )
 
     def __add__(self, other: Resources) -> Resources:
         return Resources(
@@ -51,12 +52,49 @@ class Resources:
     def __mul__(self, factor: float) -> Resources:
         return Resources(self.cpu_cores * factor, self.memory_mb * factor, self.disk_mb * factor)
 
+    def __str__(self) -> str:
+        disk = f" and {self.disk_mb:g} MB of disk" if self.disk_mb else ""
+        return f"{self.cpu_cores:g} cores, {self.memory_mb:g} MB{disk}"
+
+    def less(self, taken: Resources) -> Resources:
+        """What is left of these, at least 0 of each."""
+        return Resources(
+            max(self.cpu_cores - taken.cpu_cores, 0.0),
+            max(self.memory_mb - taken.memory_mb, 0.0),
+            max(self.disk_mb - taken.disk_mb, 0.0),
+        )
+
     def within(self, limit: Resources) -> bool:
         """Whether each of the three is at most the limit's, up to rounding (Eqs. 1-4, 18-19)."""
         return (
             self.cpu_cores <= limit.cpu_cores * (1 + _ROUNDING) + _ROUNDING
             and self.memory_mb <= limit.memory_mb * (1 + _ROUNDING) + _ROUNDING
             and self.disk_mb <= limit.disk_mb * (1 + _ROUNDING) + _ROUNDING
+        )
+
+
+@dataclass(frozen=True)
+class DataNode:
+    """A host that stores data and runs no worker.
+
+    Args:
+        host: its name.
+        bandwidth_bytes_per_s: the bandwidth of its network; default 125e6 (1 Gbit/s).
+        latency_s: the one-way latency of its network; default 1 ms.
+
+    Raises:
+        ArgumentError: the name is empty, or a number is out of its range.
+    """
+
+    host: str
+    bandwidth_bytes_per_s: float = 125e6
+    latency_s: float = 0.001
+
+    def __post_init__(self) -> None:
+        set_fields(
+            self,
+            host=text("the host of a data node", self.host),
+            **_network(self, f"of data node {self.host!r}"),
         )
 
 
@@ -79,7 +117,7 @@ class Worker:
         labels: additional information of the user; default none.
 
     Raises:
-        ArgumentError: the id is empty, or a number is out of its range.
+        ArgumentError: the id is empty, a value is of another kind, or a number out of its range.
 
     Source: CETSA and LBA-CE, section 3, Eqs. 3, 4, 17.
     """
@@ -97,22 +135,21 @@ class Worker:
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        if not self.id:
-            raise ArgumentError("a worker's id is empty; give each worker a name")
-        if not self.host:
-            object.__setattr__(self, "host", self.id)
-        if self.slots < 0 or self.slots != int(self.slots):
-            raise ArgumentError(f"slots={self.slots!r} of worker {self.id!r}: give 0, 1, 2, ...")
-        number(f"price_per_s of worker {self.id!r}", self.price_per_s)
-        number(
-            f"bandwidth_bytes_per_s of worker {self.id!r}", self.bandwidth_bytes_per_s, above=True
+        name = text("a worker id", self.id)
+        of = f"of worker {name!r}"
+        if self.executor_id is not None:
+            text(f"executor_id {of}", self.executor_id)
+        instance(f"capacity {of}", self.capacity, Resources)
+        instance(f"labels {of}", self.labels, Mapping)  # type: ignore[type-abstract]
+        set_fields(
+            self,
+            slots=whole("slots", self.slots, f" {of}"),
+            price_per_s=number(f"price_per_s {of}", self.price_per_s),
+            host=text(f"host {of}", self.host, empty=True) or name,
+            tier=text(f"tier {of}", self.tier, empty=True),
+            delta=share("delta", self.delta, f" {of}", above=True),
+            **_network(self, of),
         )
-        number(f"latency_s of worker {self.id!r}", self.latency_s)
-        if not 0 < self.delta <= 1:
-            raise ArgumentError(
-                f"delta={self.delta!r} of worker {self.id!r}: give the share of the capacity that "
-                "may be taken, above 0 and at most 1"
-            )
 
     @cached_property
     def usable(self) -> Resources:
@@ -120,16 +157,10 @@ class Worker:
         return self.capacity * self.delta
 
 
-@dataclass(frozen=True)
-class DataNode:
-    """A host that stores data and runs no worker.
-
-    Args:
-        host: its name.
-        bandwidth_bytes_per_s: the bandwidth of its network; default 125e6 (1 Gbit/s).
-        latency_s: the one-way latency of its network; default 1 ms.
-    """
-
-    host: str
-    bandwidth_bytes_per_s: float = 125e6
-    latency_s: float = 0.001
+def _network(one: Worker | DataNode, of: str) -> dict[str, float]:
+    return {
+        "bandwidth_bytes_per_s": number(
+            f"bandwidth_bytes_per_s {of}", one.bandwidth_bytes_per_s, above=True
+        ),
+        "latency_s": number(f"latency_s {of}", one.latency_s),
+    }

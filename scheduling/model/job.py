@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from scheduling.errors import ArgumentError
-from scheduling.model.checks import number, unique
+from scheduling.model.checks import each, instance, number, set_fields, text, unique, whole
 from scheduling.model.cluster import Resources
 
 __all__ = ["Edge", "JobGraph", "Task"]
@@ -33,7 +33,7 @@ class Task:
             loaded after a move. Default none.
 
     Raises:
-        ArgumentError: the id is empty, or a number is out of its range.
+        ArgumentError: the id is empty, a value is of another kind, or a number out of its range.
     """
 
     id: str
@@ -48,12 +48,19 @@ class Task:
     cached: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        if not self.id:
-            raise ArgumentError("a task's id is empty; give each task a name")
-        for name in ("index", "rate_in_per_s", "state_bytes", "input_bytes", "input_bytes_per_s"):
-            number(f"{name} of task {self.id!r}", getattr(self, name))
+        of = f"of task {text('a task id', self.id)!r}"
+        text(f"operator {of}", self.operator)
+        instance(f"demand {of}", self.demand, Resources)
+        instance(f"cached {of}", self.cached, Mapping)  # type: ignore[type-abstract]
+        numbers = ("rate_in_per_s", "state_bytes", "input_bytes", "input_bytes_per_s")
+        set_fields(
+            self,
+            index=whole(f"index {of}", self.index),
+            preferred=each(f"preferred {of}", self.preferred, str),
+            **{name: number(f"{name} {of}", getattr(self, name)) for name in numbers},
+        )
         for host, size in self.cached.items():
-            number(f"cached[{host!r}] of task {self.id!r}", size)
+            number(f"cached[{host!r}] {of}", size)
 
     @staticmethod
     def demanding(
@@ -80,6 +87,9 @@ class Edge:
         source: the id of the sending task.
         target: the id of the receiving task.
         bytes_per_s: the traffic in bytes per second.
+
+    Raises:
+        ArgumentError: an id is empty, or the traffic is no finite number of at least 0.
     """
 
     source: str
@@ -87,7 +97,10 @@ class Edge:
     bytes_per_s: float
 
     def __post_init__(self) -> None:
-        number(f"bytes_per_s from {self.source!r} to {self.target!r}", self.bytes_per_s)
+        for name in ("source", "target"):
+            text(f"{name} of a stream", getattr(self, name))
+        between = f"bytes_per_s from {self.source!r} to {self.target!r}"
+        set_fields(self, bytes_per_s=number(between, self.bytes_per_s))
 
 
 @dataclass(frozen=True)
@@ -111,8 +124,8 @@ class JobGraph:
     edges: tuple[Edge, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tasks", tuple(self.tasks))
-        object.__setattr__(self, "edges", tuple(self.edges))
+        set_fields(self, tasks=each("tasks", self.tasks, Task))
+        set_fields(self, edges=each("edges", self.edges, Edge))
         unique("task", (task.id for task in self.tasks))
         for edge in self.edges:
             for end in (edge.source, edge.target):

@@ -1,16 +1,27 @@
-"""Observations: a cluster at a moment, an operator in a window of time."""
+"""Observations: a cluster at a moment, and what of it was not to be believed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from scheduling.errors import ArgumentError
-from scheduling.model.checks import number, unique
+from scheduling.model.checks import (
+    each,
+    instance,
+    is_number,
+    number,
+    set_fields,
+    share,
+    text,
+    unique,
+    whole,
+)
 from scheduling.model.cluster import Resources, Worker
 
-__all__ = ["Reserved", "Snapshot", "Utilisation", "Window"]
+__all__ = ["Reserved", "Snapshot", "Utilisation"]
 
 _NOTHING = Resources(0.0, 0.0)
 
@@ -31,11 +42,7 @@ class Utilisation:
     memory: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("cpu", "memory"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ArgumentError(
-                    f"{name}={getattr(self, name)!r}: give the share in use, in [0, 1]"
-                )
+        set_fields(self, cpu=share("cpu", self.cpu), memory=share("memory", self.memory))
 
 
 @dataclass(frozen=True)
@@ -47,16 +54,15 @@ class Reserved:
         resources: used CPU, memory and disk; default none.
 
     Raises:
-        ArgumentError: the number of slots is negative.
+        ArgumentError: the number of slots is negative, or something is without bound.
     """
 
     slots: int = 0
     resources: Resources = _NOTHING
 
     def __post_init__(self) -> None:
-        if self.slots < 0 or self.slots != int(self.slots):
-            raise ArgumentError(f"slots={self.slots!r} reserved: give 0, 1, 2, ...")
-        number("disk_mb reserved", self.resources.disk_mb)
+        set_fields(self, slots=whole("slots", self.slots, " reserved"))
+        number("disk_mb reserved", instance("resources", self.resources, Resources).disk_mb)
 
 
 _NO_ONE = Reserved()
@@ -65,6 +71,9 @@ _NO_ONE = Reserved()
 @dataclass(frozen=True)
 class Snapshot:
     """The state of a cluster at one moment. Mappings contain only what was measured.
+
+    A measured value that cannot be one (NaN, infinite, negative, of another kind) raises no
+    error: it is left out, and named in ``ignored``. No policy ranks such a worker first.
 
     Args:
         time_s: the time on the controller's clock.
@@ -78,9 +87,15 @@ class Snapshot:
         usage: per task, its measured resources; its demand if missing.
         reserved: per worker, the part that others use. It counts towards delta, which limits the
             total load of a worker. It does not include the tasks of this job.
+        ignored: per worker, task or operator, what was left out, and why; what is given is kept,
+            and what this snapshot leaves out is added.
 
-    >>> Snapshot(0.0, (Worker("w", Resources(4, 8192), 4),)).has_history
-    False
+    Raises:
+        ArgumentError: a worker is there twice, or something is of another kind.
+
+    >>> workers = (Worker("w", Resources(4, 8192), 4),)
+    >>> Snapshot(0.0, workers, tuples={"w": 9}, cost={"w": float("nan")}).ignored
+    {'w': 'cost nan is no number of at least 0'}
     """
 
     time_s: float
@@ -93,10 +108,27 @@ class Snapshot:
     placement: Mapping[str, str] = field(default_factory=dict)
     usage: Mapping[str, Resources] = field(default_factory=dict)
     reserved: Mapping[str, Reserved] = field(default_factory=dict)
+    ignored: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "workers", tuple(self.workers))
+        if not is_number(self.time_s):
+            raise ArgumentError(f"time_s={self.time_s!r}: give seconds, a finite number")
+        set_fields(self, workers=each("workers", self.workers, Worker))
         unique("worker", (worker.id for worker in self.workers))
+        for worker, taken in instance("reserved", self.reserved, dict).items():
+            instance(f"reserved[{text('a worker id', worker)!r}]", taken, Reserved)
+        ignored = dict(instance("ignored", self.ignored, dict))
+        for name, (known, rule) in _MEASURED.items():
+            given = getattr(self, name)
+            if not isinstance(given, Mapping):
+                raise ArgumentError(f"{name}={given!r}: give a mapping by name")
+            good = {key: value for key, value in given.items() if known(value)}
+            for key in given.keys() - good.keys():
+                why = f"{name} {given[key]!r} is {rule}"
+                before = ignored.get(key, why)
+                ignored[key] = why if before == why else f"{before}; {why}"
+            set_fields(self, **{name: good})
+        set_fields(self, ignored=ignored)
 
     @cached_property
     def by_id(self) -> dict[str, Worker]:
@@ -111,18 +143,12 @@ class Snapshot:
         >>> Snapshot(0.0, (worker,), reserved={"w": Reserved(1, Resources(1, 6000))}).free["w"]
         Resources(cpu_cores=1.0, memory_mb=0.0, disk_mb=0.0)
         """
-        found = {}
-        for worker in self.workers:
-            limit = worker.usable
-            if worker.id in self.reserved:
-                taken = self.reserved[worker.id].resources
-                limit = Resources(
-                    max(limit.cpu_cores - taken.cpu_cores, 0.0),
-                    max(limit.memory_mb - taken.memory_mb, 0.0),
-                    max(limit.disk_mb - taken.disk_mb, 0.0),
-                )
-            found[worker.id] = limit
-        return found
+        return {
+            worker.id: worker.usable.less(self.reserved[worker.id].resources)
+            if worker.id in self.reserved
+            else worker.usable
+            for worker in self.workers
+        }
 
     @cached_property
     def free_slots(self) -> dict[str, int]:
@@ -138,39 +164,21 @@ class Snapshot:
         return any(count > 0 for count in self.tuples.values())
 
 
-@dataclass(frozen=True)
-class Window:
-    """The metrics of one operator in one window of time: the input of a scaler.
+def _amount(value: Any) -> bool:
+    return is_number(value) and bool(value >= 0)
 
-    Args:
-        length_s: the length of the window in seconds.
-        tuples_in: input tuples.
-        tuples_done: processed tuples.
-        latency_s: the processing time of one tuple on one instance in seconds; an instance
-            processes 1/``latency_s`` tuples per second.
-        parallelism: the number of instances.
-        buffered: waiting tuples at the start of the window; default 0.
-        busy_s: the processing time of all instances together in seconds (DS2's useful time);
-            default 0.
-        lost: tuples that did not fit into the buffer; default 0.
 
-    Raises:
-        ArgumentError: a number is out of its range.
-    """
+def _kind(kind: type) -> tuple[Callable[[Any], bool], str]:
+    return lambda value: isinstance(value, kind), f"no {kind.__name__}"
 
-    length_s: float
-    tuples_in: float
-    tuples_done: float
-    latency_s: float
-    parallelism: int
-    buffered: float = 0.0
-    busy_s: float = 0.0
-    lost: float = 0.0
 
-    def __post_init__(self) -> None:
-        number("length_s", self.length_s, above=True)
-        number("latency_s", self.latency_s, above=True)
-        for name in ("tuples_in", "tuples_done", "buffered", "busy_s", "lost"):
-            number(name, getattr(self, name))
-        if self.parallelism < 1:
-            raise ArgumentError(f"parallelism={self.parallelism!r}: give 1 or more")
+_NUMBER = (_amount, "no number of at least 0")
+_MEASURED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "utilisation": _kind(Utilisation),
+    "tuples": _NUMBER,
+    "cost": _NUMBER,
+    "busyness": (lambda value: _amount(value) and bool(value <= 1), "no share in [0, 1]"),
+    "backlog": _NUMBER,
+    "placement": (lambda value: isinstance(value, str) and value != "", "no worker's id"),
+    "usage": _kind(Resources),
+}

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from scheduling.errors import ArgumentError
+from scheduling.model.checks import each, instance, is_number, number, set_fields, share, text
 from scheduling.model.cluster import Resources
 from scheduling.model.job import JobGraph
 from scheduling.model.observed import Snapshot
@@ -28,6 +30,10 @@ class Assignment:
     worker: str
     reason: str
 
+    def __post_init__(self) -> None:
+        text("the task of an assignment", self.task)
+        text(f"the worker of task {self.task!r}", self.worker)
+
 
 @dataclass(frozen=True)
 class Unplaced:
@@ -40,6 +46,9 @@ class Unplaced:
 
     task: str
     reason: str
+
+    def __post_init__(self) -> None:
+        text("an unplaced task", self.task)
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,9 @@ class Move:
         state_bytes: the state to transfer.
         part: the share of the task's load that moves; below 1 the task is split. Default 1.
         load: the load that moves, as a share of the target's capacity; default 0.
+
+    Raises:
+        ArgumentError: a name is empty, or a number is out of its range.
     """
 
     task: str
@@ -63,6 +75,15 @@ class Move:
     state_bytes: float
     part: float = 1.0
     load: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("task", "source", "target"):
+            text(f"{name} of a move", getattr(self, name))
+        if not is_number(self.gain):
+            raise ArgumentError(f"gain={self.gain!r} of a move: give a finite number")
+        number("state_bytes of a move", self.state_bytes)
+        number("load of a move", self.load)
+        share("part of a move", self.part, above=True)
 
 
 @dataclass(frozen=True)
@@ -90,6 +111,14 @@ class Plan:
     moves: tuple[Move, ...] = ()
     fallback: str = ""
 
+    def __post_init__(self) -> None:
+        set_fields(
+            self,
+            assignments=each("assignments", self.assignments, Assignment),
+            unplaced=each("unplaced", self.unplaced, Unplaced),
+            moves=each("moves", self.moves, Move),
+        )
+
     @cached_property
     def placement(self) -> dict[str, str]:
         """The worker of each placed task."""
@@ -102,6 +131,33 @@ class Plan:
         for one in self.assignments:
             found[one.worker].append(one.task)
         return {worker: tuple(tasks) for worker, tasks in found.items()}
+
+    @property
+    def summary(self) -> str:
+        """The plan in words: first the tasks without room, then the tasks of each worker.
+
+        >>> at = (Assignment("t0", "a", "cheapest"), Assignment("t1", "a", "cheapest"))
+        >>> print(Plan(at, (Unplaced("t2", "all 2 slots are taken"),), 0.5, policy="cetsa").summary)
+        1 of 3 tasks has no room now:
+          t2: all 2 slots are taken
+        cetsa: 2 tasks on 1 worker, 0.5 $/s
+          a: t0, t1
+        """
+        lines: list[str] = []
+        if self.unplaced:
+            left, every = len(self.unplaced), len(self.assignments) + len(self.unplaced)
+            lines.append(
+                f"{left} of {_many(every, 'task')} {'has' if left == 1 else 'have'} no room now:"
+            )
+            whys: dict[str, list[str]] = defaultdict(list)
+            for one in self.unplaced:
+                whys[one.reason].append(one.task)
+            lines += [f"  {', '.join(tasks)}: {why}" for why, tasks in whys.items()]
+        tasks, workers = _many(len(self.assignments), "task"), _many(len(self.by_worker), "worker")
+        fallback = f"; fell back to {self.fallback}" if self.fallback else ""
+        lines.append(f"{self.policy or 'plan'}: {tasks} on {workers}, {self.score:g} $/s{fallback}")
+        lines += [f"  {worker}: {', '.join(there)}" for worker, there in self.by_worker.items()]
+        return "\n".join(lines)
 
     def _check(self, graph: JobGraph, snapshot: Snapshot) -> None:
         """Assert that the plan is feasible and complete.
@@ -117,10 +173,8 @@ class Plan:
             assert name in snapshot.by_id, f"there is no worker {name}"
             slots, free = snapshot.free_slots[name], snapshot.free[name]
             assert len(tasks) <= slots, f"{len(tasks)} tasks in {slots} slots"
-            total = Resources(0.0, 0.0)
-            for task in tasks:
-                total += graph.by_id[task].demand
-            assert total.within(free), f"{name}: {total} is over {free}"
+            total = sum((graph.by_id[task].demand for task in tasks), Resources(0.0, 0.0))
+            assert total.within(free), f"{name}: {total!r} is over {free!r}"
         assert all(one.reason for one in self.assignments), "an assignment has no reason"
         assert all(one.reason for one in self.unplaced), "an unplaced task has no reason"
 
@@ -139,6 +193,11 @@ class Receipt:
     landed: Mapping[str, str]
     unplaced: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        for name in ("requested", "landed"):
+            instance(name, getattr(self, name), Mapping)  # type: ignore[type-abstract]
+        set_fields(self, unplaced=each("unplaced", self.unplaced, str))
+
     @property
     def missed(self) -> dict[str, str]:
         """The tasks that do not run on their requested worker, with that worker."""
@@ -155,3 +214,7 @@ class Receipt:
         """
         every = len(self.requested) + len(self.unplaced)
         return (len(self.requested) - len(self.missed)) / every if every else 1.0
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
