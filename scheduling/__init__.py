@@ -55,7 +55,6 @@ from scheduling.policies import (
     ResourceAware,
     RoundRobin,
     Spread,
-    Sticky,
     Timed,
     policy,
 )
@@ -106,7 +105,6 @@ __all__ = [
     "Spread",
     "StStream",
     "Static",
-    "Sticky",
     "Task",
     "Timed",
     "Unplaced",

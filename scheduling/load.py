@@ -3,6 +3,9 @@
 Interpretation: the number of periods X cancels in the order of Eq. 24 and in the split at AF, so
 it is 1. A worker that is always at 100 % never exceeds its own mean and would appear idle, so
 busyness is relative to the cluster's mean, and at least ``EPSILON``. Eq. 25 sums from 1 to n.
+
+A worker without a figure that others have is never the best: what is estimated for it is at most
+as good as the best measured, and a worker whose figures are missing or ignored comes last.
 """
 
 from __future__ import annotations
@@ -11,8 +14,8 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
-from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Resources, Snapshot, Task, Utilisation, Worker
+from scheduling.model.checks import is_number, share
 
 __all__ = [
     "CPU_WEIGHT",
@@ -22,6 +25,7 @@ __all__ = [
     "cost_evaluation",
     "deviation",
     "fitness",
+    "guessed",
     "load",
     "loads",
     "planned_loads",
@@ -37,39 +41,79 @@ EPSILON = 0.05
 
 
 def cost_evaluation(snapshot: Snapshot) -> dict[str, float]:
-    """CE of every worker: $ per tuple in the last period (Eq. 22).
+    """CE of every worker: $ per tuple in the last period (Eq. 22). O(workers).
 
     A worker that processed nothing has no CE of its own and would never be tried. It gets the mean
-    of its tier; where the tier is unknown, what the workers known pay per $ of price a core.
-    Empty without any history. O(workers).
+    of its tier; where the tier is unknown, what the workers known pay per $ of price a core; and
+    never less than the least that was measured. A worker whose figures are missing or were ignored
+    has an infinite CE. Empty without any history.
 
     >>> from scheduling.model import Resources, Worker
-    >>> workers = tuple(Worker(name, Resources(4, 8192), 4, tier="m") for name in "ab")
-    >>> cost_evaluation(Snapshot(0.0, workers, tuples={"a": 50}, cost={"a": 2.0}))
-    {'a': 0.04, 'b': 0.04}
+    >>> workers = tuple(Worker(name, Resources(4, 8192), 4, tier="m") for name in "abc")
+    >>> tuples, cost = {"a": 50, "c": 50}, {"a": 2.0, "c": float("nan")}
+    >>> cost_evaluation(Snapshot(0.0, workers, tuples=tuples, cost=cost))
+    {'a': 0.04, 'b': 0.04, 'c': inf}
     """
-    known = {
-        worker.id: snapshot.cost.get(worker.id, 0.0) / snapshot.tuples[worker.id]
-        for worker in snapshot.workers
-        if snapshot.tuples.get(worker.id, 0) > 0
-    }
+    known = _measured(snapshot)
     if not known:
         return {}
     tiers: dict[str, list[float]] = {}
     ratios = []
-    for worker in snapshot.workers:
-        if worker.id in known:
-            tiers.setdefault(worker.tier, []).append(known[worker.id])
-            if price := _price_per_core(worker):
-                ratios.append(known[worker.id] / price)
-    ratio = statistics.fmean(ratios) if ratios else 0.0
-    return {
-        worker.id: known[worker.id]
-        if worker.id in known
-        else statistics.fmean(tiers[worker.tier])
-        if worker.tier in tiers and worker.tier
-        else ratio * _price_per_core(worker)
+    for name, value in known.items():
+        tiers.setdefault(snapshot.by_id[name].tier, []).append(value)
+        if price := _price_per_core(snapshot.by_id[name]):
+            ratios.append(value / price)
+    ratio, least = statistics.fmean(ratios) if ratios else 0.0, min(known.values())
+
+    def estimate(worker: Worker) -> float:
+        if snapshot.tuples.get(worker.id) or worker.id in snapshot.ignored:
+            return math.inf
+        of_tier = tiers.get(worker.tier) if worker.tier else None
+        value = statistics.fmean(of_tier) if of_tier else ratio * _price_per_core(worker)
+        return max(value, least)
+
+    return {one.id: known[one.id] if one.id in known else estimate(one) for one in snapshot.workers}
+
+
+def guessed(snapshot: Snapshot, *, busy: bool = False) -> dict[str, str]:
+    """The workers without a figure of their own that others have, and why. O(workers).
+
+    Args:
+        snapshot: the workers and what was measured.
+        busy: whether busyness counts, too; default False: CE only.
+
+    >>> from scheduling.model import Resources, Worker
+    >>> workers = tuple(Worker(name, Resources(4, 8192), 4) for name in "abc")
+    >>> guessed(Snapshot(0.0, workers, tuples={"a": 9, "b": 9}, cost={"a": 1.0}))
+    {'b': 'its cost is missing', 'c': 'estimated, it has processed nothing'}
+    """
+    known, shares = _measured(snapshot), _busy(snapshot) if busy else {}
+    found = {}
+    for name in snapshot.by_id:
+        if known and name not in known:
+            nothing = "estimated, it has processed nothing"
+            why = "its cost is missing" if snapshot.tuples.get(name) else nothing
+            found[name] = snapshot.ignored.get(name, why)
+        elif shares and name not in shares:
+            found[name] = snapshot.ignored.get(name, "its busyness is missing")
+    return found
+
+
+def _measured(snapshot: Snapshot) -> dict[str, float]:
+    """The CE of the workers that have one of their own."""
+    own = {
+        worker.id: snapshot.cost[worker.id] / snapshot.tuples[worker.id]
         for worker in snapshot.workers
+        if snapshot.tuples.get(worker.id, 0) > 0 and worker.id in snapshot.cost
+    }
+    return {name: value for name, value in own.items() if math.isfinite(value)}
+
+
+def _busy(snapshot: Snapshot) -> dict[str, float]:
+    """B of the workers that have one, else their CPU utilisation."""
+    used = {name: one.cpu for name, one in snapshot.utilisation.items()}
+    return {
+        name: b for name, b in (used | dict(snapshot.busyness)).items() if name in snapshot.by_id
     }
 
 
@@ -81,32 +125,39 @@ def busyness(periods: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, floa
     """B of every worker: the share of time that its CPU was above the cluster's mean (Eq. 23).
 
     Args:
-        periods: by worker, samples of CPU utilisation in [0, 1] for each of X periods.
+        periods: by worker, samples of CPU utilisation in [0, 1] for each of X periods; what is
+            not finite or negative is left out.
 
     Returns:
         By worker the mean over its periods of the share of samples above the mean of all
         workers' samples in that period (EP). Samples equal to that mean count where it is above
-        one half: of workers that are all at 100 % each is busy, not idle.
+        one half: of workers that are all at 100 % each is busy, not idle. A worker without
+        samples is as busy as the busiest.
 
     Complexity: O(samples).
 
-    >>> busyness({"a": [[1.0, 1.0]], "b": [[0.1, 0.9]]})
-    {'a': 1.0, 'b': 0.5}
+    >>> busyness({"a": [[1.0, 1.0]], "b": [[0.1, 0.9]], "c": [[float("nan")]]})
+    {'a': 1.0, 'b': 0.5, 'c': 1.0}
     """
-    most = max((len(one) for one in periods.values()), default=0)
+    good = {
+        worker: [[value for value in samples if is_number(value) and value >= 0] for samples in one]
+        for worker, one in periods.items()
+    }
     means = []
-    for x in range(most):
-        samples = [value for one in periods.values() if x < len(one) for value in one[x]]
+    for x in range(max((len(one) for one in good.values()), default=0)):
+        samples = [value for one in good.values() if x < len(one) for value in one[x]]
         means.append(statistics.fmean(samples) if samples else 0.0)
     found = {}
-    for worker, one in periods.items():
+    for worker, one in good.items():
         shares = [
             sum(_above(value, means[x]) for value in samples) / len(samples)
             for x, samples in enumerate(one)
             if samples
         ]
-        found[worker] = statistics.fmean(shares) if shares else 0.0
-    return found
+        if shares:
+            found[worker] = statistics.fmean(shares)
+    most = max(found.values(), default=0.0)
+    return {worker: found.get(worker, most) for worker in periods}
 
 
 def _above(value: float, mean: float) -> bool:
@@ -116,23 +167,31 @@ def _above(value: float, mean: float) -> bool:
 def fitness(snapshot: Snapshot, *, epsilon: float = EPSILON) -> dict[str, float]:
     """F of every worker, 1 / (CE x B) (Eq. 24); the larger the better. Empty without history.
 
-    If the snapshot has no busyness of a worker, its CPU utilisation is used, and one half if that
-    is missing too. A worker without cost has infinite fitness.
+    If the snapshot has no busyness of a worker, its CPU utilisation is used; if that is missing
+    too, the largest of the others, and one half where nobody has any. A worker without cost has
+    infinite fitness. One of those that are :func:`guessed` is never fitter than the fittest of the
+    others, and one with an infinite CE has none.
+
+    Args:
+        snapshot: the workers and what was measured.
+        epsilon: the least busyness; default ``EPSILON``.
     """
+    busy = _busy(snapshot)
+    most = max(busy.values(), default=0.5)
     found = {}
     for worker, evaluation in cost_evaluation(snapshot).items():
-        used = snapshot.utilisation.get(worker)
-        busy = snapshot.busyness.get(worker, used.cpu if used else 0.5)
-        product = evaluation * max(busy, epsilon)
+        product = evaluation * max(busy.get(worker, most), epsilon)
         found[worker] = 1 / product if product > 0 else math.inf
-    return found
+    unsure = guessed(snapshot, busy=True)
+    best = max((value for name, value in found.items() if name not in unsure), default=math.inf)
+    return {name: min(value, best) if name in unsure else value for name, value in found.items()}
 
 
 def average_fitness(values: Iterable[float]) -> float:
-    """AF, the mean of all workers' fitness (Eq. 25), of the finite ones if there are any."""
+    """AF, the mean of all workers' fitness (Eq. 25): of the finite ones that have any."""
     every = list(values)
-    finite = [value for value in every if math.isfinite(value)]
-    return statistics.fmean(finite) if finite else (math.inf if every else 0.0)
+    finite = [value for value in every if 0 < value < math.inf]
+    return statistics.fmean(finite) if finite else max(every, default=0.0)
 
 
 def load(used: Utilisation, *, cpu_weight: float = CPU_WEIGHT) -> float:
@@ -141,17 +200,15 @@ def load(used: Utilisation, *, cpu_weight: float = CPU_WEIGHT) -> float:
     >>> load(Utilisation(0.5, 1.0))
     0.6
     """
-    if not 0 <= cpu_weight <= 1:
-        raise ArgumentError(f"cpu_weight={cpu_weight!r}: give a share, in [0, 1]")
+    share("cpu_weight", cpu_weight)
     return cpu_weight * used.cpu + (1 - cpu_weight) * used.memory
 
 
 def loads(snapshot: Snapshot, *, cpu_weight: float = CPU_WEIGHT) -> dict[str, float]:
     """The load of every worker as measured; workers without a measurement are left out."""
+    used = snapshot.utilisation
     return {
-        worker.id: load(snapshot.utilisation[worker.id], cpu_weight=cpu_weight)
-        for worker in snapshot.workers
-        if worker.id in snapshot.utilisation
+        name: load(used[name], cpu_weight=cpu_weight) for name in snapshot.by_id if name in used
     }
 
 

@@ -21,11 +21,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from scheduling.errors import ArgumentError
 from scheduling.load import CPU_WEIGHT, task_load
 from scheduling.model import JobGraph, Move, Snapshot, Worker
+from scheduling.model.checks import share
 
 __all__ = ["Balance", "StStream", "moved", "node_loads", "sizes"]
 
@@ -59,19 +59,16 @@ def moved(
     after = {node: dict(tasks) for node, tasks in units.items()}
     for move in moves:
         amount = move.load * size[move.target]
-        left = after[move.source][move.task] - amount
-        if left <= _LEAST:
-            amount += left
-            del after[move.source][move.task]
-        else:
+        left = after[move.source].pop(move.task) - amount
+        if left > _LEAST:
             after[move.source][move.task] = left
-        target = after[move.target]
-        target[move.task] = target.get(move.task, 0.0) + amount
+        else:
+            amount += left
+        after[move.target][move.task] = after[move.target].get(move.task, 0.0) + amount
     return after
 
 
-@dataclass(frozen=True)
-class Balance:
+class Balance(NamedTuple):
     """The thresholds of one clock (Eqs. 8 and 9), as shares of a node's size."""
 
     low: float
@@ -113,12 +110,10 @@ class StStream:
     name: ClassVar[str] = "st-stream"
 
     def __post_init__(self) -> None:
-        if not 0 < self.theta < 1:
-            raise ArgumentError(f"theta={self.theta!r}: give a share, above 0 and below 1")
-        if self.least is not None and not 0 <= self.least <= 1:
-            raise ArgumentError(f"least={self.least!r}: give a share in [0, 1], or None")
-        if not 0 <= self.cpu_weight <= 1:
-            raise ArgumentError(f"cpu_weight={self.cpu_weight!r}: give a share, in [0, 1]")
+        share("theta", self.theta, above=True, below=True)
+        if self.least is not None:
+            share("least", self.least)
+        share("cpu_weight", self.cpu_weight)
 
     def thresholds(self, units: Units, size: Mapping[str, float]) -> Balance:
         """L_min, L_avg and L_max of the nodes.
@@ -147,18 +142,21 @@ class StStream:
         for name, at in snapshot.placement.items():
             if name in graph.by_id and at in units:
                 used = snapshot.usage.get(name, graph.by_id[name].demand)
-                share = task_load(used, snapshot.by_id[at].capacity, self.cpu_weight)
-                units[at][name] = share * size[at]
-        hosts = {worker.id: worker.host for worker in snapshot.workers}
-        slots, limits = snapshot.free_slots, {}
-        for worker in snapshot.workers:
-            limits[worker.id] = worker.delta
-            if worker.id in snapshot.reserved:
-                taken = snapshot.reserved[worker.id].resources
-                limits[worker.id] -= task_load(taken, worker.capacity, self.cpu_weight)
-        state = {task.id: task.state_bytes for task in graph.tasks}
-        operators = {task.id: task.operator for task in graph.tasks}
-        return self.clock(units, size, hosts, limits, slots, state, operators)
+                part = task_load(used, snapshot.by_id[at].capacity, self.cpu_weight)
+                units[at][name] = part * size[at]
+        limits = {worker.id: worker.delta for worker in snapshot.workers}
+        for name in limits.keys() & snapshot.reserved.keys():
+            taken, capacity = snapshot.reserved[name].resources, snapshot.by_id[name].capacity
+            limits[name] -= task_load(taken, capacity, self.cpu_weight)
+        return self.clock(
+            units,
+            size,
+            hosts={worker.id: worker.host for worker in snapshot.workers},
+            limits=limits,
+            slots=snapshot.free_slots,
+            state={task.id: task.state_bytes for task in graph.tasks},
+            operators={task.id: task.operator for task in graph.tasks},
+        )
 
     def clock(
         self,
@@ -183,42 +181,14 @@ class StStream:
                 its operator already. None (default): unknown.
         """
         book = _Book(units, size, limits or {}, slots, state or {}, operators or {}, self.split)
-        moves: list[Move] = []
-        nodes = list(units)
-        by_host: dict[str, list[str]] = {}
-        for node in nodes:
-            by_host.setdefault((hosts or {}).get(node, node), []).append(node)
-        for group in [*by_host.values(), nodes]:
-            if len(group) < 2 or (len(by_host) == 1 and group is nodes):
-                continue
-            aim = self.thresholds({node: book.units[node] for node in group}, size)
-            moves += self._level(book, group, aim)
-        return moves
-
-    def _level(self, book: _Book, group: list[str], aim: Balance) -> list[Move]:
-        moves: list[Move] = []
-        # Eqs. 10-13: the excess of those above L_max, to those with the most headroom.
-        for giver in sorted(group, key=lambda node: -book.load(node)):
-            if book.load(giver) <= aim.high + _LEAST:
-                continue
-            for taker in sorted(group, key=book.load):
-                while book.load(giver) > aim.high + _LEAST and len(moves) < _ROUNDS:
-                    move = book.move(giver, taker, book.load(giver) - aim.high, aim)
-                    if move is None:
-                        break
-                    moves.append(move)
-        # Algorithm 2: the lowest with the highest, as long as one is below L_min.
-        for taker in sorted(group, key=book.load):
-            if book.load(taker) >= aim.low - _LEAST:
-                continue
-            for giver in sorted(group, key=lambda node: -book.load(node)):
-                while book.load(taker) < aim.low - _LEAST and len(moves) < _ROUNDS:
-                    surplus = book.load(giver) - aim.mean
-                    move = book.move(giver, taker, surplus, aim) if surplus > _LEAST else None
-                    if move is None:
-                        break
-                    moves.append(move)
-        return moves
+        groups: dict[str, list[str]] = {}
+        for node in units:
+            groups.setdefault((hosts or {}).get(node, node), []).append(node)
+        for group in [*groups.values(), *([list(units)] if len(groups) > 1 else [])]:
+            if len(group) > 1:
+                aim = self.thresholds({node: book.units[node] for node in group}, size)
+                book.level(group, aim)
+        return book.moves
 
 
 class _Book:
@@ -238,80 +208,90 @@ class _Book:
         self.size, self.limits, self.slots = size, limits, slots
         self.state, self.operators, self.split = state, operators, split
         self.totals = {node: math.fsum(tasks.values()) for node, tasks in units.items()}
+        self.moves: list[Move] = []
         # A task that came here in this clock does not move on.
         self.arrived: set[tuple[str, str]] = set()
 
     def load(self, node: str) -> float:
         return self.totals[node] / self.size[node]
 
-    def move(self, giver: str, taker: str, surplus: float, aim: Balance) -> Move | None:
-        """Move at most ``surplus`` (a share of the giver) of one task; None if nothing may move.
+    def level(self, group: list[str], aim: Balance) -> None:
+        """Make the moves among some nodes."""
+        down = sorted(group, key=lambda node: -self.load(node))
+        for giver in down:  # Eqs. 10-13: the excess of those above L_max, to the most headroom.
+            if self.load(giver) > aim.high + _LEAST:
+                for taker in sorted(group, key=self.load):
+                    while self.load(giver) > aim.high + _LEAST and self.move(
+                        giver, taker, self.load(giver) - aim.high, aim
+                    ):
+                        pass
+        for taker in sorted(group, key=self.load):  # Algorithm 2: the lowest with the highest.
+            if self.load(taker) < aim.low - _LEAST:
+                for giver in sorted(group, key=lambda node: -self.load(node)):
+                    while (
+                        self.load(taker) < aim.low - _LEAST
+                        and self.load(giver) > aim.mean + _LEAST
+                        and self.move(giver, taker, self.load(giver) - aim.mean, aim)
+                    ):
+                        pass
+
+    def move(self, giver: str, taker: str, surplus: float, aim: Balance) -> bool:
+        """Move at most ``surplus`` (a share of the giver) of one task; whether anything moved.
 
         The giver stays at L_min or above, the taker at L_max and its limit or below, and no
         higher than the mean if that is below, and the gap between them shrinks.
         """
-        before = self.load(giver) - self.load(taker)
-        if giver == taker or before <= _LEAST:
-            return None
-        ceiling = min(aim.high, self.limits.get(taker, 1.0))
-        room = (ceiling - self.load(taker)) * self.size[taker]
-        most = min(surplus, self.load(giver) - aim.low) * self.size[giver]
+        gap = self.load(giver) - self.load(taker)
+        if giver == taker or gap <= _LEAST or len(self.moves) >= _ROUNDS:
+            return False
+        gives, takes = self.size[giver], self.size[taker]
+        room = (min(aim.high, self.limits.get(taker, 1.0)) - self.load(taker)) * takes
+        most = self.load(giver) - aim.low
         # Where the two would be level: beyond it the gap grows again.
-        level = before / (1 / self.size[giver] + 1 / self.size[taker])
-        towards = (aim.mean - self.load(taker)) * self.size[taker]
-        wanted = min(most, room, level, max(towards, 0.0))
-        whole = min(
-            min(self.load(giver) - aim.low, before) * self.size[giver], room, 2 * level - _LEAST
-        )
-        tasks = sorted(
+        level = gap / (1 / gives + 1 / takes)
+        towards = max((aim.mean - self.load(taker)) * takes, 0.0)
+        wanted = min(min(surplus, most) * gives, room, level, towards)
+        able = sorted(
             (
                 (amount, task)
                 for task, amount in self.units[giver].items()
-                if amount > _LEAST and (giver, task) not in self.arrived
+                if amount > _LEAST and (giver, task) not in self.arrived and self._slot(taker, task)
             ),
             key=lambda one: (-one[0], one[1]),
         )
-        for amount, task in tasks:
-            if amount <= wanted + _LEAST and self._slot(taker, task):
-                return self._make(task, giver, taker, amount)
-        if self.split:
-            if wanted > _LEAST:
-                for amount, task in tasks:
-                    if amount > wanted and self._slot(taker, task):
-                        return self._make(task, giver, taker, wanted)
-            return None
-        # Whole tasks only: the smallest that is more than wanted, if the gap still shrinks.
-        for amount, task in reversed(tasks):
-            if wanted < amount < whole and self._slot(taker, task):
-                return self._make(task, giver, taker, amount)
-        return None
+        fits = next((one for one in able if one[0] <= wanted + _LEAST), None)
+        if fits is None and self.split and wanted > _LEAST and able:
+            fits = (wanted, able[0][1])
+        elif fits is None and not self.split:
+            # Whole tasks only: the smallest that is more than wanted, if the gap still shrinks.
+            whole = min(min(most, gap) * gives, room, 2 * level - _LEAST)
+            fits = next((one for one in reversed(able) if wanted < one[0] < whole), None)
+        if fits is not None:
+            self._make(fits[1], giver, taker, fits[0])
+        return fits is not None
 
     def _slot(self, node: str, task: str) -> bool:
-        if self.slots is None or task in self.units[node]:
-            return True
-        if len(self.units[node]) < self.slots.get(node, 0):
+        there = self.units[node]
+        if self.slots is None or task in there or len(there) < self.slots.get(node, 0):
             return True
         own = self.operators.get(task)
         return (
             self.split
             and own is not None
-            and any(self.operators.get(other) == own for other in self.units[node])
+            and any(self.operators.get(other) == own for other in there)
         )
 
-    def _make(self, task: str, giver: str, taker: str, amount: float) -> Move:
+    def _make(self, task: str, giver: str, taker: str, amount: float) -> None:
         before = self.load(giver) - self.load(taker)
-        had = self.units[giver][task]
+        had = self.units[giver].pop(task)
         part = 1.0 if had - amount <= _LEAST else amount / had
         amount = had if part == 1.0 else amount
-        if part == 1.0:
-            del self.units[giver][task]
-        else:
+        if part < 1.0:
             self.units[giver][task] = had - amount
-        there = self.units[taker]
-        there[task] = there.get(task, 0.0) + amount
+        self.units[taker][task] = self.units[taker].get(task, 0.0) + amount
         self.totals[giver] -= amount
         self.totals[taker] += amount
         self.arrived.add((taker, task))
         gain = before - abs(self.load(giver) - self.load(taker))
-        carried = self.state.get(task, 0.0) * part
-        return Move(task, giver, taker, gain, carried, part, amount / self.size[taker])
+        carried, load = self.state.get(task, 0.0) * part, amount / self.size[taker]
+        self.moves.append(Move(task, giver, taker, gain, carried, part, load))

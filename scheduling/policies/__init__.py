@@ -25,7 +25,6 @@ from scheduling.policies.random import Random
 from scheduling.policies.resource_aware import ResourceAware
 from scheduling.policies.round_robin import RoundRobin
 from scheduling.policies.spread import Spread
-from scheduling.policies.sticky import Sticky
 from scheduling.protocols import Clock, Policy
 
 __all__ = [
@@ -41,9 +40,9 @@ __all__ = [
     "ResourceAware",
     "RoundRobin",
     "Spread",
-    "Sticky",
     "Timed",
     "policy",
+    "weights_of",
 ]
 
 
@@ -63,7 +62,6 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "resource-aware": ResourceAware,
     "round-robin": RoundRobin,
     "spread": Spread,
-    "sticky": Sticky,
     "twister2-round-robin": _twister2_round_robin,
 }
 """The constructor of each policy, by its name; options are keyword arguments."""
@@ -95,6 +93,17 @@ def policy(name: str, **options: Any) -> Policy:
         raise ArgumentError(f"policy {name!r} with {options!r}: {error}") from None
 
 
+def weights_of(policy: Policy) -> tuple[float, float, float]:
+    """What a policy is for: the weights of rent, imbalance and communication.
+
+    A policy of the user that says nothing is for balance.
+
+    >>> weights_of(CETSA())
+    (1.0, 0.0, 1.0)
+    """
+    return getattr(policy, "weights", (0.0, 1.0, 0.0))
+
+
 @dataclass(frozen=True)
 class Timed:
     """A policy that records the duration of planning in its plans: ST of Eq. 14.
@@ -116,6 +125,11 @@ class Timed:
     def name(self) -> str:
         """The name of the policy that plans."""
         return self.policy.name
+
+    @property
+    def weights(self) -> tuple[float, float, float]:
+        """What the policy that plans is for."""
+        return weights_of(self.policy)
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Plan, and record the duration; see :class:`scheduling.Policy`."""

@@ -11,15 +11,16 @@ requires ("tasks with dependencies are assigned to minimize inter-node communica
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from scheduling.load import cost_evaluation
-from scheduling.model import JobGraph, Plan, Snapshot, Task
-from scheduling.policies.capacity import CapacityLedger
+from sortedcontainers import SortedList
+
+from scheduling.load import cost_evaluation, guessed
+from scheduling.model import JobGraph, Plan, Snapshot
 from scheduling.policies.round_robin import without_history
+from scheduling.room import Room
 
 __all__ = ["CETSA"]
 
@@ -48,72 +49,59 @@ class CETSA:
     together: bool = True
     by_price: bool = False
     name: ClassVar[str] = "cetsa"
+    weights: ClassVar[tuple[float, float, float]] = (1.0, 0.0, 1.0)
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks; see :class:`scheduling.Policy`."""
-        cost = cost_evaluation(snapshot)
+        cost, unit = cost_evaluation(snapshot), "$ a tuple"
         if not cost and not self.by_price:
             return without_history(graph, snapshot, self.name)
-        unit = "$ a tuple"
         if not cost:
             unit = "$/s a slot"
             cost = {one.id: one.price_per_s / max(one.slots, 1) for one in snapshot.workers}
-        ledger = CapacityLedger(graph, snapshot)
-        order = sorted(range(len(ledger.workers)), key=lambda i: (cost[ledger.workers[i].id], i))
-        neighbours = graph.neighbours if self.together and graph.edges else {}
+        room, unsure = Room(graph, snapshot), guessed(snapshot)
+        names = [worker.id for worker in room.workers]
+        order = sorted(range(len(names)), key=lambda i: (cost[names[i]], names[i] in unsure, i))
+        talk = graph.neighbours if self.together and graph.edges else {}
         waiting = dict.fromkeys(range(len(graph.tasks)))
         places = {task.id: place for place, task in enumerate(graph.tasks)}
-        least = _least(graph.tasks)
         for rank, i in enumerate(order):
-            if not waiting:
-                break
-            why = f"rank {rank + 1} of {len(order)} by {unit} ({cost[ledger.workers[i].id]:.3g})"
-            _fill(ledger, i, why, graph, waiting, places, neighbours, least)
-        return ledger.plan(self.name)
-
-
-def _least(tasks: Iterable[Task]) -> tuple[float, float]:
-    """The least demand of any task, per resource."""
-    needs = [task.demand for task in tasks]
-    return (
-        min((need.cpu_cores for need in needs), default=0.0),
-        min((need.memory_mb for need in needs), default=0.0),
-    )
+            doubt = f", {unsure[names[i]]}" if names[i] in unsure else ""
+            why = f"rank {rank + 1} of {len(order)} by {unit} ({cost[names[i]]:.3g}{doubt})"
+            _fill(room, i, why, graph, waiting, places, talk)
+        return room.plan(self.name)
 
 
 def _fill(
-    ledger: CapacityLedger,
+    room: Room,
     i: int,
     why: str,
     graph: JobGraph,
     waiting: dict[int, None],
     places: Mapping[str, int],
-    neighbours: Mapping[str, tuple[tuple[str, float], ...]],
-    least: tuple[float, float],
+    talk: Mapping[str, tuple[tuple[str, float], ...]],
 ) -> None:
     """Place waiting tasks on worker ``i`` until it is full."""
     pull: dict[int, float] = {}
-    pulled: list[tuple[float, int]] = []
+    drawn: SortedList[tuple[float, int]] = SortedList()  # the most traffic first
     in_order = iter(list(waiting))
-    while ledger.slots[i] and ledger.cpu[i] >= least[0] and ledger.memory[i] >= least[1]:
-        while pulled and (pulled[0][1] not in waiting or -pulled[0][0] != pull[pulled[0][1]]):
-            heapq.heappop(pulled)
-        if pulled:
-            strength, place = heapq.heappop(pulled)
-            drawn = f"; talks {-strength:.3g} B/s to the tasks there"
-        else:
-            found = next((place for place in in_order if place in waiting), None)
-            if found is None:
-                return
-            place, drawn = found, ""
+    while i in room.open:
+        bytes_per_s, place = drawn.pop(0) if drawn else (0.0, next(in_order, -1))
+        if place < 0:
+            return
+        if place not in waiting:
+            continue
         task = graph.tasks[place]
-        if not ledger.fits(task, i):
+        if not room.fits(task, i):
             pull[place] = -1.0  # It will not fit later either: nothing is removed from a worker.
             continue
-        ledger.place(task, i, why + drawn)
+        there = f"; talks {-bytes_per_s:.3g} B/s to the tasks there" if bytes_per_s else ""
+        room.place(task, i, why + there)
         del waiting[place]
-        for other, bytes_per_s in neighbours.get(task.id, ()):
+        for other, more in talk.get(task.id, ()):
             at = places[other]
-            if at in waiting and pull.get(at, 0.0) >= 0 and bytes_per_s > 0:
-                pull[at] = pull.get(at, 0.0) + bytes_per_s
-                heapq.heappush(pulled, (-pull[at], at))
+            before = pull.get(at, 0.0)
+            if at in waiting and before >= 0 and more > 0:
+                drawn.discard((-before, at))
+                pull[at] = before + more
+                drawn.add((-pull[at], at))

@@ -11,15 +11,21 @@ out round robin, independent of the distances; ``compat="twister2"`` does the sa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+from scheduling.cost import rent_per_s
 from scheduling.errors import ArgumentError
-from scheduling.model import Assignment, DataNode, JobGraph, Plan, Snapshot, Task, Worker
-from scheduling.policies.capacity import CapacityLedger
+from scheduling.model import Assignment, DataNode, JobGraph, Plan, Snapshot, Task, Unplaced, Worker
+from scheduling.model.checks import each, one_of
+from scheduling.quantities import is_preferred
+from scheduling.room import Room
 
-__all__ = ["DataLocality"]
+__all__ = ["DataLocality", "distance"]
+
+Network = tuple[float, float]
+"""Bandwidth in bytes a second, and latency in seconds."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,11 @@ class DataLocality:
     data_nodes: Sequence[DataNode] = ()
     compat: Literal["twister2"] | None = None
     name: ClassVar[str] = "data-locality"
+    weights: ClassVar[tuple[float, float, float]] = (0.0, 1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        one_of("compat", self.compat, (None, "twister2"))
+        each("data_nodes", self.data_nodes, DataNode)
 
     def transfer_s(self, task: Task, worker: Worker, snapshot: Snapshot) -> float:
         """Seconds to transfer the task's input to the worker, from the nearest host that stores it.
@@ -55,56 +66,58 @@ class DataLocality:
             worker: the reading worker.
             snapshot: all workers.
         """
-        return self._transfer_s(task, worker, _hosts(snapshot, self.data_nodes))
-
-    def _transfer_s(
-        self, task: Task, worker: Worker, hosts: dict[str, tuple[float, float]]
-    ) -> float:
-        if not task.preferred or worker.host in task.preferred or worker.id in task.preferred:
+        if not task.preferred or is_preferred(task, worker):
             return 0.0
-        own = (worker.bandwidth_bytes_per_s, worker.latency_s)
-        times = []
-        for holder in task.preferred:
-            bandwidth, latency = hosts.get(holder, own)
-            times.append(latency + own[1] + task.input_bytes / min(bandwidth, own[0]))
-        return min(times)
+        return _transfer_s(task, _network(worker), _networks(snapshot, self.data_nodes))
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks in their order; see :class:`scheduling.Policy`."""
         if self.compat:
             return self._original(graph, snapshot)
-        ledger = CapacityLedger(graph, snapshot)
-        hosts = _hosts(snapshot, self.data_nodes)
-        rankings: dict[tuple[tuple[str, ...], float], list[tuple[float, int]]] = {}
+        room, known = Room(graph, snapshot), _networks(snapshot, self.data_nodes)
+        kinds = {_network(worker) for worker in snapshot.workers}
+        of = [_network(worker) for worker in snapshot.workers]
+        at: dict[str, list[int]] = {}
+        for i, worker in enumerate(snapshot.workers):
+            for name in {worker.id, worker.host}:
+                at.setdefault(name, []).append(i)
+        ranked: dict[tuple[tuple[str, ...], float], tuple[list[int], list[float]]] = {}
         for task in graph.tasks:
             key = (task.preferred, task.input_bytes)
-            if key not in rankings:
-                rankings[key] = sorted(
-                    (self._transfer_s(task, worker, hosts), i)
-                    for i, worker in enumerate(ledger.workers)
-                )
-            for rank, (seconds, i) in enumerate(rankings[key]):
-                if ledger.fits(task, i):
-                    spilt = f", {rank} nearer ones have no room" if rank else ""
-                    ledger.place(task, i, f"its input is there in {seconds:.3g} s{spilt}")
-                    break
-        return ledger.plan(self.name)
+            if key not in ranked:
+                by_kind = {kind: _transfer_s(task, kind, known) for kind in kinds}
+                seconds = [by_kind[kind] for kind in of]
+                for holder in task.preferred:
+                    for i in at.get(holder, ()):
+                        seconds[i] = 0.0
+                ranked[key] = (sorted(room.open, key=seconds.__getitem__), seconds)
+            order, seconds = ranked[key]
+
+            def why(passed: int, i: int, seconds: list[float] = seconds) -> str:
+                spilt = f", {passed} nearer ones have no room" if passed else ""
+                return f"its input is there in {seconds[i]:.3g} s{spilt}"
+
+            room.first(task, order, why)
+        return room.plan(self.name)
 
     def _original(self, graph: JobGraph, snapshot: Snapshot) -> Plan:
+        names = [worker.id for worker in snapshot.workers]
+        if not names:
+            none = tuple(Unplaced(task.id, "there is no worker") for task in graph.tasks)
+            return Plan((), none, policy=self.name)
         slots = sum(worker.slots for worker in snapshot.workers)
         if len(graph.tasks) > slots:
             raise ArgumentError(
                 f"{len(graph.tasks)} instances are more than the {slots} that the workers hold; "
                 "add workers, or lower the parallelism"
             )
-        count = len(snapshot.workers)
-        placed = []
-        for turn, task in enumerate(t for tasks in graph.operators.values() for t in tasks):
-            worker = snapshot.workers[turn % count]
-            placed.append(Assignment(task.id, worker.id, f"turn {turn} of {count} workers"))
-        used = {one.worker for one in placed}
-        score = sum(worker.price_per_s for worker in snapshot.workers if worker.id in used)
-        return Plan(tuple(placed), score=score, policy=self.name)
+        every = (task for tasks in graph.operators.values() for task in tasks)
+        placed = tuple(
+            Assignment(task.id, names[turn % len(names)], f"turn {turn} of {len(names)} workers")
+            for turn, task in enumerate(every)
+        )
+        plan = Plan(placed, policy=self.name)
+        return replace(plan, score=rent_per_s(plan, snapshot))
 
 
 def distance(worker: Worker, node: DataNode) -> float:
@@ -115,18 +128,25 @@ def distance(worker: Worker, node: DataNode) -> float:
     >>> distance(worker, DataNode("d", 200, 0.02))
     4.0
     """
-    return abs(
-        2 * worker.bandwidth_bytes_per_s * worker.latency_s
-        - 2 * node.bandwidth_bytes_per_s * node.latency_s
-    )
+    (one, far), (other, away) = _network(worker), _network(node)
+    return abs(2 * one * far - 2 * other * away)
 
 
-def _hosts(snapshot: Snapshot, nodes: Sequence[DataNode]) -> dict[str, tuple[float, float]]:
-    """Bandwidth and latency by host and worker id."""
-    found: dict[str, tuple[float, float]] = {}
+def _network(one: Worker | DataNode) -> Network:
+    return one.bandwidth_bytes_per_s, one.latency_s
+
+
+def _transfer_s(task: Task, own: Network, known: Mapping[str, Network]) -> float:
+    """Seconds to a reader that stores nothing of a task's input; 0 without input."""
+    holders = (known.get(holder, own) for holder in task.preferred)
+    times = (away + own[1] + task.input_bytes / min(rate, own[0]) for rate, away in holders)
+    return min(times, default=0.0)
+
+
+def _networks(snapshot: Snapshot, nodes: Sequence[DataNode]) -> dict[str, Network]:
+    """The network by host and worker id."""
+    found: dict[str, Network] = {}
     for worker in snapshot.workers:
         for name in (worker.id, worker.host):
-            found.setdefault(name, (worker.bandwidth_bytes_per_s, worker.latency_s))
-    for node in nodes:
-        found.setdefault(node.host, (node.bandwidth_bytes_per_s, node.latency_s))
-    return found
+            found.setdefault(name, _network(worker))
+    return {node.host: _network(node) for node in reversed(nodes)} | found

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.cost import CostModel
-from scheduling.errors import ArgumentError, TooLargeError
+from scheduling.errors import TooLargeError
 from scheduling.model import JobGraph, Plan, Snapshot, Task
-from scheduling.policies.capacity import CapacityLedger
+from scheduling.model.checks import instance, whole
+from scheduling.room import Room
 
 __all__ = ["Exact"]
 
@@ -48,18 +49,19 @@ class Exact:
     cost: CostModel = field(default_factory=CostModel)
     max_nodes: int = 2_000
     name: ClassVar[str] = "exact"
+    weights: ClassVar[tuple[float, float, float]] = (1.0, 0.0, 1.0)
 
     def __post_init__(self) -> None:
-        if self.max_nodes < 1:
-            raise ArgumentError(f"max_nodes={self.max_nodes!r}: give 1 or more")
+        instance("cost", self.cost, CostModel)
+        whole("max_nodes", self.max_nodes, least=1)
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks; see :class:`scheduling.Policy`."""
-        ledger = CapacityLedger(graph, snapshot)
+        room = Room(graph, snapshot)
         if graph.tasks and snapshot.workers:
             for task, i in _Program(graph, snapshot, self).cheapest().items():
-                ledger.place(task, i, "the cheapest placement of all tasks")
-        return ledger.plan(self.name)
+                room.place(task, i, "the cheapest placement of all tasks")
+        return room.plan(self.name)
 
 
 class _Row(NamedTuple):
@@ -103,12 +105,12 @@ class _Program:
 
     def _rooms(self) -> None:
         """A task is on one worker at most; a worker that has tasks is rented, and has room."""
-        empty = CapacityLedger(self.graph, self.snapshot)
+        empty = Room(self.graph, self.snapshot)
         for of_task in self.on:
             self.rows.append(_Row(_each(of_task), 0, 1))
         for i in range(len(self.snapshot.workers)):
             rented = {self.on.size + i: -1.0}
-            free = np.array([empty.slots[i], empty.cpu[i], empty.memory[i], empty.disk[i]])
+            free = np.array(empty.free[i])
             shares = [
                 _needs(task) / free if empty.fits(task, i) else np.zeros(len(free))
                 for task in self.graph.tasks
@@ -148,14 +150,14 @@ class _Program:
         """The placement that costs least, with some more rows; None where there is none."""
         while (values := self._minimum(costs, [*self.rows, *more])) is not None:
             placed = values[: self.on.size].reshape(self.on.shape) > 0.5
-            ledger, crowded = CapacityLedger(self.graph, self.snapshot), set()
+            room, crowded = Room(self.graph, self.snapshot), set()
             for t, i in np.argwhere(placed).tolist():
-                if ledger.fits(self.graph.tasks[t], i):
-                    ledger.place(self.graph.tasks[t], i, "")
+                if room.fits(self.graph.tasks[t], i):
+                    room.place(self.graph.tasks[t], i, "")
                 else:
                     crowded.add(i)
             if not crowded:
-                return {self.graph.by_id[task]: i for task, i in ledger.at.items()}
+                return {self.graph.by_id[task]: i for task, i in room.at.items()}
             # HiGHS takes a bound for kept that is exceeded by 1e-7.
             for i in crowded:
                 together = self.on[placed[:, i], i]

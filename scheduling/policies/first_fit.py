@@ -15,8 +15,9 @@ from typing import ClassVar, Literal
 
 from scheduling.errors import InfeasibleError
 from scheduling.model import JobGraph, Plan, Resources, Snapshot
-from scheduling.policies.capacity import CapacityLedger
+from scheduling.model.checks import instance, one_of
 from scheduling.policies.twister2 import CONTAINER, PADDING_UNIT
+from scheduling.room import Room
 
 __all__ = ["FirstFit"]
 
@@ -37,42 +38,40 @@ class FirstFit:
     compat: Literal["twister2"] | None = None
     container: Resources = CONTAINER
     name: ClassVar[str] = "first-fit"
+    weights: ClassVar[tuple[float, float, float]] = (1.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        one_of("compat", self.compat, (None, "twister2"))
+        instance("container", self.container, Resources)
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks; see :class:`scheduling.Policy`."""
-        ledger = CapacityLedger(graph, snapshot)
-        order = sorted(graph.tasks, key=lambda task: -task.demand.memory_mb)
+        room = Room(graph, snapshot)
         if self.compat:
-            return self._original(graph, ledger)
-        first = 0
-        for task in order:
-            while first < len(ledger.workers) and not ledger.slots[first]:
-                first += 1
-            for i in range(first, len(ledger.workers)):
-                if ledger.fits(task, i):
-                    ledger.place(task, i, f"the first of {len(ledger.workers)} workers with room")
-                    break
-        return ledger.plan(self.name)
+            return self._original(graph, room)
+        why = f"the first of {len(room.workers)} workers with room"
+        for task in sorted(graph.tasks, key=lambda task: -task.demand.memory_mb):
+            room.first(task, room.open, lambda passed, i: why)
+        return room.plan(self.name)
 
-    def _original(self, graph: JobGraph, ledger: CapacityLedger) -> Plan:
+    def _original(self, graph: JobGraph, room: Room) -> Plan:
         operators = sorted(graph.operators.values(), key=lambda tasks: -tasks[0].demand.memory_mb)
         used: list[Resources] = []
         for task in (task for tasks in operators for task in tasks):
             need = task.demand + PADDING_UNIT
-            at = next((i for i, taken in enumerate(used) if self._holds(taken + need)), len(used))
+            holds = (i for i, taken in enumerate(used) if (taken + need).within(self.container))
+            at = next(holds, len(used))
             if at == len(used):
-                if not self._holds(need):
+                if not need.within(self.container):
                     raise InfeasibleError(
                         f"task {task.id!r} needs {task.demand}, and one unit of padding of each; "
                         f"a container has {self.container}. Give a larger container"
                     )
-                if at == len(ledger.workers):
-                    ledger.leave(task, f"all {at} containers are full")
+                if at == len(room.workers):
+                    full = f"all {at} containers are full" if at else "there is no worker"
+                    room.leave(task, full)
                     continue
                 used.append(Resources(0, 0))
             used[at] += task.demand
-            ledger.place(task, at, f"container {at} of {len(used)} in use")
-        return ledger.plan(self.name)
-
-    def _holds(self, resources: Resources) -> bool:
-        return resources.within(self.container)
+            room.place(task, at, f"container {at} of {len(used)} in use")
+        return room.plan(self.name)

@@ -14,9 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from scheduling.errors import ArgumentError
+from sortedcontainers import SortedList
+
 from scheduling.model import JobGraph, Plan, Snapshot, Task
-from scheduling.policies.capacity import CapacityLedger
+from scheduling.model.checks import one_of, share
+from scheduling.room import Room
 
 __all__ = ["GSBFD"]
 
@@ -35,30 +37,25 @@ class GSBFD:
     Raises:
         ArgumentError: theta is no share, or ``jobs`` is none of the three.
 
-    Complexity: O(jobs x workers x log workers + tasks).
+    Complexity: O(jobs x workers + tasks x log workers).
     """
 
     theta: float = 0.25
     jobs: Literal["operator", "graph", "task"] = "operator"
     name: ClassVar[str] = "gs-bfd"
+    weights: ClassVar[tuple[float, float, float]] = (1.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.theta <= 1:
-            raise ArgumentError(f"theta={self.theta!r}: give the weight of memory, in [0, 1]")
-        if self.jobs not in ("operator", "graph", "task"):
-            raise ArgumentError(f"jobs={self.jobs!r}: give 'operator', 'graph' or 'task'")
+        share("theta", self.theta)
+        one_of("jobs", self.jobs, ("operator", "graph", "task"))
 
     def _size(self, cores: float, memory_mb: float) -> float:
         return (1 - self.theta) * cores + self.theta * memory_mb / _MB_PER_GB
 
     def _jobs(self, graph: JobGraph) -> list[Sequence[Task]]:
-        jobs: list[Sequence[Task]]
-        if self.jobs == "graph":
-            jobs = [graph.tasks] if graph.tasks else []
-        elif self.jobs == "task":
-            jobs = [(task,) for task in graph.tasks]
-        else:
-            jobs = list(graph.operators.values())
+        jobs: list[Sequence[Task]] = list(graph.operators.values())
+        if self.jobs != "operator":
+            jobs = [graph.tasks] if self.jobs == "graph" else [(task,) for task in graph.tasks]
 
         def size(job: Sequence[Task]) -> float:
             return sum(self._size(task.demand.cpu_cores, task.demand.memory_mb) for task in job)
@@ -67,31 +64,35 @@ class GSBFD:
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the jobs by size; see :class:`scheduling.Policy`."""
-        ledger = CapacityLedger(graph, snapshot)
+        room = Room(graph, snapshot)
+        size = [self._size(free[1], free[2]) for free in room.free]
+        queue: SortedList[tuple[float, int]] = SortedList((size[i], i) for i in room.open)
         for job in self._jobs(graph):
-            order = sorted(
-                range(len(ledger.workers)),
-                key=lambda i: self._size(ledger.cpu[i], ledger.memory[i]),
-            )
-            waiting = list(job)
-            for rank, i in enumerate(order):
-                still = []
-                for task in waiting:
-                    if ledger.slots[i] and ledger.fits(task, i):
-                        ledger.place(task, i, f"the worker with the {rank + 1}. least free")
-                    else:
-                        still.append(task)
-                waiting = still
+            waiting, touched = list(job), []
+            for rank, (_, i) in enumerate(list(queue)):
+                here = [task for task in waiting if self._placed(room, task, i, rank)]
+                if here:
+                    touched.append(i)
+                    waiting = [task for task in waiting if task.id not in room.at]
                 if not waiting:
                     break
             if waiting:
                 for task in job:
-                    if task.id in ledger.at:
-                        ledger.release(task)
-                    ledger.leave(task, self._rolled_back(job, len(waiting)))
-        return ledger.plan(self.name)
+                    if task.id in room.at:
+                        room.release(task)
+                    room.leave(task, _rolled_back(job, len(waiting)))
+            for i in touched:
+                queue.remove((size[i], i))
+                size[i] = self._size(room.free[i][1], room.free[i][2])
+                if room.free[i][0]:
+                    queue.add((size[i], i))
+        return room.plan(self.name)
 
-    def _rolled_back(self, job: Sequence[Task], lacking: int) -> str:
-        if len(job) == 1:
-            return "no worker has room"
-        return f"{lacking} of the {len(job)} tasks of its job have no room: all or nothing"
+    def _placed(self, room: Room, task: Task, i: int, rank: int) -> bool:
+        return room.first(task, (i,), lambda _, i: f"the worker with the {rank + 1}. least free")
+
+
+def _rolled_back(job: Sequence[Task], lacking: int) -> str:
+    if len(job) == 1:
+        return "no worker has room"
+    return f"{lacking} of the {len(job)} tasks of its job have no room: all or nothing"

@@ -11,17 +11,18 @@ worker first, to the letter, does not balance; ``spread="literal"`` does that.
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from scheduling.errors import ArgumentError
-from scheduling.load import CPU_WEIGHT, EPSILON, average_fitness, fitness, task_load
-from scheduling.model import JobGraph, Plan, Snapshot
-from scheduling.policies.capacity import CapacityLedger
-from scheduling.policies.round_robin import without_history
+from sortedcontainers import SortedList
 
-__all__ = ["LBACE"]
+from scheduling.load import CPU_WEIGHT, EPSILON, average_fitness, fitness, guessed, task_load
+from scheduling.model import JobGraph, Plan, Snapshot
+from scheduling.model.checks import number, one_of, share
+from scheduling.policies.round_robin import without_history
+from scheduling.room import Room
+
+__all__ = ["LBACE", "split_at_mean"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class LBACE:
         epsilon: the least busyness, for Eq. 24.
 
     Raises:
-        ArgumentError: ``spread`` is unknown.
+        ArgumentError: ``spread`` is unknown, or a number is out of its range.
 
     Complexity: O(workers x log workers + tasks x log workers); O(tasks x workers) where many
     workers cannot run the task.
@@ -54,74 +55,67 @@ class LBACE:
     cpu_weight: float = CPU_WEIGHT
     epsilon: float = EPSILON
     name: ClassVar[str] = "lba-ce"
+    weights: ClassVar[tuple[float, float, float]] = (1.0, 1.0, 1.0)
 
     def __post_init__(self) -> None:
-        if self.spread not in ("least-loaded", "turns", "literal"):
-            raise ArgumentError(
-                f"spread={self.spread!r}: give 'least-loaded', 'turns' or 'literal'"
-            )
+        one_of("spread", self.spread, ("least-loaded", "turns", "literal"))
+        share("cpu_weight", self.cpu_weight)
+        number("epsilon", self.epsilon, above=True)
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks in their order; see :class:`scheduling.Policy`."""
-        fit = fitness(snapshot, epsilon=self.epsilon)
-        if not fit:
+        high, low, why = split_at_mean(snapshot, epsilon=self.epsilon)
+        if not high and not low:
             return without_history(graph, snapshot, self.name)
-        ledger = CapacityLedger(graph, snapshot)
-        order = sorted(range(len(ledger.workers)), key=lambda i: (-fit[ledger.workers[i].id], i))
-        mean = average_fitness(fit.values())
-        high = [i for i in order if fit[ledger.workers[i].id] >= mean]
-        low = order[len(high) :]
-        # Workers in the order of their turn: (load, rank). A literal rank never changes.
-        load = [0.0] * len(ledger.workers)
-        rank = {i: place for place, i in enumerate(order)}
-        queue = [(0.0, rank[i], i) for i in high]
-        heapq.heapify(queue)
-        spilt = 0
+        room, at = (
+            Room(graph, snapshot),
+            {worker.id: i for i, worker in enumerate(snapshot.workers)},
+        )
+        rank = {at[name]: place for place, name in enumerate([*high, *low])}
+        load = [0.0] * len(at)
+        queue: SortedList[tuple[float, int, int]] = SortedList(
+            (0.0, rank[i], i) for i in map(at.__getitem__, high) if room.free[i][0]
+        )
+        spill = [at[name] for name in reversed(low) if room.free[at[name]][0]]
         for task in graph.tasks:
-            aside = []
-            while queue or spilt < len(low):
-                if not queue:
-                    i = low[spilt]
-                    spilt += 1
-                    key = 0.0
-                else:
-                    key, _, i = heapq.heappop(queue)
-                if not ledger.slots[i]:
-                    continue
-                if ledger.fits(task, i):
-                    load[i] += task_load(task.demand, ledger.workers[i].capacity, self.cpu_weight)
-                    ledger.place(task, i, self._why(ledger, i, fit, mean, load[i]))
-                    heapq.heappush(queue, (self._key(key, ledger, i, load), rank[i], i))
-                    break
-                aside.append((key, rank[i], i))
-            for entry in aside:
-                heapq.heappush(queue, entry)
-        return ledger.plan(self.name)
-
-    def _key(self, key: float, ledger: CapacityLedger, i: int, load: list[float]) -> float:
-        if self.spread == "literal":
-            return 0.0
-        if self.spread == "turns":
-            return key + 1
-        # Where demands are not known, the share of the slots that are taken.
-        return load[i] or 1 - ledger.slots[i] / ledger.workers[i].slots
-
-    def _why(
-        self, ledger: CapacityLedger, i: int, fit: dict[str, float], mean: float, load: float
-    ) -> str:
-        own = fit[ledger.workers[i].id]
-        which = "high list" if own >= mean else "low list, the high one is full"
-        if self.spread == "least-loaded":
-            return f"fitness {own:.3g} ({which}, mean {mean:.3g}); least load, then {load:.0%}"
-        return f"fitness {own:.3g} ({which}, mean {mean:.3g})"
+            entry = next((one for one in queue if room.fits(task, one[2])), None)
+            while entry is None and spill:
+                i = spill.pop()
+                queue.add((0.0, rank[i], i))
+                entry = (0.0, rank[i], i) if room.fits(task, i) else None
+            if entry is None:
+                continue
+            key, _, i = entry
+            worker = room.workers[i]
+            load[i] += task_load(task.demand, worker.capacity, self.cpu_weight)
+            told = f"; least load, then {load[i]:.0%}" if self.spread == "least-loaded" else ""
+            room.place(task, i, why[worker.id] + told)
+            queue.remove(entry)
+            if room.free[i][0]:
+                # Where demands are not known, the share of the slots that are taken.
+                taken = load[i] or 1 - room.free[i][0] / worker.slots
+                key = {"literal": 0.0, "turns": key + 1}.get(self.spread, taken)
+                queue.add((key, rank[i], i))
+        return room.plan(self.name)
 
 
-def split_at_mean(snapshot: Snapshot) -> tuple[list[str], list[str]]:
-    """The high and the low list of Algorithm 2, the fittest first in each."""
-    fit = fitness(snapshot)
+def split_at_mean(
+    snapshot: Snapshot, *, epsilon: float = EPSILON
+) -> tuple[list[str], list[str], dict[str, str]]:
+    """The high and the low list of Algorithm 2, the fittest first in each, and why.
+
+    Args:
+        snapshot: the workers and what was measured.
+        epsilon: the least busyness, for Eq. 24.
+    """
+    fit, unsure = fitness(snapshot, epsilon=epsilon), guessed(snapshot, busy=True)
     mean = average_fitness(fit.values())
-    order = sorted(fit, key=lambda name: -fit[name])
-    return (
-        [name for name in order if fit[name] >= mean],
-        [name for name in order if fit[name] < mean],
-    )
+    # The sort is stable: of equal ones the first worker comes first, those measured before others.
+    order = sorted(fit, key=lambda name: (-fit[name], name in unsure))
+    high = [name for name in order if fit[name] >= mean]
+    why = {}
+    for name in order:
+        which = "high list" if fit[name] >= mean else "low list, the high one is full"
+        doubt = f"; {unsure[name]}" if name in unsure else ""
+        why[name] = f"fitness {fit[name]:.3g} ({which}, mean {mean:.3g}{doubt})"
+    return high, order[len(high) :], why

@@ -1,9 +1,7 @@
-"""Random: Flink's default.
+"""Random: Flink's default, a free slot at random.
 
-Assumes nothing about tasks and workers except room. Each task gets a uniformly random free slot
-in which it fits, so a worker with more free slots is drawn more often.
-
-Source: CETSA and LBA-CE, section 2.1 (how Flink selects slots); the baseline of its figures.
+Assumes nothing about tasks and workers except room; a worker with more free slots is drawn more
+often. Source: CETSA and LBA-CE, section 2.1 (how Flink selects slots); the baseline of its figures.
 """
 
 from __future__ import annotations
@@ -13,7 +11,8 @@ from random import Random as Generator
 from typing import ClassVar
 
 from scheduling.model import JobGraph, Plan, Snapshot
-from scheduling.policies.capacity import CapacityLedger
+from scheduling.model.checks import whole
+from scheduling.room import Room
 
 __all__ = ["Random"]
 
@@ -30,22 +29,25 @@ class Random:
 
     seed: int = 0
     name: ClassVar[str] = "random"
+    weights: ClassVar[tuple[float, float, float]] = (0.0, 1.0, 0.0)
+
+    def __post_init__(self) -> None:
+        whole("seed", self.seed)
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks in their order; see :class:`scheduling.Policy`."""
-        ledger = CapacityLedger(graph, snapshot)
-        draw = Generator(self.seed)
-        slots = [i for i, free in enumerate(ledger.slots) for _ in range(free)]
+        room, draw = Room(graph, snapshot), Generator(self.seed)
+        slots = [i for i, free in enumerate(room.free) for _ in range(int(free[0]))]
         for task in graph.tasks:
-            if not slots:
+            if not room.open:
                 break
             at = draw.randrange(len(slots))
-            if not ledger.fits(task, slots[at]):
-                fitting = [at for at, i in enumerate(slots) if ledger.fits(task, i)]
+            if not room.fits(task, slots[at]):
+                fitting = [k for k, i in enumerate(slots) if room.fits(task, i)]
                 if not fitting:
                     continue
                 at = draw.choice(fitting)
-            ledger.place(task, slots[at], f"drawn from {len(slots)} free slots")
+            room.place(task, slots[at], f"drawn from {len(slots)} free slots")
             slots[at] = slots[-1]
             slots.pop()
-        return ledger.plan(self.name)
+        return room.plan(self.name)

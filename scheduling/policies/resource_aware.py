@@ -17,9 +17,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Plan, Snapshot, Task
-from scheduling.policies.capacity import CapacityLedger
+from scheduling.model.checks import number
+from scheduling.room import Room
 
 __all__ = ["ResourceAware"]
 
@@ -44,46 +44,41 @@ class ResourceAware:
     memory_weight: float = 1.0
     network_weight: float = 1.0
     name: ClassVar[str] = "resource-aware"
+    weights: ClassVar[tuple[float, float, float]] = (1.0, 1.0, 1.0)
 
     def __post_init__(self) -> None:
         for name in ("cpu_weight", "memory_weight", "network_weight"):
-            if not getattr(self, name) >= 0:
-                raise ArgumentError(f"{name}={getattr(self, name)!r}: give a number, at least 0")
+            number(name, getattr(self, name))
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks along the streams; see :class:`scheduling.Policy`."""
-        ledger = CapacityLedger(graph, snapshot)
-        if not ledger.workers:
-            return ledger.plan(self.name)
-        cpu, memory = np.array(ledger.cpu), np.array(ledger.memory)
-        slots, disk = np.array(ledger.slots), np.array(ledger.disk)
+        room = Room(graph, snapshot)
+        if not room.workers:
+            return room.plan(self.name)
+        free = np.array(room.free)
+        slots, cpu, memory, disk = free.T
         per_cpu, per_memory = 1 / max(cpu.max(), 1e-12), 1 / max(memory.max(), 1e-12)
-        codes = {name: code for code, name in enumerate({w.host: 0 for w in ledger.workers})}
-        hosts = np.array([codes[worker.host] for worker in ledger.workers])
+        codes = {name: code for code, name in enumerate({w.host: 0 for w in room.workers})}
+        hosts = np.array([codes[worker.host] for worker in room.workers])
         # It starts where most is free.
-        reference = int(np.argmax(np.where(slots > 0, cpu * per_cpu + memory * per_memory, -1.0)))
+        last = int(np.argmax(np.where(slots > 0, cpu * per_cpu + memory * per_memory, -1.0)))
         for task in _along(graph):
             need = task.demand
             fits = (slots > 0) & (cpu >= need.cpu_cores) & (memory >= need.memory_mb)
             fits &= disk >= need.disk_mb
             if not fits.any():
                 continue
-            apart = np.where(hosts == hosts[reference], 0.5, 1.0)
-            apart[reference] = 0.0
+            apart = np.where(hosts == hosts[last], 0.5, 1.0)
+            apart[last] = 0.0
             squares = (
                 self.cpu_weight * ((cpu - need.cpu_cores) * per_cpu) ** 2
                 + self.memory_weight * ((memory - need.memory_mb) * per_memory) ** 2
                 + self.network_weight * apart**2
             )
-            reference = int(np.argmin(np.where(fits, squares, np.inf)))
-            ledger.place(
-                task, reference, f"at distance {squares[reference] ** 0.5:.3f}, the nearest"
-            )
-            slots[reference] = ledger.slots[reference]
-            cpu[reference] = ledger.cpu[reference]
-            memory[reference] = ledger.memory[reference]
-            disk[reference] = ledger.disk[reference]
-        return ledger.plan(self.name)
+            last = int(np.argmin(np.where(fits, squares, np.inf)))
+            room.place(task, last, f"at distance {squares[last] ** 0.5:.3f}, the nearest")
+            free[last] = room.free[last]
+        return room.plan(self.name)
 
 
 def _along(graph: JobGraph) -> list[Task]:

@@ -5,17 +5,18 @@ worker without room is passed over.
 
 Sources: CETSA, Algorithm 1, line 20 (no runtime information yet); Twister2's round robin streaming
 scheduler, where instance i of every operator goes to container i mod n. The original checks no
-sizes, and places nothing at all unless there are more instances than containers; its container
-sizes are in :mod:`scheduling.policies.twister2`.
+sizes, and places nothing at all unless there are more instances than containers.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
+from scheduling.cost import rent_per_s
 from scheduling.model import Assignment, JobGraph, Plan, Snapshot, Unplaced
-from scheduling.policies.capacity import CapacityLedger
+from scheduling.model.checks import one_of
+from scheduling.room import Room
 
 __all__ = ["RoundRobin", "without_history"]
 
@@ -31,11 +32,15 @@ class RoundRobin:
             unless there are more tasks than workers. Such a plan may exceed the capacity of a
             worker. It implies ``restart``. None (default): with checks.
 
-    Complexity: O(tasks) while workers have room, O(tasks x workers) at worst.
+    Complexity: O(tasks x log workers) while workers have room, O(tasks x workers) at worst.
     """
 
     restart: bool = False
     compat: Literal["twister2"] | None = None
+    weights: ClassVar[tuple[float, float, float]] = (0.0, 1.0, 0.0)
+
+    def __post_init__(self) -> None:
+        one_of("compat", self.compat, (None, "twister2"))
 
     @property
     def name(self) -> str:
@@ -46,41 +51,39 @@ class RoundRobin:
         """Place the tasks in their order; see :class:`scheduling.Policy`."""
         if self.compat:
             return self._original(graph, snapshot)
-        ledger = CapacityLedger(graph, snapshot)
-        count = len(ledger.workers)
-        turn = 0
+        room, turn, count = Room(graph, snapshot), 0, max(len(snapshot.workers), 1)
         for operator, tasks in graph.operators.items():
-            if self.restart:
-                turn = 0
+            turn = 0 if self.restart else turn
             for task in tasks:
-                for ahead in range(count):
-                    i = (turn + ahead) % count
-                    if ledger.fits(task, i):
-                        whose = f"instance {task.index} of {operator}" if self.restart else "next"
-                        passed = f", {ahead} without room passed over" if ahead else ""
-                        ledger.place(task, i, f"{whose}: turn of worker {i + 1} of {count}{passed}")
-                        # Twister2: container i mod n, regardless of skipped ones.
-                        turn = turn + 1 if self.restart else i + 1
-                        break
-        return ledger.plan(self.name)
+                whose = f"instance {task.index} of {operator}" if self.restart else "next"
+
+                def why(passed: int, i: int, whose: str = whose) -> str:
+                    return f"{whose}: turn of worker {i + 1} of {count}"
+
+                if room.first(task, room.turn(turn % count), why):
+                    # Twister2: container i mod n, regardless of skipped ones.
+                    turn = turn + 1 if self.restart else room.at[task.id] + 1
+        return room.plan(self.name)
 
     def _original(self, graph: JobGraph, snapshot: Snapshot) -> Plan:
-        count = len(snapshot.workers)
-        if count >= len(graph.tasks):
-            reason = f"{count} containers are not fewer than {len(graph.tasks)} instances"
+        names = [worker.id for worker in snapshot.workers]
+        if len(names) >= len(graph.tasks) or not names:
+            reason = f"{len(names)} containers are not fewer than {len(graph.tasks)} instances"
+            reason = reason if names else "there is no worker"
             left = tuple(Unplaced(task.id, reason) for task in graph.tasks)
             return Plan((), left, policy=self.name)
         placed = tuple(
-            Assignment(task.id, snapshot.workers[i % count].id, f"{i} mod {count}")
+            Assignment(task.id, names[i % len(names)], f"{i} mod {len(names)}")
             for tasks in graph.operators.values()
             for i, task in enumerate(tasks)
         )
-        used = {one.worker for one in placed}
-        score = sum(worker.price_per_s for worker in snapshot.workers if worker.id in used)
-        return Plan(placed, score=score, policy=self.name)
+        plan = Plan(placed, policy=self.name)
+        return replace(plan, score=rent_per_s(plan, snapshot))
 
 
 def without_history(graph: JobGraph, snapshot: Snapshot, name: str) -> Plan:
     """Round robin for a policy that needs runtime information (CETSA, Algorithm 1, line 20)."""
-    plan = RoundRobin().plan(graph, snapshot)
-    return replace(plan, policy=name, fallback="round-robin: no worker has processed a tuple")
+    why = "round-robin: no worker has processed a tuple"
+    if snapshot.has_history:
+        why = "round-robin: no worker has both tuples and their cost"
+    return replace(RoundRobin().plan(graph, snapshot), policy=name, fallback=why)

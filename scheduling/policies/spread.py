@@ -8,13 +8,15 @@ Source: Flink's evenly spread-out slots, and Kubernetes' least-allocated score, 
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 from typing import ClassVar
 
+from sortedcontainers import SortedList
+
 from scheduling.load import CPU_WEIGHT, task_load
 from scheduling.model import JobGraph, Plan, Snapshot
-from scheduling.policies.capacity import CapacityLedger
+from scheduling.model.checks import share
+from scheduling.room import Room
 
 __all__ = ["Spread"]
 
@@ -31,26 +33,24 @@ class Spread:
 
     cpu_weight: float = CPU_WEIGHT
     name: ClassVar[str] = "spread"
+    weights: ClassVar[tuple[float, float, float]] = (0.0, 1.0, 0.0)
+
+    def __post_init__(self) -> None:
+        share("cpu_weight", self.cpu_weight)
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks; see :class:`scheduling.Policy`."""
-        ledger = CapacityLedger(graph, snapshot)
-        queue = [(0.0, 0.0, i) for i, free in enumerate(ledger.slots) if free]
-        heapq.heapify(queue)
-        order = sorted(graph.tasks, key=lambda t: (-t.demand.cpu_cores, -t.demand.memory_mb))
-        for task in order:
-            aside = []
-            while queue:
-                load, taken, i = heapq.heappop(queue)
-                if ledger.fits(task, i):
-                    worker = ledger.workers[i]
-                    load += task_load(task.demand, worker.capacity, self.cpu_weight)
-                    ledger.place(task, i, f"the least load, then {load:.0%}")
-                    if ledger.slots[i]:
-                        taken = 1 - ledger.slots[i] / worker.slots
-                        heapq.heappush(queue, (load, taken, i))
-                    break
-                aside.append((load, taken, i))
-            for entry in aside:
-                heapq.heappush(queue, entry)
-        return ledger.plan(self.name)
+        room = Room(graph, snapshot)
+        queue: SortedList[tuple[float, float, int]] = SortedList((0.0, 0.0, i) for i in room.open)
+        for task in sorted(graph.tasks, key=lambda t: (-t.demand.cpu_cores, -t.demand.memory_mb)):
+            entry = next((one for one in queue if room.fits(task, one[2])), None)
+            if entry is None:
+                continue
+            load, _, i = entry
+            worker = room.workers[i]
+            load += task_load(task.demand, worker.capacity, self.cpu_weight)
+            room.place(task, i, f"the least load, then {load:.0%}")
+            queue.remove(entry)
+            if room.free[i][0]:
+                queue.add((load, 1 - room.free[i][0] / worker.slots, i))
+        return room.plan(self.name)

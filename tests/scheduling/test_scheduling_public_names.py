@@ -57,7 +57,6 @@ PUBLIC = [
     "Spread",
     "StStream",
     "Static",
-    "Sticky",
     "Task",
     "Timed",
     "Unplaced",

@@ -1,0 +1,183 @@
+"""The room that workers have left while tasks are placed, and the plan that comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+
+from sortedcontainers import SortedList
+
+from scheduling.cost import rent_per_s
+from scheduling.errors import InfeasibleError
+from scheduling.model import Assignment, JobGraph, Plan, Resources, Snapshot, Task, Unplaced
+
+__all__ = ["Room", "free_of"]
+
+# Half of what Plan._check allows: sums in another order still pass it.
+_SLACK = 5e-10
+
+
+def free_of(snapshot: Snapshot) -> list[list[float]]:
+    """By position of a worker, what may be taken: slots, cores, MB of memory, MB of disk.
+
+    It is a little more than what is free, so that sums may be rounded.
+    """
+    found = []
+    for worker in snapshot.workers:
+        free = snapshot.free[worker.id]
+        sizes = (free.cpu_cores, free.memory_mb, free.disk_mb)
+        slots = snapshot.free_slots[worker.id]
+        found.append([slots, *(size * (1 + _SLACK) + _SLACK for size in sizes)])
+    return found
+
+
+class Room:
+    """Free slots and free resources of the workers of a snapshot, by their positions in it.
+
+    What others take (``snapshot.reserved``) is not free. Every method but :meth:`plan` is
+    O(log workers).
+
+    Args:
+        graph: what is to be placed.
+        snapshot: the workers.
+
+    Attributes:
+        free: by position, slots, cores, MB of memory and MB of disk that may be taken.
+        open: the positions of the workers that can take any task still, in order.
+        at: by placed task, the position of its worker.
+
+    Raises:
+        InfeasibleError: a task is larger than delta times any worker's capacity.
+    """
+
+    def __init__(self, graph: JobGraph, snapshot: Snapshot) -> None:
+        _feasible(graph, snapshot)
+        self.workers = snapshot.workers
+        self.free = free_of(snapshot)
+        self.at: dict[str, int] = {}
+        self._graph, self._snapshot = graph, snapshot
+        self._reasons: dict[str, str] = {}
+        self._left: dict[str, str] = {}
+        needs = [task.demand for task in graph.tasks]
+        self._least = (
+            1,
+            min((need.cpu_cores for need in needs), default=0.0),
+            min((need.memory_mb for need in needs), default=0.0),
+        )
+        self._is_open = [self._takes_any(free) for free in self.free]
+        self.open: SortedList[int] = SortedList(
+            i for i, is_open in enumerate(self._is_open) if is_open
+        )
+
+    @classmethod
+    def holding(cls, placement: Mapping[str, str], graph: JobGraph, snapshot: Snapshot) -> Room:
+        """The room with tasks placed; those on workers that are gone are left out."""
+        room = cls(graph, snapshot)
+        at = {worker.id: i for i, worker in enumerate(snapshot.workers)}
+        for task, worker in placement.items():
+            if task in graph.by_id and worker in at:
+                room.place(graph.by_id[task], at[worker], "as before")
+        return room
+
+    def _takes_any(self, free: list[float]) -> bool:
+        least = self._least
+        return free[0] >= 1 and free[1] >= least[1] and free[2] >= least[2]
+
+    def fits(self, task: Task, i: int) -> bool:
+        """Whether worker ``i`` has a slot and the resources free."""
+        need, free = task.demand, self.free[i]
+        return (
+            free[0] > 0
+            and need.cpu_cores <= free[1]
+            and need.memory_mb <= free[2]
+            and need.disk_mb <= free[3]
+        )
+
+    def place(self, task: Task, i: int, reason: str) -> None:
+        """Give a task to worker ``i``, which must have room."""
+        self._book(task.demand, i, -1)
+        self.at[task.id] = i
+        self._reasons[task.id] = reason
+
+    def release(self, task: Task) -> None:
+        """Undo a placement."""
+        self._book(task.demand, self.at.pop(task.id), 1)
+        del self._reasons[task.id]
+
+    def _book(self, need: Resources, i: int, sign: int) -> None:
+        free = self.free[i]
+        free[0] += sign
+        free[1] += sign * need.cpu_cores
+        free[2] += sign * need.memory_mb
+        if need.disk_mb:
+            free[3] += sign * need.disk_mb
+        if self._is_open[i] != self._takes_any(free):
+            self._is_open[i] = not self._is_open[i]
+            (self.open.add if self._is_open[i] else self.open.remove)(i)
+
+    def first(self, task: Task, order: Iterable[int], why: Callable[[int, int], str]) -> bool:
+        """Place a task on the first worker of an order that has room; whether there was one.
+
+        Args:
+            task: the task.
+            order: positions of workers.
+            why: the reason, of how many were passed over and the worker's position.
+        """
+        for passed, i in enumerate(order):
+            if self.fits(task, i):
+                self.place(task, i, why(passed, i))
+                return True
+        return False
+
+    def turn(self, start: int) -> Iterator[int]:
+        """The open workers from a position on, then those before it."""
+        return chain(
+            self.open.irange(start), self.open.irange(maximum=start, inclusive=(True, False))
+        )
+
+    def leave(self, task: Task, reason: str) -> None:
+        """List a task as having no room now, for a reason of the policy's own."""
+        self._left[task.id] = reason
+
+    def plan(self, policy: str, score: float | None = None) -> Plan:
+        """The plan; every task that was not placed is listed as unplaced.
+
+        Args:
+            policy: the name of the policy.
+            score: what it minimised; None (default): the rent of the workers in use in $/s.
+        """
+        names = [worker.id for worker in self.workers]
+        placed = [Assignment(task, names[i], self._reasons[task]) for task, i in self.at.items()]
+        left = [
+            Unplaced(task.id, self._left.get(task.id) or self._why(task))
+            for task in self._graph.tasks
+            if task.id not in self.at
+        ]
+        if score is None:
+            score = rent_per_s({one.task: one.worker for one in placed}, self._snapshot)
+        return Plan(tuple(placed), tuple(left), score, policy=policy)
+
+    def _why(self, task: Task) -> str:
+        """Why a task has no room now."""
+        if not any(worker.slots for worker in self.workers):
+            return "there is no worker with a slot"
+        if not any(free[0] for free in self.free):
+            every = sum(worker.slots for worker in self.workers)
+            others = every - sum(self._snapshot.free_slots.values())
+            return f"all {every} slots are taken" + (f", {others} by others" if others else "")
+        return f"no worker with a free slot has {task.demand} left below delta"
+
+
+def _feasible(graph: JobGraph, snapshot: Snapshot) -> None:
+    if not snapshot.workers:
+        return
+    sizes = {worker.usable for worker in snapshot.workers}
+    for need in {task.demand for task in graph.tasks}:
+        if not any(need.within(usable) for usable in sizes):
+            task = next(task for task in graph.tasks if task.demand == need)
+            most = max(snapshot.workers, key=lambda w: (w.usable.cpu_cores, w.usable.memory_mb))
+            raise InfeasibleError(
+                f"task {task.id!r} needs {need}; the largest worker, {most.id!r}, has "
+                f"{most.capacity}, of which {most.delta:.0%} (delta) may be taken. "
+                "Split the task into more partitions, or add a larger worker"
+            )
