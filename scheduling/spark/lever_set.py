@@ -6,7 +6,7 @@ import math
 
 from pyspark.sql import SparkSession
 
-from scheduling.elastic.sizing import workers_needed
+from scheduling.elastic_old.sizing import workers_needed
 from scheduling.model import Plan, Receipt, Snapshot, Task
 from scheduling.protocols import Actuator
 from scheduling.spark.fleet import Fleet

@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from typing import ClassVar
 
-from scheduling.elastic.oera import OERA, needed
+from scheduling.elastic_old.oera import OERA, needed
 from scheduling.errors import ArgumentError
 from scheduling.model import Window
 

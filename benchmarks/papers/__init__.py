@@ -1,0 +1,1 @@
+"""The papers of scheduling: their claims, figures and experiments beside ours."""
