@@ -1,1 +1,1 @@
-"""The papers of scheduling: their claims, figures and experiments beside ours."""
+"""What compares the placement of tasks with the papers' systems, figures and claims."""

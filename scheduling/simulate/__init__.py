@@ -1,36 +1,23 @@
-"""A simulated cluster, and the experiments of the papers on it.
+"""A simulated streaming query, on which policies, controllers and scalers run as on Spark.
 
-:class:`Simulation` runs a :class:`Job` on workers as a fluid, step by step, the same each time;
-:class:`SimMonitor` and :class:`SimActuator` connect it to policies and controllers as a real
-cluster would be. :func:`main` runs the papers' comparisons.
+:class:`Simulation` runs :class:`Operator` stages on executors; :class:`SimMonitor` and
+:class:`SimActuator` are a :class:`scheduling.Controller`'s monitor and actuator, and
+:func:`progress` with ``Simulation.busy_s``, ``there`` and ``resize`` what a scaler needs.
 """
 
-from scheduling.simulate.clusters import table_4
-from scheduling.simulate.command import main
-from scheduling.simulate.engine import Failure, Simulation
-from scheduling.simulate.flow import Physics
-from scheduling.simulate.jobs import Job, Operator, demands
-from scheduling.simulate.steering import SimActuator, SimMonitor
-from scheduling.simulate.streams import Bursts, Steps, constant
-from scheduling.simulate.trace import Trace
-from scheduling.simulate.workloads import fixwindow, join_job, wordcount
+from scheduling.simulate.arrivals import Arrivals
+from scheduling.simulate.engine import Batch, Executor, Simulation
+from scheduling.simulate.job import Operator, demands
+from scheduling.simulate.steering import SimActuator, SimMonitor, progress
 
 __all__ = [
-    "Bursts",
-    "Failure",
-    "Job",
+    "Arrivals",
+    "Batch",
+    "Executor",
     "Operator",
-    "Physics",
     "SimActuator",
     "SimMonitor",
     "Simulation",
-    "Steps",
-    "Trace",
-    "constant",
     "demands",
-    "fixwindow",
-    "join_job",
-    "main",
-    "table_4",
-    "wordcount",
+    "progress",
 ]

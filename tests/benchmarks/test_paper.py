@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,12 +18,6 @@ from benchmarks.paper import paper_skip_lists as lists
 from benchmarks.paper.hosts import ANYWHERE, LOOK_UP_US, LruCache, Routed, simulate
 from benchmarks.paper.searches import FLAT_MAP, RANDOM, SORTED
 from benchmarks.paper.skews import HASH, SPLIT
-from benchmarks.placement import paper_scheduling
-from scheduling.policies import policy
-from scheduling.rebalance import StStream
-from scheduling.simulate import skewed_runs
-from scheduling.simulate.flink_claims import replay
-from scheduling.simulate.report import Statement
 
 KEYS, ROWS = 20_000, 60_000
 
@@ -190,48 +182,3 @@ def test_both_lists_are_counted_timed_and_drawn(tmp_path: Path) -> None:
     assert lists.list_tables(found)[0].rows[0][0] == "2^8"
     shown = [*lists.list_tables(found), lists.ratio_table(ways((1 << 18,), (1, 2)))]
     assert drawn(shown, tmp_path)
-
-
-def statement(**options: Any) -> Statement:
-    told: dict[str, Any] = {"system": "X: a job", "where": "Fig. 1", "what": "cost, %", "figure": 2}
-    return Statement(**(told | {"paper": -20.0, "ours": -25.0} | options))
-
-
-def test_a_statement_becomes_a_figure_with_its_bound() -> None:
-    one = paper_scheduling.figure(statement(most=-20.0))
-    assert (one.name, one.value, one.bound, one.unit) == ("X: cost, %", -25.0, -20.0, "%")
-    assert one.reached
-    assert one.simulated
-    assert one.paper == "-20 (Fig. 1)"
-    without = paper_scheduling.figure(statement(least=4.0, paper=math.nan))
-    assert (without.reached, without.paper) == (False, "Fig. 1")
-    two = paper_scheduling.figure(statement(paper=3.479, ours=3.480, most=3.481, least=3.477))
-    assert (round(two.value, 6), two.bound, two.at_most) == (0.001, 0.002, True)
-
-
-def test_what_does_not_hold_is_listed_the_farthest_first() -> None:
-    near = statement(what="near", most=-26.0)
-    far = statement(what="far", most=-90.0, figure=None)
-    held = statement(what="held", most=0.0)
-    listed = paper_scheduling.unmet([near, held, far])
-    assert [row[2] for row in listed.rows] == ["far", "near"]
-    assert listed.rows[0][-1] == 65.0
-    rows = paper_scheduling.table("X: a job", [near, held, far]).rows
-    assert [row[-1] for row in rows] == ["no", "yes", "no"]
-
-
-def test_the_replayed_tables_become_figures_that_are_reached() -> None:
-    promised = [one for one in replay(policy) if one.figure is not None]
-    figures = [paper_scheduling.optimum(), *map(paper_scheduling.figure, promised)]
-    assert len(figures) == 5
-    assert all(figure.reached for figure in figures)
-    assert figures[0].value == pytest.approx(1.0)
-
-
-def test_st_stream_is_drawn_measure_by_measure(tmp_path: Path) -> None:
-    runs = {
-        "Storm": skewed_runs.run(None, clocks=2),
-        "St-Stream": skewed_runs.run(StStream(theta=0.2, cpu_weight=1.0), clocks=2),
-    }
-    paper_scheduling.draw_st_stream(runs, tmp_path / "st_stream.svg")
-    assert (tmp_path / "st_stream.svg").stat().st_size > 10_000

@@ -238,17 +238,17 @@ def test_the_example_can_be_planned_explained_and_simulated(
     run = ["simulate", str(file), "--policy", "lba-ce", "--policy", "cetsa", "--seconds", "40"]
     assert main([*run, "--seeds", "2"]) == 0
     told = capsys.readouterr().out.splitlines()
-    assert told[0] == "20000 records/s for 40 s, 2 seeds; mean ± 95 %"
+    assert told[0] == "20000 rows/s ± 20 % for 40 s, 2 seeds; mean ± 95 %"
     lba_ce = next(line for line in told if line.startswith("lba-ce")).split()
-    assert float(lba_ce[3]) == pytest.approx(20_000, rel=0.02)
+    assert float(lba_ce[3]) == pytest.approx(20_000, rel=0.05)
     assert main([*run, "--seeds", "0"]) == 2
     assert "--seeds 0" in capsys.readouterr().err
     # One run has no interval.
     assert main([*run[:4], "--seconds", "10", "--seeds", "1"]) == 0
     alone = capsys.readouterr().out
-    assert alone.startswith("20000 records/s for 10 s, one seed\n")
+    assert alone.startswith("20000 rows/s ± 20 % for 10 s, one seed\n")
     assert "nan" not in alone
-    assert "±" not in alone
+    assert "±" not in "".join(alone.splitlines()[1:])
 
 
 def test_operators_in_a_cycle_are_refused() -> None:

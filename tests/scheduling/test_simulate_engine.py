@@ -1,239 +1,258 @@
-"""The simulator: no record is made or forgotten, whatever is moved, resized or fails."""
+"""The simulator: events, processor sharing by hand, work that is conserved, executors that go."""
 
 from __future__ import annotations
 
-import numpy as np
+import math
+from collections.abc import Sequence
+
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduling import Resources, Worker
 from scheduling.errors import ArgumentError
-from scheduling.model import Resources, Worker
-from scheduling.simulate import Failure, Job, Operator, Physics, Simulation, constant, table_4
-from scheduling.simulate.jobs import demands, task_id
-from scheduling.simulate.workloads import fixwindow, join_job, wordcount
+from scheduling.simulate import Arrivals, Operator, Simulation, demands, progress
 
-ROUNDED = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+ONCE = [(0.0, 8.0), (1.0, 8.0), (1.0, 0.0)]  # eight rows, there at second 1
 
 
-def in_turns(job: Job, names: list[str]) -> dict[str, str]:
-    ids = [task_id(one.name, at) for one in job.operators for at in range(one.parallelism)]
-    return {task: names[at % len(names)] for at, task in enumerate(ids)}
+def workers(count: int, cores: float = 1.0, slots: int = 1) -> list[Worker]:
+    return [Worker(f"e{at}", Resources(cores, 1024.0), slots) for at in range(count)]
 
 
-def one_after_the_other(*, buffer: float = 1000, cpu_s: float = 1e-3) -> Job:
-    return Job(
-        "two",
-        (
-            Operator(name="read", parallelism=2, cpu_s=1e-4),
-            Operator(name="work", inputs=("read",), parallelism=2, cpu_s=cpu_s, buffer=buffer),
-        ),
-    )
+def once(
+    operators: Sequence[Operator], there: Sequence[Worker], until_s: float = 60.0, **options: object
+) -> Simulation:
+    """One micro-batch of eight rows, which begins at second 1."""
+    query = Simulation(operators, there, Arrivals(ONCE), overhead_s=0.0, **options)  # type: ignore[arg-type]
+    query.run(until_s)
+    assert len(query.batches) == 1
+    assert query.batches[0].rows == 8
+    return query
 
 
-def simulation(job: Job, rate: float, **options: object) -> Simulation:
-    workers = table_4()
-    names = [worker.id for worker in workers]
-    return Simulation(job, workers, constant(rate), in_turns(job, names), **options)  # type: ignore[arg-type]
-
-
-@ROUNDED
-# Fewer instances have smaller buffers than what waits for them.
-@example(wordcount(), 20_234.0, False, [0] * 8 + [2, 2, 1], [(0, 1, "r"), (12, 2, "r")])
-@given(
-    st.sampled_from([wordcount(), fixwindow(), join_job()]),
-    st.floats(0, 150_000),
-    st.booleans(),
-    st.lists(st.integers(0, 10), min_size=1, max_size=11),
-    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9), st.sampled_from("rsf")), max_size=4),
+@pytest.mark.parametrize(
+    ("cores", "slots", "width", "ends"),
+    [
+        (2.0, 4, 1.0, 2.0),  # four core seconds on two cores
+        (2.0, 2, 1.0, 2.0),  # two turns of two
+        (2.0, 1, 1.0, 4.0),  # one at a time, one core each
+        (2.0, 1, 2.0, 2.0),
+        (8.0, 4, 1.0, 1.0),
+        (0.5, 4, 1.0, 8.0),  # a quota
+    ],
 )
-def test_no_record_is_made_or_forgotten_whatever_happens(
-    job: Job, rate: float, drops: bool, used: list[int], events: list[tuple[int, int, str]]
-) -> None:
-    workers = table_4()
-    names = [workers[at].id for at in used]
-    failures = [
-        Failure(names[number % len(names)], at, at + 10)
-        for at, number, kind in events
-        if kind == "f"
+def test_equal_tasks_share_the_cores(cores: float, slots: int, width: float, ends: float) -> None:
+    query = once([Operator("a", 4, 0.0, fixed_s=1.0)], workers(1, cores, slots), width=width)
+    assert query.batches[0].end == pytest.approx(1.0 + ends)
+    assert query.executors["e0"].busy_s == pytest.approx(4.0)
+
+
+def test_unequal_tasks_share_a_core_until_the_shorter_ends() -> None:
+    # 1 and 3 core seconds on one core: the first ends at 2, then the other is alone until 4.
+    query = once([Operator("a", 2, 0.5, shares=(0.25, 0.75))], workers(1, 1.0, 2))
+    assert query.batches[0].end == pytest.approx(5.0)
+    assert query.busy_s() == pytest.approx(2.0 + 4.0)
+
+
+def test_stages_follow_one_another_and_pipelined_ones_do_not() -> None:
+    job = [Operator("a", 1, 0.125), Operator("b", 1, 0.125, inputs=("a",))]
+    there = workers(2)
+    assert once(job, there).batches[0].end == pytest.approx(3.0)
+    assert once(job, there, pipelined=True).batches[0].end == pytest.approx(2.0)
+
+
+def test_rows_and_bytes_follow_the_streams() -> None:
+    job = [
+        Operator("a", 2, 0.0, fixed_s=1e-3, out=3.0, out_bytes=10.0),
+        Operator("b", 2, 0.1, inputs=("a",), remote_s=0.1),
     ]
-    run = Simulation(
-        job,
-        workers,
-        constant(rate),
-        in_turns(job, names),
-        physics=Physics(drops=drops, checkpoint_s=3, restart_s=2),
-        failures=failures,
-    )
-    for at, number, kind in sorted(events):
-        run.run(max(run.time_s, at))
-        if kind == "r":
-            resized = job.resized({job.operators[-2].name: number})
-            name = job.operators[-2].name
-            shares = {name: resized.by_name[name].shares(number, job.seed)}
-            placed = {**run.placement, **in_turns(resized, names)}
-            run.change(placed, shares=shares, still_s=1)
-        elif kind == "s":
-            turned = names[number % len(names) :] + names[: number % len(names)]
-            placed = in_turns(job.resized(run.parallelism), turned)
-            run.change(placed, still_s=1)
-        run._check()
-    run.run(run.time_s + 15)
-    run._check()
-    assert run.offered == pytest.approx(rate * run.time_s)
-    if not drops:
-        assert run.lost == 0
+    at = {"a-0": "e0", "a-1": "e0", "b-0": "e0", "b-1": "e1"}
+    query = once(job, workers(2, 4.0, 4), placement=at)
+    (batch,) = query.batches
+    assert batch.at == at
+    # 24 rows, 12 to each b: those of b-1 come from another host.
+    assert batch.network_bytes == pytest.approx(120.0)
+    assert batch.work_s["b-0"] == pytest.approx(1.2)
+    assert batch.work_s["b-1"] == pytest.approx(2.4)
+    assert query.executors["e1"].rows == pytest.approx(12.0)
+    graph = demands(job, 8.0)
+    far = [one for one in graph.edges if at[one.source] != at[one.target]]
+    assert sum(one.bytes_per_s for one in far) == pytest.approx(120.0)
 
 
-def test_the_same_simulation_runs_the_same_twice() -> None:
-    first, second = (simulation(wordcount(), 60_000).run(30) for _ in range(2))
-    for name in ("done", "backlog", "delay_s", "network_bytes", "cpu", "buffers"):
-        assert np.array_equal(first.rows(name), second.rows(name))
+def test_a_saturated_query_grows_by_lambda_over_mu_and_a_calm_one_converges() -> None:
+    job = [Operator("a", 2, 0.001)]
+    hot = Simulation(job, workers(2), Arrivals(3000), trigger_s=0.1)
+    hot.run(200.0)
+    lengths = [one.end - one.start for one in hot.batches[-2:]]
+    assert lengths[1] / lengths[0] == pytest.approx(1.5, abs=0.01)
+    calm = Simulation(job, workers(2), Arrivals(1000), trigger_s=0.01)
+    calm.run(60.0)
+    assert calm.batches[-1].end - calm.batches[-1].start == pytest.approx(0.1 / (1 - 0.5))
 
 
-def test_what_comes_in_goes_out_where_there_is_room() -> None:
-    trace = simulation(wordcount(), 20_000).run(60)
-    assert trace.throughput()[-1] == pytest.approx(20_000)
-    assert trace.backlog[-1] < 20_000
-    assert trace.late_share(5.0) == 0
+def test_a_full_buffer_drops_what_comes_beyond_and_a_limit_leaves_rows_waiting() -> None:
+    query = Simulation([Operator("a", 1, 0.01)], workers(1), Arrivals(200), buffer=150, limit=50)
+    query.run(100.0)
+    done = sum(one.rows for one in query.batches)
+    assert query.lost > 0
+    assert query.offset == pytest.approx(done + query.lost)
+    assert query.arrived(query.batches[-1].start) <= query.offset + 150 + 200
+    told = progress(query)[-1]
+    assert told["numInputRows"] == 50
+    assert told["sources"][0]["latestOffset"]["n"] > told["sources"][0]["endOffset"]["n"]
 
 
-def test_a_slow_operator_holds_up_its_senders_and_the_source_waits() -> None:
-    # 2 instances of 1 core each, 1 ms a record: 2,000 records/s.
-    run = simulation(one_after_the_other(), 3000)
-    trace = run.run(100)
-    assert trace.throughput()[-1] == pytest.approx(2000, rel=0.02)
-    assert run.backlog == pytest.approx(1000 * 100, rel=0.05)
-    assert max(row[1] for row in trace.buffers) <= 1 + 1e-9
-    assert run.lost == 0
-
-
-def test_full_buffers_drop_what_comes_where_nothing_holds_it_up() -> None:
-    run = simulation(one_after_the_other(), 3000, physics=Physics(drops=True))
-    run.run(100)
-    assert run.backlog == 0
-    assert run.lost == pytest.approx(1000 * 100, rel=0.05)
-
-
-def test_a_host_gives_no_more_cpu_than_it_has_and_less_above_delta() -> None:
-    job = one_after_the_other(cpu_s=1e-3)
-    worker = Worker("w", Resources(1, 4096), 4)
-    alone = dict.fromkeys(in_turns(job, ["w"]), "w")
-    physics = Physics(base_cpu_cores=0.0, contention=0.2)
-    trace = Simulation(job, [worker], constant(5000.0), alone, physics=physics).run(60)
-    # 1.1 ms of CPU a record; a fifth of the host is lost at 100 %.
-    assert trace.throughput()[-1] == pytest.approx(0.8 / 1.1e-3, rel=0.03)
-    assert max(row[0] for row in trace.cpu) <= 1
-
-
-def test_tasks_on_one_host_talk_without_the_network() -> None:
-    job = wordcount()
-    workers = [Worker(name, Resources(40, 99_999), 40, host=host) for name, host in ("aA", "bA")]
-    together = Simulation(job, workers, constant(9e3), in_turns(job, ["a", "b"])).run(20)
-    apart = simulation(job, 9e3).run(20)
-    assert max(together.network_bytes) == 0
-    assert apart.network_bytes[-1] > 1e6 * 0.5
-
-
-def test_a_narrow_network_is_what_limits_a_job() -> None:
-    job = one_after_the_other(cpu_s=1e-5)
-    workers = [
-        Worker(name, Resources(8, 9999), 4, bandwidth_bytes_per_s=50_000) for name in ("a", "b")
-    ]
-    placement = {"read-0": "a", "read-1": "a", "work-0": "b", "work-1": "b"}
-    trace = Simulation(job, workers, constant(2000.0), placement).run(60)
-    assert trace.throughput()[-1] == pytest.approx(500, rel=0.05)  # of 100 bytes each
-
-
-def test_a_failure_stops_the_job_and_throws_it_back_to_the_checkpoint() -> None:
-    job = wordcount()
-    run = simulation(job, 20_000, failures=[Failure("m2", 31, 60)])
-    trace = run.run(120)
-    run._check()
-    assert run.restarts == 1
-    down = trace.between(35, 60)
-    assert set(np.diff(trace.rows("done"))[down]) == {0.0}
-    assert (trace.rows("cpu")[down, 0] == 0).all()
-    assert min(np.diff(trace.rows("done"))) < 0  # what came after the checkpoint is read again
-    assert run.done == pytest.approx(run.offered, rel=0.03)
-
-
-def test_the_failure_of_an_idle_worker_does_not_matter() -> None:
-    job = one_after_the_other()
-    used = dict.fromkeys(in_turns(job, ["m2"]), "l1")
-    run = Simulation(job, table_4(), constant(100.0), used, failures=[Failure("xl4", 5)])
-    run.run(30)
-    assert run.restarts == 0
-    assert run.down == {"xl4"}
-
-
-def test_a_change_that_changes_nothing_costs_nothing() -> None:
-    run = simulation(wordcount(), 20_000)
-    run.run(10)
-    assert not run.change(run.placement, still_s=60)
-    assert run.running
-    assert run.reconfigurations == 0
-
-
-def test_a_change_costs_its_pause_and_the_time_to_carry_state() -> None:
-    run = simulation(fixwindow(), 20_000)
-    run.run(10)
-    turned = {task: "xl1" if at == "m2" else at for task, at in run.placement.items()}
-    assert run.change(turned, still_s=5)
-    before = run.done
-    run.run(15)
-    assert run.done == before
-    run.run(60)
-    assert run.done == pytest.approx(run.offered, rel=0.05)
-
-
-def test_a_job_that_is_not_whole_or_lies_is_refused() -> None:
-    job, workers = one_after_the_other(), table_4()
-    whole = in_turns(job, ["m2"])
-    with pytest.raises(ArgumentError, match="'work-1' has no worker"):
-        Simulation(job, workers, constant(1.0), {t: "m2" for t in whole if t != "work-1"})
-    with pytest.raises(ArgumentError, match="no worker 'mars'"):
-        Simulation(job, workers, constant(1.0), in_turns(job, ["mars"]))
-    run = Simulation(job, workers, constant(1.0), whole)
-    with pytest.raises(ArgumentError, match="must sum to 1"):
-        run.change(whole, shares={"work": np.array([0.5, 0.4])})
-    with pytest.raises(ArgumentError, match="no operator 'mars'"):
-        run.change(whole, shares={"mars": np.array([1.0])})
-    with pytest.raises(ArgumentError, match="does not stand before it"):
-        Job("x", tuple(reversed(job.operators)))
-    with pytest.raises(ArgumentError, match="sources sum to"):
-        Job("x", (Operator(name="a", parallelism=1, cpu_s=1, share=0.5),))
-
-
-@given(st.floats(1, 1e6))
-def test_demands_are_the_rate_times_what_a_record_takes_but_no_more_than_can_be_used(
-    rate: float,
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 12),
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.floats(0.25, 4.0),
+    st.floats(0.0, 0.5),
+    st.integers(0, 99),
+    st.booleans(),
+)
+def test_work_is_conserved_and_events_are_in_order(
+    tasks: int, count: int, slots: int, cores: float, noise: float, seed: int, pipelined: bool
 ) -> None:
-    job = wordcount()
-    graph = demands(job, rate)
-    assert sum(task.rate_in_per_s for task in graph.operators["count"]) == pytest.approx(rate)
-    for task in graph.tasks:
-        one = job.by_name[task.operator]
-        expected = min(task.rate_in_per_s * one.cpu_s, one.max_cores)
-        assert task.demand.cpu_cores == pytest.approx(expected)
-    sent = sum(edge.bytes_per_s for edge in graph.edges if edge.target.startswith("count"))
-    assert sent == pytest.approx(rate * 120)
+    job = [
+        Operator("a", tasks, 1e-3, fixed_s=0.01, out=0.5),
+        Operator("b", 2, 1e-3, inputs=("a",)),
+    ]
+    arrived = Arrivals(100.0, noise=noise, seed=seed, horizon_s=100)
+
+    def run() -> Simulation:
+        query = Simulation(
+            job, workers(count, cores, slots), arrived, noise=noise, seed=seed, pipelined=pipelined
+        )
+        query.run(20.0)
+        return query
+
+    query = run()
+    assert query.batches
+    assert query.batches == run().batches, "the same seed is the same run"
+    finished = sum(sum(one.work_s.values()) for one in query.batches)
+    worked = sum(one.busy_s for one in query.executors.values())
+    assert finished <= worked + 1e-6
+    before = 0.0
+    for one in query.batches:
+        assert before <= one.start < one.end <= query.now
+        # No faster than all cores, nor than the longest task of a stage on one core.
+        assert one.end - one.start >= sum(one.work_s.values()) / (count * cores) - 1e-9
+        assert one.end - one.start >= max(one.work_s.values()) - 1e-9
+        assert all(0 <= share <= 1 for share in one.busy.values())
+        before = one.end
+    offsets = [one.offset + one.rows for one in query.batches]
+    assert [one.offset for one in query.batches[1:]] == pytest.approx(offsets[:-1])
 
 
-def test_the_time_that_the_job_stands_still_is_recorded() -> None:
-    job = wordcount()
-    run = simulation(
-        job,
-        10_000.0,
-        physics=Physics(deploy_s=7.0, restart_s=10.0),
-        failures=(Failure("m2", 40.0, 45.0),),
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.floats(0, 20), st.integers(0, 3)), max_size=4), st.booleans())
+def test_tasks_of_an_executor_that_dies_run_again(
+    deaths: list[tuple[float, int]], pinned: bool
+) -> None:
+    job = [Operator("a", 6, 0.0, fixed_s=0.7), Operator("b", 3, 0.0, fixed_s=0.3, inputs=("a",))]
+    at = {f"a-{i}": f"e{i % 4}" for i in range(6)} if pinned else {}
+    query = Simulation(job, workers(5, 2.0, 2), Arrivals(100), placement=at)
+    for time_s, name in deaths:
+        query.at(time_s, lambda name=name: query.kill(f"e{name}"))  # type: ignore[misc]
+    query.run(40.0)
+    dead = {f"e{name}" for _, name in deaths}
+    assert query.batches[-1].end > 30
+    for one in query.batches:
+        assert one.at.keys() == {f"a-{i}" for i in range(6)} | {f"b-{i}" for i in range(3)}
+    assert not dead & set(query.batches[-1].at.values())
+    running = sum(
+        query._work[task] - left
+        for one in query.executors.values()
+        for task, (left, _) in one._running.items()
     )
-    run.run(30)
-    assert sum(run.trace.still_s) == pytest.approx(7.0)
-    run.change(in_turns(job, ["xl1", "m2"]), still_s=3.0)
-    run.run(35)
-    changed = sum(run.trace.still_s)
-    assert 10.0 <= changed < 13.0, "the requested time, plus the transfer of state"
-    run.run(60)
-    # Gone for 5 s, and the restart takes 10 s from the failure on.
-    assert sum(run.trace.still_s) - changed == pytest.approx(10.0, abs=0.5)
+    done = sum(sum(one.work_s.values()) for one in query.batches)
+    worked = sum(one.busy_s for one in query.executors.values())
+    # Worked: finished micro-batches, what died, and the micro-batch that has begun.
+    assert 0 <= worked - done - query.wasted_s - running <= 6 * 0.7 + 3 * 0.3 + 1e-6
+
+
+def test_executors_come_late_leave_when_done_and_are_replaced() -> None:
+    query = Simulation([Operator("a", 8, 0.0, 1.0)], workers(2), Arrivals(10), start_s=7.0, most=4)
+    query.resize(6)
+    query.run(6.9)
+    assert len(query.there()) == 2
+    query.run(7.1)
+    assert [one.worker.id for one in query.there()] == ["e0", "e1", "e2", "e3"]
+    query.most = math.inf
+    query.resize(6)
+    query.run(30.0)
+    assert len(query.there()) == 6
+    rent = query.rent
+    query.run(31.0)
+    assert query.rent == pytest.approx(rent + 6)
+    query.kill("e3")
+    query.run(38.2)
+    assert len(query.there()) == 6, "what was requested stands"
+    began = len(query.batches)
+    query.resize(1)
+    assert [one.worker.id for one in query.there()] == ["e0"]
+    query.run(90.0)
+    assert query.wasted_s <= 1.0, "only what the dead one had begun; who leaves finishes first"
+    assert all(one.gone for name, one in query.executors.items() if name != "e0")
+    assert set(query.batches[-1].at.values()) == {"e0"}
+    assert len(query.batches) > began
+
+
+def test_a_pin_to_an_executor_that_is_gone_runs_anywhere() -> None:
+    query = Simulation([Operator("a", 2, 0.0, 0.5)], workers(2), Arrivals(10))
+    query.placement = {"a-0": "mars", "a-1": "e1"}
+    query.at(5.0, lambda: query.kill("e1"))
+    query.run(20.0)
+    assert query.batches[0].at["a-1"] == "e1"
+    assert set(query.batches[-1].at.values()) == {"e0"}
+
+
+def test_a_curve_is_linear_between_jumps_where_two_points_meet_and_ends_flat() -> None:
+    rows = Arrivals([(0, 0.0), (10, 10.0), (20, 10.0), (20, 50.0)], horizon_s=30)
+    assert [rows(at) for at in (-5, 0, 10, 20, 21, 30, 40)] == pytest.approx(
+        [0, 0, 50, 150, 200, 650, 1150]
+    )
+    assert [rows.second(n) for n in (50, 150, 200, 650, 1150)] == pytest.approx(
+        [10, 20, 21, 30, 40]
+    )
+
+
+@given(st.floats(1.0, 1e4), st.floats(0, 1), st.integers(0, 99), st.floats(0, 120))
+def test_noise_keeps_the_mean_and_the_seed_the_draw(
+    rate: float, noise: float, seed: int, time_s: float
+) -> None:
+    one, same = (Arrivals(rate, noise=noise, seed=seed, horizon_s=100) for _ in range(2))
+    assert one(time_s) == same(time_s)
+    assert rate * time_s * (1 - noise) - 1e-6 <= one(time_s) <= rate * time_s * (1 + noise) + 1e-6
+    if noise < 1:
+        assert one.second(one(time_s)) == pytest.approx(time_s, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: Arrivals(-1), "rates of at least 0"),
+        (lambda: Arrivals([(5, 1), (1, 1)]), "ascending"),
+        (lambda: Arrivals(1, noise=2), "share of the rate"),
+        (lambda: Operator("a", 0, 1.0), "give a task or more"),
+        (lambda: Operator("a", 1, math.nan), "finite numbers"),
+        (lambda: Operator("a", 2, 1.0, shares=(0.5, 0.4)), "sum 1"),
+        (lambda: Simulation([], workers(1), Arrivals(1)), "no operator"),
+        (
+            lambda: Simulation([Operator("b", 1, 1, inputs=("a",))], workers(1), Arrivals(1)),
+            "order",
+        ),
+        (lambda: Simulation([Operator("a", 1, 1)], [], Arrivals(1)), "give a worker"),
+        (
+            lambda: Simulation([Operator("a", 1, 1)], workers(1), Arrivals(1), trigger_s=0),
+            "above 0",
+        ),
+    ],
+)
+def test_what_cannot_be_run_is_refused(make: object, told: str) -> None:
+    with pytest.raises(ArgumentError, match=told):
+        make()  # type: ignore[operator]

@@ -1,0 +1,162 @@
+"""What the command line prints: plans, ranks and simulated runs as tables of text."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+
+from scheduling.cluster_file import Cluster
+from scheduling.cost import rent_per_s
+from scheduling.load import average_fitness, cost_evaluation, deviation, fitness, planned_loads
+from scheduling.model import Plan
+from scheduling.policies import POLICIES, policy
+from scheduling.simulate.cluster_job import LATE_S, job_of, simulated
+
+__all__ = ["explained", "planned", "simulations", "table"]
+
+_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)  # 97.5 %, 1 to 9 degrees
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as text in columns, the first row above a line.
+
+    >>> print(table([("a", "b"), ("long", "1")]))
+    a     b
+    ----  -
+    long  1
+    """
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    ruled = [rows[0], ["-" * width for width in widths], *rows[1:]]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in ruled
+    )
+
+
+def planned(cluster: Cluster, plan: Plan, seconds: float) -> str:
+    """A plan: tasks without room first, the placement with reasons, costs, the next best policy."""
+    snapshot = cluster.snapshot
+    rows = [("task", "worker", "tier", "reason")]
+    rows += [(one.task, "(none now)", "-", one.reason) for one in plan.unplaced]
+    rows += [
+        (one.task, one.worker, snapshot.by_id[one.worker].tier or "-", one.reason)
+        for one in plan.assignments
+    ]
+    costs = cluster.cost.costs(plan, cluster.graph, snapshot, seconds)
+    loads = planned_loads(plan.placement, cluster.graph, snapshot)
+    rent = rent_per_s(plan, snapshot)
+    lines = [
+        table(rows),
+        "",
+        f"{plan.policy}: {len(plan.assignments)} tasks on {len(plan.by_worker)} of "
+        f"{len(snapshot.by_id)} workers, planned in {plan.scheduling_time_s * 1000:.1f} ms",
+        f"  rent {rent:.6g} $/s; for {seconds:g} s: rent {costs.rc:.4g}, network {costs.cc:.4g}, "
+        f"scheduling {costs.sc:.2g} $, weighted {costs.wec:.4g}",
+        f"  load {max(loads.values(), default=0):.0%} at most, S {deviation(loads.values()):.3f}",
+    ]
+    # Policies that leave more tasks out are no cheaper.
+    others = [
+        one
+        for one in _all(cluster)
+        if one.policy != plan.policy and len(one.unplaced) <= len(plan.unplaced)
+    ]
+    if others:
+        theirs = rent_per_s(others[0], snapshot)
+        change = theirs / rent - 1 if rent else 0.0
+        than = f"{abs(change):.1%} {'more' if change > 0 else 'less'}" if change else "as much"
+        lines.append(f"  next best: {others[0].policy}, {theirs:.6g} $/s ({than})")
+    return "\n".join(lines)
+
+
+def explained(cluster: Cluster, seconds: float) -> str:
+    """The ranks of the workers, and what every policy but the exact one would do."""
+    snapshot = cluster.snapshot
+    cost, fit = cost_evaluation(snapshot), fitness(snapshot)
+    mean = average_fitness(fit.values())
+    rows = [("worker", "tier", "$/s", "slots", "CE, $ a tuple", "fitness", "list")]
+    rows += [
+        (
+            worker.id,
+            worker.tier or "-",
+            f"{worker.price_per_s:.6g}",
+            str(worker.slots),
+            f"{cost[worker.id]:.3g}" if worker.id in cost else "-",
+            f"{fit[worker.id]:.3g}" if worker.id in fit else "-",
+            ("high" if fit[worker.id] >= mean else "low") if worker.id in fit else "-",
+        )
+        for worker in sorted(snapshot.workers, key=lambda one: cost.get(one.id, math.inf))
+    ]
+    lines = [table(rows), ""]
+    lines += [f"Ignored: {name}: {why}." for name, why in getattr(snapshot, "ignored", {}).items()]
+    if not cost:
+        lines += ["No worker has processed a tuple: CETSA and LBA-CE are round robin.", ""]
+    rows = [("policy", "workers", "unplaced", "$/s", f"$ for {seconds:g} s", "load", "S")]
+    for plan in _all(cluster):
+        loads = planned_loads(plan.placement, cluster.graph, snapshot).values()
+        costs = cluster.cost.costs(plan, cluster.graph, snapshot, seconds)
+        rows.append(
+            (
+                plan.policy,
+                str(len(plan.by_worker)),
+                str(len(plan.unplaced)),
+                f"{rent_per_s(plan, snapshot):.6g}",
+                f"{costs.rc + costs.cc:.4g}",
+                f"{max(loads, default=0):.0%}",
+                f"{deviation(loads):.3f}",
+            )
+        )
+    lines.append(table(rows))
+    return "\n".join(lines)
+
+
+def simulations(cluster: Cluster, names: Iterable[str], seconds: float, seeds: int) -> str:
+    """A row a policy: rows a second, waits and balance, means of so many seeds with 95 %."""
+    offered = job_of(cluster)[1]
+    head = ("rows/s", "delay, s", f"over {LATE_S:g} s, %", "S")
+    rows = [("policy", "workers", "$/s", *head)]
+    for name in names:
+        plan = policy(name).plan(cluster.graph, cluster.snapshot)
+        shown = ["no room"] * len(head)
+        if not plan.unplaced:
+            runs = [simulated(cluster, plan, seconds, seed) for seed in range(seeds)]
+            shown = [_interval([run[measure] for run in runs]) for measure in head]
+        rent = f"{rent_per_s(plan, cluster.snapshot):.6g}"
+        rows.append((name, str(len(plan.by_worker)), rent, *shown))
+    runs_of = "one seed" if seeds == 1 else f"{seeds} seeds; mean ± 95 %"
+    return f"{offered:g} rows/s ± 20 % for {seconds:g} s, {runs_of}\n\n{table(rows)}"
+
+
+def _all(cluster: Cluster) -> list[Plan]:
+    """The plans of all policies but the exact one, those that place more first, then by cost."""
+    plans = [
+        policy(name).plan(cluster.graph, cluster.snapshot) for name in POLICIES if name != "exact"
+    ]
+
+    def cost(plan: Plan) -> float:
+        network = cluster.cost.network_per_s(plan, cluster.graph, cluster.snapshot)
+        return rent_per_s(plan, cluster.snapshot) + network
+
+    return sorted(plans, key=lambda plan: (len(plan.unplaced), cost(plan)))
+
+
+def _interval(values: Sequence[float]) -> str:
+    """A mean, and half the width of its 95 % confidence interval (Student's t).
+
+    >>> _interval([1.0, 3.0]), _interval([7.0]), _interval([0.0, 0.0])
+    ('2 ± 13', '7', '0 ± 0')
+    """
+    mean = statistics.fmean(values)
+    if len(values) < 2 or not math.isfinite(mean):
+        return _plain(mean, 4)
+    t = _T[min(len(values) - 2, len(_T) - 1)]
+    half = t * statistics.stdev(values) / math.sqrt(len(values))
+    return f"{_plain(mean, 4)} ± {_plain(half if half > 1e-6 * abs(mean) else 0.0, 2)}"
+
+
+def _plain(value: float, digits: int) -> str:
+    """A number to some significant digits, all of those before the point, without an exponent."""
+    if not math.isfinite(value) or not value:
+        return f"{value:g}"
+    text = f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
