@@ -4,9 +4,9 @@ A skip list (W. Pugh, CACM 33, 1990) draws the height of every node at random. I
 sorted and does not change, the position alone determines the height, and the list has its ideal
 shape: ``1, 2, 1, 3, 1, 2, 1, 4, 1, 2, 1, 3, ...``
 
-The printed formula is inconsistent (its recursion has different offsets for powers of two and for
-other positions). The paper's own sequence and figure give: the level of the 0-based position
-``i`` is how often 2 divides ``i + 1``, and the height is the level plus one.
+As printed, the level of the 0-based position ``i`` is log2(i + 1) where ``i + 1`` is a power of
+two, else that of position ``(i + 1) mod 2^floor(log2(i + 1)) - 1``: how often 2 divides ``i + 1``.
+The paper's sequence has the heights, which are the level plus one.
 So the nodes that reach level ``l`` are the positions ``2^l - 1, 2 * 2^l - 1, 3 * 2^l - 1, ...``,
 and none of this needs to be stored.
 """

@@ -44,6 +44,14 @@ def test_the_levels_are_those_of_the_paper() -> None:
     assert levels(0).tolist() == []
 
 
+def test_levels_are_those_of_formula_4_as_printed() -> None:
+    def printed(i: int) -> int:
+        power = (i + 1).bit_length() - 1
+        return power if i + 1 == 2**power else printed((i + 1) % 2**power - 1)
+
+    assert levels(3000).tolist() == [printed(i) for i in range(3000)]
+
+
 @given(st.integers(0, 2000))
 def test_the_levels_of_an_array_are_those_of_its_positions(count: int) -> None:
     ends = [format(position + 1, "b") for position in range(count)]
