@@ -1,99 +1,131 @@
-"""The values of a cluster file's fields, checked: each error says which field of what it is."""
+"""The values of a cluster file, each with its name and place, so that errors can say which it is."""
 
 from __future__ import annotations
 
 import difflib
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduling.errors import ArgumentError, ClusterFileError
 from scheduling.model import Resources
 
-__all__ = ["count_of", "fields_of", "list_of", "number_of", "resources_of"]
+__all__ = ["Field"]
 
 # YAML 1.1 reads 1e5 and 1.0e12 as texts: its numbers have a point and a sign there.
 _EXPONENT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+")
 
 
-def fields_of(
-    content: Any, names: Iterable[str], where: str, need: Iterable[str] = ()
-) -> Mapping[str, Any]:
-    """A mapping with these fields only.
+@dataclass(frozen=True)
+class Field:
+    """A value of a file. Every method raises :class:`ClusterFileError` for one of another kind.
 
     Args:
-        content: what the file says.
-        names: the fields that it may have.
+        value: what the file says.
         where: what it is called in errors.
-        need: the fields that it must have.
-
-    Raises:
-        ClusterFileError: it is no mapping, or a name is unknown or missing.
+        path: names and positions that lead to it; the errors have it as ``path``.
     """
-    if content is None:
-        raise ClusterFileError(f"{where} is empty: give names with values")
-    if not isinstance(content, Mapping):
-        raise ClusterFileError(f"{where} is {content!r}: give names with values")
-    known = list(names)
-    for name in content:
-        if name not in known:
-            close = difflib.get_close_matches(str(name), known, n=1)
-            hint = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(known)}"
-            raise ClusterFileError(f"{where} has no field {name!r}. {hint}")
-    for name in need:
-        if name not in content:
-            raise ClusterFileError(f"{where} lacks {name!r}; add it")
-    return content
 
+    value: Any
+    where: str = "the file"
+    path: tuple[Any, ...] = ()
 
-def list_of(content: Any, where: str) -> list[Any]:
-    """A list.
+    def error(self, rule: str) -> ClusterFileError:
+        """An error that says the value and the rule."""
+        return ClusterFileError(f"{self.where} is {self.value!r}: {rule}", self.path)
 
-    Raises:
-        ClusterFileError: it is none.
-    """
-    if not isinstance(content, list):
-        raise ClusterFileError(f"{where} is {content!r}: give a list")
-    return content
+    def called(self, where: str) -> Field:
+        """The same, with another name."""
+        return replace(self, where=where)
 
+    def fields(self, names: str, need: Iterable[str] = ()) -> dict[str, Field]:
+        """The fields of a mapping, which has these only.
 
-def number_of(value: Any, where: str) -> float:
-    """A number.
+        Args:
+            names: the fields that it may have, separated by spaces.
+            need: the fields that it must have.
+        """
+        if self.value is None:
+            raise ClusterFileError(f"{self.where} is empty: give names with values", self.path)
+        if not isinstance(self.value, Mapping):
+            raise self.error("give names with values")
+        known = names.split()
+        for name in self.value:
+            if name not in known:
+                close = difflib.get_close_matches(str(name), known, n=1)
+                hint = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(known)}"
+                message = f"{self.where} has no field {name!r}. {hint}"
+                raise ClusterFileError(message, (*self.path, name))
+        for name in need:
+            if name not in self.value:
+                raise ClusterFileError(f"{self.where} lacks {name!r}; add it", self.path)
+        return {name: self.at(name) for name in self.value}
 
-    >>> number_of("1e5", "rate_in_per_s")
-    100000.0
+    def at(self, name: Any) -> Field:
+        """A field of a mapping."""
+        where = f"{name} of {self.where}" if self.path else str(name)
+        return Field(self.value[name], where, (*self.path, name))
 
-    Raises:
-        ClusterFileError: it is none.
-    """
-    if isinstance(value, str) and _EXPONENT.fullmatch(value):
-        return float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        hint = ", without quotes and units" if isinstance(value, str) else ""
-        raise ClusterFileError(f"{where} is {value!r}: give a number{hint}")
-    return float(value)
+    def rows(self) -> list[Field]:
+        """The entries of a list."""
+        if not isinstance(self.value, list):
+            raise self.error("give a list")
+        each = enumerate(self.value)
+        return [Field(value, f"{self.where}[{k}]", (*self.path, k)) for k, value in each]
 
+    def number(self) -> float:
+        """A number, which may be out of any range.
 
-def count_of(value: Any, where: str, least: int = 0) -> int:
-    """A whole number.
+        >>> Field("1e5").number()
+        100000.0
+        """
+        if isinstance(self.value, str) and _EXPONENT.fullmatch(self.value):
+            return float(self.value)
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
+            hint = ", without quotes and units" if isinstance(self.value, str) else ""
+            raise self.error(f"give a number{hint}")
+        return float(self.value)
 
-    Raises:
-        ClusterFileError: it is none, or too small.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ClusterFileError(f"{where} is {value!r}: give a whole number, at least {least}")
-    return value
+    def measured(self) -> float:
+        """A finite number of at least 0."""
+        value = self.number()
+        if not 0 <= value < math.inf:
+            raise self.error("give a finite number, at least 0")
+        return value
 
+    def count(self, least: int = 0) -> int:
+        """A whole number of at least ``least``."""
+        value = self.value
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise self.error(f"give a whole number, at least {least}")
+        return value
 
-def resources_of(content: Mapping[str, Any], where: str) -> Resources:
-    """The resources among some fields.
+    def text(self) -> str:
+        """A text; a number is the text that shows it."""
+        if isinstance(self.value, bool) or not isinstance(self.value, str | int | float):
+            raise self.error("give a text; quote what YAML takes for something else")
+        if self.value == "":
+            raise self.error("give a name")
+        return str(self.value)
 
-    Raises:
-        ClusterFileError: one is no number, or out of its range.
-    """
-    names = ("cpu_cores", "memory_mb", "disk_mb")
-    values = (number_of(content.get(name, 0.0), f"{name} {where}") for name in names)
-    try:
-        return Resources(*values)
-    except ArgumentError as error:
-        raise ClusterFileError(f"{where.removeprefix('of ')}: {error}") from error
+    def resources(self) -> Resources:
+        """The resources among the fields of a mapping; what is missing is 0."""
+        names = ("cpu_cores", "memory_mb", "disk_mb")
+        with self.making():
+            return Resources(*(self.at(n).number() if n in self.value else 0.0 for n in names))
+
+    @contextmanager
+    def making(self) -> Iterator[None]:
+        """Say of an error of what is made of a mapping whose it is, and in which field."""
+        try:
+            yield
+        except ClusterFileError:
+            raise
+        except ArgumentError as error:
+            name = re.match(r"\w*", str(error))
+            inside = name is not None and isinstance(self.value, Mapping) and name[0] in self.value
+            path = (*self.path, name[0]) if name and inside else self.path
+            raise ClusterFileError(f"{self.where}: {error}", path) from error

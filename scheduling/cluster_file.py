@@ -21,64 +21,31 @@ all pairs of tasks. Numbers of an operator are those of one task.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from scheduling.cluster_fields import count_of, fields_of, list_of, number_of, resources_of
+from scheduling.cluster_fields import Field
 from scheduling.cost import CostModel
 from scheduling.errors import ArgumentError, ClusterFileError
-from scheduling.model import (
-    Edge,
-    JobGraph,
-    Reserved,
-    Snapshot,
-    Task,
-    Utilisation,
-    Worker,
-)
+from scheduling.model import Edge, JobGraph, Reserved, Snapshot, Task, Utilisation, Worker
+from scheduling.model.checks import share
 from scheduling.prices import Price, priced
 
 __all__ = ["Cluster", "parse", "read", "read_prices"]
 
-_TOP = ("delta", "prices", "workers", "operators", "cost")
-_PRICE = ("pattern", "tier", "price_per_s", "slots", "cpu_cores", "memory_mb", "disk_mb")
-_WORKER = [
-    "id",
-    "host",
-    "executor_id",
-    "tier",
-    "price_per_s",
-    "slots",
-    "cpu_cores",
-    "memory_mb",
-    "disk_mb",
-    "delta",
-    "bandwidth_bytes_per_s",
-    "latency_s",
-    "tuples",
-    "cost",
-    "cpu",
-    "memory",
-    "busyness",
-    "reserved",
-]
-_OPERATOR = [
-    "name",
-    "parallelism",
-    "cpu_cores",
-    "memory_mb",
-    "disk_mb",
-    "rate_in_per_s",
-    "state_bytes",
-    "preferred",
-    "input_bytes",
-    "input_bytes_per_s",
-    "to",
-]
-_RESERVED = ("slots", "cpu_cores", "memory_mb", "disk_mb")
-_COST = ("price_per_byte", "weights")
+_TOP = "delta prices workers operators cost"
+_SIZES = "slots cpu_cores memory_mb disk_mb"
+_PRICE = f"pattern tier price_per_s {_SIZES}"
+_NETWORK = "bandwidth_bytes_per_s latency_s"
+_MEASURED = "tuples cost busyness cpu memory"
+_WORKER = f"id host executor_id tier price_per_s delta reserved {_SIZES} {_NETWORK} {_MEASURED}"
+_RATES = "rate_in_per_s state_bytes input_bytes input_bytes_per_s"
+_OPERATOR = f"name parallelism cpu_cores memory_mb disk_mb preferred to {_RATES}"
+_DEEPEST = 6  # names and positions that lead to a value that an error may name
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -97,14 +64,11 @@ def read(path: str | Path) -> Cluster:
         path: of a YAML file, in the form that this module begins with.
 
     Raises:
-        ClusterFileError: it is not there, is no YAML, or says something that cannot be used.
+        ClusterFileError: it is not there, is no YAML, or says something that cannot be used; the
+            message names the file, the line and the field.
         ImportError: PyYAML is not installed; ``pip install bsjoin[scheduling]``.
     """
-    content = _content(path)
-    try:
-        return parse(content)
-    except ArgumentError as error:
-        raise ClusterFileError(f"{path}: {error}") from error
+    return _read(path, parse)
 
 
 def read_prices(path: str | Path) -> tuple[Price, ...]:
@@ -117,12 +81,11 @@ def read_prices(path: str | Path) -> tuple[Price, ...]:
         ClusterFileError: it is not there, is no YAML, or its prices cannot be used.
         ImportError: PyYAML is not installed; ``pip install bsjoin[scheduling]``.
     """
-    content = _content(path)
-    try:
-        top = fields_of(content, _TOP, "the file", need=("prices",))
-        return tuple(_price(row, k) for k, row in enumerate(list_of(top["prices"], "prices")))
-    except ArgumentError as error:
-        raise ClusterFileError(f"{path}: {error}") from error
+
+    def prices(content: Any) -> tuple[Price, ...]:
+        return _prices(Field(content).fields(_TOP, need=("prices",))["prices"])
+
+    return _read(path, prices)
 
 
 def parse(content: Any) -> Cluster:
@@ -132,134 +95,159 @@ def parse(content: Any) -> Cluster:
         content: mappings, lists, numbers and texts, in the form that this module begins with.
 
     Raises:
-        ClusterFileError: a name is unknown or missing, or a value is of another kind.
-        ArgumentError: a value is out of its range.
+        ClusterFileError: a name is unknown or missing, or a value cannot be used.
     """
-    top = fields_of(content, _TOP, "the file", need=("workers", "operators"))
-    delta = number_of(top.get("delta", 0.8), "delta")
-    table = [_price(row, k) for k, row in enumerate(list_of(top.get("prices", []), "prices"))]
-    entries = [_worker(row, k) for k, row in enumerate(list_of(top["workers"], "workers"))]
-    workers = []
-    for entry in entries:
-        known = {name: entry[name] for name in _WORKER[:4] if name in entry}
-        known |= {
-            name: number_of(entry[name], f"{name} of worker {entry['id']!r}")
-            for name in ("price_per_s", "delta", "bandwidth_bytes_per_s", "latency_s")
-            if name in entry
-        }
-        known.setdefault("delta", delta)
-        where = f"of worker {entry['id']!r}"
-        bare = Worker(
-            capacity=resources_of(entry, where),
-            slots=count_of(entry.get("slots", 0), f"slots {where}"),
-            **known,
-        )
-        # The worker's own values take precedence over the table.
-        row = priced([bare], table)[0] if table and "price_per_s" not in entry else bare
-        said = {"cpu_cores", "memory_mb"} & set(entry)
-        slots = bare.slots if "slots" in entry else row.slots
-        capacity = bare.capacity if said else row.capacity
-        if not slots or not capacity.cpu_cores or not capacity.memory_mb:
-            raise ClusterFileError(
-                f"worker {bare.id!r} has {slots} slots, {capacity.cpu_cores:g} cores and "
-                f"{capacity.memory_mb:g} MB; give slots, cpu_cores and memory_mb, there or in a "
-                "row of prices"
-            )
-        known |= {"price_per_s": row.price_per_s, "tier": known.get("tier", row.tier)}
-        workers.append(Worker(capacity=capacity, slots=slots, **known))
-    cost = fields_of(top.get("cost", {}), _COST, "cost")
-    weights = [
-        number_of(one, "weights") for one in list_of(cost.get("weights", [1, 0, 0]), "weights")
-    ]
-    if "weights" not in cost:
-        weights = list(CostModel().weights)
-    model = CostModel(
-        weights=tuple(weights),  # type: ignore[arg-type]  # CostModel checks that there are three
-        price_per_byte=number_of(cost.get("price_per_byte", 0.0), "price_per_byte"),
-    )
-    found = Cluster(_snapshot(tuple(workers), entries), _graph(top["operators"]), model)
-    for name, given in (("workers", workers), ("operators", found.graph.tasks)):
+    file = Field(content)
+    top = file.fields(_TOP, need=("workers", "operators"))
+    delta = top["delta"].number() if "delta" in top else 0.8
+    with file.making():
+        share("delta", delta, above=True)
+    table = _prices(top["prices"]) if "prices" in top else ()
+    seen: dict[str, dict[str, Any]] = {name: {} for name in (*_MEASURED.split(), "reserved")}
+    workers = [_worker(row, delta, table, seen) for row in top["workers"].rows()]
+    _once(top["workers"], "worker", [worker.id for worker in workers])
+    graph = _graph(top["operators"])
+    cost = _cost(top["cost"]) if "cost" in top else CostModel()
+    for name, given in (("workers", workers), ("operators", graph.tasks)):
         if not given:
-            raise ClusterFileError(f"there are no {name}: give one or more")
-    return found
+            raise ClusterFileError(f"there are no {name}: give one or more", (name,))
+    memory = seen.pop("memory")
+    used = {name: Utilisation(cpu, memory.get(name, 0.0)) for name, cpu in seen.pop("cpu").items()}
+    snapshot = Snapshot(0.0, tuple(workers), utilisation=used, **seen)
+    return Cluster(snapshot, graph, cost)
 
 
-def _snapshot(workers: tuple[Worker, ...], entries: Iterable[Mapping[str, Any]]) -> Snapshot:
-    by_field: dict[str, dict[str, float]] = {}
-    reserved: dict[str, Reserved] = {}
-    for entry in entries:
-        if "reserved" in entry:
-            taken = fields_of(entry["reserved"], _RESERVED, f"reserved of worker {entry['id']!r}")
-            where = f"reserved of worker {entry['id']!r}"
-            slots = count_of(taken.get("slots", 0), f"slots {where}")
-            reserved[entry["id"]] = Reserved(slots, resources_of(taken, where))
-        for name in ("tuples", "cost", "busyness", "cpu", "memory"):
-            if name in entry:
-                value = number_of(entry[name], f"{name} of worker {entry['id']!r}")
-                by_field.setdefault(name, {})[entry["id"]] = value
-    memory = by_field.get("memory", {})
-    return Snapshot(
-        0.0,
-        workers,
-        utilisation={
-            name: Utilisation(cpu, memory.get(name, 0.0))
-            for name, cpu in by_field.get("cpu", {}).items()
-        },
-        tuples=by_field.get("tuples", {}),
-        cost=by_field.get("cost", {}),
-        busyness=by_field.get("busyness", {}),
-        reserved=reserved,
-    )
+def _prices(rows: Field) -> tuple[Price, ...]:
+    return tuple(map(_price, rows.rows()))
 
 
-def _graph(content: Any) -> JobGraph:
-    tasks: list[Task] = []
-    rows = [
-        fields_of(row, _OPERATOR, f"operators[{k}]", need=("name",))
-        for k, row in enumerate(list_of(content, "operators"))
-    ]
-    counts = {
-        str(row["name"]): count_of(
-            row.get("parallelism", 1), f"parallelism of operator {row['name']!r}", least=1
+def _price(row: Field) -> Price:
+    known = row.fields(_PRICE, need=("pattern", "price_per_s"))
+    with row.making():
+        return Price(
+            known["pattern"].text(),
+            known["price_per_s"].number(),
+            known["slots"].count() if "slots" in known else None,
+            known["tier"].text() if "tier" in known else None,
+            row.resources() if {"cpu_cores", "memory_mb"} & set(known) else None,
         )
-        for row in rows
+
+
+def _cost(row: Field) -> CostModel:
+    known = row.fields("price_per_byte weights")
+    given: dict[str, Any] = {}
+    if "weights" in known:
+        given["weights"] = tuple(one.number() for one in known["weights"].rows())
+    if "price_per_byte" in known:
+        given["price_per_byte"] = known["price_per_byte"].number()
+    with row.making():
+        return CostModel(**given)
+
+
+def _worker(
+    row: Field, delta: float, table: tuple[Price, ...], seen: dict[str, dict[str, Any]]
+) -> Worker:
+    """A worker; what was measured of it is added to what has been seen."""
+    if not isinstance(row.value, Mapping):
+        row = Field({"id": row.text()}, row.where, row.path)
+    name = row.fields(_WORKER, need=("id",))["id"].text()
+    row = row.called(f"worker {name!r}")
+    known = row.fields(_WORKER)
+    texts: dict[str, Any] = {
+        key: known[key].text() for key in ("host", "executor_id", "tier") if key in known
     }
-    edges: list[Edge] = []
-    for row in rows:
-        name = str(row["name"])
-        optional: dict[str, Any] = {
-            key: number_of(row[key], f"{key} of operator {name!r}")
-            for key in ("rate_in_per_s", "state_bytes", "input_bytes", "input_bytes_per_s")
-            if key in row
-        }
-        preferred = tuple(str(one) for one in list_of(row.get("preferred", []), "preferred"))
-        kind = replace(
-            Task(name, name, 0, resources_of(row, f"of operator {name!r}"), preferred=preferred),
-            **optional,
+    numbers: dict[str, Any] = {
+        k: known[k].number() for k in ("price_per_s", *_NETWORK.split()) if k in known
+    }
+    own = known["delta"].number() if "delta" in known else delta
+    slots = known["slots"].count() if "slots" in known else 0
+    with row.making():
+        bare = Worker(name, row.resources(), slots, delta=own, **texts, **numbers)
+        # The worker's own values take precedence over the table.
+        priced_as = priced([bare], table)[0] if table and "price_per_s" not in known else bare
+        worker = replace(
+            priced_as,
+            slots=slots if "slots" in known else priced_as.slots,
+            capacity=bare.capacity
+            if {"cpu_cores", "memory_mb"} & set(known)
+            else priced_as.capacity,
+            tier=bare.tier or priced_as.tier,
         )
-        tasks += [replace(kind, id=f"{name}-{i}", index=i) for i in range(counts[name])]
-        targets = row.get("to", {})
-        if not isinstance(targets, Mapping):
-            raise ClusterFileError(f"to of operator {name!r} is {targets!r}: give {{name: bytes}}")
-        for target, total in targets.items():
-            if target not in counts:
-                raise ClusterFileError(
-                    f"operator {name!r} sends to {target!r}, which is no operator; there are "
-                    f"{', '.join(map(repr, counts))}"
-                )
-            share = number_of(total, f"to {target!r} of operator {name!r}") / (
-                counts[name] * counts[target]
+        size = worker.capacity
+        if not (worker.slots and size.cpu_cores and size.memory_mb):
+            raise ClusterFileError(
+                f"{row.where} has {worker.slots} slots, {size}; give slots, cpu_cores and "
+                "memory_mb, there or in a row of prices",
+                row.path,
             )
-            edges += [
-                Edge(f"{name}-{i}", f"{target}-{j}", share)
-                for i in range(counts[name])
-                for j in range(counts[target])
-            ]
-    _acyclic({str(row["name"]): list(row.get("to", {})) for row in rows})
+        for key in known.keys() & set(_MEASURED.split()):
+            seen[key][name] = known[key].measured()
+            if key in ("cpu", "memory", "busyness"):
+                share(key, seen[key][name])
+        if "memory" in known and "cpu" not in known:
+            raise ArgumentError("memory is in use, and how much of the CPU is not said; add cpu")
+        if "reserved" in known:
+            taken = known["reserved"].fields(_SIZES)
+            others = taken["slots"].count() if "slots" in taken else 0
+            seen["reserved"][name] = Reserved(others, known["reserved"].resources())
+    return worker
+
+
+def _graph(operators: Field) -> JobGraph:
+    tasks: list[Task] = []
+    rows: dict[str, Field] = {}
+    counts: dict[str, int] = {}
+    names = [row.fields(_OPERATOR, need=("name",))["name"].text() for row in operators.rows()]
+    _once(operators, "operator", names)
+    for name, row in zip(names, operators.rows(), strict=True):
+        row = rows[name] = row.called(f"operator {name!r}")
+        known = row.fields(_OPERATOR)
+        counts[name] = known["parallelism"].count(least=1) if "parallelism" in known else 1
+        preferred = known["preferred"].rows() if "preferred" in known else []
+        rates: dict[str, Any] = {key: known[key].number() for key in _RATES.split() if key in known}
+        with row.making():
+            places = tuple(one.text() for one in preferred)
+            kind = Task(name, name, 0, row.resources(), preferred=places, **rates)
+        tasks += [replace(kind, id=f"{name}-{i}", index=i) for i in range(counts[name])]
+    edges = [
+        edge
+        for name, row in rows.items()
+        if "to" in row.value
+        for edge in _edges(name, row.at("to"), counts)
+    ]
+    _acyclic({name: list(row.value.get("to", {})) for name, row in rows.items()}, rows)
     return JobGraph(tuple(tasks), tuple(edges))
 
 
-def _acyclic(targets: Mapping[str, list[str]]) -> None:
+def _edges(name: str, to: Field, counts: Mapping[str, int]) -> list[Edge]:
+    """The streams of an operator: what goes to another is shared evenly by all pairs of tasks."""
+    if not isinstance(to.value, Mapping):
+        raise to.error("give {name: bytes}")
+    found = []
+    for target in to.value:
+        if target not in counts:
+            raise ClusterFileError(
+                f"operator {name!r} sends to {target!r}, which is no operator; there are "
+                f"{', '.join(map(repr, counts))}",
+                (*to.path, target),
+            )
+        share_of_pair = to.at(target).measured() / (counts[name] * counts[target])
+        found += [
+            Edge(f"{name}-{i}", f"{target}-{j}", share_of_pair)
+            for i in range(counts[name])
+            for j in range(counts[target])
+        ]
+    return found
+
+
+def _once(rows: Field, what: str, names: list[str]) -> None:
+    for k, name in enumerate(names):
+        if name in names[:k]:
+            message = f"the {what} {name!r} is there twice; give each a name of its own"
+            raise ClusterFileError(message, (*rows.path, k))
+
+
+def _acyclic(targets: Mapping[str, list[str]], rows: Mapping[str, Field]) -> None:
     """Refuse operators that send to themselves, directly or through others."""
     done: set[str] = set()
     path: list[str] = []
@@ -269,7 +257,8 @@ def _acyclic(targets: Mapping[str, list[str]]) -> None:
             cycle = " -> ".join([*path[path.index(name) :], name])
             raise ClusterFileError(
                 f"the operators form a cycle, {cycle}: a job is a directed acyclic graph; remove "
-                "one of these `to` entries"
+                "one of these `to` entries",
+                (*rows[path[-1]].path, "to", name),
             )
         if name not in done:
             path.append(name)
@@ -282,31 +271,8 @@ def _acyclic(targets: Mapping[str, list[str]]) -> None:
         visit(name)
 
 
-def _price(row: Any, k: int) -> Price:
-    known = fields_of(row, _PRICE, f"prices[{k}]", need=("pattern", "price_per_s"))
-    sized = {"cpu_cores", "memory_mb"} & set(known)
-    where = f"of prices[{k}]"
-    return Price(
-        str(known["pattern"]),
-        number_of(known["price_per_s"], f"price_per_s {where}"),
-        count_of(known["slots"], f"slots {where}") if "slots" in known else None,
-        str(known["tier"]) if "tier" in known else None,
-        resources_of(known, where) if sized else None,
-    )
-
-
-def _worker(row: Any, k: int) -> dict[str, Any]:
-    if isinstance(row, str):
-        return {"id": row}
-    known = dict(fields_of(row, _WORKER, f"workers[{k}]", need=("id",)))
-    for name in ("id", "host", "executor_id", "tier"):
-        if name in known:
-            known[name] = str(known[name])
-    return known
-
-
-def _content(path: str | Path) -> Any:
-    """What a YAML file says."""
+def _read(path: str | Path, parse: Callable[[Any], T]) -> T:
+    """What is made of a YAML file; errors name the file and the line."""
     try:
         import yaml
     except ImportError as error:
@@ -317,8 +283,37 @@ def _content(path: str | Path) -> Any:
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ClusterFileError(f"{path}: cannot be read: {error}. Give a YAML file") from error
+    lines: dict[tuple[str, ...], int] = {}
     try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        content = None if node is None else loader.construct_document(node)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ClusterFileError(f"{path}: is no YAML: {error}") from error
-    return content
+    try:
+        if node is not None:
+            _lines(node, (), lines)
+        return parse(content)
+    except ClusterFileError as error:
+        at = tuple(map(str, error.path))
+        while at and at not in lines:
+            at = at[:-1]
+        line = f", line {lines[at]}" if at else ""
+        raise ClusterFileError(f"{path}{line}: {error}", error.path) from error
+
+
+def _lines(node: Any, path: tuple[str, ...], lines: dict[tuple[str, ...], int]) -> None:
+    """The line of every value that an error may name."""
+    lines[path] = node.start_mark.line + 1
+    if len(path) == _DEEPEST:
+        return
+    if node.id == "sequence":
+        for k, one in enumerate(node.value):
+            _lines(one, (*path, str(k)), lines)
+    elif node.id == "mapping":
+        for key, one in node.value:
+            inside = (*path, str(key.value))
+            if inside in lines and key.value != "<<":
+                lines[inside] = key.start_mark.line + 1
+                raise ClusterFileError(f"{key.value!r} is there twice; keep one", inside)
+            _lines(one, inside, lines)

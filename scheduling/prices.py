@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from scheduling.errors import ArgumentError
 from scheduling.model import Resources, Worker
+from scheduling.model.checks import instance, is_number, text, whole
 
 __all__ = ["Price", "priced"]
 
@@ -18,7 +19,8 @@ class Price:
     """The price and the size of workers whose names match a pattern.
 
     Args:
-        pattern: a pattern for the worker's id or host, with ``*`` and ``?`` as in file names.
+        pattern: a pattern for the worker's id or host: ``*`` stands for any text, ``?`` for one
+            character, everything else for itself, also the brackets of ``[fe80::1]``.
         price_per_s: the price in $/s; default 1.
         slots: the number of concurrent tasks; None (default): the worker's own.
         tier: the name of the kind; None (default): the worker's own.
@@ -35,14 +37,22 @@ class Price:
     capacity: Resources | None = None
 
     def __post_init__(self) -> None:
-        if not self.pattern:
+        if not text("pattern", self.pattern, empty=True):
             raise ArgumentError("pattern='': give a name, or a pattern such as 'm*'")
-        if not self.price_per_s >= 0:
+        if not is_number(self.price_per_s) or self.price_per_s < 0:
             raise ArgumentError(f"price_per_s={self.price_per_s!r}: give $/s, at least 0")
+        of = f" of pattern {self.pattern!r}"
+        if self.slots is not None:
+            whole("slots", self.slots, of)
+        if self.tier is not None:
+            text("tier", self.tier, of, empty=True)
+        if self.capacity is not None:
+            instance("capacity", self.capacity, Resources, of)
 
     def matches(self, worker: Worker) -> bool:
         """Whether the worker's id or host matches the pattern; case-sensitive."""
-        return any(fnmatch.fnmatchcase(name, self.pattern) for name in (worker.id, worker.host))
+        known = "".join({"*": ".*", "?": "."}.get(one) or re.escape(one) for one in self.pattern)
+        return any(re.fullmatch(known, name, re.DOTALL) for name in (worker.id, worker.host))
 
 
 def priced(workers: Iterable[Worker], table: Sequence[Price]) -> tuple[Worker, ...]:

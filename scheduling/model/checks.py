@@ -24,12 +24,15 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def number(name: str, value: Any, *, above: bool = False, endless: bool = False) -> float:
+def number(
+    name: str, value: Any, of: str = "", *, above: bool = False, endless: bool = False
+) -> float:
     """A finite number of at least zero.
 
     Args:
         name: what it is called in errors.
         value: the value.
+        of: whose it is, in errors; default nothing.
         above: whether it must be above zero; default False.
         endless: whether infinity is a value; default False.
     """
@@ -39,12 +42,14 @@ def number(name: str, value: Any, *, above: bool = False, endless: bool = False)
     if not known or value < 0 or (above and value == 0):
         rule = "greater than 0" if above else "at least 0"
         kind = "number" if endless else "finite number"
-        raise ArgumentError(f"{name}={value!r}: give a {kind}, {rule}")
+        raise ArgumentError(f"{name}{of}={value!r}: give a {kind}, {rule}")
     return int(value) if isinstance(value, Integral) else float(value)
 
 
 def whole(name: str, value: Any, of: str = "", *, least: int = 0) -> int:
     """A whole number of at least ``least``; ``of`` tells whose in errors."""
+    if type(value) is int and value >= least:
+        return value
     if not is_number(value) or value != int(value) or value < least:
         raise ArgumentError(f"{name}={value!r}{of}: give {least}, {least + 1}, {least + 2}, ...")
     return int(value)
@@ -54,6 +59,8 @@ def share(
     name: str, value: Any, of: str = "", *, above: bool = False, below: bool = False
 ) -> float:
     """A number in [0, 1]; ``above``: not 0, ``below``: not 1; ``of`` tells whose in errors."""
+    if type(value) is float and 0 < value < 1:
+        return value
     inside = is_number(value) and 0 <= value <= 1
     if not inside or (above and value == 0) or (below and value == 1):
         most = "below 1" if below else "at most 1"
@@ -63,12 +70,12 @@ def share(
     return float(value)
 
 
-def text(name: str, value: Any, *, empty: bool = False) -> str:
-    """A text, by default one that is not empty."""
+def text(name: str, value: Any, of: str = "", *, empty: bool = False) -> str:
+    """A text, by default one that is not empty; ``of`` tells whose in errors."""
     if not isinstance(value, str):
-        raise ArgumentError(f"{name}={value!r}: give a text")
+        raise ArgumentError(f"{name}{of}={value!r}: give a text")
     if not (value or empty):
-        raise ArgumentError(f"{name} is empty: give a name")
+        raise ArgumentError(f"{name}{of} is empty: give a name")
     return str(value)
 
 
@@ -79,18 +86,20 @@ def one_of(name: str, value: Any, known: Iterable[Any]) -> None:
         raise ArgumentError(f"{name}={value!r}: give one of {', '.join(map(repr, every))}")
 
 
-def instance(name: str, value: Any, kind: type[T]) -> T:
-    """An object of a class."""
+def instance(name: str, value: Any, kind: type[T], of: str = "") -> T:
+    """An object of a class; ``of`` tells whose in errors."""
     if not isinstance(value, kind):
-        raise ArgumentError(f"{name}={value!r}: give {kind.__name__}")
+        raise ArgumentError(f"{name}{of}={value!r}: give {kind.__name__}")
     return value
 
 
-def each(name: str, values: Any, kind: type[T]) -> tuple[T, ...]:
+def each(name: str, values: Any, kind: type[T], of: str = "") -> tuple[T, ...]:
     """Some objects of a class, in a list, a tuple or another collection; a text is none."""
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise ArgumentError(f"{name}={values!r}: give a list or a tuple of {kind.__name__}")
-    return tuple(instance(f"one of {name}", value, kind) for value in values)
+        raise ArgumentError(f"{name}{of}={values!r}: give a list or a tuple of {kind.__name__}")
+    if type(values) is tuple and all(type(value) is kind for value in values):
+        return values
+    return tuple(instance(f"one of {name}", value, kind, of) for value in values)
 
 
 def unique(what: str, names: Iterable[str]) -> None:
@@ -104,5 +113,7 @@ def unique(what: str, names: Iterable[str]) -> None:
 
 def set_fields(one: object, **values: Any) -> None:
     """Set the fields of a frozen object to what a check returned."""
+    now = one.__dict__
     for name, value in values.items():
-        object.__setattr__(one, name, value)
+        if now[name] is not value:
+            object.__setattr__(one, name, value)

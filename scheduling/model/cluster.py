@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -35,12 +36,10 @@ class Resources:
     disk_mb: float = 0.0
 
     def __post_init__(self) -> None:
-        set_fields(
-            self,
-            cpu_cores=number("cpu_cores", self.cpu_cores),
-            memory_mb=number("memory_mb", self.memory_mb),
-            disk_mb=number("disk_mb", self.disk_mb, endless=True),
-        )
+        for name in ("cpu_cores", "memory_mb", "disk_mb"):
+            value = getattr(self, name)
+            if type(value) is not float or not 0 <= value < math.inf:
+                set_fields(self, **{name: number(name, value, endless=name == "disk_mb")})
 
     def __add__(self, other: Resources) -> Resources:
         return Resources(
@@ -94,7 +93,7 @@ class DataNode:
         set_fields(
             self,
             host=text("the host of a data node", self.host),
-            **_network(self, f"of data node {self.host!r}"),
+            **_network(self, f" of data node {self.host!r}"),
         )
 
 
@@ -136,18 +135,18 @@ class Worker:
 
     def __post_init__(self) -> None:
         name = text("a worker id", self.id)
-        of = f"of worker {name!r}"
+        of = f" of worker {name!r}"
         if self.executor_id is not None:
-            text(f"executor_id {of}", self.executor_id)
-        instance(f"capacity {of}", self.capacity, Resources)
-        instance(f"labels {of}", self.labels, Mapping)  # type: ignore[type-abstract]
+            text("executor_id", self.executor_id, of)
+        instance("capacity", self.capacity, Resources, of)
+        instance("labels", self.labels, Mapping, of)  # type: ignore[type-abstract]
         set_fields(
             self,
-            slots=whole("slots", self.slots, f" {of}"),
-            price_per_s=number(f"price_per_s {of}", self.price_per_s),
-            host=text(f"host {of}", self.host, empty=True) or name,
-            tier=text(f"tier {of}", self.tier, empty=True),
-            delta=share("delta", self.delta, f" {of}", above=True),
+            slots=whole("slots", self.slots, of),
+            price_per_s=number("price_per_s", self.price_per_s, of),
+            host=text("host", self.host, of, empty=True) or name,
+            tier=text("tier", self.tier, of, empty=True),
+            delta=share("delta", self.delta, of, above=True),
             **_network(self, of),
         )
 
@@ -160,7 +159,7 @@ class Worker:
 def _network(one: Worker | DataNode, of: str) -> dict[str, float]:
     return {
         "bandwidth_bytes_per_s": number(
-            f"bandwidth_bytes_per_s {of}", one.bandwidth_bytes_per_s, above=True
+            "bandwidth_bytes_per_s", one.bandwidth_bytes_per_s, of, above=True
         ),
-        "latency_s": number(f"latency_s {of}", one.latency_s),
+        "latency_s": number("latency_s", one.latency_s, of),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -48,19 +49,19 @@ class Task:
     cached: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        of = f"of task {text('a task id', self.id)!r}"
-        text(f"operator {of}", self.operator)
-        instance(f"demand {of}", self.demand, Resources)
-        instance(f"cached {of}", self.cached, Mapping)  # type: ignore[type-abstract]
+        of = f" of task {text('a task id', self.id)!r}"
+        text("operator", self.operator, of)
+        instance("demand", self.demand, Resources, of)
+        instance("cached", self.cached, Mapping, of)  # type: ignore[type-abstract]
         numbers = ("rate_in_per_s", "state_bytes", "input_bytes", "input_bytes_per_s")
         set_fields(
             self,
-            index=whole(f"index {of}", self.index),
-            preferred=each(f"preferred {of}", self.preferred, str),
-            **{name: number(f"{name} {of}", getattr(self, name)) for name in numbers},
+            index=whole("index", self.index, of),
+            preferred=each("preferred", self.preferred, str, of),
+            **{name: number(name, getattr(self, name), of) for name in numbers},
         )
         for host, size in self.cached.items():
-            number(f"cached[{host!r}] {of}", size)
+            number(f"cached[{host!r}]", size, of)
 
     @staticmethod
     def demanding(
@@ -98,9 +99,10 @@ class Edge:
 
     def __post_init__(self) -> None:
         for name in ("source", "target"):
-            text(f"{name} of a stream", getattr(self, name))
-        between = f"bytes_per_s from {self.source!r} to {self.target!r}"
-        set_fields(self, bytes_per_s=number(between, self.bytes_per_s))
+            text(name, getattr(self, name), " of a stream")
+        if type(self.bytes_per_s) is not float or not 0 <= self.bytes_per_s < math.inf:
+            between = f" from {self.source!r} to {self.target!r}"
+            set_fields(self, bytes_per_s=number("bytes_per_s", self.bytes_per_s, between))
 
 
 @dataclass(frozen=True)
