@@ -1,4 +1,4 @@
-"""The values of a cluster file, each with its name and place, so that errors can say which it is."""
+"""The values of a cluster file, each with its name and place: errors say which field it is."""
 
 from __future__ import annotations
 
