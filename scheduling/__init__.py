@@ -1,9 +1,9 @@
 """Placement of join tasks on cost-ranked, load-balanced workers.
 
 A policy places the tasks of a :class:`JobGraph` on the workers of a :class:`Snapshot` and returns
-a :class:`Plan`. A scaler chooses the parallelism of operators, a rebalancer balances running tasks,
-and a :class:`Controller` runs all of them for a cluster. The package is pure: clocks and seeds are
-parameters, and only :mod:`scheduling.spark` needs Spark.
+a :class:`Plan`; a rebalancer balances running tasks; a :class:`Controller` follows both in a
+cluster. A scaler tells how many cores a load needs, :class:`Elastic` when to ask for them. The
+package is pure: clocks and seeds are parameters, and only :mod:`scheduling.spark` needs Spark.
 
 >>> workers = tuple(
 ...     Worker(name, Resources(4, 8192), slots=2, price_per_s=price)
@@ -21,7 +21,7 @@ from scheduling import errors
 from scheduling.controller import Controller
 from scheduling.cost import CostModel, Costs
 from scheduling.decision import Decision
-from scheduling.elastic import DS2, OERA, LiteralOERA, Median, Static
+from scheduling.elastic import Bounds, Elastic
 from scheduling.errors import SchedulingError
 from scheduling.load import busyness
 from scheduling.model import (
@@ -38,7 +38,6 @@ from scheduling.model import (
     Task,
     Unplaced,
     Utilisation,
-    Window,
     Worker,
 )
 from scheduling.objective import Objective, PlacementCost
@@ -61,6 +60,7 @@ from scheduling.policies import (
 from scheduling.prices import Price, priced
 from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, Scaler
 from scheduling.rebalance import StStream
+from scheduling.scalers import DS2, OERA, Load, Median, Probe, Static
 
 __all__ = [
     "CETSA",
@@ -71,6 +71,7 @@ __all__ = [
     "POLICIES",
     "Actuator",
     "Assignment",
+    "Bounds",
     "Clock",
     "Controller",
     "CostModel",
@@ -79,10 +80,11 @@ __all__ = [
     "DataNode",
     "Decision",
     "Edge",
+    "Elastic",
     "Exact",
     "FirstFit",
     "JobGraph",
-    "LiteralOERA",
+    "Load",
     "LocalSearch",
     "Median",
     "Monitor",
@@ -92,6 +94,7 @@ __all__ = [
     "Plan",
     "Policy",
     "Price",
+    "Probe",
     "Random",
     "Rebalancer",
     "Receipt",
@@ -109,7 +112,6 @@ __all__ = [
     "Timed",
     "Unplaced",
     "Utilisation",
-    "Window",
     "Worker",
     "busyness",
     "errors",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
 
-from scheduling.model import JobGraph, Move, Plan, Receipt, Snapshot, Window
+from scheduling.model import JobGraph, Move, Plan, Receipt, Snapshot
+from scheduling.model.checks import number
+from scheduling.scalers import Scaler
 
-__all__ = ["Actuator", "Clock", "Monitor", "Policy", "Rebalancer", "Scaler"]
+__all__ = ["Actuator", "Clock", "Monitor", "Policy", "Rebalancer", "Scaler", "weights_of"]
 
 Clock = Callable[[], float]
 """A monotonic clock in seconds, from any start: ``time.monotonic``, or a simulator's."""
@@ -18,7 +20,8 @@ class Policy(Protocol):
     """Computes a placement. Pure: it changes nothing.
 
     The same graph, snapshot and previous plan give the same plan; what is random comes from a
-    seed of the policy.
+    seed of the policy. A class attribute ``weights`` may say what it is for, as :func:`weights_of`
+    reads it.
     """
 
     @property
@@ -42,26 +45,6 @@ class Policy(Protocol):
 
 
 @runtime_checkable
-class Scaler(Protocol):
-    """Chooses the parallelism of operators. It may be stateful."""
-
-    @property
-    def name(self) -> str:
-        """A short name."""
-
-    def parallelism(self, operator: str, window: Window) -> int:
-        """The parallelism of an operator after a window.
-
-        Args:
-            operator: the name of the operator.
-            window: its metrics in the last window.
-
-        Returns:
-            1 or more.
-        """
-
-
-@runtime_checkable
 class Rebalancer(Protocol):
     """Suggests moves that balance the load of running tasks."""
 
@@ -80,18 +63,23 @@ class Rebalancer(Protocol):
 
 @runtime_checkable
 class Monitor(Protocol):
-    """Observes a cluster."""
+    """Observes a cluster.
+
+    Figures that are odd or stale are left out of a snapshot, or keep their last value, and are
+    named in its ``ignored``.
+    """
 
     def snapshot(self) -> Snapshot:
         """The workers, their metrics since the last call, and the placement of the tasks."""
 
-    def windows(self) -> Mapping[str, Window]:
-        """The metrics of each operator since the last call."""
-
 
 @runtime_checkable
 class Actuator(Protocol):
-    """Applies plans to a cluster."""
+    """Applies plans to a cluster.
+
+    It may have a method ``lands(placement, snapshot)``: the worker of each task as the placement
+    would land, where that differs, as with tiers. Without it, what landed before is remembered.
+    """
 
     def capabilities(self) -> frozenset[str]:
         """The supported ones of the following.
@@ -108,3 +96,22 @@ class Actuator(Protocol):
         Raises:
             ActuatorError: the plan cannot be applied.
         """
+
+
+def weights_of(policy: Any) -> tuple[float, float, float]:
+    """What a policy is for: the weights of rent, imbalance and communication.
+
+    A policy of the user without the attribute ``weights`` is for balance.
+
+    Args:
+        policy: the policy.
+
+    Raises:
+        ArgumentError: its weights are not three finite numbers of at least 0.
+
+    >>> weights_of(object())
+    (0.0, 1.0, 0.0)
+    """
+    given = getattr(policy, "weights", (0.0, 1.0, 0.0))
+    rent, imbalance, communication = (number("a weight", one, " of a policy") for one in given)
+    return rent, imbalance, communication

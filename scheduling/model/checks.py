@@ -115,5 +115,5 @@ def set_fields(one: object, **values: Any) -> None:
     """Set the fields of a frozen object to what a check returned."""
     now = one.__dict__
     for name, value in values.items():
-        if now[name] is not value:
+        if name not in now or now[name] is not value:
             object.__setattr__(one, name, value)

@@ -25,7 +25,7 @@ from scheduling.policies.random import Random
 from scheduling.policies.resource_aware import ResourceAware
 from scheduling.policies.round_robin import RoundRobin
 from scheduling.policies.spread import Spread
-from scheduling.protocols import Clock, Policy
+from scheduling.protocols import Clock, Policy, weights_of
 
 __all__ = [
     "CETSA",
@@ -42,7 +42,6 @@ __all__ = [
     "Spread",
     "Timed",
     "policy",
-    "weights_of",
 ]
 
 
@@ -91,17 +90,6 @@ def policy(name: str, **options: Any) -> Policy:
         return POLICIES[name](**options)
     except TypeError as error:
         raise ArgumentError(f"policy {name!r} with {options!r}: {error}") from None
-
-
-def weights_of(policy: Policy) -> tuple[float, float, float]:
-    """What a policy is for: the weights of rent, imbalance and communication.
-
-    A policy of the user that says nothing is for balance.
-
-    >>> weights_of(CETSA())
-    (1.0, 0.0, 1.0)
-    """
-    return getattr(policy, "weights", (0.0, 1.0, 0.0))
 
 
 @dataclass(frozen=True)
