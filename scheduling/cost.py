@@ -8,11 +8,12 @@ the two tasks are on different hosts.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Plan, Snapshot
+from scheduling.model.checks import instance, is_number, number, set_fields
 
 __all__ = ["CostModel", "Costs", "rent_per_s"]
 
@@ -72,15 +73,25 @@ class CostModel:
 
     weights: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3)
     price_per_byte: float = 0.0
-    distance: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    distance: Mapping[tuple[str, str], float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        if len(self.weights) != 3 or min(self.weights) < 0 or abs(sum(self.weights) - 1) > 1e-9:
+        weights = tuple(self.weights) if isinstance(self.weights, list) else self.weights
+        if (
+            not isinstance(weights, tuple)
+            or len(weights) != 3
+            or not all(is_number(one) and one >= 0 for one in weights)
+            or abs(sum(weights) - 1) > 1e-9
+        ):
             raise ArgumentError(
                 f"weights={self.weights!r}: give three numbers, at least 0 each, that sum to 1"
             )
-        if not (math.isfinite(self.price_per_byte) and self.price_per_byte >= 0):
+        set_fields(self, weights=weights)
+        if not is_number(self.price_per_byte) or self.price_per_byte < 0:
             raise ArgumentError(f"price_per_byte={self.price_per_byte!r}: give $, at least 0")
+        instance("distance", self.distance, Mapping)  # type: ignore[type-abstract]
+        for hosts, far in self.distance.items():
+            number(f"distance[{hosts!r}]", far)
 
     def rc(self, plan: Plan | Mapping[str, str], snapshot: Snapshot, seconds: float) -> float:
         """RC in $, the rent of the workers in use (Eqs. 6-9). O(tasks).
@@ -135,17 +146,6 @@ class CostModel:
         wec = math.fsum(weight * part for weight, part in zip(self.weights, parts, strict=True))
         return Costs(*parts, wec)
 
-    def wec(self, plan: Plan, graph: JobGraph, snapshot: Snapshot, seconds: float) -> float:
-        """WEC in $, the weighted sum of RC, CC and SC (Eq. 15); arguments as of :meth:`costs`.
-
-        Args:
-            plan: the plan.
-            graph: the tasks and streams.
-            snapshot: the workers.
-            seconds: how long the job runs on the slowest worker.
-        """
-        return self.costs(plan, graph, snapshot, seconds).wec
-
     def network_per_s(
         self, plan: Plan | Mapping[str, str], graph: JobGraph, snapshot: Snapshot
     ) -> float:
@@ -157,11 +157,11 @@ class CostModel:
             snapshot: the workers with their hosts.
         """
         placement = plan.placement if isinstance(plan, Plan) else plan
-        host = {name: worker.host for name, worker in snapshot.by_id.items()}
+        host = {task: snapshot.by_id[worker].host for task, worker in placement.items()}
         return self.price_per_byte * math.fsum(
-            edge.bytes_per_s * self.far(host[placement[edge.source]], host[placement[edge.target]])
+            edge.bytes_per_s * self.far(host[edge.source], host[edge.target])
             for edge in graph.edges
-            if edge.source in placement and edge.target in placement
+            if edge.source in host and edge.target in host
         )
 
     def far(self, one: str, other: str) -> float:
@@ -169,23 +169,3 @@ class CostModel:
         if one == other:
             return 0.0
         return self.distance.get((one, other), self.distance.get((other, one), 1.0))
-
-    def crossing_bytes_per_s(
-        self, placement: Mapping[str, str], graph: JobGraph, snapshot: Snapshot
-    ) -> float:
-        """The bytes per second between different hosts, without prices.
-
-        Args:
-            placement: the worker of each task.
-            graph: the streams.
-            snapshot: the workers with their hosts.
-        """
-        host = {name: worker.host for name, worker in snapshot.by_id.items()}
-        crossing: Iterable[float] = (
-            edge.bytes_per_s
-            for edge in graph.edges
-            if edge.source in placement
-            and edge.target in placement
-            and host[placement[edge.source]] != host[placement[edge.target]]
-        )
-        return math.fsum(crossing)

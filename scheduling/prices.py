@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from scheduling.errors import ArgumentError
 from scheduling.model import Resources, Worker
-from scheduling.model.checks import instance, is_number, text, whole
+from scheduling.model.checks import instance, is_number, number, set_fields, text, whole
 
 __all__ = ["Price", "priced"]
 
@@ -42,8 +42,9 @@ class Price:
         if not is_number(self.price_per_s) or self.price_per_s < 0:
             raise ArgumentError(f"price_per_s={self.price_per_s!r}: give $/s, at least 0")
         of = f" of pattern {self.pattern!r}"
+        set_fields(self, price_per_s=number("price_per_s", self.price_per_s, of))
         if self.slots is not None:
-            whole("slots", self.slots, of)
+            set_fields(self, slots=whole("slots", self.slots, of))
         if self.tier is not None:
             text("tier", self.tier, of, empty=True)
         if self.capacity is not None:

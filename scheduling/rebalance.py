@@ -25,7 +25,7 @@ from typing import ClassVar, NamedTuple
 
 from scheduling.load import CPU_WEIGHT, task_load
 from scheduling.model import JobGraph, Move, Snapshot, Worker
-from scheduling.model.checks import share
+from scheduling.model.checks import flag, share
 
 __all__ = ["Balance", "StStream", "moved", "node_loads", "sizes"]
 
@@ -113,6 +113,7 @@ class StStream:
         share("theta", self.theta, above=True, below=True)
         if self.least is not None:
             share("least", self.least)
+        flag("split", self.split)
         share("cpu_weight", self.cpu_weight)
 
     def thresholds(self, units: Units, size: Mapping[str, float]) -> Balance:

@@ -13,7 +13,17 @@ from typing import Any, TypeVar
 
 from scheduling.errors import ArgumentError
 
-__all__ = ["each", "instance", "is_number", "number", "one_of", "set_fields", "share", "text"]
+__all__ = [
+    "each",
+    "flag",
+    "instance",
+    "is_number",
+    "number",
+    "one_of",
+    "set_fields",
+    "share",
+    "text",
+]
 __all__ += ["unique", "whole"]
 
 T = TypeVar("T")
@@ -77,6 +87,12 @@ def text(name: str, value: Any, of: str = "", *, empty: bool = False) -> str:
     if not (value or empty):
         raise ArgumentError(f"{name}{of} is empty: give a name")
     return str(value)
+
+
+def flag(name: str, value: Any) -> None:
+    """Refuse what is neither True nor False: a text such as 'false' would count as true."""
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise ArgumentError(f"{name}={value!r}: give True or False")
 
 
 def one_of(name: str, value: Any, known: Iterable[Any]) -> None:

@@ -78,12 +78,16 @@ class Move:
 
     def __post_init__(self) -> None:
         for name in ("task", "source", "target"):
-            text(f"{name} of a move", getattr(self, name))
+            text(name, getattr(self, name), " of a move")
         if not is_number(self.gain):
             raise ArgumentError(f"gain={self.gain!r} of a move: give a finite number")
-        number("state_bytes of a move", self.state_bytes)
-        number("load of a move", self.load)
-        share("part of a move", self.part, above=True)
+        set_fields(
+            self,
+            gain=float(self.gain),
+            state_bytes=number("state_bytes", self.state_bytes, " of a move"),
+            load=number("load", self.load, " of a move"),
+            part=share("part", self.part, " of a move", above=True),
+        )
 
 
 @dataclass(frozen=True)

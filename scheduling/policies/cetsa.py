@@ -19,6 +19,7 @@ from sortedcontainers import SortedList
 
 from scheduling.load import cost_evaluation, guessed
 from scheduling.model import JobGraph, Plan, Snapshot
+from scheduling.model.checks import flag
 from scheduling.policies.round_robin import without_history
 from scheduling.room import Room
 
@@ -35,6 +36,9 @@ class CETSA:
         by_price: whether to rank workers by $/s per slot if there is no runtime information;
             default False: round robin.
 
+    Raises:
+        ArgumentError: an option is neither True nor False.
+
     Complexity: O(workers x log workers + (tasks + edges) x log tasks), and O(tasks) more for a
     worker whose resources are exhausted before its slots.
 
@@ -50,6 +54,10 @@ class CETSA:
     by_price: bool = False
     name: ClassVar[str] = "cetsa"
     weights: ClassVar[tuple[float, float, float]] = (1.0, 0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        flag("together", self.together)
+        flag("by_price", self.by_price)
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks; see :class:`scheduling.Policy`."""

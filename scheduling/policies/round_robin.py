@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 
 from scheduling.cost import rent_per_s
 from scheduling.model import Assignment, JobGraph, Plan, Snapshot, Unplaced
-from scheduling.model.checks import one_of
+from scheduling.model.checks import flag, one_of
 from scheduling.room import Room
 
 __all__ = ["RoundRobin", "without_history"]
@@ -40,6 +40,7 @@ class RoundRobin:
     weights: ClassVar[tuple[float, float, float]] = (0.0, 1.0, 0.0)
 
     def __post_init__(self) -> None:
+        flag("restart", self.restart)
         one_of("compat", self.compat, (None, "twister2"))
 
     @property

@@ -30,6 +30,7 @@ from scheduling.load import (
     cost_evaluation,
     deviation,
     fitness,
+    guessed,
     load,
     loads,
     planned_loads,
@@ -58,7 +59,6 @@ def test_each_stream_between_hosts_is_paid_once() -> None:
     assert cost.cc(APART, GRAPH, Snapshot(0, together), 2) == 0
     far = CostModel(price_per_byte=0.5, distance={("b", "a"): 3})
     assert far.cc(APART, GRAPH, Snapshot(0, TWO), 2) == 30
-    assert cost.crossing_bytes_per_s(APART, GRAPH, Snapshot(0, TWO)) == 10
 
 
 def test_the_weighted_cost_is_the_weighted_sum() -> None:
@@ -67,7 +67,6 @@ def test_the_weighted_cost_is_the_weighted_sum() -> None:
     costs = cost.costs(plan, GRAPH, Snapshot(0, TWO), 10)
     assert costs.wec == pytest.approx(0.5 * costs.rc + 0.3 * costs.cc + 0.2 * costs.sc)
     assert costs.sc == pytest.approx(0.4 * costs.rc)
-    assert costs.wec == cost.wec(plan, GRAPH, Snapshot(0, TWO), 10)
     assert costs.total == costs.rc + costs.cc + costs.sc
 
 
@@ -179,3 +178,85 @@ def test_deviation_divides_by_the_number_of_workers() -> None:
 
 def test_an_empty_plan_costs_nothing() -> None:
     assert CostModel().costs(Plan(()), JobGraph(()), table_3(), 9).total == 0
+
+
+ODD = [math.nan, math.inf, -1.0, None, "3", True]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+@pytest.mark.parametrize("name", ["tuples", "cost", "busyness", "utilisation"])
+def test_a_worker_without_a_figure_that_others_have_is_never_the_fittest(
+    name: str, odd: object
+) -> None:
+    good = table_3()
+    figures = {
+        "tuples": dict(good.tuples),
+        "cost": dict(good.cost),
+        "busyness": {} if name == "utilisation" else dict.fromkeys(good.by_id, 0.5),
+        "utilisation": dict.fromkeys(good.by_id, Utilisation(0.5)) if name != "busyness" else {},
+    }
+    for missing in (False, True):
+        figures[name].pop("m3")  # the best of Table 3
+        if not missing:
+            figures[name]["m3"] = odd  # type: ignore[assignment]
+        seen = dataclasses.replace(good, **figures)  # type: ignore[arg-type]
+        assert ("m3" in seen.ignored) is not missing
+        if name in ("tuples", "cost"):
+            assert (
+                min(cost_evaluation(seen), key=lambda worker: cost_evaluation(seen)[worker]) != "m3"
+            )
+            assert "m3" in guessed(seen)
+        found = fitness(seen)
+        assert found["m3"] <= max(value for worker, value in found.items() if worker != "m3")
+        assert "m3" in guessed(seen, busy=True)
+
+
+@settings(deadline=None)
+@given(clusters(), st.data())
+def test_no_estimate_is_better_than_the_best_measured(
+    snapshot: Snapshot, data: st.DataObject
+) -> None:
+    every = {
+        name: {
+            worker: data.draw(st.sampled_from([0.3, math.nan, 5.0, -2, math.inf, 1.0]))
+            for worker in snapshot.by_id
+            if data.draw(st.booleans())
+        }
+        for name in ("tuples", "cost", "busyness")
+    }
+    seen = dataclasses.replace(snapshot, **every)  # type: ignore[arg-type]
+    cost, fit = cost_evaluation(seen), fitness(seen)
+    assert cost.keys() == fit.keys()
+    assert set(cost) in ({}.keys(), set(seen.by_id))
+    unsure = guessed(seen)
+    if cost:
+        assert min(cost.values()) == min(v for name, v in cost.items() if name not in unsure)
+    surely = [value for name, value in fit.items() if name not in guessed(seen, busy=True)]
+    if surely:
+        assert max(fit.values()) == max(surely)
+
+
+def test_samples_that_are_no_numbers_make_no_worker_idle() -> None:
+    good = busyness({"a": [[1.0, 0.9]], "b": [[0.1, 0.2]]})
+    for odd in (math.nan, math.inf, -1.0, None):
+        found = busyness({"a": [[1.0, 0.9, odd]], "b": [[0.1, 0.2]], "c": [[odd]], "d": []})  # type: ignore[list-item]
+        assert found == good | {"c": 1.0, "d": 1.0}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"weights": None},
+        {"weights": (0.5, 0.5, None)},
+        {"weights": (math.nan, 0.5, 0.5)},
+        {"weights": "abc"},
+        {"price_per_byte": "1"},
+        {"price_per_byte": True},
+        {"distance": [1]},
+        {"distance": {("a", "b"): math.nan}},
+    ],
+    ids=repr,
+)
+def test_what_is_no_price_or_weight_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(errors.ArgumentError):
+        CostModel(**wrong)  # type: ignore[arg-type]

@@ -5,25 +5,32 @@ from __future__ import annotations
 import dataclasses
 import math
 import pickle
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from scheduling_samples import clusters, graphs, tasks
 
 from scheduling import (
     Assignment,
+    DataNode,
     Edge,
     JobGraph,
+    Move,
     Plan,
+    Price,
     Receipt,
+    Reserved,
     Resources,
     Snapshot,
+    StStream,
     Task,
     Unplaced,
     Utilisation,
-    Window,
     Worker,
     errors,
+    policy,
 )
 
 WORKER = Worker("w", Resources(4, 4096), 2, price_per_s=0.5)
@@ -63,8 +70,6 @@ def test_a_demand_is_the_rate_times_what_a_record_takes() -> None:
         (lambda: Task("t", "o", 0, Resources(1, 1), rate_in_per_s=-2), "rate_in_per_s of task"),
         (lambda: Edge("a", "b", -1), "bytes_per_s from 'a' to 'b'"),
         (lambda: Utilisation(1.2), "cpu=1.2"),
-        (lambda: Window(0, 1, 1, 1, 1), "length_s=0"),
-        (lambda: Window(1, 1, 1, 1, 0), "parallelism=0"),
         (lambda: JobGraph(tasks(1) + tasks(1)), "'map-0' is there twice"),
         (lambda: JobGraph(tasks(1), (Edge("map-0", "x", 1),)), "no task 'x'"),
         (lambda: Snapshot(0, (WORKER, WORKER)), "'w' is there twice"),
@@ -128,3 +133,131 @@ def test_a_snapshot_knows_whether_anything_was_processed() -> None:
     assert not HERE.has_history
     assert not dataclasses.replace(HERE, tuples={"w": 0}).has_history
     assert dataclasses.replace(HERE, tuples={"w": 1}).has_history
+
+
+def one_of_each() -> list[Any]:
+    """An object of every class that is made of what a file or a caller says."""
+    return [
+        Resources(1.0, 2.0, 3.0),
+        WORKER,
+        DataNode("h"),
+        Task("t", "o", 1, Resources(1.0, 1.0), 1.0, 1.0, ("h",), 1.0, 1.0),
+        Edge("a", "b", 1.0),
+        Utilisation(1.0, 1.0),
+        Reserved(1),
+        Move("t", "a", "b", 1.0, 1.0, 1.0, 1.0),
+        Price("*", 1.0, 1, "m"),
+        StStream(),
+        *(policy(name) for name in ("cetsa", "lba-ce", "gs-bfd", "resource-aware", "random")),
+        *(policy(name) for name in ("spread", "exact", "round-robin", "first-fit")),
+    ]
+
+
+FIELDS = [
+    pytest.param(one, field, id=f"{type(one).__name__}.{field.name}")
+    for one in one_of_each()
+    for field in dataclasses.fields(one)
+]
+
+
+@pytest.mark.parametrize(("one", "field"), FIELDS)
+def test_what_json_and_yaml_bring_by_mistake_is_refused(
+    one: Any, field: dataclasses.Field[Any]
+) -> None:
+    kind, default = str(field.type), getattr(one, field.name)
+    number = isinstance(default, int | float) and not isinstance(default, bool)
+    odd: list[Any] = [[], {1}, object()]
+    odd += [] if "Mapping" in kind else [{}]
+    odd += [] if "None" in kind else [None]
+    odd += ["1", "", "nan"] if number or isinstance(default, bool) else [3, 1.5]
+    odd += [True, math.nan, -math.inf, np.nan, np.bool_(True)] if number else []
+    odd += [math.inf] if number and field.name != "disk_mb" else []
+    odd += [False] if isinstance(default, str) else []
+    for value in odd:
+        if isinstance(default, tuple) and value == []:
+            continue  # there may be no names
+        with pytest.raises(errors.ArgumentError):
+            print(dataclasses.replace(one, **{field.name: value}), "is taken")
+
+
+@pytest.mark.parametrize(("one", "field"), FIELDS)
+def test_the_scalars_of_numpy_are_the_numbers_that_they_are(
+    one: Any, field: dataclasses.Field[Any]
+) -> None:
+    default = getattr(one, field.name)
+    if isinstance(default, bool) or not isinstance(default, int | float):
+        return
+    scalars: list[Any] = [np.int64(1), np.int32(1), np.uint8(1)]
+    if "int" not in str(field.type):
+        scalars += [np.float64(0.5), np.float32(0.5), np.float16(0.5)]
+    for scalar in scalars:
+        if field.name == "theta" and scalar == 1:
+            continue  # below 1
+        made = dataclasses.replace(one, **{field.name: scalar})
+        plain = dataclasses.replace(one, **{field.name: scalar.item()})
+        assert made == plain
+        assert hash(made) == hash(plain)
+        if not hasattr(one, "name"):
+            assert type(getattr(made, field.name)) in (int, float)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Task("t", "o", 0, Resources(1, 1), preferred=(None,)),
+        lambda: Task("t", "o", 0, Resources(1, 1), preferred="host"),
+        lambda: Task("t", "o", 0, Resources(1, 1), cached={"h": math.nan}),
+        lambda: JobGraph(None),
+        lambda: JobGraph([None]),
+        lambda: JobGraph(tasks(1), "ab"),
+        lambda: Snapshot(math.nan, ()),
+        lambda: Snapshot(None, ()),
+        lambda: Snapshot(0, None),
+        lambda: Snapshot(0, ("w",)),
+        lambda: Snapshot(0, (), tuples=None),
+        lambda: Snapshot(0, (), reserved={"w": 3}),
+        lambda: Plan(None),
+        lambda: Plan(("t",)),
+        lambda: Assignment(None, "w", ""),
+        lambda: Assignment("t", 3, ""),
+        lambda: Unplaced(None, ""),
+        lambda: Receipt(None, {}),
+    ],
+)
+def test_what_is_made_of_other_things_is_refused(wrong: Any) -> None:
+    with pytest.raises(errors.ArgumentError):
+        wrong()
+
+
+@pytest.mark.parametrize("odd", [math.nan, -1, math.inf, None, "3", True, [], np.float32("nan")])
+@pytest.mark.parametrize(
+    "name", ["utilisation", "tuples", "cost", "busyness", "backlog", "placement", "usage"]
+)
+def test_a_measurement_that_cannot_be_is_left_out_and_named(name: str, odd: Any) -> None:
+    if name == "placement" and odd == "3":
+        return
+    seen = Snapshot(0, (WORKER,), ignored={"v": "stale"}, **{name: {"w": odd}})  # type: ignore[arg-type]
+    assert getattr(seen, name) == {}
+    assert seen.ignored["v"] == "stale"
+    assert seen.ignored["w"].startswith(f"{name} {odd!r} is no")
+    assert dataclasses.replace(seen).ignored == seen.ignored
+    both = Snapshot(0, (WORKER,), cost={"w": odd}, tuples={"w": odd})
+    assert both.ignored["w"].count(" is no ") == 2
+
+
+def test_the_summary_of_a_plan_has_the_tasks_without_room_first() -> None:
+    plan = Plan(
+        placed("map-0", "map-1"),
+        (Unplaced("map-2", "full"), Unplaced("map-3", "full"), Unplaced("map-4", "large")),
+        0.5,
+        policy="cetsa",
+        fallback="round-robin: no worker has processed a tuple",
+    )
+    assert plan.summary.splitlines() == [
+        "3 of 5 tasks have no room now:",
+        "  map-2, map-3: full",
+        "  map-4: large",
+        "cetsa: 2 tasks on 1 worker, 0.5 $/s; fell back to round-robin: no worker has processed a "
+        "tuple",
+        "  w: map-0, map-1",
+    ]

@@ -120,3 +120,14 @@ def test_the_original_distance_ignores_what_is_read() -> None:
     worker = Worker("c", ROOMY, 1, bandwidth_bytes_per_s=100, latency_s=0.02)
     assert distance(worker, DataNode("d", 200, 0.01)) == 0
     assert distance(worker, DataNode("d", 512, 0.4)) == pytest.approx(405.6)
+
+
+@pytest.mark.parametrize("one", [RoundRobin, FirstFit, DataLocality])
+def test_without_a_worker_the_originals_place_nothing(one: type) -> None:
+    plan = one(compat="twister2").plan(JOB, Snapshot(0, ()))
+    assert not plan.assignments
+    assert {left.reason for left in plan.unplaced} == {"there is no worker"}
+    assert len(plan.unplaced) == len(JOB.tasks)
+    assert one(compat="twister2").plan(JobGraph(()), Snapshot(0, ())).unplaced == ()
+    with pytest.raises(errors.ArgumentError, match="compat='twister3'"):
+        one(compat="twister3")
