@@ -114,7 +114,7 @@ def simulations(cluster: Cluster, names: Iterable[str], seconds: float, seeds: i
     """A row a policy: rows a second, waits and balance, means of so many seeds with 95 %."""
     offered = job_of(cluster)[1]
     head = ("rows/s", "delay, s", f"over {LATE_S:g} s, %", "S")
-    rows = [("policy", "workers", "$/s", *head)]
+    rows: list[tuple[str, ...]] = [("policy", "workers", "$/s", *head)]
     for name in names:
         plan = policy(name).plan(cluster.graph, cluster.snapshot)
         shown = ["no room"] * len(head)

@@ -2,13 +2,13 @@
 
 :class:`Simulation` runs :class:`Operator` stages on executors; :class:`SimMonitor` and
 :class:`SimActuator` are a :class:`scheduling.Controller`'s monitor and actuator, and
-:func:`progress` with ``Simulation.busy_s``, ``there`` and ``resize`` what a scaler needs.
+:func:`scaled` lets an :class:`~scheduling.elastic.Elastic` choose the executors.
 """
 
 from scheduling.simulate.arrivals import Arrivals
 from scheduling.simulate.engine import Batch, Executor, Simulation
 from scheduling.simulate.job import Operator, demands
-from scheduling.simulate.steering import SimActuator, SimMonitor, progress
+from scheduling.simulate.steering import SimActuator, SimMonitor, progress, scaled
 
 __all__ = [
     "Arrivals",
@@ -20,4 +20,5 @@ __all__ = [
     "Simulation",
     "demands",
     "progress",
+    "scaled",
 ]

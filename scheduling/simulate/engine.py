@@ -90,7 +90,7 @@ class Simulation:
             not there, takes any free slot. Default none. The attribute may be changed at any time.
         trigger_s: from the start of a micro-batch to the next one at least; above 0, default 1.
         overhead_s: on the driver, before the first task of a micro-batch; default 0.1.
-        limit: rows of a micro-batch at most; default no limit.
+        limit: rows of a micro-batch at most, an attribute, too; default no limit.
         buffer: rows that wait at most, what comes beyond is lost; default no limit.
         start_s: from the request of an executor to its first task; default 5.
         most: executors that the cluster can give, an attribute, too; default no limit.
@@ -148,7 +148,7 @@ class Simulation:
         self.requested: int | None = None
         self.now = self.offset = self.lost = self.rent = self.wasted_s = 0.0
         self._trigger_s, self._overhead_s, self._start_s = trigger_s, overhead_s, start_s
-        self._limit, self._buffer, self._width = limit, buffer, width
+        self.limit, self._buffer, self._width = limit, buffer, width
         self._noise, self._draw = noise, random.Random(seed)
         every = tuple(self.operators.values())
         self._stages = [every] if pipelined else [(one,) for one in every]
@@ -245,7 +245,7 @@ class Simulation:
         arrived = self.arrived(self.now)
         dropped = max(0.0, arrived - self.offset - self._buffer)
         self.lost, self.offset = self.lost + dropped, self.offset + dropped
-        rows = min(arrived - self.offset, self._limit)
+        rows = min(arrived - self.offset, self.limit)
         if rows < 1 or self.now < self._paused_s:
             self.at(max(self.now + self._trigger_s, self._paused_s), self._trigger)
             return

@@ -7,17 +7,22 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from scheduling.elastic import Elastic
 from scheduling.errors import ActuatorError
+from scheduling.flow import Meter
 from scheduling.load import busyness
-from scheduling.model import JobGraph, Move, Plan, Receipt, Resources, Snapshot, Utilisation
+from scheduling.model import JobGraph, Move, Plan, Receipt, Resources, Snapshot, Utilisation, Worker
 from scheduling.simulate.engine import Simulation
 from scheduling.simulate.job import demands, task_id
 
-__all__ = ["SimActuator", "SimMonitor", "progress"]
+__all__ = ["SimActuator", "SimMonitor", "progress", "scaled"]
 
 
 class SimMonitor:
     """Reads a simulation as a cluster's metrics are read: what happened since the last call.
+
+    Rows and cost of a worker (Eq. 22) count half as much with each call, and stay while it is
+    idle: a worker is not forgotten because a policy left it.
 
     Args:
         simulation: what is read; its clock is the snapshots' clock.
@@ -38,6 +43,8 @@ class SimMonitor:
         self.simulation = simulation
         self._batch, self._time_s = 0, 0.0
         self._rows: dict[str, float] = {}
+        self._tuples: dict[str, float] = {}
+        self._cost: dict[str, float] = {}
 
     def snapshot(self) -> Snapshot:
         """The executors that are there, and what each did since the last call."""
@@ -51,6 +58,12 @@ class SimMonitor:
             one.id: [[batch.busy[one.id]] for batch in batches if one.id in batch.busy]
             for one in workers
         }
+        for one in there:
+            name, rows = one.worker.id, one.rows - self._rows.get(one.worker.id, 0.0)
+            if rows:
+                self._tuples[name] = self._tuples.get(name, 0.0) / 2 + rows
+                paid = one.worker.price_per_s * span
+                self._cost[name] = self._cost.get(name, 0.0) / 2 + paid
         memory = dict.fromkeys(periods, 0.0)
         usage = {}
         placement = self._placement(query)
@@ -70,8 +83,8 @@ class SimMonitor:
                 for one in workers
                 if periods[one.id]
             },
-            tuples={one.worker.id: one.rows - self._rows.get(one.worker.id, 0.0) for one in there},
-            cost={one.id: one.price_per_s * span for one in workers},
+            tuples=self._known(self._tuples, workers),
+            cost=self._known(self._cost, workers),
             busyness=busyness({name: seen for name, seen in periods.items() if seen}),
             backlog={
                 name: query.arrived(query.now) * one.part - query.offset * one.part
@@ -84,6 +97,10 @@ class SimMonitor:
         self._batch, self._time_s = len(query.batches), query.now
         self._rows = {one.worker.id: one.rows for one in there}
         return found
+
+    @staticmethod
+    def _known(values: dict[str, float], workers: Sequence[Worker]) -> dict[str, float]:
+        return {one.id: values[one.id] for one in workers if one.id in values}
 
     @staticmethod
     def _placement(query: Simulation) -> dict[str, str]:
@@ -156,6 +173,31 @@ class SimActuator:
             query.placement[task_id(operator, len(shares) - 1)] = one.target
         if moves:
             query.pause(self._still_s)
+
+
+def scaled(
+    simulation: Simulation, elastic: Elastic, meter: Meter, until_s: float, every_s: float = 5.0
+) -> None:
+    """Let an :class:`~scheduling.elastic.Elastic` choose the number of executors, as on Spark.
+
+    Args:
+        simulation: whose time passes.
+        elastic: decides; its ``steps`` tell what it did.
+        meter: measures the load from :func:`progress`.
+        until_s: the end.
+        every_s: between two steps; default 5.
+    """
+    before = simulation.busy_s()
+    while simulation.now < until_s:
+        simulation.run(min(until_s, simulation.now + every_s))
+        there, busy = simulation.there(), simulation.busy_s()
+        cores = sum(one.worker.capacity.cpu_cores for one in there)
+        load = meter.load(simulation.now, progress(simulation), busy - before, cores)
+        before = busy
+        step = elastic.step(simulation.now, len(there), load)
+        if step.target is not None:
+            simulation.resize(step.target)
+            meter.forget()
 
 
 def progress(simulation: Simulation, last: int = 40) -> list[dict[str, Any]]:

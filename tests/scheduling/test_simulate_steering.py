@@ -1,0 +1,185 @@
+"""Controllers and scalers on the simulator, as on Spark."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from scheduling import Assignment, Move, Plan, Resources, Worker, policy
+from scheduling.elastic import Bounds, Elastic
+from scheduling.errors import ActuatorError
+from scheduling.flow import Meter
+from scheduling.protocols import Actuator
+from scheduling.scalers import DS2, OERA, Scaler
+from scheduling.simulate import (
+    Arrivals,
+    Operator,
+    SimActuator,
+    SimMonitor,
+    Simulation,
+    scaled,
+)
+
+PRICES = (1.0, 2.0, 4.0)
+
+
+def query(tasks: int = 6, **options: object) -> Simulation:
+    """Three executors of three prices, half busy."""
+    there = [Worker(f"e{at}", Resources(2, 1024), 4, price) for at, price in enumerate(PRICES)]
+    job = [Operator("join", tasks, 0.003, memory_mb=64.0, state_bytes=600.0)]
+    return Simulation(job, there, Arrivals(1000.0, horizon_s=1000), **options)  # type: ignore[arg-type]
+
+
+def plan(placement: dict[str, str]) -> Plan:
+    return Plan(tuple(Assignment(task, at, "told") for task, at in placement.items()))
+
+
+def test_they_are_what_a_controller_requires() -> None:
+    assert isinstance(SimActuator(query()), Actuator)
+
+
+def test_a_snapshot_has_what_happened_since_the_last() -> None:
+    one = query()
+    monitor = SimMonitor(one)
+    assert not monitor.snapshot().has_history
+    one.run(20.0)
+    first = monitor.snapshot()
+    assert sum(first.tuples.values()) == pytest.approx(sum(b.rows for b in one.batches))
+    assert sum(used.cpu * 2 for used in first.utilisation.values()) == pytest.approx(3.0, rel=0.1)
+    assert sum(used.cpu_cores for used in first.usage.values()) == pytest.approx(3.0, rel=0.1)
+    assert first.cost == pytest.approx({"e0": 20.0, "e1": 40.0, "e2": 80.0})
+    assert first.placement == one.batches[-1].at
+    one.kill("e2")
+    one.run(40.0)
+    second = monitor.snapshot()
+    assert set(second.by_id) == set(second.utilisation) == {"e0", "e1"}
+    assert "e2" not in second.placement.values()
+    # Half of what was, and what is new.
+    assert second.cost["e0"] == pytest.approx(20.0 / 2 + 20.0)
+
+
+def test_a_worker_that_a_policy_left_is_remembered() -> None:
+    one = query()
+    monitor, actuator = SimMonitor(one), SimActuator(one)
+    one.run(10.0)
+    known = monitor.snapshot()
+    actuator.apply(plan({f"join-{at}": "e0" if at < 4 else "e1" for at in range(6)}))
+    one.run(12.0)
+    monitor.snapshot()
+    one.run(30.0)
+    left = monitor.snapshot()
+    assert left.utilisation["e2"].cpu == 0
+    assert left.tuples["e2"] / left.cost["e2"] == pytest.approx(
+        known.tuples["e2"] / known.cost["e2"], rel=0.5
+    )
+
+
+def test_a_plan_lands_and_what_is_unknown_is_refused() -> None:
+    one = query()
+    actuator = SimActuator(one, still_s=7.0)
+    at = {f"join-{k}": f"e{k % 2}" for k in range(6)}
+    one.run(3.5)
+    receipt = actuator.apply(plan(at))
+    assert receipt.landing_share == 1
+    one.run(20.0)
+    assert min(b.start for b in one.batches if b.start > 3.5) >= 10.5, "the change kept it still"
+    assert one.batches[-1].at == at
+    one.kill("e1")
+    assert actuator.apply(plan(at)).landing_share == 0.5
+    with pytest.raises(ActuatorError, match="mars"):
+        actuator.apply(plan({"mars-0": "e0"}))
+
+
+def test_moves_carry_whole_tasks_and_parts_of_them() -> None:
+    one = query(placement={f"join-{k}": "e0" for k in range(6)})
+    actuator = SimActuator(one)
+    part = Move("join-0", "e0", "e1", 0.1, 0.0, part=0.25)
+    actuator.move([part, Move("join-1", "e0", "e2", 0.1, 0.0)])
+    one.run(5.0)
+    at = one.batches[-1].at
+    assert (at["join-6"], at["join-1"], at["join-0"]) == ("e1", "e2", "e0")
+    assert one.shares["join"][::6] == pytest.approx([0.75 / 6, 0.25 / 6])
+    assert sum(one.shares["join"]) == pytest.approx(1.0)
+    assert len(SimMonitor(one).graph(100.0).tasks) == 7
+    with pytest.raises(ActuatorError, match="plan the moves again"):
+        actuator.move([Move("join-1", "e0", "e2", 0.1, 0.0)])
+
+
+@pytest.mark.parametrize("name", ["round-robin", "cetsa", "gs-bfd", "lba-ce", "first-fit"])
+def test_policies_see_on_it_what_they_need(name: str) -> None:
+    one = query()
+    monitor, actuator = SimMonitor(one), SimActuator(one)
+    for cycle in range(1, 6):
+        one.run(cycle * 5.0)
+        snapshot = monitor.snapshot()
+        graph = monitor.graph(1000.0)
+        answer = policy(name).plan(graph, snapshot)
+        answer._check(graph, snapshot)
+        assert not answer.fallback
+        actuator.apply(answer)
+    one.run(30.0)
+    assert one.batches[-1].at == answer.placement
+    if name == "cetsa":
+        assert set(answer.placement.values()) == {"e0", "e1"}, "the cheapest that have room"
+
+
+def elastic_run(
+    scaler: Scaler, curve: list[tuple[float, float]], until_s: float, **options: float
+) -> tuple[Simulation, Elastic]:
+    """A query of 12 tasks of 500 rows a core second, which begins on four executors."""
+    there = [Worker(f"e{at}", Resources(1, 1024), 1) for at in range(4)]
+    arrived = Arrivals(curve, noise=0.2, seed=3, horizon_s=int(until_s))
+    one = Simulation(
+        [Operator("join", 12, 0.002, fixed_s=0.05)], there, arrived, trigger_s=5.0,
+        overhead_s=0.3, start_s=8.0, noise=0.05, **options,  # type: ignore[arg-type]
+    )  # fmt: skip
+    elastic = Elastic(scaler, tasks=12, bounds=Bounds(most=12))
+    scaled(one, elastic, Meter(), until_s)
+    return one, elastic
+
+
+def waits(one: Simulation) -> float:
+    last = one.batches[-1]
+    return last.end - one.arrived.second(last.offset + last.rows / 2)
+
+
+@pytest.mark.parametrize("scaler", [OERA(), DS2()], ids=["oera", "ds2"])
+def test_scalers_rest_at_constant_load_and_follow_a_rise_and_a_fall(scaler: Scaler) -> None:
+    one, elastic = elastic_run(scaler, [(0, 1900.0)], 3 * 3600.0)
+    assert elastic.requests <= 2
+    assert one.lost == 0
+    assert waits(one) < 15
+    curve = [(0, 500.0), (900, 500.0), (930, 3000.0), (2000, 3000.0), (2030, 500.0)]
+    one, elastic = elastic_run(scaler, curve, 3000.0)
+    ups = [step for step in elastic.steps if step.target and 900 < step.time_s < 1300]
+    assert 1 <= len(ups) <= 3
+    during = [step.there for step in elastic.steps if 1500 < step.time_s < 2000]
+    assert min(during) >= 3000 / 500
+    assert waits(one) < 15
+    assert elastic.steps[-1].there <= 4
+
+
+def test_a_scaler_is_given_fewer_then_what_it_asked_for_and_what_dies_comes_back() -> None:
+    there = [Worker(f"e{at}", Resources(1, 1024), 1) for at in range(2)]
+    arrived = Arrivals(2500.0, noise=0.2, horizon_s=3000)
+    one = Simulation(
+        [Operator("join", 12, 0.002)], there, arrived, trigger_s=5.0, start_s=8.0, most=4
+    )
+    elastic = Elastic(DS2(), tasks=12, bounds=Bounds(most=12))
+    meter = Meter()
+    one.at(1500.0, lambda: setattr(one, "most", math.inf))
+    one.at(1500.0, lambda: one.resize(one.requested or 0))
+    one.at(2200.0, lambda: one.kill(one.there()[0].worker.id))
+    scaled(one, elastic, meter, 1499.0)
+    assert len(one.there()) == 4
+    assert elastic.requests <= 4, "requests in vain are not repeated in every window"
+    asked = elastic.requested
+    scaled(one, elastic, meter, 2199.0)
+    assert len(one.there()) == elastic.requested >= 6
+    assert asked is not None
+    there_before = len(one.there())
+    scaled(one, elastic, meter, 2250.0)
+    assert len(one.there()) >= there_before
+    scaled(one, elastic, meter, 3000.0)
+    assert waits(one) < 20
