@@ -13,7 +13,7 @@ from benchmarks.harness.outcome import Benchmark
 from benchmarks.jobs.jobs import PLANS
 
 ROOT = Path(__file__).resolve().parents[2]
-MINUTES = 16
+MINUTES = 20
 SOURCES = {
     path.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): ast.parse(path.read_text())
     for path in sorted((ROOT / "benchmarks").rglob("*.py"))
@@ -26,7 +26,7 @@ def test_names_are_unique_and_no_groups() -> None:
     assert not set(names) & {one.group for one in CATALOGUE}
 
 
-def test_all_quick_ones_take_less_than_sixteen_minutes() -> None:
+def test_all_quick_ones_take_less_than_twenty_minutes() -> None:
     assert sum(one.quick_s for one in CATALOGUE) < MINUTES * 60
 
 

@@ -1,0 +1,261 @@
+"""The live experiment without Spark: what its records say, arrivals, and groups of processes."""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.papers import placement_live_figures as figures
+from benchmarks.papers import placement_live_runs as runs
+from benchmarks.papers import placement_live_scaling as scaling
+from benchmarks.papers.placement_live_cpu import Shares, cpu_s
+from benchmarks.papers.placement_live_runs import Cycle
+from benchmarks.papers.placement_live_source import Curve, Reader
+from scheduling.elastic import Step
+
+LOAD = scaling.Load(low_s=20.0, high_s=40.0)
+CURVE = Curve(LOAD.points)
+
+
+def cycle(
+    job: str,
+    way: str,
+    turn: int,
+    number: int,
+    *,
+    rent: float = 0.01,
+    ran_s: float = 1.0,
+    use: Sequence[float] = (0.2, 0.6),
+) -> Cycle:
+    return Cycle(
+        job=job, way=way, turn=turn, number=number, ran_s=ran_s, length_s=2.0, rows=1_000,
+        rent_per_s=rent, workers=2, use={f"w{k}": one for k, one in enumerate(use)}, moves=number,
+        requested=4, landed=4, unplaced=0, reason="",
+    )  # fmt: skip
+
+
+def cycles(rents: dict[str, Sequence[float]], job: str = "Wordcount") -> list[Cycle]:
+    """Two counted cycles a turn; the uncounted ones would be seen."""
+    return [
+        cycle(job, way, turn, number, rent=rent if number >= runs.UNCOUNTED else 99.0)
+        for way, by_turn in rents.items()
+        for turn, rent in enumerate(by_turn)
+        for number in range(runs.UNCOUNTED + 2)
+    ]
+
+
+def test_every_second_turn_is_in_reverse_and_all_cycles_are_there() -> None:
+    schedule = runs.in_turns(runs.WAYS, 3, 4)
+    assert len(schedule) == len(runs.WAYS) * 3 * 4
+    firsts = [way.name for way, turn, number in schedule if turn == 0 and number == 0]
+    seconds = [way.name for way, turn, number in schedule if turn == 1 and number == 0]
+    assert firsts == [way.name for way in runs.WAYS] == seconds[::-1]
+    for way in runs.WAYS:
+        seen = [(turn, number) for one, turn, number in schedule if one is way]
+        assert seen == [(turn, number) for turn in range(3) for number in range(4)]
+
+
+def test_a_turn_is_the_rent_of_its_counted_cycles() -> None:
+    turn = figures.turns(cycles({"CETSA": [0.01]}))["Wordcount"]["CETSA"][0]
+    assert turn.dollars == pytest.approx(0.01 * 2.0 / 1_000 * 1e6)
+    assert turn.deviation == pytest.approx(0.2)
+    assert turn.gap == pytest.approx(0.4)
+    assert turn.moves == runs.UNCOUNTED + 0.5
+    assert (turn.requested, turn.landed) == (8, 8)
+
+
+def test_changes_are_of_the_same_turn() -> None:
+    """A machine that is twice as slow in one turn changes no ratio."""
+    found = figures.turns(cycles({"Default": [0.02, 0.04], "CETSA": [0.01, 0.02]}))["Wordcount"]
+    made = figures.changes(found["CETSA"], found["Default"], figures.MEASURES["rent"])
+    assert made == pytest.approx([-0.5, -0.5])
+    assert figures.percent(made) == "-50 % (-50 to -50)"
+
+
+@pytest.mark.parametrize("paper", [-0.4, 0.4])
+@pytest.mark.parametrize(
+    ("share", "holds"), [(1.0, True), (0.51, True), (0.49, False), (-0.1, False), (3.0, True)]
+)
+def test_a_claim_holds_by_direction_and_half_its_size(
+    paper: float, share: float, holds: bool
+) -> None:
+    found = figures.verdict(paper, [share * paper])
+    assert found.startswith("holds here") == holds
+    assert found.startswith("does not hold") == (share <= 0)
+
+
+def test_turns_that_contradict_each_other_are_told() -> None:
+    assert "not in every turn" in figures.verdict(-0.4, [-0.4, -0.5, 0.1])
+    assert "but in some turns" in figures.verdict(-0.4, [0.4, 0.5, -0.1])
+    assert figures.verdict(-0.4, []) == figures.verdict(-0.4, [math.nan]) == "not measured"
+
+
+def test_tables_have_every_way_and_every_claim() -> None:
+    rents = {way.name: [0.03, 0.031] for way in runs.WAYS} | {"CETSA": [0.01, 0.012]}
+    found = figures.turns(cycles(rents) + cycles(rents, "Fixwindow"))
+    shown = figures.table("Wordcount", found["Wordcount"], "a note")
+    assert [row[0] for row in shown.rows] == list(rents)
+    by_claim = figures.claims(found)
+    assert len(by_claim.rows) == len(figures.CLAIMS)
+    cetsa = dict(zip(by_claim.columns, by_claim.rows[0], strict=True))
+    assert cetsa["every answer pinned"].startswith("-64 %")
+    assert cetsa["every answer pinned: verdict"] == "holds here"
+    assert cetsa["plan kept: verdict"] == "does not hold here"
+    skewed = dict(zip(by_claim.columns, by_claim.rows[-1], strict=True))
+    assert skewed["plan kept"] is skewed["plan kept: verdict"] is None  # did not run
+
+
+def test_figures_of_claims_are_the_ratios_of_the_tables() -> None:
+    rents = {"Default": [0.02, 0.02, 0.04], "CETSA": [0.01, 0.015, 0.02]}
+    made = {one.name: one for one in figures.figures(figures.turns(cycles(rents)))}
+    landing = made["tasks that ran where they were pinned"]
+    assert landing.value == 1.0
+    assert landing.reached
+    ratio = made["Wordcount, CETSA / Default: rent"]
+    assert ratio.value == pytest.approx(statistics.median([0.5, 0.75, 0.5]))
+    assert ratio.spread == pytest.approx((0.5, 0.75))
+    assert ratio.paper.startswith("0.627")
+
+
+def test_claims_name_ways_and_jobs_that_run() -> None:
+    ways = {way.name for way in (*runs.WAYS, *runs.ST_STREAM_WAYS)}
+    for claim in figures.CLAIMS:
+        assert {claim.way, claim.against} <= ways
+        assert claim.job in ("Wordcount", "Fixwindow", "skewed")
+        assert claim.measure in figures.MEASURES
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_row_arrives_when_it_is_counted(seed: int) -> None:
+    curve = Curve(LOAD.points, noise=0.2, seed=seed)
+    for row in np.random.default_rng(seed).integers(1, curve.arrived(LOAD.seconds), 50):
+        at = float(curve.arrival_s(int(row)))
+        assert curve.arrived(at + 1e-6) >= row > curve.arrived(at - 0.01)
+    assert curve.rate(LOAD.low_s + LOAD.ramp_s + 1) == 4 * curve.rate(1)
+
+
+def test_the_parts_of_a_micro_batch_are_all_its_rows() -> None:
+    told = '{"points": [[0, 100]], "noise": 0, "seed": 1}'
+    reader = Reader({"curve": told, "began_s": "0", "tasks": "12"})
+    for first, end in ((0, 5), (7, 7), (3, 30_011)):
+        parts = reader.partitions({"rows": first}, {"rows": end})
+        read = [
+            row for part in parts for batch in reader.read(part) for row in batch[0].to_pylist()
+        ]
+        assert read == list(range(first, end))
+
+
+def scaled(grow_s: float, target: int = 6) -> scaling.Run:
+    """A run that has enough cores from a second on; micro-batches of 3 s, that end 1 s later."""
+    steps = [
+        Step(float(at), "steady", 2 if at < grow_s else target, None, None, "")
+        for at in range(0, int(LOAD.seconds) + 1, 5)
+    ]
+    steps[3] = Step(15.0, "changing", 2, 1, 1, "before the rise")
+    steps[5] = Step(25.0, "changing", 2, target, target, "more is needed")
+    progress, first = [], 0
+    for at in range(0, int(LOAD.seconds), 3):
+        end = CURVE.arrived(at)
+        progress.append(
+            {
+                "numInputRows": end - first,
+                "timestamp": f"1970-01-01T00:{at // 60:02d}:{at % 60:02d}.000Z",
+                "durationMs": {"triggerExecution": 1000},
+                "sources": [{"startOffset": f'{{"rows": {first}}}', "endOffset": {"rows": end}}],
+            }
+        )
+        first = end
+    return scaling.recorded("OERA", steps, progress, 0.0)
+
+
+def test_a_scaling_run_tells_waits_requests_and_rows() -> None:
+    run = scaled(grow_s=32)
+    assert run.rows == run.expected == CURVE.arrived(int(LOAD.seconds - 1) // 3 * 3)
+    waits = run.waits(CURVE, 3, 60)
+    assert 0.9 < waits.min() < 1.1
+    assert 3.9 < waits.max() < 4.1
+    assert run.enough(LOAD) == (1, 15.0)  # the request before the rise does not count
+    assert scaled(grow_s=1e9).enough(LOAD) is None
+    assert run.core_s == 2 * 35 + 6 * (LOAD.seconds - 35)
+
+
+def test_a_rise_that_is_followed_reaches_its_figures() -> None:
+    followed, missed = (
+        {one.name.partition(": ")[2]: one for one in scaling.figures([run], LOAD, CURVE)}
+        for run in (scaled(grow_s=32), scaled(grow_s=1e9))
+    )
+    assert all(one.reached for one in followed.values())
+    assert not all(one.reached for one in missed.values())
+
+
+def test_scalers_have_a_row_each_and_cores_over_time() -> None:
+    run = scaled(grow_s=32)
+    shown = scaling.table([run], LOAD, CURVE)
+    row = dict(zip(shown.columns, shown.rows[0], strict=True))
+    assert row["until enough"] == "1 in 15 s"
+    assert (row["cores, low"], row["cores, high"]) == ("2 to 2", "2 to 6")
+    line = dict(scaling.timeline([run], LOAD, CURVE).rows[i][::2] for i in (0, -1))
+    assert line == {0: 2, int(LOAD.seconds): 6}
+    verdicts = [r[-2] for r in scaling.claims([run], CURVE).rows]
+    assert verdicts == [None] * 4  # the others did not run
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_shares_are_written_as_cgroups_want_them(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders that fill themselves, as the kernel's do."""
+    top = tmp_path / "cpu" if version == 1 else tmp_path
+    top.mkdir(exist_ok=True)
+    files = ["cgroup.procs"]
+    files += ["cpu.cfs_quota_us", "cpu.cfs_period_us"] if version == 1 else ["cpu.max"]
+    made = Path.mkdir
+
+    def mkdir(path: Path, *given: object, **options: object) -> None:
+        made(path, *given, **options)
+        for name in files:
+            (path / name).touch()
+
+    def rmdir(path: Path) -> None:
+        for name in files:
+            (path / name).unlink(missing_ok=True)
+        os.rmdir(path)
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    monkeypatch.setattr(Path, "rmdir", rmdir)
+    gone = top / f"bsjoin_live_{2**22 + 5}_m1"  # of a run that was killed
+    gone.mkdir()
+    with Shares(tmp_path) as shares:
+        assert not gone.exists()
+        assert shares.enforced
+        assert f"version {version}" in shares.how
+        shares.add("m1", os.getpid())
+        (group,) = top.glob("bsjoin_live_*")
+        assert (group / "cgroup.procs").read_text().isdigit()  # the kernel adds to it
+        shares.limit({"m1": 0.15})
+        if version == 1:
+            assert (group / "cpu.cfs_quota_us").read_text() == "7500"
+        else:
+            assert (group / "cpu.max").read_text() == "7500 50000"
+        shares.limit({})
+        assert "-1" in (group / files[1]).read_text() or "max" in (group / files[1]).read_text()
+    assert not list(top.glob("bsjoin_live_*"))
+
+
+def test_without_cgroups_nothing_is_limited_and_that_is_said(tmp_path: Path) -> None:
+    with Shares(tmp_path / "none") as shares:
+        shares.add("m1", os.getpid())
+        shares.limit({"m1": 0.15})
+        assert not shares.enforced
+        assert "no cgroup" in shares.how
+
+
+def test_the_time_of_a_process_that_is_gone_is_nothing() -> None:
+    assert cpu_s(2**22 + 5) == 0.0
+    assert cpu_s(os.getpid()) > 0.0
