@@ -1,86 +1,99 @@
-"""The control loop of a job's placement: Monitor, Scaler, Policy, Rebalancer, Actuator.
+"""The control loop of a job's placement: the policy is asked in every cycle, and followed.
 
-One :meth:`Controller.step` observes the cluster once and makes at most one change. A change is
-made only if it pays: if it lowers rent, imbalance and communication by more than what the moves
-cost (:class:`Objective`), with a margin above the noise of the loads. Policy and rebalancer
-suggest, local search improves, and the present placement is the start, so plans are sticky. Tasks
-of a lost worker are placed again immediately; a placement that failed is not requested again for
-some time. (A MAPE control loop: monitor, analyse, plan, execute; J. O. Kephart and D. M. Chess,
-"The Vision of Autonomic Computing", 2003.)
+::
+
+            first plan          worker missed twice: repair at once
+      NEW ------------> KEPT ----------------------------------------> KEPT
+                         | ^
+       an answer pays,   | |  the change landed
+       cooldown is over  v |  (not: the cooldown doubles, its pairs of task and worker wait)
+                       CHANGED
+
+With ``hysteresis=0`` the policy's answer of every cycle is what is requested. Otherwise the present
+plan is kept until another one pays: until the policy's answer, the same with fewer moves, the
+rebalancer's moves, or (``search=True``) a local search lowers the running cost by more than the
+moves cost and a share of it, at least two standard deviations of the loads. The cost is the
+objective under the policy's own weights, and it is of the placement that would land. It depends on
+loads and prices alone, so under constant load there are at most
+ln(first / least) / -ln(1 - hysteresis) changes, whatever a policy draws: a plan comes to rest.
+(A MAPE control loop; J. O. Kephart and D. M. Chess, "The Vision of Autonomic Computing", 2003.)
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from scheduling.decision import Action, Decision, idle_workers, saving
-from scheduling.elastic import Static
 from scheduling.errors import ActuatorError, ArgumentError
 from scheduling.estimate import LoadEstimate
-from scheduling.landing import fresh, landed, restricted
-from scheduling.margin import Margin
-from scheduling.model import JobGraph, Move, Plan, Receipt, Snapshot
+from scheduling.history import History
+from scheduling.model import Assignment, JobGraph, Move, Plan, Receipt, Snapshot, Unplaced
 from scheduling.objective import Objective, PlacementCost
-from scheduling.partial_moves import take_parts
-from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, Scaler
-from scheduling.recall import Recall
-from scheduling.replanning import Candidate, Replanner, Situation
-from scheduling.rest import Rest
+from scheduling.proposals import Case, Proposal, Proposals, reasons
+from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer
+from scheduling.quantities import prices
+from scheduling.splits import split_names, take_parts
 
 __all__ = ["Controller"]
 
 _KEPT = 100  # decisions in the history
+_SETTLING = 3  # cycles after a disturbance in which small gains count, too
+_SMALL = 0.02  # what a change must gain then
+_DEVIATIONS = 2.0  # of the loads, that a gain must exceed in any case
+_DOUBLED = 6  # how often the cooldown is doubled at most
 
 
 class Controller:
-    """Controls the placement and the parallelism of a job. Not thread-safe.
+    """Controls where the tasks of a job run. Not thread-safe.
 
     Args:
         monitor: observes the cluster.
-        policy: makes the first plan, and suggests others.
-        actuator: applies plans. With the capability ``"executors"`` it releases idle workers;
-            without it all workers are used that can be.
+        policy: asked in every step, with the history in the snapshot and the present plan. What it
+            is for is its attribute ``weights``: of rent, imbalance and communication; (0, 1, 0) if
+            it has none.
+        actuator: applies plans. With the capability ``"executors"`` it releases idle workers.
+            With a method ``lands(placement, snapshot)`` it says where tasks would really run.
         graph_of: returns the job graph for the number of instances of each operator.
         parallelism: the initial number of instances of each operator.
         clock: a clock in seconds: ``time.monotonic``, or a simulator's.
-        scaler: chooses the parallelism of operators. None (default): :class:`Static`, no change.
-        rebalancer: suggests moves of running tasks. None (default): none.
-        objective: what a placement costs. None (default): ``Objective()``.
-        search: whether plans are improved by local search; default True. If False, the first plan
-            is the policy's, and it changes only to another plan of the policy or by moves of the
-            rebalancer that pay.
+        rebalancer: suggests moves of running tasks. None (default): none. Imbalance counts then,
+            whatever the policy is for.
+        objective: what a placement costs; its weights are multiplied with the policy's. None
+            (default): ``Objective()``.
+        search: whether a local search proposes placements, too; default False. It is not used with
+            ``hysteresis=0``.
         cooldown_s: seconds between two changes, except repairs and the first corrections of a plan
-            that was made without measured loads; default 60.
+            that was made without measured loads; default 60. It doubles with each change of which
+            most moves do not land.
         hysteresis: how much less another plan must cost, as a share of what the present one costs
             over the horizon; default 0.1. In the first three measured cycles, and in three after
-            workers have come or gone, 0.02 is enough. In any case it is two standard deviations of
-            the loads.
+            workers have come or gone, 0.02 is enough. 0: every answer of the policy is requested,
+            after the rebalancer's moves if there is one; no cooldown applies.
         forget_s: seconds after which a failed placement may be requested again; default 600.
 
     Raises:
         ArgumentError: a number is out of its range.
 
     Example:
+        >>> from scheduling.model import Resources, Task, Worker
         >>> from scheduling.policies import RoundRobin
-        >>> from scheduling.simulate import SimActuator, SimMonitor, Simulation, demands
-        >>> from scheduling.simulate.clusters import table_4
-        >>> from scheduling.simulate.workloads import wordcount
-        >>> job = wordcount()
-        >>> tasks = demands(job, 20_000).tasks
-        >>> at = {task.id: table_4()[i % 11].id for i, task in enumerate(tasks)}
-        >>> simulation = Simulation(job, table_4(), lambda time_s: 20_000.0, at)
-        >>> controller = Controller(
-        ...     SimMonitor(simulation),
-        ...     RoundRobin(),
-        ...     SimActuator(simulation),
-        ...     lambda counts: demands(job.resized(counts), 20_000),
-        ...     {operator.name: operator.parallelism for operator in job.operators},
-        ...     clock=lambda: simulation.time_s,
-        ... )
-        >>> controller.step().action
-        'place'
+        >>> class Cluster:
+        ...     def snapshot(self):
+        ...         workers = (Worker(name, Resources(4, 8192), 4) for name in "ab")
+        ...         return Snapshot(0.0, tuple(workers))
+        ...     def capabilities(self):
+        ...         return frozenset({"place"})
+        ...     def apply(self, plan):
+        ...         return Receipt(plan.placement, plan.placement)
+        >>> def graph(counts):
+        ...     return JobGraph(tuple(Task(f"t{i}", "t", i, Resources(1, 64)) for i in range(2)))
+        >>> cluster = Cluster()
+        >>> loop = Controller(cluster, RoundRobin(), cluster, graph, {"t": 2}, clock=lambda: 0.0)
+        >>> loop.step().plan.placement
+        {'t0': 'a', 't1': 'b'}
     """
 
     def __init__(
@@ -92,10 +105,9 @@ class Controller:
         parallelism: Mapping[str, int],
         *,
         clock: Clock,
-        scaler: Scaler | None = None,
         rebalancer: Rebalancer | None = None,
         objective: Objective | None = None,
-        search: bool = True,
+        search: bool = False,
         cooldown_s: float = 60.0,
         hysteresis: float = 0.1,
         forget_s: float = 600.0,
@@ -103,21 +115,25 @@ class Controller:
         for name, seconds in (("cooldown_s", cooldown_s), ("forget_s", forget_s)):
             if not seconds >= 0:
                 raise ArgumentError(f"{name}={seconds!r}: give seconds, at least 0")
-        self._margin = Margin(hysteresis)
-        self._monitor, self._actuator = monitor, actuator
-        self._graph_of, self._clock = graph_of, clock
-        self._scaler: Scaler = scaler or Static()
-        self._replanner = Replanner(policy, rebalancer, objective or Objective(), search)
-        self._cooldown_s, self._forget_s = cooldown_s, forget_s
-        self._parallelism = dict(parallelism)
+        if not 0 <= hysteresis < 1:
+            raise ArgumentError(f"hysteresis={hysteresis!r}: give a share, 0 to below 1")
+        rent, imbalance, communication = getattr(policy, "weights", (0.0, 1.0, 0.0))
+        weights = (rent, max(imbalance, rebalancer is not None), communication)
+        self._objective = (objective or Objective()).weighted(weights)
+        self._proposals = Proposals(policy, rebalancer, self._objective, search)
+        self._monitor, self._actuator, self._clock = monitor, actuator, clock
+        self._graph_of, self._parallelism = graph_of, dict(parallelism)
+        self._cooldown_s, self._hysteresis, self._forget_s = cooldown_s, hysteresis, forget_s
         self._plan: Plan | None = None
-        self._changed_s = 0.0
+        self._estimate, self._history = LoadEstimate(), History()
         self._failed: dict[tuple[str, str], float] = {}
-        self._known: frozenset[str] = frozenset()
-        self._recall = Recall()
-        self._estimate = LoadEstimate()
-        self._rest = Rest()
-        self._turn = self._in_vain = 0  # searches, and those since the last change
+        self._changed_s = 0.0
+        self._moved: frozenset[str] = frozenset()  # tasks of the last change
+        self._in_vain, self._missed = (
+            0,
+            False,
+        )  # changes that did not land; whether the last did not
+        self._settling = self._correcting = 0  # cycles
         self._decisions: deque[Decision] = deque(maxlen=_KEPT)
 
     @property
@@ -140,6 +156,27 @@ class Controller:
         """Pairs of task and worker whose placement failed and is not requested again yet."""
         return frozenset(self._failed)
 
+    def explain(self) -> str:
+        """How placements are decided here, and the last decision with its reason; some lines."""
+        proposals, o = self._proposals, self._objective
+        rebalancer = "none" if proposals.rebalancer is None else proposals.rebalancer.name
+        rule = "every answer is requested"
+        if self._hysteresis:
+            rule = "the present plan is kept until another saves so much of its cost"
+        lines = [
+            f"policy: {proposals.policy.name}, asked in every cycle, for rent {o.rent:g}, "
+            f"imbalance {o.imbalance:g}, communication {o.communication:g}",
+            f"search: {'on' if proposals.search and self._hysteresis else 'off'}",
+            f"hysteresis: {_percent(self._hysteresis)}, {rule}",
+            f"rebalancer: {rebalancer}",
+        ]
+        if self._plan is not None and self._plan.fallback:
+            lines.append(f"fallback: {self._plan.fallback}")
+        if self._decisions:
+            last = self._decisions[-1]
+            lines.append(f"last decision: {last.action} at {last.time_s:g} s, {last.reason}")
+        return "\n".join(lines)
+
     def step(self) -> Decision:
         """Observe the cluster once, and make at most one change.
 
@@ -147,35 +184,29 @@ class Controller:
             InfeasibleError: a task fits no worker, not even an empty one.
         """
         now = self._clock()
-        snapshot = self._monitor.snapshot()
-        wanted = dict(self._parallelism)
-        for operator, window in self._monitor.windows().items():
-            wanted[operator] = self._scaler.parallelism(operator, window)
+        used = () if self._plan is None else self._plan.by_worker
+        snapshot, disturbed = self._history.look(self._monitor.snapshot(), used)
         self._failed = {
             pair: since for pair, since in self._failed.items() if now - since < self._forget_s
         }
-        return self._noted(self._decide(now, snapshot, wanted), snapshot)
-
-    def observe(self, receipt: Receipt) -> None:
-        """Record where tasks run, for actuators that observe it only after :meth:`step`.
-
-        A failed placement is not requested again for ``forget_s``; :attr:`plan` has the actual
-        worker. An actuator that repeats its plan in every cycle, as pins do, needs that plan.
-        """
-        now = self._clock()
-        for task, worker in receipt.missed.items():
-            self._failed[task, worker] = now
-        if self._plan is not None and receipt.missed:
-            self._plan = landed(self._plan, receipt)
-            self._recall.plan(self._plan)
+        if not self._missed:
+            self._in_vain = 0
+        known = self._estimate.measured
+        self._estimate.observe(snapshot)
+        if disturbed:
+            self._settling = _SETTLING
+        if self._plan is not None and not known and self._estimate.measured:
+            self._settling = self._correcting = _SETTLING
+        decision = self._decide(now, self._case(snapshot, self._parallelism))
+        return self._noted(decision, snapshot)
 
     def adopt(self, parallelism: Mapping[str, int], snapshot: Snapshot | None = None) -> Decision:
-        """Plan for a parallelism that was decided elsewhere, regardless of the cooldown.
+        """Plan for a number of tasks that was decided elsewhere, regardless of the cooldown.
 
         Tasks keep their workers, also those that are missing for some cycles: plans are made for
-        the largest of the last 20 numbers, and the current tasks of a plan are requested. The
-        cooldown goes on as before, so a number that changes all the time does not keep other
-        changes from being made.
+        the largest of the last 20 numbers, and the current tasks of a plan are requested. With
+        ``hysteresis=0`` the policy's answer for the current tasks is. The cooldown goes on as
+        before, so a number that changes all the time does not keep other changes from being made.
 
         Args:
             parallelism: instances of operators; a missing operator keeps its parallelism.
@@ -185,155 +216,281 @@ class Controller:
             InfeasibleError: a task fits no worker, not even an empty one.
         """
         now, changed_s = self._clock(), self._changed_s
-        snapshot = snapshot or self._monitor.snapshot()
-        reason = ", ".join(f"{name} has {count}" for name, count in sorted(parallelism.items()))
+        snapshot = self._history.completed(snapshot or self._monitor.snapshot())
+        self._history.counts(parallelism)
         wanted = self._parallelism | dict(parallelism)
-        first = self._plan is None
-        self._recall.counts(parallelism)
-        situation = self._situation(self._graph_of(self._recall.largest(wanted)), snapshot)
-        found = self._replanner.first(situation) if first else self._replanner.repaired(situation)
-        if first:
-            self._known = frozenset(snapshot.by_id)
-        decision = self._apply(now, "place", reason, found, wanted)
+        case, first = self._case(snapshot, wanted), self._plan is None
+        reason = ", ".join(f"{name} has {count}" for name, count in sorted(parallelism.items()))
+        if first or not self._hysteresis:
+            decision = self._answered(now, "place", reason, case, wanted)
+        else:
+            at = self._proposals.repaired(case)
+            decision = self._request(now, "place", reason, Proposal(reason, at), case, wanted)
         if not first:
             self._changed_s = changed_s
         return self._noted(decision, snapshot)
 
-    def _noted(self, decision: Decision, snapshot: Snapshot) -> Decision:
-        """The decision with the idle workers, added to the history."""
-        if self._plan is not None:
-            idle = idle_workers(self._plan, snapshot, released=self._releases)
-            decision = dataclasses.replace(decision, idle=idle)
-        self._decisions.append(decision)
-        return decision
+    def observe(self, receipt: Receipt) -> None:
+        """Record where tasks run, for actuators that observe it only after :meth:`step`.
 
-    @property
-    def _releases(self) -> bool:
-        return "executors" in self._actuator.capabilities()
+        A failed placement is not requested again for ``forget_s``; :attr:`plan` has the actual
+        worker. An actuator that repeats its plan in every cycle, as pins do, needs that plan.
+        Tasks on a worker that is missing at the moment are left to its repair.
+        """
+        now, missing = self._clock(), self._history.missing
+        there = {task: at for task, at in receipt.requested.items() if at not in missing}
+        landed = {task: at for task, at in receipt.landed.items() if task in there}
+        receipt = Receipt(there, landed, receipt.unplaced)
+        self._failed |= dict.fromkeys(receipt.missed.items(), now)
+        if self._plan is not None and receipt.missed:
+            self._settle(self._plan, receipt)
 
-    def _situation(self, graph: JobGraph, snapshot: Snapshot) -> Situation:
-        present = self._recall.present(self._plan, graph, snapshot.by_id)
-        return Situation(
-            graph,
-            snapshot,
-            present,
-            self._estimate.loads(graph),
-            self._releases,
-            frozenset(self._failed),
-            self._estimate.noise(present, graph),
-            self._plan,
-        )
+    # What is decided
 
-    def _decide(self, now: float, snapshot: Snapshot, wanted: dict[str, int]) -> Decision:
-        graph = self._graph_of(self._recall.largest(self._parallelism))
-        known = self._estimate.measured
-        self._estimate.observe(graph, snapshot)
-        situation = self._situation(graph, snapshot)
-        workers = frozenset(snapshot.by_id)
+    def _decide(self, now: float, case: Case) -> Decision:
         if self._plan is None:
-            self._known = workers
-            return self._apply(now, "place", "the first plan", self._replanner.first(situation))
-        if self._estimate.measured and not known:
-            self._margin.measured()
-        if workers != self._known:
-            self._known = workers
-            self._margin.disturbed()
-        gone = sorted(set(self._plan.by_worker) - workers)
+            return self._answered(now, "place", "the first plan", case)
+        gone = sorted(set(self._plan.by_worker) - set(case.snapshot.by_id))
+        if not self._hysteresis:
+            return self._followed(now, case, gone)
         if gone:
-            found = self._replanner.repaired(situation)
-            return self._apply(now, "repair", f"gone: {', '.join(gone)}", found)
-        left = self._changed_s + self._cooldown_s - now
-        if left > 0 and not self._margin.correcting:
-            return Decision(now, "none", f"cooldown, {left:.3g} s left")
-        if wanted != self._parallelism:
-            return self._resized(now, situation, wanted)
-        decision = self._better(now, situation)
-        self._margin.passed()
-        return decision
-
-    def _resized(self, now: float, before: Situation, wanted: dict[str, int]) -> Decision:
-        reason = ", ".join(
-            f"{name} from {self._parallelism.get(name, 0)} to {count}"
-            for name, count in sorted(wanted.items())
-            if count != self._parallelism.get(name)
-        )
-        graph = self._graph_of(wanted)
-        self._estimate.redistribute(before.graph, graph)
-        self._margin.disturbed()
-        self._recall.forget_counts()
-        found = self._replanner.repaired(self._situation(graph, before.snapshot), all_may_move=True)
-        return self._apply(now, "resize", reason, found, wanted)
-
-    def _better(self, now: float, situation: Situation) -> Decision:
-        """A change to a placement that costs less than the present one, if there is any."""
-        can, present = self._actuator.capabilities(), situation.present
-        if not can & {"place", "move"}:
+            reason = f"gone: {', '.join(gone)}"
+            at = self._proposals.repaired(case)
+            return self._request(now, "repair", reason, Proposal(reason, at), case)
+        answer = self._proposals.answer(case)
+        if not self._actuator.capabilities() & {"place", "move"}:
             return Decision(now, "none", "tasks are placed elsewhere")
-        before = self._replanner.cost(situation, present)
-        share = self._margin.share(situation.noise)
-        margin = share * before.running
-        if self._rest.holds(situation, before, share, can):
-            return Decision(now, "none", "nothing to gain", cost=before)
-        if not before.unplaced and before.running - self._replanner.least(situation) <= margin:
-            return Decision(now, "none", "nothing to gain", cost=before)
-        moves = self._replanner.moves(situation) if "move" in can else ()
-        self._turn, self._in_vain = self._turn + 1, self._in_vain + 1
-        for found in self._replanner.candidates(situation, moves, self._turn):
-            if found.plan.placement == present:
-                break  # the best of all is the present one
-            more = before.unplaced - found.cost.unplaced
-            if more > 0:
-                return self._apply(now, "place", f"{more} more fit", found)
-            if more == 0 and before.running - found.cost.total > margin:
-                action: Action = "move" if found.plan.moves else "place"
-                return self._apply(now, action, self._why(before, found.cost), found)
-        parts = self._replanner.split(situation, moves, can)
-        if parts is not None and before.running - parts.cost.total > margin:
-            reason = f"{self._why(before, parts.cost)}, splits {_split(parts.plan.moves)}"
-            return self._apply(now, "move", reason, parts)
-        if self._in_vain >= self._replanner.starts(situation):
-            self._rest.begin(situation, before, share, can)
-        wanted = None if "split" in can else self._replanner.split(situation, moves, {"split"})
-        if wanted is None or before.running - wanted.cost.total <= margin:
-            return Decision(now, "none", "nothing to gain", cost=before)
-        dropped = tuple(one for one in wanted.plan.moves if one.part < 1)
-        reason = f"nothing to gain but by splitting {_split(dropped)}, which cannot be done here"
-        return Decision(now, "none", reason, cost=before, dropped=dropped)
+        return self._better(now, answer, case)
 
-    def _why(self, before: PlacementCost, after: PlacementCost) -> str:
-        return saving(before, after, self._replanner.objective.horizon_s)
-
-    def _apply(
+    def _answered(
         self,
         now: float,
         action: Action,
         reason: str,
-        found: Candidate,
+        case: Case,
         parallelism: dict[str, int] | None = None,
     ) -> Decision:
-        self._changed_s, self._in_vain = now, 0
-        current = self._graph_of(self._parallelism if parallelism is None else parallelism).by_id
-        self._recall.plan(found.plan)
-        plan = restricted(found.plan, current)
+        """Request the policy's answer."""
+        answer = self._proposals.answer(case)
+        at: Mapping[str, str] = answer.placement
+        if self._plan is not None and (moves := self._proposals.moves(at, case)):
+            at = {**at, **{one.task: one.target for one in moves if one.part >= 1}}
+        return self._request(now, action, reason, Proposal(reason, at), case, parallelism, answer)
+
+    def _followed(self, now: float, case: Case, gone: Sequence[str]) -> Decision:
+        """Request the policy's answer if it is another one than the present placement."""
+        answer = self._proposals.answer(case)
+        name, at = self._proposals.policy.name, dict(answer.placement)
+        moves = self._proposals.moves(at, case)
+        at |= {one.task: one.target for one in moves if one.part >= 1}
+        if not self._actuator.capabilities() & {"place", "move"}:
+            return Decision(now, "none", "tasks are placed elsewhere")
+        if at == case.present and not gone:
+            return Decision(now, "none", f"{name}'s answer is the present plan")
+        action: Action = "repair" if gone else "place"
+        reason = f"gone: {', '.join(gone)}" if gone else f"{name}'s answer"
+        return self._request(now, action, reason, Proposal(reason, at), case, None, answer)
+
+    def _better(self, now: float, answer: Plan, case: Case) -> Decision:
+        """A change to a placement that costs less than the present one, if there is any."""
+        before = self._proposals.cost(case.present, case)
+        left = self._changed_s + self._cooldown_s - now
+        longer = left + self._cooldown_s * (2 ** min(self._in_vain, _DOUBLED) - 1)
+        waits = max(left, 0.0) if before.unplaced else longer
+        if waits > 0 and (self._in_vain or not self._correcting):
+            return Decision(now, "none", f"kept: cooldown, {waits:.3g} s left", cost=before)
+        can = self._actuator.capabilities()
+        moves = self._proposals.moves(case.present, case) if "move" in can else ()
+        found = [
+            (self._proposals.cost(self._lands(one.placement, case), case), one)
+            for one in self._proposals.others(answer, moves, case)
+        ]
+        self._settling, self._correcting = max(0, self._settling - 1), max(0, self._correcting - 1)
+        share, base = self._share(case), self._base(before, case)
+        for cost, one in sorted(found, key=lambda pair: pair[0].rank)[:1]:
+            more = before.unplaced - cost.unplaced
+            if more > 0 and (longer <= 0 or not self._failing(one, case)):
+                return self._request(
+                    now, "place", f"{more} more fit", one, case, None, answer, cost
+                )
+            if more == 0 and before.running - cost.total > share * base:
+                action: Action = "move" if one.moves else "place"
+                reason = f"{one.by}: {saving(before, cost, self._objective.horizon_s)}"
+                return self._request(now, action, reason, one, case, None, answer, cost)
+        return self._split(now, moves, answer, case, before) or Decision(
+            now, "none", self._why_kept(before, found, case), cost=before
+        )
+
+    def _split(
+        self, now: float, moves: Sequence[Move], answer: Plan, case: Case, before: PlacementCost
+    ) -> Decision | None:
+        """A change that moves parts of tasks, or the note that it would pay; None otherwise."""
+        can, least = self._actuator.capabilities(), self._share(case) * self._base(before, case)
+        for able in (can, can | {"split"}):
+            found = self._proposals.split(moves, case, able)
+            if found is None or before.running - found[1].total <= least:
+                continue
+            one, cost = found
+            parts = split_names(one.moves)
+            if able == can:
+                saved = saving(before, cost, self._objective.horizon_s)
+                reason = f"{one.by}: {saved}, splits {parts}"
+                return self._request(now, "move", reason, one, case, None, answer, cost)
+            dropped = tuple(move for move in one.moves if move.part < 1)
+            reason = f"kept: nothing to gain but by splitting {parts}, which cannot be done here"
+            return Decision(now, "none", reason, cost=before, dropped=dropped)
+        return None
+
+    def _share(self, case: Case) -> float:
+        """How much of the cost a change must save."""
+        least = min(_SMALL, self._hysteresis) if self._settling else self._hysteresis
+        return max(least, _DEVIATIONS * self._estimate.noise(case.present))
+
+    def _base(self, before: PlacementCost, case: Case) -> float:
+        """The cost that savings are a share of: at least the rent of the workers in use."""
+        price = dict(zip(case.snapshot.by_id, prices(case.snapshot), strict=True))
+        rent = math.fsum(price[name] for name in set(case.present.values()))
+        return max(before.running, self._objective.horizon_s * rent)
+
+    def _why_kept(
+        self, before: PlacementCost, found: Sequence[tuple[PlacementCost, Proposal]], case: Case
+    ) -> str:
+        """What the policy's answer, and what the best of all, would have saved."""
+        best = min(found, key=lambda pair: pair[0].rank, default=None)
+        parts, share, base = [], self._share(case), self._base(before, case)
+        limit = "" if share <= _SMALL else "the noise of the loads, "
+        limit = f"{'hysteresis ' if share == self._hysteresis else limit}{_percent(share)}"
+        shown = [*found[:1], *([best] if best and best is not found[0] else [])]
+        for cost, one in shown:
+            saved = (before.running - cost.total) / base if base else 0.0
+            if self._lands(one.placement, case) == case.present:
+                parts.append(f"{one.by} is the present plan")
+            elif cost.unplaced > before.unplaced:
+                parts.append(f"{one.by} leaves {cost.unplaced - before.unplaced} more out")
+            elif saved <= 0:
+                parts.append(f"{one.by} saves nothing")
+            else:
+                parts.append(f"{one.by} saves {_percent(saved)}, less than {limit}")
+        return f"kept: {'; '.join(parts) or 'no placement is possible'}"
+
+    # What is done
+
+    def _request(
+        self,
+        now: float,
+        action: Action,
+        reason: str,
+        wanted: Proposal,
+        case: Case,
+        parallelism: dict[str, int] | None = None,
+        answer: Plan | None = None,
+        cost: PlacementCost | None = None,
+    ) -> Decision:
+        """Let the actuator apply a placement, and take note of where it landed."""
+        self._changed_s = now
+        at = self._lands(wanted.placement, case) if self._hysteresis else wanted.placement
+        counts = self._parallelism if parallelism is None else parallelism
+        current = self._graph_of(counts).by_id
+        plan = self._plan_of(at, wanted, case, current, answer)
+        changed = {t: w for t, w in plan.placement.items() if case.present.get(t) != w}
         try:
             receipt = self._actuator.apply(plan)
         except ActuatorError as error:
-            for one in fresh(self._plan, plan):
-                self._failed[one.task, one.worker] = now
+            self._failed |= dict.fromkeys(changed.items(), now)
             return Decision(now, "failed", f"{action}, {reason}: {error}", plan)
-        for task, worker in receipt.missed.items():
-            self._failed[task, worker] = now
-        if parallelism is not None:
-            self._parallelism = parallelism
+        self._failed |= dict.fromkeys(receipt.missed.items(), now)
+        self._parallelism = dict(counts)
         for operator, count in take_parts(plan, receipt, current, self._estimate).items():
             self._parallelism[operator] = self._parallelism.get(operator, 0) + count
-        self._plan = landed(plan, receipt)
-        self._recall.plan(self._plan)
-        return Decision(now, action, reason, plan, receipt, found.cost)
+        self._history.ran(at)
+        self._moved, self._missed = frozenset(changed), False
+        self._settle(plan, receipt)
+        return Decision(now, action, reason, plan, receipt, cost)
+
+    def _plan_of(
+        self,
+        at: Mapping[str, str],
+        wanted: Proposal,
+        case: Case,
+        current: Mapping[str, object],
+        answer: Plan | None,
+    ) -> Plan:
+        """The plan that is requested, for the tasks that there are at the moment."""
+        said = answer or Plan(())
+        left = {one.task: one.reason for one in said.unplaced}
+        price = dict(zip(case.snapshot.by_id, prices(case.snapshot), strict=True))
+        return Plan(
+            tuple(reasons(said, {t: w for t, w in at.items() if t in current}, case, wanted.by)),
+            tuple(
+                Unplaced(task, left.get(task, "no worker has room for it"))
+                for task in current
+                if task not in at
+            ),
+            math.fsum(price[name] for name in set(at.values()) if name in price),
+            policy=self._proposals.policy.name,
+            moves=tuple(one for one in wanted.moves if one.task in current),
+            fallback=said.fallback,
+        )
+
+    def _settle(self, plan: Plan, receipt: Receipt) -> None:
+        """The plan as observed: tasks on their actual workers; those that run nowhere unplaced."""
+        missed = self._moved & set(receipt.missed)
+        if missed and 2 * len(missed) > len(self._moved) and not self._missed:
+            self._in_vain, self._missed = self._in_vain + 1, True
+        placed, left = [], list(plan.unplaced)
+        for one in plan.assignments:
+            at = receipt.landed.get(one.task) if one.task in receipt.requested else one.worker
+            if at is None:
+                left.append(Unplaced(one.task, f"its placement on {one.worker} failed"))
+            elif at == one.worker:
+                placed.append(one)
+            else:
+                reason = f"runs here, {one.worker} was requested"
+                placed.append(Assignment(one.task, at, reason))
+        listed = {*plan.placement, *(one.task for one in plan.unplaced)}
+        if plan.moves:
+            placed += [
+                Assignment(task, at, "a part of another task")
+                for task, at in receipt.landed.items()
+                if task not in listed
+            ]
+        self._plan = dataclasses.replace(plan, assignments=tuple(placed), unplaced=tuple(left))
+        self._history.ran(self._plan.placement)
+        self._history.runs_not(one.task for one in left)
+
+    def _lands(self, placement: Mapping[str, str], case: Case) -> Mapping[str, str]:
+        """Where a placement would land. Pairs that landed elsewhere of late are not proposed."""
+        lands = getattr(self._actuator, "lands", None)
+        return placement if lands is None else dict(lands(placement, case.snapshot))
+
+    @staticmethod
+    def _failing(one: Proposal, case: Case) -> bool:
+        """Whether a proposal repeats a placement that has failed of late."""
+        return any(pair in case.failed for pair in one.placement.items())
+
+    def _case(self, snapshot: Snapshot, parallelism: Mapping[str, int]) -> Case:
+        counts = self._history.largest(parallelism) if self._hysteresis else parallelism
+        graph = self._graph_of(counts)
+        return Case(
+            graph,
+            snapshot,
+            self._history.present(graph, snapshot),
+            self._estimate.loads(graph),
+            self._estimate.measured,
+            "executors" in self._actuator.capabilities(),
+            frozenset(self._failed),
+            self._plan,
+        )
+
+    def _noted(self, decision: Decision, snapshot: Snapshot) -> Decision:
+        """The decision with the idle workers, added to the history."""
+        if self._plan is not None:
+            released = "executors" in self._actuator.capabilities()
+            idle = idle_workers(self._plan, snapshot, released=released)
+            decision = dataclasses.replace(decision, idle=idle)
+        self._decisions.append(decision)
+        return decision
 
 
-def _split(moves: Iterable[Move]) -> str:
-    """The tasks of which parts move: three of them, and the number of the others."""
-    tasks = sorted({one.task for one in moves if one.part < 1})
-    more = f" and {len(tasks) - 3} more" if len(tasks) > 3 else ""
-    return ", ".join(tasks[:3]) + more
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"

@@ -1,4 +1,4 @@
-"""What the controller did in one step."""
+"""What the controller did in one step, and why."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scheduling.objective import PlacementCost
 
 __all__ = ["Action", "Decision", "idle_workers", "saving"]
 
-Action = Literal["place", "repair", "resize", "move", "none", "failed"]
+Action = Literal["place", "repair", "move", "none", "failed"]
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class Decision:
 
     Args:
         time_s: when, on the controller's clock.
-        action: ``"place"`` (the first or a better plan), ``"repair"`` (workers are lost),
-            ``"resize"``, ``"move"`` (the rebalancer's moves), ``"none"``, or ``"failed"`` (the
-            actuator raised an error).
-        reason: why, in words.
+        action: ``"place"`` (the first or another plan), ``"repair"`` (workers are lost),
+            ``"move"`` (the rebalancer's moves), ``"none"``, or ``"failed"`` (the actuator raised
+            an error).
+        reason: why, in words; of ``"none"`` why the policy's answer was not taken.
         plan: the requested plan; None (default) for no request.
         receipt: where the tasks run, as observed; None (default) for no request.
         cost: what the placement costs over the horizon; None (default) if it was not computed.

@@ -7,7 +7,7 @@ missing for some cycles, as AQE's are, keeps its estimate.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Snapshot
@@ -26,11 +26,10 @@ class LoadEstimate:
         ArgumentError: ``keep`` is out of its range.
 
     >>> from scheduling.model import Resources, Task
-    >>> graph = JobGraph((Task("t0", "t", 0, Resources(2, 0)),))
     >>> estimate = LoadEstimate()
     >>> for cores in (1.0, 3.0):
-    ...     estimate.observe(graph, Snapshot(0.0, (), usage={"t0": Resources(cores, 0)}))
-    >>> estimate.loads(graph)
+    ...     estimate.observe(Snapshot(0.0, (), usage={"t0": Resources(cores, 0)}))
+    >>> estimate.loads(JobGraph((Task("t0", "t", 0, Resources(2, 0)),)))
     {'t0': 2.0}
     """
 
@@ -46,20 +45,19 @@ class LoadEstimate:
         """Whether the usage of any task is known."""
         return bool(self._mean)
 
-    def observe(self, graph: JobGraph, snapshot: Snapshot) -> None:
-        """Take the usage of the tasks in a snapshot into account. O(tasks)."""
+    def observe(self, snapshot: Snapshot) -> None:
+        """Take the usage of the tasks into account; what is no usage is left out. O(tasks)."""
         keep = self._keep
         for name, used in snapshot.usage.items():
-            if name not in graph.by_id:
+            cores = used.cpu_cores
+            if not 0 <= cores < math.inf:
                 continue
             if name not in self._mean:
-                self._mean[name], self._variance[name] = used.cpu_cores, 0.0
+                self._mean[name], self._variance[name] = cores, 0.0
                 continue
-            difference = used.cpu_cores - self._mean[name]
-            self._mean[name] += (1 - keep) * difference
-            self._variance[name] = keep * (
-                self._variance[name] + (1 - keep) * difference * difference
-            )
+            off = cores - self._mean[name]
+            self._mean[name] += (1 - keep) * off
+            self._variance[name] = keep * (self._variance[name] + (1 - keep) * off * off)
 
     def loads(self, graph: JobGraph) -> dict[str, float]:
         """The CPU cores of each task: as estimated, else as demanded.
@@ -75,33 +73,18 @@ class LoadEstimate:
                     found[task.id] = math.fsum(known) / len(known)
         return found if any(found.values()) else dict.fromkeys(found, 1.0)
 
-    def noise(self, placement: Mapping[str, str], graph: JobGraph) -> float:
-        """The standard deviation of a worker's load, as a share of it: the largest of them."""
+    def noise(self, placement: Mapping[str, str]) -> float:
+        """The largest standard deviation of a worker's load, as a share of the highest load."""
         sums: dict[str, float] = {}
         variances: dict[str, float] = {}
         for name, worker in placement.items():
-            if name in graph.by_id and name in self._mean:
+            if name in self._mean:
                 sums[worker] = sums.get(worker, 0.0) + self._mean[name]
                 variances[worker] = variances.get(worker, 0.0) + self._variance[name]
         highest = max(sums.values(), default=0.0)
         return math.sqrt(max(variances.values(), default=0.0)) / highest if highest else 0.0
 
-    def redistribute(self, before: JobGraph, after: JobGraph) -> None:
-        """Share the work of each operator evenly among another number of tasks.
-
-        Args:
-            before: the tasks that did the work.
-            after: the tasks that do it from now on; their rows are distributed anew.
-        """
-        for operator, tasks in after.operators.items():
-            old = before.operators.get(operator, ())
-            known = [self._mean[one.id] for one in old if one.id in self._mean]
-            if known and len(old) != len(tasks):
-                even = math.fsum(known) * len(old) / len(known) / len(tasks)
-                for task in tasks:
-                    self._mean[task.id], self._variance[task.id] = even, 0.0
-
-    def split(self, task: str, part: float, receivers: list[str]) -> None:
+    def split(self, task: str, part: float, receivers: Sequence[str]) -> None:
         """Move a part of a task's load to other tasks, evenly; to none if there is none known."""
         if task not in self._mean:
             return

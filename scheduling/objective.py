@@ -1,32 +1,32 @@
-"""The objective of the control loop: what a placement costs over a horizon, in one currency.
+"""What a placement costs over a horizon, in one currency: the cost that decides whether it changes.
 
 The currency is that of the prices ($); where no worker has a price each counts as 1 $/s, so costs
 are executor seconds. Over the horizon H in seconds::
 
-    rent          = H * R            R: $/s of the workers that are paid for
-    imbalance     = H * R * w * ((highest load / mean load - 1) + 0.1 * S / mean load)
-    communication = H * sum over streams between hosts of bytes/s * (price of a byte + R_i / B_i)
+    rent          = H * w_r * R                                R: $/s of the workers in use
+    imbalance     = H * w_i * P * (highest load / mean load - 1)
+    communication = H * w_c * sum over streams between hosts of
+                        bytes/s * (price of a byte + R_i / B_i)
     movement      = sum over moved tasks of R_i * (fixed seconds + bytes to load / B_i)
 
-S is the standard deviation of the loads (Eq. 31 of LBA-CE): of two placements with the same
-highest load, the one with fewer loads near it ends earlier on average. R_i and B_i are the price
-and the bandwidth of the receiving worker: it waits for the bytes. The load of a worker is the CPU
-time per second of its tasks over the cores that others leave free. Where idle workers can be
-released, the workers in use are paid for; elsewhere all of them, so that idle ones are a loss.
-A placement with fewer unplaced tasks is better than any with more.
+P is R where idle workers are released, else the price of all workers: an idle worker that stays is
+no rent, it is imbalance. The mean is over the same workers. R_i and B_i are the price and the
+bandwidth of the receiving worker, which waits for the bytes. The load of a worker is the cores that
+its tasks keep busy over the cores that others leave free. The weights are those of a policy: what
+it is for. A placement with fewer unplaced tasks is better than any with more.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.model import JobGraph, Plan, Snapshot, Worker
+from scheduling.model import JobGraph, Plan, Snapshot
 from scheduling.model.checks import number
 from scheduling.quantities import (
     LEAST_CORES,
@@ -39,19 +39,15 @@ from scheduling.quantities import (
 
 __all__ = ["Objective", "PlacementCost"]
 
-_SPREAD = 0.1  # the weight of the deviation against the highest load
-
-Number = TypeVar("Number", float, NDArray[np.float64])
-
 
 @dataclass(frozen=True)
 class PlacementCost:
     """The cost of a placement over the horizon, in $ (:class:`Objective`).
 
     Args:
-        rent: the price of the workers that are paid for.
-        imbalance: the rent of the workers that wait for the most loaded one.
-        communication: the bytes between hosts.
+        rent: the weighted price of the workers in use.
+        imbalance: the weighted price of the workers that wait for the most loaded one.
+        communication: the weighted price of the bytes between hosts.
         movement: the one-time cost of moves from the present placement.
         unplaced: the number of tasks without a worker.
     """
@@ -80,13 +76,15 @@ class PlacementCost:
 
 @dataclass(frozen=True, kw_only=True)
 class Objective:
-    """The weights of the objective that policies, rebalancers and the controller share.
+    """The weights of the objective by which the controller and the local search judge placements.
 
     Args:
         horizon_s: the time in which a change must pay, in seconds; at least ten cycles. Default
             600: a day's load curve changes by a few percent in ten minutes.
-        imbalance: the weight of the imbalance; 0 ignores it. Default 1: a cluster that takes
-            twice as long for the same work costs twice as much.
+        rent: the weight of the rent; 0 ignores it. Default 1.
+        imbalance: the weight of the imbalance; default 1: a cluster that takes twice as long for
+            the same work costs twice as much.
+        communication: the weight of the bytes between hosts; default 1.
         price_per_byte: the price of a byte between hosts in $; default 0. The time that the
             receiver waits for it counts in any case.
         move_s: the fixed cost of a moved task in seconds of its new worker's time; default 1:
@@ -96,24 +94,44 @@ class Objective:
         ArgumentError: a number is out of its range.
 
     Example:
-        >>> from scheduling.model import Resources, Task
+        >>> from scheduling.model import Resources, Task, Worker
         >>> workers = tuple(Worker(name, Resources(4, 8192), 4, 0.01) for name in "ab")
         >>> graph = JobGraph(tuple(Task(f"t{i}", "t", i, Resources(1, 64)) for i in range(4)))
         >>> at = {"t0": "a", "t1": "a", "t2": "a", "t3": "b"}
         >>> cost = Objective().cost(at, graph, Snapshot(0.0, workers), {"t3": "a"})
-        >>> cost.rent, round(cost.imbalance, 3), cost.movement
-        (12.0, 6.6, 0.01)
+        >>> cost.rent, cost.imbalance, cost.movement
+        (12.0, 6.0, 0.01)
     """
 
     horizon_s: float = 600.0
+    rent: float = 1.0
     imbalance: float = 1.0
+    communication: float = 1.0
     price_per_byte: float = 0.0
     move_s: float = 1.0
 
     def __post_init__(self) -> None:
         number("horizon_s", self.horizon_s, above=True)
-        for name in ("imbalance", "price_per_byte", "move_s"):
+        for name in ("rent", "imbalance", "communication", "price_per_byte", "move_s"):
             number(name, getattr(self, name))
+
+    def weighted(self, weights: Sequence[float]) -> Objective:
+        """This objective for a policy.
+
+        Args:
+            weights: what the policy is for: rent, imbalance, communication; they are multiplied
+                with the objective's own.
+
+        >>> Objective().weighted((1, 0, 1)).imbalance
+        0.0
+        """
+        rent, imbalance, communication = weights
+        return dataclasses.replace(
+            self,
+            rent=self.rent * rent,
+            imbalance=self.imbalance * imbalance,
+            communication=self.communication * communication,
+        )
 
     def cost(
         self,
@@ -134,142 +152,94 @@ class Objective:
             present: the present worker of each task, from which moves are counted. A task that is
                 missing here pays for what it loads, without ``move_s``. None (default): no
                 movement is counted.
-            release: whether idle workers are released, so that only those in use are paid for.
-            loads: the CPU cores that each task uses. None (default): :func:`cpu_loads`.
+            release: whether idle workers are released; default False.
+            loads: the CPU cores that each task uses. None (default): as measured, else as
+                demanded.
         """
         at = placement.placement if isinstance(placement, Plan) else placement
-        at = {task: worker for task, worker in at.items() if task in graph.by_id}
+        at = {task: w for task, w in at.items() if task in graph.by_id and w in snapshot.by_id}
         loads = cpu_loads(graph, snapshot) if loads is None else loads
+        price = dict(zip(snapshot.by_id, prices(snapshot), strict=True))
         used = set(at.values())
-        paid = [w for w in snapshot.workers if not release or w.id in used]
-        price = dict(zip((one.id for one in snapshot.workers), prices(snapshot), strict=True))
-        placed = _Placed(at, graph, snapshot, price)
-        rent = math.fsum(price[worker.id] for worker in paid)
-        sums = dict.fromkeys((worker.id for worker in paid), 0.0)
-        for task, name in at.items():
-            sums[name] += loads[task]
+        horizon = self.horizon_s
+        imbalance = communication = 0.0
+        if self.imbalance:
+            imbalance = self.imbalance * _waiting(at, snapshot, price, loads, release)
+        if self.communication:
+            communication = self.communication * self._bytes(at, graph, snapshot, price)
         return PlacementCost(
-            self.horizon_s * rent,
-            self.horizon_s * rent * self._excess(sums, snapshot, used),
-            self.horizon_s * placed.communication_per_s(self.price_per_byte),
-            0.0 if present is None else placed.movement(present, self.move_s),
+            horizon * self.rent * math.fsum(price[name] for name in used),
+            horizon * imbalance,
+            horizon * communication,
+            0.0 if present is None else self._movement(at, graph, snapshot, price, present),
             len(graph.tasks) - len(at),
         )
 
-    def excess(self, highest: Number, squares: Number, total: float, cores: Number) -> Number:
-        """The weighted imbalance as a share of the rent; numbers, or one per placement.
-
-        Args:
-            highest: the highest load.
-            squares: the sum of the workers' cores times their load squared.
-            total: the cores that all tasks use; above 0.
-            cores: the cores of all workers.
-        """
-        mean = total / cores
-        deviation = np.sqrt(np.maximum(squares / cores / (mean * mean) - 1, 0.0))
-        above = np.maximum(highest / mean - 1, 0.0)
-        found: Number = self.imbalance * (above + _SPREAD * deviation)
+    def byte_costs(self, snapshot: Snapshot) -> NDArray[np.float64]:
+        """What a byte per second from another host costs over the horizon, at each worker."""
+        bandwidth = np.array([worker.bandwidth_bytes_per_s for worker in snapshot.workers])
+        byte = self.price_per_byte + np.array(prices(snapshot)) / bandwidth
+        found: NDArray[np.float64] = self.horizon_s * self.communication * byte
         return found
 
-    def _excess(self, sums: Mapping[str, float], snapshot: Snapshot, used: set[str]) -> float:
-        """The weighted imbalance of some workers as a share of the rent; 0 without load."""
-        speed = speeds(snapshot)
-        for name in used:
-            if not speed[name]:  # others took it over while a task runs there
-                speed[name] = max(snapshot.by_id[name].capacity.cpu_cores, LEAST_CORES)
-        cores = math.fsum(speed[name] for name in sums)
-        every = math.fsum(sums.values())
-        if not every or not cores:
-            return 0.0
-        loads = {name: total / speed[name] for name, total in sums.items() if speed[name]}
-        squares = math.fsum(speed[name] * load * load for name, load in loads.items())
-        return float(self.excess(max(loads.values()), squares, every, cores))
-
-    def least(self, graph: JobGraph, snapshot: Snapshot, *, release: bool) -> float:
-        """A lower bound of the running cost of any placement of all tasks, in $.
-
-        The rent of the workers that the tasks would need if they were divisible, for the scarcest
-        resource; of all workers where none is released. O(tasks + workers x log workers).
-
-        Args:
-            graph: the tasks.
-            snapshot: the workers.
-            release: whether idle workers are released.
-        """
-        price = prices(snapshot)
-        if not release:
-            return self.horizon_s * math.fsum(price)
-        free = [(snapshot.free_slots[w.id], snapshot.free[w.id]) for w in snapshot.workers]
-        kinds = (
-            (len(graph.tasks), [float(slots) for slots, _ in free]),
-            (
-                math.fsum(task.demand.cpu_cores for task in graph.tasks),
-                [one.cpu_cores for _, one in free],
-            ),
-            (
-                math.fsum(task.demand.memory_mb for task in graph.tasks),
-                [one.memory_mb for _, one in free],
-            ),
-        )
-        return self.horizon_s * max(_fluid(need, has, price) for need, has in kinds)
-
-
-@dataclass(frozen=True)
-class _Placed:
-    """A placement and what its bytes cost.
-
-    Args:
-        at: the worker of each placed task.
-        graph: the tasks and streams.
-        snapshot: the workers.
-        price: of each worker.
-    """
-
-    at: Mapping[str, str]
-    graph: JobGraph
-    snapshot: Snapshot
-    price: Mapping[str, float]
-
-    def communication_per_s(self, price_per_byte: float) -> float:
-        """The cost of the bytes between hosts in a second."""
-        at, by_id, parts = self.at, self.snapshot.by_id, []
-
-        def byte(worker: Worker) -> float:
-            return price_per_byte + self.price[worker.id] / worker.bandwidth_bytes_per_s
-
-        for edge in self.graph.edges:
+    def _bytes(
+        self, at: Mapping[str, str], graph: JobGraph, snapshot: Snapshot, price: Mapping[str, float]
+    ) -> float:
+        """The $/s of the bytes between hosts."""
+        by_id, parts = snapshot.by_id, []
+        for edge in graph.edges:
             if edge.source in at and edge.target in at:
                 target = by_id[at[edge.target]]
                 if by_id[at[edge.source]].host != target.host:
-                    parts.append(edge.bytes_per_s * byte(target))
-        for task in self.graph.tasks:
+                    parts.append((edge.bytes_per_s, target))
+        for task in graph.tasks:
             if task.input_bytes_per_s and task.preferred and task.id in at:
                 worker = by_id[at[task.id]]
                 if not is_preferred(task, worker):
-                    parts.append(task.input_bytes_per_s * byte(worker))
-        return math.fsum(parts)
+                    parts.append((task.input_bytes_per_s, worker))
+        return math.fsum(
+            size * (self.price_per_byte + price[to.id] / to.bandwidth_bytes_per_s)
+            for size, to in parts
+        )
 
-    def movement(self, present: Mapping[str, str], move_s: float) -> float:
-        """The cost of the moves from a present placement."""
+    def _movement(
+        self,
+        at: Mapping[str, str],
+        graph: JobGraph,
+        snapshot: Snapshot,
+        price: Mapping[str, float],
+        present: Mapping[str, str],
+    ) -> float:
+        """The $ of the moves from a present placement."""
         parts = []
-        for name, target in self.at.items():
+        for name, target in at.items():
             before = present.get(name)
-            if before == target:
-                continue
-            worker = self.snapshot.by_id[target]
-            missing = bytes_to_load(self.graph.by_id[name], worker.host)
-            seconds = move_s if before is not None else 0.0
-            parts.append(self.price[target] * (seconds + missing / worker.bandwidth_bytes_per_s))
+            if before != target:
+                worker = snapshot.by_id[target]
+                load_s = bytes_to_load(graph.by_id[name], worker.host)
+                load_s /= worker.bandwidth_bytes_per_s
+                parts.append(price[target] * (load_s + (0.0 if before is None else self.move_s)))
         return math.fsum(parts)
 
 
-def _fluid(need: float, has: list[float], price: list[float]) -> float:
-    """The least price of workers that have so much of a resource, parts of workers included."""
-    total = 0.0
-    sizes = [(size, cost) for size, cost in zip(has, price, strict=True) if size]
-    for size, cost in sorted(sizes, key=lambda one: one[1] / one[0]):
-        if need <= 0:
-            break
-        total += cost * min(1.0, need / size)
-        need -= size
-    return total
+def _waiting(
+    at: Mapping[str, str],
+    snapshot: Snapshot,
+    price: Mapping[str, float],
+    loads: Mapping[str, float],
+    release: bool,
+) -> float:
+    """The $/s of the workers that wait for the most loaded one; 0 without load."""
+    sums: dict[str, float] = {}
+    for task, name in at.items():
+        sums[name] = sums.get(name, 0.0) + loads[task]
+    speed = speeds(snapshot)
+    counted = [one for one in speed if one in sums or (not release and speed[one] > 0)]
+    for name in sums:
+        if not speed[name]:  # others took it over while a task runs there
+            speed[name] = max(snapshot.by_id[name].capacity.cpu_cores, LEAST_CORES)
+    total, cores = math.fsum(sums.values()), math.fsum(speed[name] for name in counted)
+    if not total or not cores:
+        return 0.0
+    highest = max(load / speed[name] for name, load in sums.items())
+    return max(0.0, highest * cores / total - 1) * math.fsum(price[name] for name in counted)

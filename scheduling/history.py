@@ -1,0 +1,106 @@
+"""What a controller remembers of tasks and workers that are missing at the moment.
+
+Partitions come and go, as AQE's do: plans are made for the largest of the last numbers, so a
+partition that returns has its worker. One look may miss an executor: a worker with tasks is lost
+when it is missed twice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+from typing import TypeVar
+
+from scheduling.model import JobGraph, Snapshot
+
+__all__ = ["History"]
+
+T = TypeVar("T")
+
+_RECENT = 20  # adopted numbers of instances
+
+
+class History:
+    """The last workers of tasks, the last numbers of instances, the workers missed once."""
+
+    def __init__(self) -> None:
+        self._workers: dict[str, str] = {}
+        self._counts: dict[str, deque[int]] = {}
+        self._seen: Snapshot | None = None
+        self._missed: frozenset[str] = frozenset()
+
+    @property
+    def missing(self) -> frozenset[str]:
+        """The workers that the last look has missed, and that had tasks."""
+        return self._missed
+
+    def look(self, snapshot: Snapshot, used: Collection[str]) -> tuple[Snapshot, bool]:
+        """A new snapshot, with the workers that are missed for the first time.
+
+        Args:
+            snapshot: the monitor's.
+            used: the workers that have tasks.
+
+        Returns:
+            The snapshot, and whether workers have come or gone since the last one.
+        """
+        before = self._seen
+        known = frozenset() if before is None else frozenset(before.by_id)
+        missing = frozenset(used) - frozenset(snapshot.by_id)
+        once = (missing & known) - self._missed
+        self._missed = missing
+        self._seen = _with(snapshot, before, once)
+        return self._seen, before is not None and frozenset(self._seen.by_id) != known
+
+    def completed(self, snapshot: Snapshot) -> Snapshot:
+        """A snapshot between two looks, with the workers that the last look has kept."""
+        if self._seen is None:
+            self._seen = snapshot
+        return _with(snapshot, self._seen, self._missed & frozenset(self._seen.by_id))
+
+    def ran(self, placement: Mapping[str, str]) -> None:
+        """Keep the workers of tasks."""
+        self._workers |= placement
+
+    def runs_not(self, tasks: Iterable[str]) -> None:
+        """Tasks run nowhere."""
+        for task in tasks:
+            self._workers.pop(task, None)
+
+    def present(self, graph: JobGraph, snapshot: Snapshot) -> dict[str, str]:
+        """The worker of each task: the last one if it is there still."""
+        last = {task: self._workers[task] for task in graph.by_id if task in self._workers}
+        return {task: worker for task, worker in last.items() if worker in snapshot.by_id}
+
+    def counts(self, parallelism: Mapping[str, int]) -> None:
+        """Keep numbers of instances that were adopted."""
+        for name, count in parallelism.items():
+            self._counts.setdefault(name, deque(maxlen=_RECENT)).append(count)
+
+    def largest(self, parallelism: Mapping[str, int]) -> dict[str, int]:
+        """The numbers of instances that plans are made for."""
+        return {n: max(count, *self._counts.get(n, ()), count) for n, count in parallelism.items()}
+
+
+def _with(snapshot: Snapshot, before: Snapshot | None, names: Collection[str]) -> Snapshot:
+    """A snapshot with some workers of an earlier one, in their order, and their metrics."""
+    names = set(names) - set(snapshot.by_id)
+    if before is None or not names:
+        return snapshot
+    there = snapshot.by_id.keys() | names
+    old = [snapshot.by_id.get(w.id, w) for w in before.workers if w.id in there]
+    new = [worker for worker in snapshot.workers if worker.id not in before.by_id]
+
+    def kept(now: Mapping[str, T], was: Mapping[str, T]) -> dict[str, T]:
+        return {**now, **{name: was[name] for name in names if name in was}}
+
+    return dataclasses.replace(
+        snapshot,
+        workers=(*old, *new),
+        utilisation=kept(snapshot.utilisation, before.utilisation),
+        tuples=kept(snapshot.tuples, before.tuples),
+        cost=kept(snapshot.cost, before.cost),
+        busyness=kept(snapshot.busyness, before.busyness),
+        reserved=kept(snapshot.reserved, before.reserved),
+    )

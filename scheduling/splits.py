@@ -1,0 +1,126 @@
+"""Moves of parts of tasks: which of them can be made, what they cost, and what they change.
+
+A part of a task becomes a task of its own (capability ``"split"``), or its rows go to other tasks
+of the same operator on the target (``"spread"``), as a rule for hot keys does it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from scheduling.estimate import LoadEstimate
+from scheduling.model import JobGraph, Move, Plan, Receipt, Task
+
+__all__ = ["dropped_shares", "indices", "makeable", "receivers", "split_names", "take_parts"]
+__all__ += ["with_parts"]
+
+
+def receivers(move: Move, placement: Mapping[str, str], operators: Mapping[str, str]) -> list[str]:
+    """The tasks on the target of a move that have the same operator; O(tasks).
+
+    Args:
+        move: of a part of a task.
+        placement: the worker of each task.
+        operators: the operator of each task; others are no receivers.
+    """
+    own = operators.get(move.task)
+    there = [name for name, at in placement.items() if at == move.target and name != move.task]
+    return [name for name in there if name in operators and operators[name] == own]
+
+
+def makeable(
+    moves: Sequence[Move], placement: Mapping[str, str], graph: JobGraph, can: Collection[str]
+) -> list[Move]:
+    """The moves of parts of tasks that an actuator with these capabilities can make."""
+    operators = {task.id: task.operator for task in graph.tasks}
+    return [
+        one
+        for one in moves
+        if one.part < 1
+        and ("split" in can or ("spread" in can and receivers(one, placement, operators)))
+    ]
+
+
+def with_parts(
+    moves: Sequence[Move], graph: JobGraph, loads: Mapping[str, float], present: Mapping[str, str]
+) -> tuple[JobGraph, dict[str, float], dict[str, str], dict[str, str]]:
+    """What a cost is computed from when parts of tasks are tasks of their own.
+
+    Returns:
+        The graph, the loads, and by part the worker where it was and where it is to be.
+    """
+    tasks, cores = list(graph.tasks), dict(loads)
+    was, becomes = dict(present), dict[str, str]()
+    for number, one in enumerate(moves):
+        name, whole = f"{one.task} part {number}", graph.by_id[one.task]
+        tasks.append(Task(name, whole.operator, 0, whole.demand, state_bytes=one.state_bytes))
+        cores[name] = cores[one.task] * one.part
+        cores[one.task] -= cores[name]
+        was[name], becomes[name] = one.source, one.target
+    return dataclasses.replace(graph, tasks=tuple(tasks)), cores, was, becomes
+
+
+def take_parts(
+    plan: Plan, receipt: Receipt, tasks: Mapping[str, Task], estimate: LoadEstimate
+) -> dict[str, int]:
+    """Move the estimated load of split tasks; the number of tasks added to each operator."""
+    parts = [move for move in plan.moves if move.part < 1]
+    operators = {name: task.operator for name, task in tasks.items()}
+    left = len(set(receipt.landed) - set(tasks)) if parts else 0
+    added: dict[str, int] = {}
+    for move in parts:
+        estimate.split(move.task, move.part, receivers(move, plan.placement, operators))
+        if left:
+            operator = operators[move.task]
+            added[operator] = added.get(operator, 0) + 1
+            left -= 1
+    return added
+
+
+def indices(
+    moves: Sequence[Move], placement: Mapping[str, str], operator: str
+) -> dict[int, dict[int, float]]:
+    """By index of a split task, the share of its load for the index of each receiver.
+
+    A part is shared evenly by the tasks on its target; one without any is left out.
+
+    >>> moves = [Move("t-0", "a", "b", 0.1, 0.0, part) for part in (0.5, 0.5)]
+    >>> indices(moves, {"t-0": "a", "t-1": "b", "t-2": "b"}, "t")
+    {0: {1: 0.375, 2: 0.375}}
+    """
+    operators = {name: name.rpartition("-")[0] for name in placement}
+    found: dict[int, dict[int, float]] = {}
+    for move in moves:
+        to = receivers(move, placement, operators)
+        if move.part >= 1 or not to or operators.get(move.task) != operator:
+            continue
+        parts = found.setdefault(_index(move.task), {})
+        amount = (1 - sum(parts.values())) * move.part  # a part of what earlier moves have left
+        for name in to:
+            parts[_index(name)] = parts.get(_index(name), 0.0) + amount / len(to)
+    return found
+
+
+def dropped_shares(moves: Iterable[Move]) -> dict[int, float]:
+    """By index of a task, the share of its load that the moves would have taken away."""
+    found: dict[int, float] = {}
+    for move in moves:
+        before = found.get(_index(move.task), 0.0)
+        found[_index(move.task)] = before + (1 - before) * move.part
+    return found
+
+
+def split_names(moves: Iterable[Move]) -> str:
+    """The tasks of which parts move, in words: three of them, and the number of the others.
+
+    >>> split_names([Move(f"t-{i}", "a", "b", 0.1, 0.0, 0.5) for i in range(4)])
+    't-0, t-1, t-2 and 1 more'
+    """
+    tasks = sorted({one.task for one in moves if one.part < 1})
+    more = f" and {len(tasks) - 3} more" if len(tasks) > 3 else ""
+    return ", ".join(tasks[:3]) + more
+
+
+def _index(task: str) -> int:
+    return int(task.rpartition("-")[2])
