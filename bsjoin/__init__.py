@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         progress,
     )
     from bsjoin._refreshes import RefreshProgress
+    from bsjoin._reporting import reporting
     from bsjoin._spark.chain import explain
     from bsjoin._spark.jvm.jar import jar
     from bsjoin.conditions import AsOf, Band, Overlaps, Within
@@ -59,6 +60,7 @@ __all__ = [
     "jar",
     "join",
     "progress",
+    "reporting",
     "sources",
 ]
 
@@ -86,6 +88,7 @@ _HOMES = {
     "jar": "bsjoin._spark.jvm.jar",
     "join": "bsjoin._api",
     "progress": "bsjoin._progress",
+    "reporting": "bsjoin._reporting",
 }
 
 

@@ -7,15 +7,34 @@ here they are kept by the query and the number of its micro-batch, beside those 
 
 from __future__ import annotations
 
+import functools
+import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ObservedBatches", "observed_batches"]
+__all__ = ["ObservedBatches", "new_number", "number_of_reported", "observed_batches"]
 
 _QUERIES = 64
+_REPORTED = 10_000
+
+new_number = itertools.count(1).__next__
+"""The number of one more join of this process."""
+
+
+@functools.lru_cache(_REPORTED)
+def number_of_reported(query: str, number: int, on: tuple[str, ...]) -> int:
+    """The number, in this process, of a join that another one has planned.
+
+    Args:
+        query: Spark's id of the query.
+        number: of the join, in the other process.
+        on: the columns of the stream that the join compares.
+    """
+    return new_number()
+
 
 Read = Callable[[], dict[str, Any] | None]
 """Gets the figures of a join; None as long as no action has used its rows."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bsjoin._api import join_by
 from bsjoin._plan import RoutePlan
-from bsjoin._progress import PlacementProgress, route
+from bsjoin._progress import ObservedProgress, route
 from bsjoin._spark.arguments import JoinCall
 from bsjoin._spark.observing import Cycle
 from bsjoin._spark.session import default_parallelism, is_connect, is_dataframe
@@ -40,16 +40,6 @@ _REMEMBERED = 100
 Sink = Callable[["DataFrame", int], Any]
 
 
-@dataclass(frozen=True)
-class _Progress:
-    """What Spark's progress of a micro-batch would say."""
-
-    batchId: int  # noqa: N815 - as Spark calls it
-    timestamp: str
-    observedMetrics: dict[str, dict[str, Any]]  # noqa: N815
-    placement: PlacementProgress | None = None
-
-
 @dataclass
 class Cycles:
     """A function for ``foreachBatch`` that joins every micro-batch and passes the result to a sink.
@@ -67,10 +57,10 @@ class Cycles:
     _kept: dict[str, Any] = field(default_factory=dict)
     _steering: Steering | None = None
     _placing: Placing | None = None
-    _recent: deque[_Progress] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    _recent: deque[ObservedProgress] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
     @property
-    def recentProgress(self) -> list[_Progress]:  # noqa: N802 - as Spark calls it
+    def recentProgress(self) -> list[ObservedProgress]:  # noqa: N802 - as Spark calls it
         """The progress of the last 100 cycles, for :func:`bsjoin.progress`."""
         return list(self._recent)
 
@@ -100,7 +90,7 @@ class Cycles:
                 self._placing.cached(context, figures, cycle.table_bytes, by_key=shuffled)
         placed = None if self._placing is None else self._placing.progress()
         timestamp = began.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        progress = _Progress(batch_id, timestamp, figures, placed)
+        progress = ObservedProgress(batch_id, timestamp, figures, placed)
         self._recent.append(progress)
         if self._steering is not None and "label" in self._kept:
             note = route(progress, self._kept["label"])

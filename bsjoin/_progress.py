@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from bsjoin._batch_figures import observed_batches
+from bsjoin._batch_figures import number_of_reported, observed_batches
+from bsjoin._json_records import from_json
 from bsjoin._plan import FIGURES, ROUTE_FIGURES
 from bsjoin._refreshes import RefreshProgress, of_join
 from bsjoin._spark.remote import is_remote
+from bsjoin._spark.reports import read
 from bsjoin._task_figures import received
 from bsjoin.errors import ArgumentError, NotReportedWarning
 from bsjoin.hotspot import Rule, added, skew
@@ -25,12 +28,16 @@ from bsjoin.hotspot.worker import Note
 __all__ = [
     "CacheProgress",
     "CycleProgress",
+    "ObservedProgress",
     "PartitionProgress",
     "PlacementProgress",
     "cached_entries",
+    "is_idle",
     "progress",
     "route",
 ]
+
+_log = logging.getLogger("bsjoin")
 
 _CHANCE = 3  # a key that occurs this often in the samples may be there by chance
 _ADDED = ("rows_in", "hits", "matches", "ns")
@@ -164,8 +171,9 @@ class CycleProgress:
         runtime: what ran the join: "jvm" (Spark's generated code) or "python" (its workers).
         runtime_reason: why not the JVM; empty for it.
         placement: where its tasks ran; None (default) unless :func:`bsjoin.cycles` places them.
-        refresh: how the refreshes of the table went, as of this call and not of the micro-batch;
-            None (default) for an incremental cache, and where this application did not build it.
+        refresh: how the refreshes of the table went, as of this call and not of the micro-batch
+            (under Spark Connect, of joins that :func:`bsjoin.reporting` reports: of that); None
+            (default) for an incremental cache, and where this application did not build it.
     """
 
     join: int
@@ -193,6 +201,23 @@ class CycleProgress:
         return self.hits / self.rows_in if self.rows_in else 0.0
 
 
+@dataclass(frozen=True)
+class ObservedProgress:
+    """What Spark's progress of a micro-batch would say.
+
+    Args:
+        batchId: as Spark's.
+        timestamp: as Spark's.
+        observedMetrics: as Spark's.
+        placement: where the tasks of the join ran, if something placed them; default None.
+    """
+
+    batchId: int  # noqa: N815 - as Spark calls it
+    timestamp: str
+    observedMetrics: dict[str, dict[str, Any]]  # noqa: N815
+    placement: PlacementProgress | None = None
+
+
 def progress(query: Any) -> list[CycleProgress]:
     """The metrics of every join of a streaming query, one entry per micro-batch and join.
 
@@ -203,19 +228,19 @@ def progress(query: Any) -> list[CycleProgress]:
     Returns:
         A list of :class:`CycleProgress`, oldest micro-batch first, joins in the order of their
         calls; empty for a query without joins of bsjoin. Joins inside a function for
-        ``foreachBatch`` are among them, with the figures of the first action that used their rows;
-        not those of threads that the function starts, unless they are
-        ``pyspark.InheritableThread``, nor any under Spark Connect, where the function runs in
-        another process. Spark keeps the last 100 micro-batches of
-        a query (``spark.sql.streaming.numRecentProgressUpdates``); to sum over more, call this from
-        a ``StreamingQueryListener`` with each ``event.progress``.
+        ``foreachBatch`` are among them, with the figures of the first action that used their rows
+        (under Spark Connect: the last one); not those of threads that the function starts, unless
+        they are ``pyspark.InheritableThread``. Under Spark Connect, where the function runs in
+        another process, give it as ``bsjoin.reporting(function)``. Spark keeps the last 100
+        micro-batches of a query (``spark.sql.streaming.numRecentProgressUpdates``); to sum over
+        more, call this from a ``StreamingQueryListener`` with each ``event.progress``.
 
     Raises:
         ArgumentError: it is something else, such as a DataFrame.
 
     Warns:
         NotReportedWarning: there are no figures, and the query runs a function for
-            ``foreachBatch`` under Spark Connect, which may have joins.
+            ``foreachBatch`` under Spark Connect, which may have joins and does not report.
 
     Example:
         >>> hits = sum(cycle.hits for cycle in bsjoin.progress(query))
@@ -232,6 +257,7 @@ def progress(query: Any) -> list[CycleProgress]:
             "None before the first micro-batch), or what bsjoin.cycles returned"
         )
     cycles: list[CycleProgress] = []
+    reported, is_silent = _Reported(query), False
     for one in recent:
         found: dict[str, tuple[dict[str, str], dict[str, Any]]] = {}
         for metric, metrics in {**_not_observed(one), **one.observedMetrics}.items():
@@ -241,24 +267,65 @@ def progress(query: Any) -> list[CycleProgress]:
                 added = figures if before is None else _added(before[1], figures)
                 found[join["label"]] = join, added
         of_one = [_cycle(one, join, figures) for join, figures in found.values()]
+        if is_remote() and _has_run_a_function(one):
+            inside = reported.of(one)
+            is_silent |= inside is None
+            of_one += inside or []
         cycles += sorted(of_one, key=lambda cycle: cycle.join)
-    if not cycles and is_remote() and any(map(_has_run_a_function, recent)):
+    if is_silent and not cycles:
         warnings.warn(_NOT_REPORTED, NotReportedWarning, stacklevel=2)
     return cycles
 
 
 _NOT_REPORTED = (
     "progress() has no figures of a query with foreachBatch: under Spark Connect the function runs "
-    "in a process of the server, whose joins cannot report to the query. Join the stream before "
-    "foreachBatch, or observe the result inside the function with pyspark.sql.Observation. If the "
-    "function joins nothing, ignore bsjoin.errors.NotReportedWarning"
+    "in a process of the server, and its joins report only if it is given as "
+    "foreachBatch(bsjoin.reporting(function)), and the process can tell which query it serves. "
+    "Otherwise join the stream before foreachBatch, or observe the result inside the function with "
+    "pyspark.sql.Observation. If the function joins nothing, ignore "
+    "bsjoin.errors.NotReportedWarning"
 )
+
+
+class _Reported:
+    """What a function for ``foreachBatch`` has reported from a Connect server.
+
+    Args:
+        query: the query, or the progress of one.
+    """
+
+    def __init__(self, query: Any):
+        self._query = query
+        self._runs: dict[str, dict[int, str]] = {}
+
+    def of(self, one: Any) -> list[CycleProgress] | None:
+        """The joins of a micro-batch; None if it was not reported."""
+        run = str(one.runId)
+        if run not in self._runs:
+            self._runs[run] = read(self._query, run)
+        text = self._runs[run].get(one.batchId)
+        if text is None:
+            return None
+        try:
+            cycles = from_json(CycleProgress, text)
+        except ValueError as error:
+            _log.warning("bsjoin: a report of query %s cannot be read: %s", one.id, error)
+            return None
+        return [
+            replace(
+                cycle,
+                join=number_of_reported(str(one.id), cycle.join, cycle.on),
+                batch_id=one.batchId,
+                timestamp=one.timestamp,
+            )
+            for cycle in cycles
+        ]
 
 
 def _has_run_a_function(one: Any) -> bool:
     """Whether a progress is of a micro-batch whose rows went to a function for ``foreachBatch``."""
     sink = getattr(one, "sink", None)  # a batch of cycles has none
-    return getattr(sink, "description", None) == "ForeachBatchSink" and not _is_idle(one)
+    return getattr(sink, "description", None) == "ForeachBatchSink" and not is_idle(one)
 
 
 def _has(thing: Any, name: str) -> bool:
@@ -269,7 +336,7 @@ def _has(thing: Any, name: str) -> bool:
 def _not_observed(one: Any) -> dict[str, Any]:
     """The figures of a micro-batch that Spark has not observed in its plan."""
     query = getattr(one, "id", None)  # a batch of foreachBatch has none
-    if query is None or _is_idle(one):
+    if query is None or is_idle(one):
         return {}
     return {
         **observed_batches.of(str(query), one.batchId),
@@ -277,7 +344,7 @@ def _not_observed(one: Any) -> dict[str, Any]:
     }
 
 
-def _is_idle(one: Any) -> bool:
+def is_idle(one: Any) -> bool:
     """Whether a progress is of a trigger without a micro-batch.
 
     A query without new data reports itself every ten seconds, with the number of the micro-batch

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bsjoin._spark.fingerprint import is_fixed
-from bsjoin._spark.session import MicroBatch, active_queries
+from bsjoin._spark.session import MicroBatch, active_queries, means_the_same
 from bsjoin.conditions import Condition
 from bsjoin.options import Full
 from bsjoin.table import BatchTable
@@ -68,7 +68,7 @@ class Wanted:
             return False
         if isinstance(self.origin, str) or isinstance(other.origin, str):
             return self.origin is other.origin or self.origin == other.origin
-        return bool(self.origin.sameSemantics(other.origin))
+        return means_the_same(self.origin, other.origin)
 
 
 @dataclass

@@ -173,9 +173,10 @@ class NotReportedWarning(UserWarning):
     """``progress`` has no figures of a query that runs a function for ``foreachBatch`` on Connect.
 
     The function runs in a process of the server, and Spark tells that process neither the query
-    nor its run, so that its joins cannot report to them. Join the stream before ``foreachBatch``,
-    or observe the result inside the function with ``pyspark.sql.Observation``. Where the function
-    joins nothing, ignore this class as any warning of Python.
+    nor its run. Give it as ``foreachBatch(bsjoin.reporting(function))``, which finds them, join the
+    stream before ``foreachBatch``, or observe the result inside the function with
+    ``pyspark.sql.Observation``. Where the function joins nothing, ignore this class as any warning
+    of Python.
 
     Example:
         >>> import warnings

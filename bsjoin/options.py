@@ -29,8 +29,8 @@ class Full:
             the application ends. In a ``foreachBatch`` function the next micro-batch reuses that
             temporary table; the source is read again unless it cannot have changed. The table of a
             micro-batch is removed when the second micro-batch after it starts, so use a result
-            within the call that returned it. (Under Spark Connect, and in threads started by the
-            application, every call builds its own table.)
+            within the call that returned it. (In threads started by the application, and under
+            Spark Connect without :func:`bsjoin.reporting`, every call builds its own table.)
         refresh: the interval at which the source is looked at while streams run, and read if it is
             not known to be unchanged (see ``fingerprint``): a ``timedelta``,
             a text such as ``"10 minutes"`` or a number of seconds. A changed table is published as

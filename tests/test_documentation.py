@@ -38,6 +38,7 @@ WITH_SPARK = [
     "bsjoin._api",
     "bsjoin._cycles",
     "bsjoin._progress",
+    "bsjoin._reporting",
     "bsjoin._spark.chain",
     "bsjoin.table",
 ]

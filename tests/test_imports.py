@@ -202,10 +202,10 @@ def check_references(text: str, where: str) -> None:
         assert file_of(module), f"{where} names {module}"
 
 
-TO_THE_DRIVER = [f"bsjoin/_spark/{name}.py" for name in ("build", "merging", "workers")]
+TO_THE_DRIVER = [f"bsjoin/_spark/{name}.py" for name in ("build", "merging", "reports", "workers")]
 
 
-def test_only_the_build_and_the_check_of_the_workers_bring_rows_to_the_driver() -> None:
+def test_only_builds_reports_and_the_check_of_the_workers_bring_rows_to_the_driver() -> None:
     found = [
         f"{path}:{node.lineno} calls {node.func.attr}"
         for path in under("bsjoin")

@@ -36,6 +36,7 @@ PUBLIC = [
     "jar",
     "join",
     "progress",
+    "reporting",
     "sources",
 ]
 ERRORS = [

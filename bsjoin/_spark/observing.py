@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation
 
 from bsjoin._batch_figures import observed_batches
@@ -90,6 +91,14 @@ def _is_complete(observation: Observation) -> bool:
     return java is None or bool(java.future().isCompleted())
 
 
+def _figures_of(observation: Observation) -> dict[str, Any] | None:
+    """What was observed, without waiting; None if it was not, or the action failed."""
+    try:
+        return observation.get if _is_complete(observation) else None
+    except PySparkException:  # Spark Connect raises what the action has raised
+        return None
+
+
 _cycle: ContextVar[Cycle | None] = ContextVar("bsjoin-cycle", default=None)
 
 
@@ -121,6 +130,6 @@ def observe(df: DataFrame, name: str, *aggregates: Column) -> DataFrame:
         batch.query,
         int(batch.number),
         name,
-        lambda: observation.get if _is_complete(observation) else None,
+        lambda: _figures_of(observation),
     )
     return df.observe(observation, *aggregates)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Sequence
 
@@ -10,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin._batch_figures import observed_batches
+from bsjoin._batch_figures import new_number, observed_batches
 from bsjoin._plan import JoinPlan, Output, StoredTable
 from bsjoin._refreshes import follow
 from bsjoin._spark import jvm, python
@@ -26,8 +25,6 @@ from bsjoin._spark.runtime import choose_runtime
 from bsjoin._spark.session import micro_batch, retained
 
 __all__ = ["plan_join"]
-
-_numbers = itertools.count(1)
 
 
 def plan_join(stream: DataFrame, join: ResolvedJoin, cache: Cache) -> DataFrame:
@@ -109,14 +106,14 @@ def _next_label(stream: DataFrame, columns: Sequence[str]) -> str:
         return str(cycle.kept["label"])
     batch = None if cycle is not None or stream.isStreaming else micro_batch(stream)
     if batch is None:
-        number = next(_numbers)
+        number = new_number()
     else:
         number = observed_batches.number_of(
             batch.query,
             batch.run,
             int(batch.number),
             tuple(columns),
-            lambda: next(_numbers),
+            new_number,
             retained(stream.sparkSession),
         )
     label = f"{number}:{json.dumps(list(columns))}"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, is_remote
 from pyspark.sql import functions as F  # noqa: N812
 
 __all__ = [
@@ -20,9 +23,12 @@ __all__ = [
     "is_case_sensitive",
     "is_connect",
     "is_dataframe",
+    "is_for_a_query",
+    "means_the_same",
     "micro_batch",
     "needed_since_us",
     "retained",
+    "running",
     "too_old",
 ]
 
@@ -95,16 +101,46 @@ def micro_batch(df: DataFrame) -> MicroBatch | None:
     """The micro-batch that this thread runs; None outside, and where it cannot be known.
 
     Spark sets it in the thread of a ``foreachBatch`` function. A Connect server runs that
-    function in a process of its own, without it.
+    function in a process of its own, without it: there it is what ``bsjoin.reporting`` says.
     """
     if is_connect(df.sparkSession):
-        return None
+        return _running
     context = df.sparkSession.sparkContext
     query, number, run = map(
         context.getLocalProperty,
         ("sql.streaming.queryId", "streaming.sql.batchId", "spark.jobGroup.id"),
     )
     return MicroBatch(query, number, run or "") if query and number else None
+
+
+_running: MicroBatch | None = None
+
+
+@contextlib.contextmanager
+def running(batch: MicroBatch) -> Iterator[None]:
+    """Let a micro-batch be that of all threads meanwhile: such a process runs one at a time."""
+    global _running
+    _running = batch
+    try:
+        yield
+    finally:
+        _running = None
+
+
+def is_for_a_query() -> bool:
+    """Whether a Connect server has started this process for a streaming query.
+
+    The process ends with the query. Its sessions may be copies, which list no query.
+    """
+    return is_remote() and "SPARK_CONNECT_LOCAL_URL" in os.environ
+
+
+def means_the_same(one: DataFrame, other: DataFrame) -> bool:
+    """Whether two DataFrames have the same plan, for certain."""
+    sessions = one.sparkSession, other.sparkSession
+    if any(map(is_connect, sessions)) and sessions[0] is not sessions[1]:
+        return False  # Spark compares those of one session
+    return bool(one.sameSemantics(other))
 
 
 def retained(spark: SparkSession) -> int:
@@ -123,7 +159,7 @@ def any_query_active(spark: SparkSession) -> bool:
     """Whether a streaming query of the application runs, of whatever session; Connect: of this."""
     try:
         if is_connect(spark):
-            return bool(spark.streams.active)
+            return is_for_a_query() or bool(spark.streams.active)
         # `spark.streams` has those of one session, and `foreachBatch` gives a copy of it.
         queries = spark._jsparkSession.sharedState().activeStreamingQueries()
         return not queries.isEmpty()
@@ -143,6 +179,8 @@ def needed_since_us() -> int | None:
         return None
     # The next micro-batch is later than the last one that was committed.
     begun = [query.lastProgress for query in spark.streams.active]
+    if not begun and is_for_a_query():
+        return 0
     times = [0 if one is None else _microseconds(one.timestamp) for one in begun]
     return min(times, default=None)
 

@@ -10,7 +10,7 @@ from weakref import WeakSet
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin._spark.session import any_query_active, is_connect
+from bsjoin._spark.session import any_query_active, is_connect, is_for_a_query
 from bsjoin.errors import DuplicateKeyError, OtherKeysError, StoreError
 from bsjoin.store import StorageLocation, versions
 from bsjoin.store.uses import RENEWED_EVERY_S, Note, Uses, others
@@ -52,7 +52,8 @@ def note_use(
         _sessions.add(spark)
         noted = _noted.get(location.url)
         if noted is None:
-            noted = _Noted(location, Note(location, ends_with_process=not is_connect(spark)))
+            ends = is_for_a_query() or not is_connect(spark)
+            noted = _Noted(location, Note(location, ends_with_process=ends))
             _noted[location.url] = noted
         uses = noted.uses | Uses(frozenset(columns), unique)
         is_new = uses != noted.uses or noted.note.is_due

@@ -1,0 +1,172 @@
+"""``bsjoin.reporting``: a function for ``foreachBatch`` whose figures leave a Connect server.
+
+The server runs the function in a process that it starts for one run of a query, just before that
+begins. Spark tells the process the number of each micro-batch, and not which query it is. But the
+queries of the session can be listed: the process looks for the one that had not begun when it
+started, and that no other process reports; and if there are several, for the one that fits all it
+sees: while the function runs, its query has the progress of the micro-batch before. It reports
+when it is certain, what came before too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import uuid
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from bsjoin._batch_figures import observed_batches
+from bsjoin._json_records import to_json
+from bsjoin._progress import ObservedProgress, is_idle, progress
+from bsjoin._refreshes import error_text
+from bsjoin._spark import reports
+from bsjoin._spark.session import MicroBatch, is_for_a_query, retained, running
+from bsjoin.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["reporting"]
+
+_log = logging.getLogger("bsjoin")
+
+_CHARACTERS = 500_000
+"""Of all reports that a query keeps; each micro-batch sends them once."""
+
+Function = Callable[["DataFrame", int], Any]
+
+
+def reporting(function: Function) -> Function:
+    """Let a function for ``foreachBatch`` report its joins to :func:`progress`, on Connect too.
+
+    In a classic session they do so without it, and the function is called as it is. Spark Connect
+    runs the function in a process of the server: there its joins have figures, and use the private
+    tables of the micro-batch before again, only if it is wrapped. Each micro-batch takes some 50 ms
+    more, and the session gets temporary views, of which the names begin with ``bsjoin_report``.
+
+    Args:
+        function: gets the micro-batch, a DataFrame, and its number.
+
+    Returns:
+        A function that does the same; give it to ``foreachBatch`` of any number of queries. The
+        figures of a micro-batch can be read when its call has returned. One whose call has failed
+        has none.
+
+    Raises:
+        ArgumentError: it is no function.
+
+    Example:
+        >>> @bsjoin.reporting
+        ... def write(batch, batch_id):
+        ...     named = bsjoin.join(batch, customers, on="customer_id")
+        ...     named.write.mode("append").parquet("out")
+        >>> query = orders.writeStream.foreachBatch(write).trigger(availableNow=True).start()
+        >>> query.awaitTermination()
+        >>> [cycle.rows_in for cycle in bsjoin.progress(query)]
+        [4]
+    """
+    if not callable(function):
+        raise ArgumentError(
+            f"reporting({function!r}): give the function that foreachBatch would get, of a "
+            "DataFrame and a number"
+        )
+    return function if isinstance(function, _Reporting) else _Reporting(function)
+
+
+class _Reporting:
+    """The function; in a process of a Connect server, where it was unpickled, with its reports."""
+
+    def __init__(self, function: Function):
+        self._function = function
+        self._reports: _Reports | None = None
+
+    def __getstate__(self) -> Function:
+        return self._function
+
+    def __setstate__(self, function: Function) -> None:
+        self._function = function
+        # The query begins when the server has read the function.
+        self._reports = _Reports(reports.active_session()) if is_for_a_query() else None
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> Any:
+        if self._reports is None:
+            return self._function(batch, batch_id)
+        with self._reports.of(batch_id):
+            return self._function(batch, batch_id)
+
+
+class _Reports:
+    """What the function of one run of a query reports.
+
+    Args:
+        session: the client's, which the server copies for the micro-batches.
+    """
+
+    def __init__(self, session: SparkSession):
+        self._session = session
+        self._query = str(uuid.uuid4())  # stands for the query, and its run, in this process
+        self._run: str | None = None
+        self._made: dict[int, str] = {}
+        self._others: set[str] | None = None
+        with _not_raised():
+            self._others = {str(query.runId) for query in session.streams.active}
+
+    @contextlib.contextmanager
+    def of(self, batch: int) -> Iterator[None]:
+        """Report a micro-batch whose function runs meanwhile, unless that fails."""
+        self._find(batch)
+        with running(MicroBatch(self._query, str(batch), self._query)):
+            yield
+        with _not_raised():
+            self._made[batch] = to_json(
+                progress(ObservedProgress(batch, "", observed_batches.of(self._query, batch)))
+            )
+            self._forget(max(1, retained(self._session)))
+        self._find(batch)
+        if self._run is not None:
+            with _not_raised():
+                reports.write(self._session, self._run, self._made)
+
+    def _forget(self, kept: int) -> None:
+        """Keep the last reports, and no more than is quickly sent."""
+        characters = sum(map(len, self._made.values()))
+        for batch in list(self._made)[:-1]:
+            if len(self._made) <= kept and characters <= _CHARACTERS:
+                break
+            characters -= len(self._made.pop(batch))
+
+    def _find(self, batch: int) -> None:
+        """Find the run, if that is certain by now; its function runs, or has just returned.
+
+        Args:
+            batch: the number of the micro-batch.
+        """
+        if self._run is not None or self._others is None:
+            return
+        with _not_raised():
+            self._others.update(reports.claimed(self._session))
+            active = {str(query.runId): query for query in self._session.streams.active}
+            left = active.keys() - self._others
+            if len(left) > 1:
+                left = {run for run in left if _fits(active[run].lastProgress, batch)}
+                self._others.update(active.keys() - left)
+            if len(left) == 1:
+                (self._run,) = left
+                reports.claim(self._session, self._run)
+
+
+def _fits(last: Any, batch: int) -> bool:
+    """Whether a query with this last progress may be in a micro-batch."""
+    return last is None or last.batchId == (batch if is_idle(last) else batch - 1)
+
+
+@contextlib.contextmanager
+def _not_raised() -> Iterator[None]:
+    """Log what fails: a query does not end because of its figures."""
+    try:
+        yield
+    except Exception as error:
+        _log.warning(
+            "bsjoin: a function for foreachBatch does not report its joins: %s", error_text(error)
+        )
