@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -284,3 +285,104 @@ def test_exponents_are_numbers_whatever_yaml_takes_them_for(tmp_path: Path, text
     file = tmp_path / "prices.yaml"
     file.write_text(f"prices: [{{pattern: a, price_per_s: {text}}}]")
     assert read_prices(file)[0].price_per_s == pytest.approx(1e-5)
+
+
+LINES = """\
+delta: 0.8
+prices:
+  - {pattern: "*", price_per_s: 2, slots: 4, cpu_cores: 4, memory_mb: 8192}
+workers:
+  - id: a
+    tuples: 5
+    cost: 0.5
+  - {id: b, reserved: {slots: 1,
+     cpu_cores: 1}}
+operators:
+  - name: map
+    parallelism: 2
+    cpu_cores: 0.5
+    to:
+      sink: 100
+  - {name: sink, preferred: [a]}
+cost:
+  weights: [0.5, 0.3, 0.2]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "field"),
+    [
+        ("delta: 0.8", "delta: 80", 1, "delta=80"),
+        ("delta: 0.8", "delta: .nan", 1, "delta=nan"),
+        ("delta: 0.8", "delta: null", 1, "delta is None"),
+        ("slots: 4", "slots: four", 3, "slots of prices[0] is 'four'"),
+        ("price_per_s: 2", "price_per_s: .inf", 3, "price_per_s=inf"),
+        ("price_per_s: 2", "price_pers: 2", 3, "has no field 'price_pers'"),
+        ("id: a", "id: null", 5, "id of workers[0] is None"),
+        ("id: a", "id: yes", 5, "id of workers[0] is True"),
+        ("tuples: 5", "tuples: -5", 6, "tuples of worker 'a' is -5"),
+        ("tuples: 5", "tuples: yes", 6, "tuples of worker 'a' is True"),
+        ("cost: 0.5", "cost: .nan", 7, "cost of worker 'a' is nan"),
+        ("cost: 0.5", "cost: 1 $", 7, "cost of worker 'a' is '1 $'"),
+        ("cost: 0.5", "delta: 2", 7, "delta=2.0"),
+        ("cost: 0.5", "tuples: 2", 7, "'tuples' is there twice"),
+        ("cost: 0.5", "cpu: 2", 7, "cpu=2"),
+        ("cost: 0.5", "memory: 0.5", 7, "memory is in use"),
+        ("cost: 0.5", "slots: 0", 5, "worker 'a' has 0 slots"),
+        ("cpu_cores: 1}", "cpu_cores: x}", 9, "cpu_cores of reserved of worker 'b' is 'x'"),
+        ("id: b", "id: a", 8, "the worker 'a' is there twice"),
+        ("name: map", "nam: map", 11, "no field 'nam'"),
+        ("name: map", "name: sink", 16, "the operator 'sink' is there twice"),
+        ("parallelism: 2", "parallelism: 2.5", 12, "parallelism of operator 'map' is 2.5"),
+        ("cpu_cores: 0.5", "cpu_cores: -1", 13, "cpu_cores=-1"),
+        ("sink: 100", "sink: many", 15, "sink of to of operator 'map' is 'many'"),
+        ("sink: 100", "sank: 100", 15, "sends to 'sank', which is no operator"),
+        ("sink: 100", "map: 100", 15, "map -> map"),
+        ("preferred: [a]", "preferred: a", 16, "preferred of operator 'sink' is 'a'"),
+        ("preferred: [a]", "preferred: [null]", 16, "preferred of operator 'sink'[0] is None"),
+        ("[0.5, 0.3, 0.2]", "[0.5, 0.3]", 18, "weights=(0.5, 0.3)"),
+        ("[0.5, 0.3, 0.2]", "[0.5, 0.3, a]", 18, "weights of cost[2] is 'a'"),
+    ],
+)
+def test_an_error_of_a_file_names_the_line_and_the_field(
+    tmp_path: Path, old: str, new: str, line: int, field: str
+) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(LINES)
+    assert [worker.id for worker in read(file).snapshot.workers] == ["a", "b"]
+    file.write_text(LINES.replace(old, new, 1))
+    with pytest.raises(errors.ClusterFileError) as caught:
+        read(file)
+    assert str(caught.value).startswith(f"{file}, line {line}: ")
+    assert field in str(caught.value)
+    assert pickle.loads(pickle.dumps(caught.value)).path == caught.value.path
+
+
+@pytest.mark.parametrize(
+    "text", ["delta: &a [*a]", "a: &a {b: *a}", "[" * 3_000, "delta: 2020-15-01"]
+)
+def test_a_file_that_is_no_tree_of_values_is_an_error(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(text)
+    with pytest.raises(errors.ClusterFileError, match=r"cluster\.yaml"):
+        read(file)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        ("[fe80::1]/3", True),
+        ("[fe80::1]*", True),
+        ("[fe80::?]/*", True),
+        ("[fe80::2]*", False),
+        ("[!x]*", False),
+        ("f", False),
+        ("*", True),
+        (r"\[fe80::1\]/3", False),
+    ],
+)
+def test_the_brackets_of_an_ipv6_host_stand_for_themselves(pattern: str, matches: bool) -> None:
+    worker = Worker("[fe80::1]/3", Resources(1, 1), 1, host="[fe80::1]")
+    assert Price(pattern, 2.0).matches(worker) is matches
+    assert Price("a.b", 2.0).matches(Worker("a.b", Resources(1, 1), 1))
+    assert not Price("a.b", 2.0).matches(Worker("axb", Resources(1, 1), 1))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import pickle
 import random
 import statistics
+from collections.abc import Callable
 
 import pytest
 from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from scheduling_samples import clusters, graphs, table_3, table_4, tasks
 
 from scheduling import (
@@ -39,6 +42,7 @@ from scheduling import (
 )
 from scheduling.load import deviation, planned_loads
 from scheduling.policies.lba_ce import split_at_mean
+from scheduling.protocols import weights_of
 
 EVERY = [
     *(policy(name) for name in POLICIES if name != "exact"),
@@ -319,3 +323,98 @@ def test_gs_bfd_rolls_a_job_back_and_places_the_next() -> None:
 def test_an_option_that_cannot_be_used_is_refused(wrong: object, message: str) -> None:
     with pytest.raises(errors.ArgumentError, match=message):
         wrong()  # type: ignore[operator]
+
+
+RANKING = [
+    CETSA(),
+    CETSA(together=False),
+    *(LBACE(spread=how) for how in ("least-loaded", "turns", "literal")),
+]
+
+
+@pytest.mark.parametrize("one", RANKING, ids=repr)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_a_worker_whose_figures_cannot_be_is_never_the_best(
+    one: Policy, data: st.DataObject
+) -> None:
+    workers = tuple(
+        Worker(f"w{i}", Resources(8, 8192), 4, host="h", tier=data.draw(st.sampled_from(["", "a"])))
+        for i in range(data.draw(st.integers(2, 5)))
+    )
+    names = [worker.id for worker in workers]
+    figures: dict[str, dict[str, object]] = {
+        name: {
+            worker: data.draw(st.floats(0.1, 9) if name != "busyness" else st.floats(0, 1))
+            for worker in names
+        }
+        for name in ("tuples", "cost", "busyness")
+    }
+    kinds = ["tuples", "cost", "busyness"] if isinstance(one, LBACE) else ["tuples", "cost"]
+    kind, spoiled = data.draw(st.sampled_from(kinds)), data.draw(st.sampled_from(names))
+    missing = data.draw(st.booleans())
+    del figures[kind][spoiled]
+    if not missing:
+        odd = st.sampled_from([math.nan, math.inf, -math.inf, -1.0, -0.001, None, "9", True])
+        figures[kind][spoiled] = data.draw(odd)
+    snapshot = Snapshot(0, workers, **figures)  # type: ignore[arg-type]
+    assert one.plan(JobGraph(tasks(1)), snapshot).placement["map-0"] != spoiled
+    # It is still used where there is no other, and the reason tells why it comes so late.
+    full = JobGraph(tasks(4 * len(names), cpu_cores=0.1, memory_mb=1))
+    plan = one.plan(full, snapshot)
+    assert not plan.unplaced
+    late = [said.reason for said in plan.assignments if said.worker == spoiled]
+    why = snapshot.ignored.get(
+        spoiled, "its cost is missing|it has processed nothing|busyness is missing"
+    )
+    assert all(any(part in reason for part in why.split("|")) for reason in late)
+
+
+def test_figures_without_any_cost_are_no_history() -> None:
+    seen = dataclasses.replace(table_3(), cost={})
+    for one in (CETSA(), LBACE()):
+        plan = one.plan(JobGraph(tasks(20)), seen)
+        assert plan.placement == RoundRobin().plan(JobGraph(tasks(20)), seen).placement
+        assert plan.fallback == "round-robin: no worker has both tuples and their cost"
+
+
+def test_a_policy_says_what_it_is_for() -> None:
+    said = {name: weights_of(policy(name)) for name in POLICIES}
+    assert said == {
+        "cetsa": (1, 0, 1),
+        "data-locality": (0, 1, 1),
+        "exact": (1, 0, 1),
+        "first-fit": (1, 0, 0),
+        "gs-bfd": (1, 0, 0),
+        "lba-ce": (1, 1, 1),
+        "local-search": said["local-search"],
+        "random": (0, 1, 0),
+        "resource-aware": (1, 1, 1),
+        "round-robin": (0, 1, 0),
+        "spread": (0, 1, 0),
+        "twister2-round-robin": (0, 1, 0),
+    }
+    assert weights_of(Timed(CETSA(), float)) == (1, 0, 1)
+    for odd in ((1, 2, math.nan), (1, -1, 0)):
+        one = Random()
+        object.__setattr__(one, "weights", odd)
+        with pytest.raises(errors.ArgumentError, match="a weight of a policy="):
+            weights_of(one)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: CETSA(together="no"),  # type: ignore[arg-type]
+        lambda: RoundRobin(restart="false"),  # type: ignore[arg-type]
+        lambda: RoundRobin(compat="twister"),  # type: ignore[arg-type]
+        lambda: FirstFit(container=(1, 2)),  # type: ignore[arg-type]
+        lambda: DataLocality("ab"),  # type: ignore[arg-type]
+        lambda: Exact(cost=None),  # type: ignore[arg-type]
+        lambda: LBACE(epsilon=0),
+        lambda: GSBFD(jobs=["task"]),  # type: ignore[arg-type]
+    ],
+)
+def test_an_option_of_another_kind_is_refused(wrong: Callable[[], object]) -> None:
+    with pytest.raises(errors.ArgumentError):
+        wrong()
