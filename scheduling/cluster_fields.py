@@ -42,12 +42,7 @@ class Field:
         return replace(self, where=where)
 
     def fields(self, names: str, need: Iterable[str] = ()) -> dict[str, Field]:
-        """The fields of a mapping, which has these only.
-
-        Args:
-            names: the fields that it may have, separated by spaces.
-            need: the fields that it must have.
-        """
+        """The fields of a mapping, which has ``names`` only (between spaces), and all in ``need``."""
         if self.value is None:
             raise ClusterFileError(f"{self.where} is empty: give names with values", self.path)
         if not isinstance(self.value, Mapping):
@@ -77,11 +72,7 @@ class Field:
         return [Field(value, f"{self.where}[{k}]", (*self.path, k)) for k, value in each]
 
     def number(self) -> float:
-        """A number, which may be out of any range.
-
-        >>> Field("1e5").number()
-        100000.0
-        """
+        """A number, which may be out of any range."""
         if isinstance(self.value, str) and _EXPONENT.fullmatch(self.value):
             return float(self.value)
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
@@ -111,11 +102,24 @@ class Field:
             raise self.error("give a name")
         return str(self.value)
 
+    def numbers(self, names: str) -> dict[str, Any]:
+        """The numbers among the fields of a mapping."""
+        return {name: self.at(name).number() for name in names.split() if name in self.value}
+
+    def texts(self, names: str) -> dict[str, Any]:
+        """The texts among the fields of a mapping."""
+        return {name: self.at(name).text() for name in names.split() if name in self.value}
+
+    def counted(self, name: str, default: int = 0, least: int = 0) -> int:
+        """A whole number among the fields of a mapping."""
+        return self.at(name).count(least) if name in self.value else default
+
     def resources(self) -> Resources:
         """The resources among the fields of a mapping; what is missing is 0."""
-        names = ("cpu_cores", "memory_mb", "disk_mb")
         with self.making():
-            return Resources(*(self.at(n).number() if n in self.value else 0.0 for n in names))
+            return Resources(
+                **{"cpu_cores": 0.0, "memory_mb": 0.0} | self.numbers("cpu_cores memory_mb disk_mb")
+            )
 
     @contextmanager
     def making(self) -> Iterator[None]:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -83,7 +84,8 @@ def read_prices(path: str | Path) -> tuple[Price, ...]:
     """
 
     def prices(content: Any) -> tuple[Price, ...]:
-        return _prices(Field(content).fields(_TOP, need=("prices",))["prices"])
+        top = Field(content).fields(_TOP, need=("prices",))
+        return tuple(map(_price, top["prices"].rows()))
 
     return _read(path, prices)
 
@@ -102,7 +104,7 @@ def parse(content: Any) -> Cluster:
     delta = top["delta"].number() if "delta" in top else 0.8
     with file.making():
         share("delta", delta, above=True)
-    table = _prices(top["prices"]) if "prices" in top else ()
+    table = tuple(map(_price, top["prices"].rows())) if "prices" in top else ()
     seen: dict[str, dict[str, Any]] = {name: {} for name in (*_MEASURED.split(), "reserved")}
     workers = [_worker(row, delta, table, seen) for row in top["workers"].rows()]
     _once(top["workers"], "worker", [worker.id for worker in workers])
@@ -115,10 +117,6 @@ def parse(content: Any) -> Cluster:
     used = {name: Utilisation(cpu, memory.get(name, 0.0)) for name, cpu in seen.pop("cpu").items()}
     snapshot = Snapshot(0.0, tuple(workers), utilisation=used, **seen)
     return Cluster(snapshot, graph, cost)
-
-
-def _prices(rows: Field) -> tuple[Price, ...]:
-    return tuple(map(_price, rows.rows()))
 
 
 def _price(row: Field) -> Price:
@@ -135,11 +133,9 @@ def _price(row: Field) -> Price:
 
 def _cost(row: Field) -> CostModel:
     known = row.fields("price_per_byte weights")
-    given: dict[str, Any] = {}
+    given = row.numbers("price_per_byte")
     if "weights" in known:
         given["weights"] = tuple(one.number() for one in known["weights"].rows())
-    if "price_per_byte" in known:
-        given["price_per_byte"] = known["price_per_byte"].number()
     with row.making():
         return CostModel(**given)
 
@@ -153,27 +149,17 @@ def _worker(
     name = row.fields(_WORKER, need=("id",))["id"].text()
     row = row.called(f"worker {name!r}")
     known = row.fields(_WORKER)
-    texts: dict[str, Any] = {
-        key: known[key].text() for key in ("host", "executor_id", "tier") if key in known
-    }
-    numbers: dict[str, Any] = {
-        k: known[k].number() for k in ("price_per_s", *_NETWORK.split()) if k in known
-    }
-    own = known["delta"].number() if "delta" in known else delta
-    slots = known["slots"].count() if "slots" in known else 0
+    said = row.texts("host executor_id tier") | {"delta": delta}
+    said |= row.numbers(f"price_per_s delta {_NETWORK}")
+    slots = row.counted("slots")
     with row.making():
-        bare = Worker(name, row.resources(), slots, delta=own, **texts, **numbers)
+        bare = Worker(name, row.resources(), slots, **said)
         # The worker's own values take precedence over the table.
         priced_as = priced([bare], table)[0] if table and "price_per_s" not in known else bare
-        worker = replace(
-            priced_as,
-            slots=slots if "slots" in known else priced_as.slots,
-            capacity=bare.capacity
-            if {"cpu_cores", "memory_mb"} & set(known)
-            else priced_as.capacity,
-            tier=bare.tier or priced_as.tier,
-        )
-        size = worker.capacity
+        sized = bare if {"cpu_cores", "memory_mb"} & set(known) else priced_as
+        slots = slots if "slots" in known else priced_as.slots
+        size, tier = sized.capacity, bare.tier or priced_as.tier
+        worker = replace(priced_as, slots=slots, capacity=size, tier=tier)
         if not (worker.slots and size.cpu_cores and size.memory_mb):
             raise ClusterFileError(
                 f"{row.where} has {worker.slots} slots, {size}; give slots, cpu_cores and "
@@ -187,9 +173,9 @@ def _worker(
         if "memory" in known and "cpu" not in known:
             raise ArgumentError("memory is in use, and how much of the CPU is not said; add cpu")
         if "reserved" in known:
-            taken = known["reserved"].fields(_SIZES)
-            others = taken["slots"].count() if "slots" in taken else 0
-            seen["reserved"][name] = Reserved(others, known["reserved"].resources())
+            taken = known["reserved"]
+            taken.fields(_SIZES)
+            seen["reserved"][name] = Reserved(taken.counted("slots"), taken.resources())
     return worker
 
 
@@ -202,19 +188,14 @@ def _graph(operators: Field) -> JobGraph:
     for name, row in zip(names, operators.rows(), strict=True):
         row = rows[name] = row.called(f"operator {name!r}")
         known = row.fields(_OPERATOR)
-        counts[name] = known["parallelism"].count(least=1) if "parallelism" in known else 1
+        counts[name] = row.counted("parallelism", 1, 1)
         preferred = known["preferred"].rows() if "preferred" in known else []
-        rates: dict[str, Any] = {key: known[key].number() for key in _RATES.split() if key in known}
         with row.making():
             places = tuple(one.text() for one in preferred)
-            kind = Task(name, name, 0, row.resources(), preferred=places, **rates)
+            kind = Task(name, name, 0, row.resources(), preferred=places, **row.numbers(_RATES))
         tasks += [replace(kind, id=f"{name}-{i}", index=i) for i in range(counts[name])]
-    edges = [
-        edge
-        for name, row in rows.items()
-        if "to" in row.value
-        for edge in _edges(name, row.at("to"), counts)
-    ]
+    send = [(name, row.at("to")) for name, row in rows.items() if "to" in row.value]
+    edges = [edge for name, to in send for edge in _edges(name, to, counts)]
     _acyclic({name: list(row.value.get("to", {})) for name, row in rows.items()}, rows)
     return JobGraph(tuple(tasks), tuple(edges))
 
@@ -231,12 +212,9 @@ def _edges(name: str, to: Field, counts: Mapping[str, int]) -> list[Edge]:
                 f"{', '.join(map(repr, counts))}",
                 (*to.path, target),
             )
-        share_of_pair = to.at(target).measured() / (counts[name] * counts[target])
-        found += [
-            Edge(f"{name}-{i}", f"{target}-{j}", share_of_pair)
-            for i in range(counts[name])
-            for j in range(counts[target])
-        ]
+        pairs = [(i, j) for i in range(counts[name]) for j in range(counts[target])]
+        each = to.at(target).measured() / len(pairs)
+        found += [Edge(f"{name}-{i}", f"{target}-{j}", each) for i, j in pairs]
     return found
 
 
@@ -249,26 +227,17 @@ def _once(rows: Field, what: str, names: list[str]) -> None:
 
 def _acyclic(targets: Mapping[str, list[str]], rows: Mapping[str, Field]) -> None:
     """Refuse operators that send to themselves, directly or through others."""
-    done: set[str] = set()
-    path: list[str] = []
-
-    def visit(name: str) -> None:
-        if name in path:
-            cycle = " -> ".join([*path[path.index(name) :], name])
-            raise ClusterFileError(
-                f"the operators form a cycle, {cycle}: a job is a directed acyclic graph; remove "
-                "one of these `to` entries",
-                (*rows[path[-1]].path, "to", name),
-            )
-        if name not in done:
-            path.append(name)
-            for other in targets[name]:
-                visit(other)
-            path.pop()
-            done.add(name)
-
-    for name in targets:
-        visit(name)
+    try:
+        TopologicalSorter(targets).prepare()
+    except CycleError as error:
+        circle = error.args[1][:0:-1]
+        k = circle.index(min(circle, key=list(targets).index))
+        circle = [*circle[k:], *circle[: k + 1]]
+        raise ClusterFileError(
+            f"the operators form a cycle, {' -> '.join(circle)}: a job is a directed acyclic "
+            "graph; remove one of these `to` entries",
+            (*rows[circle[-2]].path, "to", circle[-1]),
+        ) from None
 
 
 def _read(path: str | Path, parse: Callable[[Any], T]) -> T:

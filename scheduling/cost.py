@@ -104,11 +104,7 @@ class CostModel:
         return rent_per_s(plan, snapshot) * seconds
 
     def cc(
-        self,
-        plan: Plan | Mapping[str, str],
-        graph: JobGraph,
-        snapshot: Snapshot,
-        seconds: float,
+        self, plan: Plan | Mapping[str, str], graph: JobGraph, snapshot: Snapshot, seconds: float
     ) -> float:
         """CC in $, the cost of the streams between hosts (Eqs. 10-12). O(edges).
 

@@ -14,7 +14,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
-from scheduling.model import JobGraph, Resources, Snapshot, Task, Utilisation, Worker
+from scheduling.model import JobGraph, Resources, Snapshot, Utilisation, Worker
 from scheduling.model.checks import is_number, share
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "fitness",
     "guessed",
     "load",
-    "loads",
     "planned_loads",
     "skew",
     "task_load",
@@ -76,11 +75,7 @@ def cost_evaluation(snapshot: Snapshot) -> dict[str, float]:
 
 
 def guessed(snapshot: Snapshot, *, busy: bool = False) -> dict[str, str]:
-    """The workers without a figure of their own that others have, and why. O(workers).
-
-    Args:
-        snapshot: the workers and what was measured.
-        busy: whether busyness counts, too; default False: CE only.
+    """The workers without a figure that others have, and why; ``busy``: also without B.
 
     >>> from scheduling.model import Resources, Worker
     >>> workers = tuple(Worker(name, Resources(4, 8192), 4) for name in "abc")
@@ -124,17 +119,14 @@ def _price_per_core(worker: Worker) -> float:
 def busyness(periods: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, float]:
     """B of every worker: the share of time that its CPU was above the cluster's mean (Eq. 23).
 
+    It is the mean over its periods of the share of samples above the mean of all workers' samples
+    in that period (EP). Samples equal to that mean count where it is above one half: of workers
+    that are all at 100 % each is busy, not idle. A worker without samples is as busy as the
+    busiest. O(samples).
+
     Args:
         periods: by worker, samples of CPU utilisation in [0, 1] for each of X periods; what is
             not finite or negative is left out.
-
-    Returns:
-        By worker the mean over its periods of the share of samples above the mean of all
-        workers' samples in that period (EP). Samples equal to that mean count where it is above
-        one half: of workers that are all at 100 % each is busy, not idle. A worker without
-        samples is as busy as the busiest.
-
-    Complexity: O(samples).
 
     >>> busyness({"a": [[1.0, 1.0]], "b": [[0.1, 0.9]], "c": [[float("nan")]]})
     {'a': 1.0, 'b': 0.5, 'c': 1.0}
@@ -167,14 +159,9 @@ def _above(value: float, mean: float) -> bool:
 def fitness(snapshot: Snapshot, *, epsilon: float = EPSILON) -> dict[str, float]:
     """F of every worker, 1 / (CE x B) (Eq. 24); the larger the better. Empty without history.
 
-    If the snapshot has no busyness of a worker, its CPU utilisation is used; if that is missing
-    too, the largest of the others, and one half where nobody has any. A worker without cost has
-    infinite fitness. One of those that are :func:`guessed` is never fitter than the fittest of the
-    others, and one with an infinite CE has none.
-
-    Args:
-        snapshot: the workers and what was measured.
-        epsilon: the least busyness; default ``EPSILON``.
+    B is the busyness, else the CPU utilisation, else the largest of the others, or one half where
+    nobody has any; at least ``epsilon``. A worker without cost has infinite fitness. One of those
+    that are :func:`guessed` is never fitter than the fittest of the others.
     """
     busy = _busy(snapshot)
     most = max(busy.values(), default=0.5)
@@ -204,14 +191,6 @@ def load(used: Utilisation, *, cpu_weight: float = CPU_WEIGHT) -> float:
     return cpu_weight * used.cpu + (1 - cpu_weight) * used.memory
 
 
-def loads(snapshot: Snapshot, *, cpu_weight: float = CPU_WEIGHT) -> dict[str, float]:
-    """The load of every worker as measured; workers without a measurement are left out."""
-    used = snapshot.utilisation
-    return {
-        name: load(used[name], cpu_weight=cpu_weight) for name in snapshot.by_id if name in used
-    }
-
-
 def task_load(demand: Resources, capacity: Resources, cpu_weight: float = CPU_WEIGHT) -> float:
     """The share of a worker's capacity that a task takes, weighted as in Eq. 28."""
     cpu = demand.cpu_cores / capacity.cpu_cores if capacity.cpu_cores else 0.0
@@ -238,8 +217,7 @@ def planned_loads(
     """
     found = dict.fromkeys(snapshot.by_id if every else placement.values(), 0.0)
     for name, worker in placement.items():
-        task: Task = graph.by_id[name]
-        used = snapshot.usage.get(name, task.demand)
+        used = snapshot.usage.get(name, graph.by_id[name].demand)
         found[worker] += task_load(used, snapshot.by_id[worker].capacity, cpu_weight)
     return found
 

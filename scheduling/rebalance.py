@@ -117,9 +117,7 @@ class StStream:
         share("cpu_weight", self.cpu_weight)
 
     def thresholds(self, units: Units, size: Mapping[str, float]) -> Balance:
-        """L_min, L_avg and L_max of the nodes.
-
-        The mean is the total load over the total size: the load of every node after balancing.
+        """L_min, L_avg and L_max of the nodes; the mean is the total load over the total size.
 
         Args:
             units: per node, the load of each task in units of the mean node.
@@ -181,7 +179,15 @@ class StStream:
             operators: per task, its operator; a part of a task needs no slot on a node that runs
                 its operator already. None (default): unknown.
         """
-        book = _Book(units, size, limits or {}, slots, state or {}, operators or {}, self.split)
+        book = _Book(
+            {node: dict(tasks) for node, tasks in units.items()},
+            size,
+            limits or {},
+            slots,
+            state or {},
+            operators or {},
+            self.split,
+        )
         groups: dict[str, list[str]] = {}
         for node in units:
             groups.setdefault((hosts or {}).get(node, node), []).append(node)
@@ -192,23 +198,20 @@ class StStream:
         return book.moves
 
 
+@dataclass
 class _Book:
     """Loads while moves are made."""
 
-    def __init__(
-        self,
-        units: Units,
-        size: Mapping[str, float],
-        limits: Mapping[str, float],
-        slots: Mapping[str, int] | None,
-        state: Mapping[str, float],
-        operators: Mapping[str, str],
-        split: bool,
-    ) -> None:
-        self.units = {node: dict(tasks) for node, tasks in units.items()}
-        self.size, self.limits, self.slots = size, limits, slots
-        self.state, self.operators, self.split = state, operators, split
-        self.totals = {node: math.fsum(tasks.values()) for node, tasks in units.items()}
+    units: dict[str, dict[str, float]]
+    size: Mapping[str, float]
+    limits: Mapping[str, float]
+    slots: Mapping[str, int] | None
+    state: Mapping[str, float]
+    operators: Mapping[str, str]
+    split: bool
+
+    def __post_init__(self) -> None:
+        self.totals = {node: math.fsum(tasks.values()) for node, tasks in self.units.items()}
         self.moves: list[Move] = []
         # A task that came here in this clock does not move on.
         self.arrived: set[tuple[str, str]] = set()
@@ -218,23 +221,19 @@ class _Book:
 
     def level(self, group: list[str], aim: Balance) -> None:
         """Make the moves among some nodes."""
-        down = sorted(group, key=lambda node: -self.load(node))
-        for giver in down:  # Eqs. 10-13: the excess of those above L_max, to the most headroom.
-            if self.load(giver) > aim.high + _LEAST:
-                for taker in sorted(group, key=self.load):
-                    while self.load(giver) > aim.high + _LEAST and self.move(
-                        giver, taker, self.load(giver) - aim.high, aim
-                    ):
-                        pass
-        for taker in sorted(group, key=self.load):  # Algorithm 2: the lowest with the highest.
-            if self.load(taker) < aim.low - _LEAST:
-                for giver in sorted(group, key=lambda node: -self.load(node)):
-                    while (
-                        self.load(taker) < aim.low - _LEAST
-                        and self.load(giver) > aim.mean + _LEAST
-                        and self.move(giver, taker, self.load(giver) - aim.mean, aim)
-                    ):
-                        pass
+        for giver in sorted(group, key=lambda node: -self.load(node)):
+            # Eqs. 10-13: the excess of those above L_max, to those with the most headroom.
+            for taker in sorted(group, key=self.load) if self.load(giver) > aim.high else ():
+                while (more := self.load(giver) - aim.high) > _LEAST:
+                    if not self.move(giver, taker, more, aim):
+                        break
+        for taker in sorted(group, key=self.load):
+            # Algorithm 2: those below L_min, the lowest with the highest.
+            for giver in sorted(group, key=lambda node: -self.load(node)):
+                while self.load(taker) < aim.low - _LEAST:
+                    more = self.load(giver) - aim.mean
+                    if more <= _LEAST or not self.move(giver, taker, more, aim):
+                        break
 
     def move(self, giver: str, taker: str, surplus: float, aim: Balance) -> bool:
         """Move at most ``surplus`` (a share of the giver) of one task; whether anything moved.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 from sortedcontainers import SortedList
@@ -11,24 +11,10 @@ from scheduling.cost import rent_per_s
 from scheduling.errors import InfeasibleError
 from scheduling.model import Assignment, JobGraph, Plan, Resources, Snapshot, Task, Unplaced
 
-__all__ = ["Room", "free_of"]
+__all__ = ["Room"]
 
 # Half of what Plan._check allows: sums in another order still pass it.
 _SLACK = 5e-10
-
-
-def free_of(snapshot: Snapshot) -> list[list[float]]:
-    """By position of a worker, what may be taken: slots, cores, MB of memory, MB of disk.
-
-    It is a little more than what is free, so that sums may be rounded.
-    """
-    found = []
-    for worker in snapshot.workers:
-        free = snapshot.free[worker.id]
-        sizes = (free.cpu_cores, free.memory_mb, free.disk_mb)
-        slots = snapshot.free_slots[worker.id]
-        found.append([slots, *(size * (1 + _SLACK) + _SLACK for size in sizes)])
-    return found
 
 
 class Room:
@@ -53,35 +39,26 @@ class Room:
     def __init__(self, graph: JobGraph, snapshot: Snapshot) -> None:
         _feasible(graph, snapshot)
         self.workers = snapshot.workers
-        self.free = free_of(snapshot)
+        self.free: list[list[float]] = []
+        for worker in snapshot.workers:
+            free = snapshot.free[worker.id]
+            sizes = (free.cpu_cores, free.memory_mb, free.disk_mb)
+            slots = snapshot.free_slots[worker.id]
+            self.free.append([slots, *(size * (1 + _SLACK) + _SLACK for size in sizes)])
         self.at: dict[str, int] = {}
         self._graph, self._snapshot = graph, snapshot
         self._reasons: dict[str, str] = {}
         self._left: dict[str, str] = {}
         needs = [task.demand for task in graph.tasks]
-        self._least = (
-            1,
-            min((need.cpu_cores for need in needs), default=0.0),
-            min((need.memory_mb for need in needs), default=0.0),
-        )
+        self._least_cores = min((need.cpu_cores for need in needs), default=0.0)
+        self._least_mb = min((need.memory_mb for need in needs), default=0.0)
         self._is_open = [self._takes_any(free) for free in self.free]
         self.open: SortedList[int] = SortedList(
             i for i, is_open in enumerate(self._is_open) if is_open
         )
 
-    @classmethod
-    def holding(cls, placement: Mapping[str, str], graph: JobGraph, snapshot: Snapshot) -> Room:
-        """The room with tasks placed; those on workers that are gone are left out."""
-        room = cls(graph, snapshot)
-        at = {worker.id: i for i, worker in enumerate(snapshot.workers)}
-        for task, worker in placement.items():
-            if task in graph.by_id and worker in at:
-                room.place(graph.by_id[task], at[worker], "as before")
-        return room
-
     def _takes_any(self, free: list[float]) -> bool:
-        least = self._least
-        return free[0] >= 1 and free[1] >= least[1] and free[2] >= least[2]
+        return free[0] >= 1 and free[1] >= self._least_cores and free[2] >= self._least_mb
 
     def fits(self, task: Task, i: int) -> bool:
         """Whether worker ``i`` has a slot and the resources free."""
@@ -118,10 +95,7 @@ class Room:
     def first(self, task: Task, order: Iterable[int], why: Callable[[int, int], str]) -> bool:
         """Place a task on the first worker of an order that has room; whether there was one.
 
-        Args:
-            task: the task.
-            order: positions of workers.
-            why: the reason, of how many were passed over and the worker's position.
+        ``why`` gives the reason, of how many were passed over and the worker's position.
         """
         for passed, i in enumerate(order):
             if self.fits(task, i):
@@ -140,12 +114,7 @@ class Room:
         self._left[task.id] = reason
 
     def plan(self, policy: str, score: float | None = None) -> Plan:
-        """The plan; every task that was not placed is listed as unplaced.
-
-        Args:
-            policy: the name of the policy.
-            score: what it minimised; None (default): the rent of the workers in use in $/s.
-        """
+        """The plan; what was not placed is unplaced; without a score: the rent in $/s."""
         names = [worker.id for worker in self.workers]
         placed = [Assignment(task, names[i], self._reasons[task]) for task, i in self.at.items()]
         left = [

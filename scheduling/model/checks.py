@@ -37,14 +37,9 @@ def is_number(value: Any) -> bool:
 def number(
     name: str, value: Any, of: str = "", *, above: bool = False, endless: bool = False
 ) -> float:
-    """A finite number of at least zero.
+    """A finite number of at least zero, or ``above`` it; ``endless``: infinity is one, too.
 
-    Args:
-        name: what it is called in errors.
-        value: the value.
-        of: whose it is, in errors; default nothing.
-        above: whether it must be above zero; default False.
-        endless: whether infinity is a value; default False.
+    ``name`` is what it is called in errors, ``of`` tells whose it is; so in the others here.
     """
     if type(value) in (float, int) and 0 < value < math.inf:
         return value  # type: ignore[no-any-return]
@@ -57,7 +52,7 @@ def number(
 
 
 def whole(name: str, value: Any, of: str = "", *, least: int = 0) -> int:
-    """A whole number of at least ``least``; ``of`` tells whose in errors."""
+    """A whole number of at least ``least``."""
     if type(value) is int and value >= least:
         return value
     if not is_number(value) or value != int(value) or value < least:
@@ -68,7 +63,7 @@ def whole(name: str, value: Any, of: str = "", *, least: int = 0) -> int:
 def share(
     name: str, value: Any, of: str = "", *, above: bool = False, below: bool = False
 ) -> float:
-    """A number in [0, 1]; ``above``: not 0, ``below``: not 1; ``of`` tells whose in errors."""
+    """A number in [0, 1]; ``above``: not 0, ``below``: not 1."""
     if type(value) is float and 0 < value < 1:
         return value
     inside = is_number(value) and 0 <= value <= 1
@@ -81,7 +76,7 @@ def share(
 
 
 def text(name: str, value: Any, of: str = "", *, empty: bool = False) -> str:
-    """A text, by default one that is not empty; ``of`` tells whose in errors."""
+    """A text, by default one that is not empty."""
     if not isinstance(value, str):
         raise ArgumentError(f"{name}{of}={value!r}: give a text")
     if not (value or empty):
@@ -103,7 +98,7 @@ def one_of(name: str, value: Any, known: Iterable[Any]) -> None:
 
 
 def instance(name: str, value: Any, kind: type[T], of: str = "") -> T:
-    """An object of a class; ``of`` tells whose in errors."""
+    """An object of a class."""
     if not isinstance(value, kind):
         raise ArgumentError(f"{name}{of}={value!r}: give {kind.__name__}")
     return value

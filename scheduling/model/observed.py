@@ -73,7 +73,7 @@ class Snapshot:
     """The state of a cluster at one moment. Mappings contain only what was measured.
 
     A measured value that cannot be one (NaN, infinite, negative, of another kind) raises no
-    error: it is left out, and named in ``ignored``. No policy ranks such a worker first.
+    error: it is left out, and named in ``ignored``.
 
     Args:
         time_s: the time on the controller's clock.
@@ -87,8 +87,7 @@ class Snapshot:
         usage: per task, its measured resources; its demand if missing.
         reserved: per worker, the part that others use. It counts towards delta, which limits the
             total load of a worker. It does not include the tasks of this job.
-        ignored: per worker, task or operator, what was left out, and why; what is given is kept,
-            and what this snapshot leaves out is added.
+        ignored: per worker, task or operator, what was left out, and why; more is added here.
 
     Raises:
         ArgumentError: a worker is there twice, or something is of another kind.

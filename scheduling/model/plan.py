@@ -148,8 +148,8 @@ class Plan:
           a: t0, t1
         """
         lines: list[str] = []
-        if self.unplaced:
-            left, every = len(self.unplaced), len(self.assignments) + len(self.unplaced)
+        left, every = len(self.unplaced), len(self.assignments) + len(self.unplaced)
+        if left:
             lines.append(
                 f"{left} of {_many(every, 'task')} {'has' if left == 1 else 'have'} no room now:"
             )
@@ -164,13 +164,9 @@ class Plan:
         return "\n".join(lines)
 
     def _check(self, graph: JobGraph, snapshot: Snapshot) -> None:
-        """Assert that the plan is feasible and complete.
-
-        Every task is placed once or listed as unplaced; no worker has more tasks than slots, nor
-        more demand than delta times its capacity (Eqs. 18 and 19), less what others take of both.
-        O(tasks).
-        """
-        listed = [one.task for one in self.assignments] + [one.task for one in self.unplaced]
+        """Assert that the plan is feasible and complete (Eqs. 18 and 19). O(tasks)."""
+        every: list[Assignment | Unplaced] = [*self.assignments, *self.unplaced]
+        listed = [one.task for one in every]
         assert len(listed) == len(set(listed)), "a task is there twice"
         assert set(listed) == set(graph.by_id), "a task is missing, or none of the graph's"
         for name, tasks in self.by_worker.items():
@@ -179,8 +175,7 @@ class Plan:
             assert len(tasks) <= slots, f"{len(tasks)} tasks in {slots} slots"
             total = sum((graph.by_id[task].demand for task in tasks), Resources(0.0, 0.0))
             assert total.within(free), f"{name}: {total!r} is over {free!r}"
-        assert all(one.reason for one in self.assignments), "an assignment has no reason"
-        assert all(one.reason for one in self.unplaced), "an unplaced task has no reason"
+        assert all(one.reason for one in every), "no reason is given"
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,6 @@ from scheduling.load import (
     fitness,
     guessed,
     load,
-    loads,
     planned_loads,
     skew,
 )
@@ -148,8 +147,6 @@ def test_fitness_is_one_over_cost_and_busyness() -> None:
 
 def test_load_weighs_cpu_four_times_memory() -> None:
     assert load(Utilisation(0.5, 0.25)) == pytest.approx(0.45)
-    snapshot = Snapshot(0, TWO, utilisation={"a": Utilisation(0.5, 0.25)})
-    assert loads(snapshot) == {"a": pytest.approx(0.45)}
     with pytest.raises(errors.ArgumentError, match="cpu_weight=2"):
         load(Utilisation(0.5), cpu_weight=2)
 
