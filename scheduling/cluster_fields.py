@@ -42,7 +42,7 @@ class Field:
         return replace(self, where=where)
 
     def fields(self, names: str, need: Iterable[str] = ()) -> dict[str, Field]:
-        """The fields of a mapping, which has ``names`` only (between spaces), and all in ``need``."""
+        """The fields of a mapping, which has these ``names`` only, and all those in ``need``."""
         if self.value is None:
             raise ClusterFileError(f"{self.where} is empty: give names with values", self.path)
         if not isinstance(self.value, Mapping):

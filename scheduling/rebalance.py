@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from scheduling.load import CPU_WEIGHT, task_load
-from scheduling.model import JobGraph, Move, Snapshot, Worker
+from scheduling.model import JobGraph, Move, Snapshot, Task, Worker
 from scheduling.model.checks import flag, share
 
 __all__ = ["Balance", "StStream", "moved", "node_loads", "sizes"]
@@ -153,8 +153,7 @@ class StStream:
             hosts={worker.id: worker.host for worker in snapshot.workers},
             limits=limits,
             slots=snapshot.free_slots,
-            state={task.id: task.state_bytes for task in graph.tasks},
-            operators={task.id: task.operator for task in graph.tasks},
+            tasks=graph.by_id,
         )
 
     def clock(
@@ -164,8 +163,7 @@ class StStream:
         hosts: Mapping[str, str] | None = None,
         limits: Mapping[str, float] | None = None,
         slots: Mapping[str, int] | None = None,
-        state: Mapping[str, float] | None = None,
-        operators: Mapping[str, str] | None = None,
+        tasks: Mapping[str, Task] | None = None,
     ) -> list[Move]:
         """The moves of one clock for given loads.
 
@@ -175,19 +173,11 @@ class StStream:
             hosts: per node, its host. None (default): each node on its own host.
             limits: per node, the maximum load (delta). None (default): 1.
             slots: per node, the number of concurrent tasks. None (default): no limit.
-            state: per task, the bytes to transfer. None (default): 0.
-            operators: per task, its operator; a part of a task needs no slot on a node that runs
-                its operator already. None (default): unknown.
+            tasks: the tasks by id, with the state to transfer, and the operator: a part of a task
+                needs no slot on a node that runs its operator already. None (default): unknown.
         """
-        book = _Book(
-            {node: dict(tasks) for node, tasks in units.items()},
-            size,
-            limits or {},
-            slots,
-            state or {},
-            operators or {},
-            self.split,
-        )
+        own = {node: dict(load) for node, load in units.items()}
+        book = _Book(own, size, limits or {}, slots, tasks or {}, self.split)
         groups: dict[str, list[str]] = {}
         for node in units:
             groups.setdefault((hosts or {}).get(node, node), []).append(node)
@@ -206,8 +196,7 @@ class _Book:
     size: Mapping[str, float]
     limits: Mapping[str, float]
     slots: Mapping[str, int] | None
-    state: Mapping[str, float]
-    operators: Mapping[str, str]
+    tasks: Mapping[str, Task]
     split: bool
 
     def __post_init__(self) -> None:
@@ -274,12 +263,8 @@ class _Book:
         there = self.units[node]
         if self.slots is None or task in there or len(there) < self.slots.get(node, 0):
             return True
-        own = self.operators.get(task)
-        return (
-            self.split
-            and own is not None
-            and any(self.operators.get(other) == own for other in there)
-        )
+        of = {self.tasks[other].operator for other in there if other in self.tasks}
+        return self.split and task in self.tasks and self.tasks[task].operator in of
 
     def _make(self, task: str, giver: str, taker: str, amount: float) -> None:
         before = self.load(giver) - self.load(taker)
@@ -293,5 +278,5 @@ class _Book:
         self.totals[taker] += amount
         self.arrived.add((taker, task))
         gain = before - abs(self.load(giver) - self.load(taker))
-        carried, load = self.state.get(task, 0.0) * part, amount / self.size[taker]
-        self.moves.append(Move(task, giver, taker, gain, carried, part, load))
+        state = self.tasks[task].state_bytes * part if task in self.tasks else 0.0
+        self.moves.append(Move(task, giver, taker, gain, state, part, amount / self.size[taker]))

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scheduling.scalers import DS2, OERA, Median, Scaler, Static
 from scheduling.spark.executors import Executors
 from scheduling.spark.scaling import Scaling
 
@@ -28,6 +27,7 @@ from benchmarks.papers.placement_live_cluster import Cluster
 from benchmarks.papers.placement_live_figures import percent, verdict
 from benchmarks.papers.placement_live_source import KEY_S, Curve, load, look_up
 from scheduling.elastic import Bounds, Step
+from scheduling.scalers import DS2, OERA, Median, Scaler, Static
 
 __all__ = [
     "NOISE",

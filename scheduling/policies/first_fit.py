@@ -4,8 +4,9 @@ Assumption: memory is the scarcest resource. Tasks are placed in descending orde
 on the first worker that has room.
 
 Source: Twister2's first fit streaming scheduler. Its containers all have one size, made from
-defaults and not from the workers: :data:`scheduling.policies.twister2.CONTAINER`. Its check adds
-the padding as one unit to each resource, which leaves room for one default instance only.
+defaults (two instances of 2 cores, 512 MB and 500 MB of disk, and 1 % more, in whole units) and
+not from the workers: :data:`CONTAINER`. Its check adds the padding as one unit to each resource,
+which leaves room for one default instance only.
 """
 
 from __future__ import annotations
@@ -16,10 +17,17 @@ from typing import ClassVar, Literal
 from scheduling.errors import InfeasibleError
 from scheduling.model import JobGraph, Plan, Resources, Snapshot
 from scheduling.model.checks import instance, one_of
-from scheduling.policies.twister2 import CONTAINER, PADDING_UNIT
 from scheduling.room import Room
 
-__all__ = ["FirstFit"]
+__all__ = ["CONTAINER", "INSTANCE", "FirstFit"]
+
+INSTANCE = Resources(cpu_cores=2.0, memory_mb=512.0, disk_mb=500.0)
+"""What an instance takes in Twister2 where nothing is said."""
+
+CONTAINER = Resources(cpu_cores=4, memory_mb=1034, disk_mb=1010)
+"""The size of a container in Twister2's first fit."""
+
+_PADDING = Resources(1.0, 1.0, 1.0)  # its percentage, taken as a number
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,7 @@ class FirstFit:
         operators = sorted(graph.operators.values(), key=lambda tasks: -tasks[0].demand.memory_mb)
         used: list[Resources] = []
         for task in (task for tasks in operators for task in tasks):
-            need = task.demand + PADDING_UNIT
+            need = task.demand + _PADDING
             holds = (i for i, taken in enumerate(used) if (taken + need).within(self.container))
             at = next(holds, len(used))
             if at == len(used):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from scheduling_samples import tasks
 
+from benchmarks.papers.containers import PADDING, container_sizes
 from scheduling import (
     DataLocality,
     DataNode,
@@ -17,13 +18,7 @@ from scheduling import (
     errors,
 )
 from scheduling.policies.data_locality import distance
-from scheduling.policies.twister2 import (
-    CONTAINER,
-    INSTANCE,
-    PADDING,
-    container_size,
-    container_sizes,
-)
+from scheduling.policies.first_fit import CONTAINER, INSTANCE
 
 ROOMY = Resources(100, 100_000, 100_000)
 TWO = Snapshot(0, tuple(Worker(f"c{i}", ROOMY, 50) for i in range(2)))
@@ -89,7 +84,9 @@ def test_first_fit_takes_the_most_memory_first() -> None:
 
 
 def test_the_original_first_fit_puts_one_default_instance_into_a_container() -> None:
-    assert container_size() == CONTAINER == Resources(4, 1034, 1010)
+    two = INSTANCE * (2 * 1.01)
+    whole = (round(size) for size in (two.cpu_cores, two.memory_mb, two.disk_mb))
+    assert Resources(*whole) == CONTAINER
     four = Snapshot(0, tuple(Worker(f"c{i}", ROOMY, 50) for i in range(4)))
     plan = FirstFit(compat="twister2").plan(JOB, four)
     assert plan.by_worker == {"c0": ("t1-0",), "c1": ("t1-1",), "c2": ("t2-0",), "c3": ("t2-1",)}

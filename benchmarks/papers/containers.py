@@ -1,50 +1,15 @@
-"""Sizes of Twister2's containers and instances: its defaults, as text and as code have them.
-
-Source: Twister2's streaming schedulers and their settings. RAM and disk in MB.
-"""
+"""How large the containers of Twister2's round robin and data locality are."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from scheduling.model import JobGraph, Plan, Resources, Snapshot
+from scheduling import JobGraph, Plan, Resources, Snapshot
 
-__all__ = [
-    "CONTAINER",
-    "INSTANCE",
-    "INSTANCES",
-    "PADDING",
-    "PADDING_UNIT",
-    "container_size",
-    "container_sizes",
-]
-
-INSTANCE = Resources(cpu_cores=2.0, memory_mb=512.0, disk_mb=500.0)
-"""What an instance takes where nothing is said."""
-
-INSTANCES = 2
-"""Instances to a container where nothing is said."""
+__all__ = ["PADDING", "container_sizes"]
 
 PADDING = Resources(cpu_cores=1.0, memory_mb=2.0, disk_mb=12.0)
 """What a container has besides its instances."""
-
-PADDING_UNIT = Resources(1.0, 1.0, 1.0)
-"""What first fit's check adds to each resource: its percentage, taken as a number."""
-
-_PADDING_PERCENT = 1
-
-
-def container_size(instances: int = INSTANCES, instance: Resources = INSTANCE) -> Resources:
-    """The size of a container in first fit: instances, 1 % more, rounded to whole units.
-
-    >>> container_size()
-    Resources(cpu_cores=4, memory_mb=1034, disk_mb=1010)
-    """
-    padded = instance * (instances * (1 + _PADDING_PERCENT / 100))
-    return Resources(round(padded.cpu_cores), round(padded.memory_mb), round(padded.disk_mb))
-
-
-CONTAINER = container_size()
 
 
 def container_sizes(
