@@ -10,6 +10,7 @@ import dataclasses
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from scheduling.errors import ArgumentError
@@ -45,10 +46,6 @@ __all__ = [
 ]
 
 
-def _twister2_round_robin(**options: Any) -> Policy:
-    return RoundRobin(**{"restart": True, **options})
-
-
 POLICIES: dict[str, Callable[..., Policy]] = {
     "cetsa": CETSA,
     "data-locality": DataLocality,
@@ -61,7 +58,7 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "resource-aware": ResourceAware,
     "round-robin": RoundRobin,
     "spread": Spread,
-    "twister2-round-robin": _twister2_round_robin,
+    "twister2-round-robin": partial(RoundRobin, restart=True),
 }
 """The constructor of each policy, by its name; options are keyword arguments."""
 

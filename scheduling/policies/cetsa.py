@@ -11,7 +11,6 @@ requires ("tasks with dependencies are assigned to minimize inter-node communica
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -76,40 +75,24 @@ class CETSA:
         for rank, i in enumerate(order):
             doubt = f", {unsure[names[i]]}" if names[i] in unsure else ""
             why = f"rank {rank + 1} of {len(order)} by {unit} ({cost[names[i]]:.3g}{doubt})"
-            _fill(room, i, why, graph, waiting, places, talk)
+            pull: dict[int, float] = {}
+            drawn: SortedList[tuple[float, int]] = SortedList()  # the most traffic first
+            in_order = iter(list(waiting))
+            while i in room.open:
+                bytes_per_s, place = drawn.pop(0) if drawn else (0.0, next(in_order, -1))
+                if place < 0:
+                    break
+                task = graph.tasks[place]
+                if place not in waiting or not room.fits(task, i):
+                    pull[place] = -1.0  # It will not fit later either: nothing is removed.
+                    continue
+                there = f"; talks {-bytes_per_s:.3g} B/s to the tasks there" if bytes_per_s else ""
+                room.place(task, i, why + there)
+                del waiting[place]
+                for other, more in talk.get(task.id, ()):
+                    at, before = places[other], pull.get(places[other], 0.0)
+                    if at in waiting and before >= 0 and more > 0:
+                        drawn.discard((-before, at))
+                        pull[at] = before + more
+                        drawn.add((-pull[at], at))
         return room.plan(self.name)
-
-
-def _fill(
-    room: Room,
-    i: int,
-    why: str,
-    graph: JobGraph,
-    waiting: dict[int, None],
-    places: Mapping[str, int],
-    talk: Mapping[str, tuple[tuple[str, float], ...]],
-) -> None:
-    """Place waiting tasks on worker ``i`` until it is full."""
-    pull: dict[int, float] = {}
-    drawn: SortedList[tuple[float, int]] = SortedList()  # the most traffic first
-    in_order = iter(list(waiting))
-    while i in room.open:
-        bytes_per_s, place = drawn.pop(0) if drawn else (0.0, next(in_order, -1))
-        if place < 0:
-            return
-        if place not in waiting:
-            continue
-        task = graph.tasks[place]
-        if not room.fits(task, i):
-            pull[place] = -1.0  # It will not fit later either: nothing is removed from a worker.
-            continue
-        there = f"; talks {-bytes_per_s:.3g} B/s to the tasks there" if bytes_per_s else ""
-        room.place(task, i, why + there)
-        del waiting[place]
-        for other, more in talk.get(task.id, ()):
-            at = places[other]
-            before = pull.get(at, 0.0)
-            if at in waiting and before >= 0 and more > 0:
-                drawn.discard((-before, at))
-                pull[at] = before + more
-                drawn.add((-pull[at], at))

@@ -42,8 +42,7 @@ class DataLocality:
     Raises:
         ArgumentError: with ``compat``, there are more instances than the workers have slots.
 
-    Complexity: O(tasks x workers x log workers) at worst; tasks with the same input share a
-    ranking.
+    Complexity: O(tasks x workers x log workers).
     """
 
     data_nodes: Sequence[DataNode] = ()
@@ -58,13 +57,8 @@ class DataLocality:
     def transfer_s(self, task: Task, worker: Worker, snapshot: Snapshot) -> float:
         """Seconds to transfer the task's input to the worker, from the nearest host that stores it.
 
-        Two latencies, and the bytes at the slower of the two bandwidths. 0 if the worker's host
+        Two latencies, and the bytes at the slower of the two bandwidths; 0 if the worker's host
         stores the data, and for tasks without input.
-
-        Args:
-            task: the task.
-            worker: the reading worker.
-            snapshot: all workers.
         """
         if not task.preferred or is_preferred(task, worker):
             return 0.0
@@ -75,29 +69,23 @@ class DataLocality:
         if self.compat:
             return self._original(graph, snapshot)
         room, known = Room(graph, snapshot), _networks(snapshot, self.data_nodes)
-        kinds = {_network(worker) for worker in snapshot.workers}
-        of = [_network(worker) for worker in snapshot.workers]
+        networks = [_network(worker) for worker in snapshot.workers]
+        kinds = set(networks)
         at: dict[str, list[int]] = {}
         for i, worker in enumerate(snapshot.workers):
             for name in {worker.id, worker.host}:
                 at.setdefault(name, []).append(i)
-        ranked: dict[tuple[tuple[str, ...], float], tuple[list[int], list[float]]] = {}
         for task in graph.tasks:
-            key = (task.preferred, task.input_bytes)
-            if key not in ranked:
-                by_kind = {kind: _transfer_s(task, kind, known) for kind in kinds}
-                seconds = [by_kind[kind] for kind in of]
-                for holder in task.preferred:
-                    for i in at.get(holder, ()):
-                        seconds[i] = 0.0
-                ranked[key] = (sorted(room.open, key=seconds.__getitem__), seconds)
-            order, seconds = ranked[key]
+            by_kind = {kind: _transfer_s(task, kind, known) for kind in kinds}
+            seconds = [by_kind[kind] for kind in networks]
+            for i in (i for holder in task.preferred for i in at.get(holder, ())):
+                seconds[i] = 0.0
 
             def why(passed: int, i: int, seconds: list[float] = seconds) -> str:
                 spilt = f", {passed} nearer ones have no room" if passed else ""
                 return f"its input is there in {seconds[i]:.3g} s{spilt}"
 
-            room.first(task, order, why)
+            room.first(task, sorted(room.open, key=seconds.__getitem__), why)
         return room.plan(self.name)
 
     def _original(self, graph: JobGraph, snapshot: Snapshot) -> Plan:

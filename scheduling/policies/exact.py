@@ -73,11 +73,10 @@ class _Row(NamedTuple):
 
 
 class _Program:
-    """The mixed-integer program.
+    """The mixed-integer program: weighted sums of variables with two bounds.
 
-    Its variables say which task is on which worker (0 or 1), which worker is rented (0 or 1), and
-    of each stream whether both its tasks are placed and on which two hosts (0 to 1). Its rows are
-    weighted sums of variables with two bounds.
+    They say which task is on which worker (0 or 1), which worker is rented (0 or 1), and of each
+    stream whether both its tasks are placed and on which two hosts (0 to 1).
     """
 
     def __init__(self, graph: JobGraph, snapshot: Snapshot, policy: Exact) -> None:
