@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -12,6 +13,7 @@ from scheduling_samples import tasks
 from scheduling import (
     CETSA,
     Actuator,
+    Assignment,
     Controller,
     JobGraph,
     Monitor,
@@ -21,6 +23,7 @@ from scheduling import (
     RoundRobin,
     Snapshot,
     StStream,
+    Unplaced,
     Worker,
     errors,
 )
@@ -41,11 +44,18 @@ class Cluster:
         self.stubborn = ""  # where tasks run, whatever is requested
         self.broken = False
         self.usage: dict[str, Resources] = {}
+        self.tuples: dict[str, float] = {}
         self.can = frozenset({"place", "move", "split", "resize", "executors"})
         self.plans: list[Plan] = []
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(self.now, self.workers, placement=dict(self.at), usage=dict(self.usage))
+        return Snapshot(
+            self.now,
+            self.workers,
+            placement=dict(self.at),
+            usage=dict(self.usage),
+            tuples=self.tuples,
+        )
 
     def capabilities(self) -> frozenset[str]:
         return self.can
@@ -60,6 +70,27 @@ class Cluster:
             landed = dict.fromkeys(landed, self.stubborn)
         self.at = landed
         return Receipt(plan.placement, landed)
+
+
+class Says:
+    """A policy that answers what a test says, and keeps what it was asked."""
+
+    name = "says"
+    weights = (0.0, 1.0, 0.0)
+
+    def __init__(self, *workers: str) -> None:
+        self.workers = workers
+        self.asked: list[tuple[JobGraph, Snapshot, Plan | None]] = []
+
+    def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
+        self.asked.append((graph, snapshot, previous))
+        at = zip(graph.tasks, itertools.cycle(self.workers))
+        there = [(task.id, worker) for task, worker in at if worker in snapshot.by_id]
+        left = {task.id for task in graph.tasks} - {task for task, _ in there}
+        return Plan(
+            tuple(Assignment(task, worker, "said so") for task, worker in there),
+            tuple(Unplaced(task, "said so") for task in sorted(left)),
+        )
 
 
 def graph_of(parallelism: Mapping[str, int]) -> JobGraph:
@@ -190,20 +221,127 @@ def test_an_error_of_the_actuator_is_a_decision_and_is_followed_by_a_cooldown() 
     assert loop.plan is None
 
 
+def test_every_answer_is_requested_without_hysteresis() -> None:
+    cluster = Cluster(CHEAP, DEAR)
+    policy = Says("cheap")
+    loop = controller(cluster, policy=policy, hysteresis=0)
+    for cycle, answer in enumerate((["cheap"], ["dear"], ["dear", "cheap"], ["cheap"], ["cheap"])):
+        policy.workers, cluster.now = tuple(answer), cycle
+        decision = loop.step()
+        assert cluster.at == policy.plan(graph_of({"join": 4}), cluster.snapshot()).placement
+    assert (decision.action, decision.reason) == ("none", "says's answer is the present plan")
+    assert [one.action for one in loop.decisions] == ["place"] * 4 + ["none"]
+    cluster.refuses = {"dear"}
+    policy.workers = ("dear",)
+    for _ in range(3):  # also one that has just failed
+        assert loop.step().action == "place"
+        assert set(cluster.plans[-1].placement.values()) == {"dear"}
+    policy.workers = ("cheap", "dear")
+    assert loop.adopt({"join": 6}).action == "place"
+    assert [*cluster.plans[-1].placement.values()] == ["cheap", "dear"] * 3
+    assert loop.adopt({"join": 3}).action == "place"
+    assert [*cluster.plans[-1].placement.values()] == ["cheap", "dear", "cheap"]
+
+
+@pytest.mark.parametrize("hysteresis", [0.0, 0.1])
+def test_the_policy_is_asked_in_every_cycle_with_history_and_the_present_plan(
+    hysteresis: float,
+) -> None:
+    cluster = Cluster(CHEAP, DEAR)
+    cluster.tuples = {"cheap": 10.0, "dear": 5.0}
+    policy = Says("cheap", "dear")
+    loop = controller(cluster, policy=policy, hysteresis=hysteresis)
+    for cycle in range(6):
+        cluster.now = 7.0 * cycle
+        cluster.usage = {"join-0": Resources(1 + cycle, 512)} if cycle else {}
+        before = loop.plan
+        loop.step()
+        assert len(policy.asked) == cycle + 1
+        graph, snapshot, previous = policy.asked[-1]
+        assert snapshot.has_history
+        assert previous is before
+        assert [task.id for task in graph.tasks] == [f"join-{i}" for i in range(4)]
+    assert graph.tasks[0].demand.cpu_cores > 4  # as measured, smoothed
+
+
+def test_why_an_answer_is_not_taken_is_said() -> None:
+    cluster = Cluster(CHEAP, dataclasses.replace(DEAR, price_per_s=1.0))
+    cluster.can = frozenset({"place", "move"})
+    cluster.usage = {f"join-{i}": Resources(1.0, 512) for i in range(4)}
+    policy = Says("cheap", "cheap", "dear", "dear")
+    loop = controller(cluster, policy=policy, cooldown_s=0)
+    for cluster.now in range(1, 9):
+        loop.step()
+    assert loop.decisions[-1].reason == "kept: says's answer is the present plan"
+    policy.workers = ("cheap", "cheap", "cheap", "dear")
+    assert loop.step().reason == "kept: says's answer saves nothing"
+    for cores in (1.0, 0.98, 0.94, 0.92):  # a little above the other worker's
+        cluster.usage |= {f"join-{i}": Resources(cores, 512) for i in (2, 3)}
+        for _ in range(6):
+            loop.step()
+    policy.workers = ("dear", "cheap", "dear", "cheap")
+    assert re.fullmatch(
+        r"kept: says's answer saves \d(\.\d)? %, less than hysteresis 10 %", loop.step().reason
+    )
+    loop = controller(cluster, policy=policy, cooldown_s=0, search=True)
+    text = loop.explain()
+    assert text.startswith("policy: says, asked in every cycle, for rent 0, imbalance 1")
+    assert "search: on" in text
+    assert "hysteresis: 10 %" in text
+    assert "rebalancer: none" in text
+    loop.step()
+    assert loop.explain().endswith("last decision: place at 8 s, the first plan")
+
+
+def test_a_plan_is_priced_as_it_lands() -> None:
+    """Tiers: a stage runs on one of them, whatever share of its tasks a plan has there."""
+
+    class Tiers(Cluster):
+        def lands(self, placement: Mapping[str, str], snapshot: Snapshot) -> dict[str, str]:
+            return dict.fromkeys(placement, "cheap" if "cheap" in snapshot.by_id else "dear")
+
+        def apply(self, plan: Plan) -> Receipt:
+            self.plans.append(plan)
+            self.at = self.lands(plan.placement, self.snapshot())
+            return Receipt(plan.placement, self.at)
+
+    cluster = Tiers(CHEAP, DEAR)
+    loop = controller(cluster, policy=RoundRobin(), cooldown_s=0)
+    for cluster.now in range(10):
+        decision = loop.step()
+        assert decision.action == ("none" if cluster.now else "place")
+    assert decision.reason == "kept: round-robin's answer is the present plan"
+    assert set(cluster.plans[0].placement.values()) == {"cheap"}
+    assert not loop.failed
+
+
+def test_usage_that_is_no_number_does_not_break_a_step() -> None:
+    cluster = Cluster(CHEAP, DEAR)
+    loop = controller(cluster, cooldown_s=0, rebalancer=StStream(), search=True)
+    odd = Resources(1.0, 512)
+    for cluster.now, cores in enumerate((1.0, float("nan"), float("inf"), -1.0, 1.0)):
+        object.__setattr__(odd, "cpu_cores", cores)
+        cluster.usage = {"join-0": odd, "elsewhere": odd, "join-1": Resources(1.0, 512)}
+        assert loop.step().action in ("place", "none")
+    assert len(cluster.at) == 4
+
+
 def skewed(*can: str) -> Cluster:
     cluster = Cluster(CHEAP, dataclasses.replace(DEAR, price_per_s=1.0))
     cluster.can = frozenset({"place", *can})
-    cluster.usage = {"join-0": Resources(4, 512), "join-2": Resources(3, 512)}
     return cluster
+
+
+SKEWED = {"join-0": Resources(4, 512), "join-2": Resources(3, 512)}
 
 
 def test_moves_of_the_rebalancer_that_pay_are_made() -> None:
     cluster = skewed("move")
-    loop = controller(cluster, policy=RoundRobin(), rebalancer=StStream(split=False), search=False)
+    policy = Says("cheap", "dear")
+    loop = controller(cluster, policy=policy, rebalancer=StStream(split=False))
     loop.step()
-    assert set(cluster.at.values()) == {"cheap", "dear"}
-    cluster.at = {"join-0": "cheap", "join-1": "dear", "join-2": "cheap", "join-3": "dear"}
-    loop.observe(Receipt(cluster.at, cluster.at))
+    assert cluster.at == dict(zip(cluster.at, ["cheap", "dear"] * 2, strict=True))
+    cluster.usage = SKEWED
     cluster.now = 61
     decision = loop.step()
     assert decision.action == "move"
@@ -212,27 +350,29 @@ def test_moves_of_the_rebalancer_that_pay_are_made() -> None:
     assert cluster.at["join-2"] == "dear"
     assert decision.reason.startswith("st-stream's moves: ")
     cluster.now = 122
-    assert loop.step().reason.startswith("kept: round-robin's answer ")
+    assert loop.step().reason.startswith("kept: says's answer ")
 
 
 def test_a_load_without_a_rebalancer_is_balanced_by_search_if_asked_for() -> None:
     for search in (True, False):
         cluster = skewed("move")
-        loop = controller(cluster, policy=RoundRobin(), search=search)
+        loop = controller(cluster, policy=Says("cheap", "dear"), search=search)
         loop.step()
         assert cluster.at["join-0"] == cluster.at["join-2"]
+        cluster.usage = SKEWED
         cluster.now = 61
         decision = loop.step()
-        assert decision.reason.startswith("the search: " if search else "kept: round-robin's")
+        assert decision.reason.startswith("the search: " if search else "kept: says's answer")
         assert (cluster.at["join-0"] != cluster.at["join-2"]) == search
         assert f"search: {'on' if search else 'off'}" in loop.explain()
 
 
 def test_parts_of_tasks_move_where_the_actuator_can_split_them() -> None:
     cluster = skewed("move")
-    cluster.usage = {"join-0": Resources(4, 512)}  # more than all the others together
     loop = controller(cluster, policy=RoundRobin(), rebalancer=StStream(), cooldown_s=0)
     loop.step()
+    cluster.usage = dict.fromkeys(cluster.at, Resources(0.5, 512))
+    cluster.usage["join-0"] = Resources(4, 512)  # more than all the others together
     for cluster.now in range(1, 6):
         decision = loop.step()
     assert decision.reason.startswith("kept: nothing to gain but by splitting join-0")
@@ -245,6 +385,7 @@ def test_parts_of_tasks_move_where_the_actuator_can_split_them() -> None:
     assert {one.task for one in parts} == {"join-0"}
     assert 0 < parts[0].part < 1
     # The load is taken as moved: the same part is not moved again.
+    cluster.usage = {}
     assert loop.step().action == "none"
 
 
