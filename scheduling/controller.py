@@ -33,7 +33,7 @@ from scheduling.history import History
 from scheduling.model import Assignment, JobGraph, Move, Plan, Receipt, Snapshot, Unplaced
 from scheduling.objective import Objective, PlacementCost
 from scheduling.proposals import Case, Proposal, Proposals, reasons
-from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer
+from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, weights_of
 from scheduling.quantities import prices
 from scheduling.splits import split_names, take_parts
 
@@ -117,7 +117,7 @@ class Controller:
                 raise ArgumentError(f"{name}={seconds!r}: give seconds, at least 0")
         if not 0 <= hysteresis < 1:
             raise ArgumentError(f"hysteresis={hysteresis!r}: give a share, 0 to below 1")
-        rent, imbalance, communication = getattr(policy, "weights", (0.0, 1.0, 0.0))
+        rent, imbalance, communication = weights_of(policy)
         weights = (rent, max(imbalance, rebalancer is not None), communication)
         self._objective = (objective or Objective()).weighted(weights)
         self._proposals = Proposals(policy, rebalancer, self._objective, search)

@@ -19,11 +19,10 @@ from scheduling import (
     Snapshot,
     Task,
     Utilisation,
-    Window,
     Worker,
 )
 from scheduling.load import busyness
-from scheduling.partial_moves import indices
+from scheduling.splits import indices
 
 CYCLE_S = 10.0
 
@@ -156,9 +155,6 @@ class SimulatedCluster:
             placement=at,
             usage=usage,
         )
-
-    def windows(self) -> dict[str, Window]:
-        return {}
 
     # Actuator
 
