@@ -9,7 +9,8 @@ to Spark then, with one warning.
 | ``SparkContext`` (``_jsc.sc()``): ``isLocal``, ``executorMemory``, ``conf`` | the cluster |
 | ``statusTracker().getJobIdsForTag``, ``getJobInfo`` | the stages of a cycle |
 | ``statusStore``, ``JacksonMessageWriter.mapper`` | metrics where the UI is off |
-| ``killExecutor``, ``requestTotalExecutors`` | the number of executors |
+| ``killExecutor``, ``requestTotalExecutors``, ``decommissionExecutor`` | the number of executors |
+| ``StreamExecution.sources``, ``getDefaultReadLimit`` | whether a limit hides a backlog |
 | ``_jdf.queryExecution``, ``toRdd``, ``schema``, ``observedMetrics`` | the rows below pins |
 | ``CoalescedRDD``, ``CoalescedRDDPartition``, ``RDD.elementClassTag`` | pins |
 | ``RDD.preferredLocations`` | where a source has its data |
@@ -39,10 +40,12 @@ __all__ = [
     "VERIFIED",
     "StatusStore",
     "can_pin",
+    "decommission_executor",
     "executor_memory_mb",
     "is_local",
     "kill_executor",
     "least_wait",
+    "limits_of",
     "observed_metrics",
     "pinned_rdd",
     "plan_of",
@@ -51,6 +54,7 @@ __all__ = [
     "stages_of",
     "to_frame",
     "wait_for_executors",
+    "widest_stage",
 ]
 
 VERIFIED = ("4.1", "4.2", "4.3")
@@ -118,6 +122,16 @@ def stages_of(spark: SparkSession, tag: str) -> tuple[list[int], bool]:
     return stages, ended
 
 
+def widest_stage(spark: SparkSession, query: Any) -> int:
+    """The most tasks of a stage of a streaming query's last jobs; 0 if nothing is known."""
+    tracker = spark.sparkContext.statusTracker()
+    jobs = [
+        tracker.getJobInfo(job) for job in sorted(tracker.getJobIdsForGroup(str(query.runId)))[-8:]
+    ]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+    return max((stage.numTasks for stage in stages if stage), default=0)
+
+
 class StatusStore:
     """The driver's status store, written as JSON by the REST API's own writer."""
 
@@ -150,6 +164,42 @@ class StatusStore:
 def kill_executor(spark: SparkSession, executor: str) -> bool:
     """Release an executor; whether the cluster manager accepted it."""
     return bool(_context(spark).killExecutor(executor))
+
+
+def decommission_executor(spark: SparkSession, executor: str) -> bool:
+    """Let an executor end its tasks and leave; needs ``spark.decommission.enabled``."""
+    context: Any = spark.sparkContext
+    jvm = context._jvm
+    why = jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo(
+        "scaled down", jvm.scala.Option.empty()
+    )
+    backend = _context(spark).schedulerBackend()
+    return bool(backend.decommissionExecutor(executor, why, True, False))
+
+
+def limits_of(query: Any) -> tuple[float | None, ...] | None:
+    """The rows of a micro-batch at most, by source of a streaming query.
+
+    None for a source without a limit, 0 for a limit of another kind; None in all if Spark does not
+    tell, or does not know yet.
+    """
+    try:
+        sources = query._jsq.streamingQuery().sources()
+        if sources is None or sources.isEmpty():
+            return None
+        return tuple(_limit(sources.apply(k)) for k in range(sources.size()))
+    except (AttributeError, TypeError, Py4JError):
+        return None
+
+
+def _limit(source: Any) -> float | None:
+    if not hasattr(source, "getDefaultReadLimit"):
+        return None
+    limit = source.getDefaultReadLimit()
+    kind = str(limit.getClass().getSimpleName())
+    if kind == "ReadMaxRows":
+        return float(limit.maxRows())
+    return None if kind in ("ReadAllAvailable", "ReadMinRows") else 0.0
 
 
 def request_total(spark: SparkSession, count: int) -> None:

@@ -1,0 +1,141 @@
+"""The executors of a session: which there are, how busy they were, how many there should be.
+
+The rent of an executor ends when it leaves. This works where Spark's cluster manager takes
+requests: standalone (tried), YARN and Kubernetes. Requests above ``spark.cores.max`` are ignored
+silently, so only what is observed counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from scheduling.errors import ActuatorError
+from scheduling.model import Resources, Worker
+from scheduling.prices import Price
+from scheduling.spark import internals
+from scheduling.spark.status import is_connect, status_of
+
+__all__ = ["Executor", "Executors"]
+
+
+@dataclass(frozen=True)
+class Executor:
+    """An executor that is there.
+
+    Args:
+        id: Spark's id.
+        host: Spark's name of its host.
+        cores: how many tasks it runs at once.
+        run_s: the run time of all its tasks that have ended, in seconds.
+        running: the number of tasks that run now.
+    """
+
+    id: str
+    host: str
+    cores: int
+    run_s: float = 0.0
+    running: int = 0
+
+    def price_per_s(self, prices: Sequence[Price]) -> float:
+        """Its price in $/s: that of the first row that matches its host or ``host/id``; else 0."""
+        one = Worker(f"{self.host}/{self.id}", Resources(self.cores, 0), self.cores, host=self.host)
+        return next((row.price_per_s for row in prices if row.matches(one)), 0.0)
+
+
+class Executors:
+    """Observes the executors of a session and changes their number.
+
+    Args:
+        spark: the session.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self.reason = self._why_not()
+        """Why the number cannot be changed; None if it can."""
+        self._status = None if is_connect(spark) else status_of(spark)
+        self._there: tuple[Executor, ...] = ()
+        self._run_s: dict[str, float] = {}
+        self._leaving: set[str] = set()
+
+    def there(self) -> tuple[Executor, ...]:
+        """The executors that are registered and alive, those that are leaving among them."""
+        listed = [] if self._status is None else self._status.executors()
+        self._there = tuple(
+            Executor(
+                str(one["id"]),
+                one["hostPort"].rpartition(":")[0],
+                int(one["totalCores"]),
+                max(0.0, float(one.get("totalDuration") or 0) / 1e3),
+                int(one.get("activeTasks") or 0),
+            )
+            for one in listed
+            if one["isActive"] and one["id"] != "driver" and one["totalCores"] > 0
+        )
+        self._leaving &= {one.id for one in self._there}
+        return self._there
+
+    def busy_s(self) -> float:
+        """Core seconds of tasks that ended between the last two calls of :meth:`there`."""
+        before, self._run_s = self._run_s, {one.id: one.run_s for one in self._there}
+        spent = (run_s - before.get(name, 0.0) for name, run_s in self._run_s.items())
+        return sum(max(0.0, seconds) for seconds in spent)
+
+    def resize(self, target: int, prices: Sequence[Price] = ()) -> tuple[str, ...]:
+        """Request a number of executors; those that are too many leave.
+
+        The most expensive leave first, of these idle ones, of these the youngest. Where
+        ``spark.decommission.enabled`` is true they end their tasks first, else these run again.
+
+        Args:
+            target: the number; the request stands until the next one.
+            prices: a price table; default none: all cost the same.
+
+        Returns:
+            The ids of the executors that leave.
+
+        Raises:
+            ActuatorError: the number cannot be changed; see ``reason``.
+        """
+        if self.reason is not None:
+            raise ActuatorError(f"{target} executors cannot be requested: {self.reason}")
+        there = self.there()
+        order = sorted(
+            there,
+            key=lambda one: (
+                one.id not in self._leaving,
+                -one.price_per_s(prices),
+                one.running > 0,
+                -int(one.id),
+            ),
+        )
+        spare = tuple(one.id for one in order[: max(0, len(there) - target)])
+        self._leave(spare)
+        # Spark counts from its own target, which may differ from what is there.
+        internals.request_total(self._spark, target)
+        return spare
+
+    def _leave(self, ids: Iterable[str]) -> None:
+        conf = self._spark.sparkContext.getConf()
+        gently = conf.get("spark.decommission.enabled", "false").lower() == "true"
+        for one in ids:
+            if one not in self._leaving:
+                if not (gently and internals.decommission_executor(self._spark, one)):
+                    internals.kill_executor(self._spark, one)
+                self._leaving.add(one)
+
+    def _why_not(self) -> str | None:
+        if is_connect(self._spark):
+            return "Spark Connect does not show executors: use a classic session"
+        if internals.is_local(self._spark):
+            master = self._spark.sparkContext.master
+            return f"the master is {master}: there is one executor, the driver"
+        conf = self._spark.sparkContext.getConf()
+        if conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
+            return (
+                "dynamic allocation changes it already: set spark.dynamicAllocation.enabled=false"
+            )
+        return None
