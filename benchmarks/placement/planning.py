@@ -24,7 +24,8 @@ from scheduling.spark import Executor, pin
 from scheduling.spark.pins import partitions
 
 SIZES = ((100, 10), (1_000, 100), (10_000, 1_000))
-LIMIT_MS = 100.0  # for 1,000 tasks on 100 workers
+LIMIT_MS = 50.0  # for 1,000 tasks on 100 workers
+SEARCHED_MS = 150.0  # of the policy that searches
 NAMES = tuple(name for name in POLICIES if name != "exact")
 _EXECUTORS = [Executor(f"host-{i}", str(i)) for i in range(3)]
 _PIN_MS = 0.1
@@ -46,7 +47,13 @@ def planning(context: Context) -> Outcome:
             context.say(f"  {tasks:>6,} tasks x {workers:>5,} workers  {name:<20} {ms:10.1f} ms")
     worst = _worst_rents(context, context.pick(20, 100))
     figures = [
-        Figure(f"plan for 1,000 tasks on 100 workers, {name}", ms, LIMIT_MS, True, unit="ms")
+        Figure(
+            f"plan for 1,000 tasks on 100 workers, {name}",
+            ms,
+            SEARCHED_MS if name == "local-search" else LIMIT_MS,
+            True,
+            unit="ms",
+        )
         for name, by_size in times.items()
         if (ms := by_size.get("1,000 x 100")) is not None
     ]
