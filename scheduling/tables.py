@@ -11,11 +11,9 @@ from scheduling.cost import rent_per_s
 from scheduling.load import average_fitness, cost_evaluation, deviation, fitness, planned_loads
 from scheduling.model import Plan
 from scheduling.policies import POLICIES, policy
-from scheduling.simulate.cluster_job import LATE_S, job_of, simulated
+from scheduling.simulate.cluster_job import MEASURES, job_of, simulated
 
 __all__ = ["explained", "planned", "simulations", "table"]
-
-_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)  # 97.5 %, 1 to 9 degrees
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
@@ -75,18 +73,14 @@ def explained(cluster: Cluster, seconds: float) -> str:
     cost, fit = cost_evaluation(snapshot), fitness(snapshot)
     mean = average_fitness(fit.values())
     rows = [("worker", "tier", "$/s", "slots", "CE, $ a tuple", "fitness", "list")]
-    rows += [
-        (
-            worker.id,
-            worker.tier or "-",
-            f"{worker.price_per_s:.6g}",
-            str(worker.slots),
-            f"{cost[worker.id]:.3g}" if worker.id in cost else "-",
-            f"{fit[worker.id]:.3g}" if worker.id in fit else "-",
-            ("high" if fit[worker.id] >= mean else "low") if worker.id in fit else "-",
-        )
-        for worker in sorted(snapshot.workers, key=lambda one: cost.get(one.id, math.inf))
-    ]
+    for worker in sorted(snapshot.workers, key=lambda one: cost.get(one.id, math.inf)):
+        name, known = worker.id, worker.id in cost and worker.id in fit
+        told = (name, worker.tier or "-", f"{worker.price_per_s:.6g}", str(worker.slots))
+        ranks = ("-", "-", "-")
+        if known:
+            high = "high" if fit[name] >= mean else "low"
+            ranks = (f"{cost[name]:.3g}", f"{fit[name]:.3g}", high)
+        rows.append((*told, *ranks))
     lines = [table(rows), ""]
     lines += [f"Ignored: {name}: {why}." for name, why in getattr(snapshot, "ignored", {}).items()]
     if not cost:
@@ -95,35 +89,26 @@ def explained(cluster: Cluster, seconds: float) -> str:
     for plan in _all(cluster):
         loads = planned_loads(plan.placement, cluster.graph, snapshot).values()
         costs = cluster.cost.costs(plan, cluster.graph, snapshot, seconds)
-        rows.append(
-            (
-                plan.policy,
-                str(len(plan.by_worker)),
-                str(len(plan.unplaced)),
-                f"{rent_per_s(plan, snapshot):.6g}",
-                f"{costs.rc + costs.cc:.4g}",
-                f"{max(loads, default=0):.0%}",
-                f"{deviation(loads):.3f}",
-            )
-        )
+        counts = (plan.policy, str(len(plan.by_worker)), str(len(plan.unplaced)))
+        money = (f"{rent_per_s(plan, snapshot):.6g}", f"{costs.rc + costs.cc:.4g}")
+        rows.append((*counts, *money, f"{max(loads, default=0):.0%}", f"{deviation(loads):.3f}"))
     lines.append(table(rows))
     return "\n".join(lines)
 
 
 def simulations(cluster: Cluster, names: Iterable[str], seconds: float, seeds: int) -> str:
-    """A row a policy: rows a second, waits and balance, means of so many seeds with 95 %."""
+    """A row a policy: rows a second, waits and balance, means of so many seeds."""
     offered = job_of(cluster)[1]
-    head = ("rows/s", "delay, s", f"over {LATE_S:g} s, %", "S")
-    rows: list[tuple[str, ...]] = [("policy", "workers", "$/s", *head)]
+    rows: list[tuple[str, ...]] = [("policy", "workers", "$/s", *MEASURES)]
     for name in names:
         plan = policy(name).plan(cluster.graph, cluster.snapshot)
-        shown = ["no room"] * len(head)
+        shown = ["no room"] * len(MEASURES)
         if not plan.unplaced:
             runs = [simulated(cluster, plan, seconds, seed) for seed in range(seeds)]
-            shown = [_interval([run[measure] for run in runs]) for measure in head]
+            shown = [_spread([run[measure] for run in runs]) for measure in MEASURES]
         rent = f"{rent_per_s(plan, cluster.snapshot):.6g}"
         rows.append((name, str(len(plan.by_worker)), rent, *shown))
-    runs_of = "one seed" if seeds == 1 else f"{seeds} seeds; mean ± 95 %"
+    runs_of = "one seed" if seeds == 1 else f"{seeds} seeds; mean ± half of the range"
     return f"{offered:g} rows/s ± 20 % for {seconds:g} s, {runs_of}\n\n{table(rows)}"
 
 
@@ -140,23 +125,12 @@ def _all(cluster: Cluster) -> list[Plan]:
     return sorted(plans, key=lambda plan: (len(plan.unplaced), cost(plan)))
 
 
-def _interval(values: Sequence[float]) -> str:
-    """A mean, and half the width of its 95 % confidence interval (Student's t).
+def _spread(values: Sequence[float]) -> str:
+    """The mean of some runs, and half of their range.
 
-    >>> _interval([1.0, 3.0]), _interval([7.0]), _interval([0.0, 0.0])
-    ('2 ± 13', '7', '0 ± 0')
+    >>> _spread([1.0, 3.0]), _spread([0.07]), _spread([20_000.4, 20_761.0])
+    ('2 ± 1', '0.07', '20381 ± 380')
     """
-    mean = statistics.fmean(values)
-    if len(values) < 2 or not math.isfinite(mean):
-        return _plain(mean, 4)
-    t = _T[min(len(values) - 2, len(_T) - 1)]
-    half = t * statistics.stdev(values) / math.sqrt(len(values))
-    return f"{_plain(mean, 4)} ± {_plain(half if half > 1e-6 * abs(mean) else 0.0, 2)}"
-
-
-def _plain(value: float, digits: int) -> str:
-    """A number to some significant digits, all of those before the point, without an exponent."""
-    if not math.isfinite(value) or not value:
-        return f"{value:g}"
-    text = f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    mean, half = statistics.fmean(values), (max(values) - min(values)) / 2
+    shown = [f"{one:.0f}" if abs(one) >= 100 else f"{one:.3g}" for one in (mean, half)]
+    return " ± ".join(shown[: min(len(values), 2)])

@@ -11,7 +11,8 @@ from benchmarks.papers.claims import Row
 from benchmarks.papers.published import st_stream
 from scheduling import Move, Rebalancer, StStream
 from scheduling.load import deviation
-from scheduling.simulate import Arrivals, Operator, SimActuator, SimMonitor, Simulation
+from scheduling.simulate import Arrivals, Operator, SimMonitor, Simulation
+from scheduling.simulate.job import task_id
 
 __all__ = ["BEFORE", "NOTE", "Skewed", "compare", "rows", "run", "use_table"]
 
@@ -62,7 +63,7 @@ def run(rebalancer: Rebalancer | None, *, clocks: int = 6) -> Skewed:
         [count], nodes, Arrivals(_RATE, horizon_s=int(clocks * _CLOCK_S)), overhead_s=0.01,
         placement={f"count-{at}": nodes[at // 2].id for at in range(len(halves))},
     )  # fmt: skip
-    monitor, actuator, found = SimMonitor(query), SimActuator(query), Skewed()
+    monitor, found = SimMonitor(query), Skewed()
     for clock in range(1, clocks + 1):
         query.run(clock * _CLOCK_S)
         snapshot = monitor.snapshot()
@@ -76,8 +77,21 @@ def run(rebalancer: Rebalancer | None, *, clocks: int = 6) -> Skewed:
         found.work_s.append(sum(sum(one.work_s.values()) for one in tail) / len(tail))
         if rebalancer is not None and clock < clocks:
             found.moves.append(rebalancer.rebalance(monitor.graph(), snapshot))
-            actuator.move(found.moves[-1])
+            move(query, found.moves[-1])
     return found
+
+
+def move(query: Simulation, moves: Sequence[Move]) -> None:
+    """Carry out moves; a part of a task becomes a task of its own, pinned to the target."""
+    for one in moves:
+        if one.part >= 1:
+            query.placement[one.task] = one.target
+            continue
+        operator, _, index = one.task.rpartition("-")
+        shares = query.shares[operator]
+        shares.append(shares[int(index)] * one.part)
+        shares[int(index)] -= shares[-1]
+        query.placement[task_id(operator, len(shares) - 1)] = one.target
 
 
 def compare() -> dict[str, Skewed]:

@@ -15,8 +15,8 @@ from benchmarks.harness.outcome import Context, Outcome
 from benchmarks.harness.records import plain
 from benchmarks.papers import flink, oera, paper_scheduling, published, st_stream
 from benchmarks.papers.claims import Row, held
-from scheduling import Exact, Snapshot, policy
-from scheduling.simulate import demands
+from scheduling import Exact, Move, Resources, Snapshot, Worker, policy
+from scheduling.simulate import Arrivals, Operator, Simulation, demands
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +88,19 @@ def test_st_stream_keeps_the_work_and_rests_after_one_clock() -> None:
     assert found.moves[0]
     assert all(one.gain > 0 for one in found.moves[0])
     assert not any(found.moves[1:])
+
+
+def test_a_part_of_a_task_becomes_a_task_of_its_own() -> None:
+    workers = [Worker(f"e{at}", Resources(2, 1024), 8) for at in range(3)]
+    at = {f"join-{k}": "e0" for k in range(6)}
+    query = Simulation([Operator("join", 6, 0.001)], workers, Arrivals(100), placement=at)
+    part = Move("join-0", "e0", "e1", 0.1, 0.0, part=0.25)
+    st_stream.move(query, [part, Move("join-1", "e0", "e2", 0.1, 0.0)])
+    query.run(5.0)
+    where = query.batches[-1].at
+    assert (where["join-6"], where["join-1"], where["join-0"]) == ("e1", "e2", "e0")
+    assert query.shares["join"][::6] == pytest.approx([0.75 / 6, 0.25 / 6])
+    assert sum(query.shares["join"]) == pytest.approx(1.0)
 
 
 def test_a_buffer_that_is_large_enough_loses_nothing() -> None:

@@ -239,7 +239,7 @@ def test_the_example_can_be_planned_explained_and_simulated(
     run = ["simulate", str(file), "--policy", "lba-ce", "--policy", "cetsa", "--seconds", "40"]
     assert main([*run, "--seeds", "2"]) == 0
     told = capsys.readouterr().out.splitlines()
-    assert told[0] == "20000 rows/s ± 20 % for 40 s, 2 seeds; mean ± 95 %"
+    assert told[0] == "20000 rows/s ± 20 % for 40 s, 2 seeds; mean ± half of the range"
     lba_ce = next(line for line in told if line.startswith("lba-ce")).split()
     assert float(lba_ce[3]) == pytest.approx(20_000, rel=0.05)
     assert main([*run, "--seeds", "0"]) == 2

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from scheduling import Assignment, Move, Plan, Resources, Worker, policy
+from scheduling import Assignment, Plan, Resources, Worker, policy
 from scheduling.elastic import Bounds, Elastic
 from scheduling.errors import ActuatorError
 from scheduling.flow import Meter
@@ -89,21 +89,6 @@ def test_a_plan_lands_and_what_is_unknown_is_refused() -> None:
     assert actuator.apply(plan(at)).landing_share == 0.5
     with pytest.raises(ActuatorError, match="mars"):
         actuator.apply(plan({"mars-0": "e0"}))
-
-
-def test_moves_carry_whole_tasks_and_parts_of_them() -> None:
-    one = query(placement={f"join-{k}": "e0" for k in range(6)})
-    actuator = SimActuator(one)
-    part = Move("join-0", "e0", "e1", 0.1, 0.0, part=0.25)
-    actuator.move([part, Move("join-1", "e0", "e2", 0.1, 0.0)])
-    one.run(5.0)
-    at = one.batches[-1].at
-    assert (at["join-6"], at["join-1"], at["join-0"]) == ("e1", "e2", "e0")
-    assert one.shares["join"][::6] == pytest.approx([0.75 / 6, 0.25 / 6])
-    assert sum(one.shares["join"]) == pytest.approx(1.0)
-    assert len(SimMonitor(one).graph(100.0).tasks) == 7
-    with pytest.raises(ActuatorError, match="plan the moves again"):
-        actuator.move([Move("join-1", "e0", "e2", 0.1, 0.0)])
 
 
 @pytest.mark.parametrize("name", ["round-robin", "cetsa", "gs-bfd", "lba-ce", "first-fit"])
