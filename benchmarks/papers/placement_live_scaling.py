@@ -48,6 +48,8 @@ _EVERY_S = 3.0
 _START = 2
 NOISE = 0.2
 _PATIENCE_S = 60.0
+_READY_S = 8.0  # from the query's start to its first row
+_CACHE = bsjoin.Incremental(max_rows=1_000)
 
 SCALERS: Mapping[str, Callable[[], Scaler]] = {
     "OERA": OERA,
@@ -176,7 +178,7 @@ def recorded(
             batches.append((first, end, began + one["durationMs"]["triggerExecution"] / 1e3))
     return Run(
         scaler,
-        tuple((one.time_s, one.there, one.target, one.reason) for one in steps),
+        tuple((one.time_s, one.there, one.target, one.reason) for one in steps if one.time_s >= 0),
         tuple(batches),
         sum(one["numInputRows"] for one in progress),
         batches[-1][1] if batches else 0,
@@ -197,11 +199,14 @@ def run(context: Context, cluster: Cluster, name: str, given: Load) -> Run:
     """
     spark, most = cluster.spark, len(cluster.nodes)
     _settle(Executors(spark), _START)
-    spark.range(0, 2 * most, 1, 2 * most).mapInArrow(lambda rows: rows, "id long").count()
-    began_s = time.time()
+    joined = bsjoin.join(spark.range(0, TASKS, 1, TASKS), _source(), "id", cache=_CACHE)
+    joined.write.format("noop").mode("overwrite").save()
+    began_s = time.time() + _READY_S
     stream = load(spark, given.points, began_s=began_s, tasks=TASKS, noise=NOISE, seed=context.seed)
-    joined = bsjoin.join(stream, _source(), "id", cache=bsjoin.Incremental(max_rows=1_000))
-    bounds = Bounds(shrink_after_s=0.6 * given.low_s, settle_s=2 * _EVERY_S, confirm=2)
+    joined = bsjoin.join(stream, _source(), "id", cache=_CACHE)
+    bounds = Bounds(
+        confirm=2, urgent_s=2 * TRIGGER_S, shrink_after_s=0.6 * given.low_s, settle_s=2 * _EVERY_S
+    )
     with tempfile.TemporaryDirectory(dir=cluster.folder) as checkpoint:
         query = (
             joined.writeStream.format("noop")
@@ -212,7 +217,7 @@ def run(context: Context, cluster: Cluster, name: str, given: Load) -> Run:
         try:
             scaling = Scaling(
                 query, SCALERS[name](), executors=(1, most), tasks=TASKS, bounds=bounds,
-                every_s=_EVERY_S, window_s=4 * TRIGGER_S, spark=spark,
+                every_s=_EVERY_S, spark=spark,
                 clock=lambda: time.time() - began_s,
             )  # fmt: skip
             with scaling:
@@ -275,7 +280,7 @@ def table(runs: Sequence[Run], given: Load, curve: Curve) -> Table:
         f"at first, each with 20 % noise. A look-up waits {KEY_S * 1e3:g} ms a key, so that the "
         f"high load needs {given.need:g} cores at least. The seconds to wait before a shrink, "
         f"{0.6 * given.low_s:g}, and after a change, {2 * _EVERY_S:g}, are those of a run of "
-        "minutes; the defaults are longer. Use is the share of the cores' time in which look-ups "
+        "minutes, as the other bounds are; the defaults are longer. Use is the share of the cores' time in which look-ups "
         "wait. Static has the cores of the beginning."
     )
     return Table.of("Scalers under a load that rises, stands and falls, live", rows, note)
