@@ -80,9 +80,6 @@ class DataNode:
         host: its name.
         bandwidth_bytes_per_s: the bandwidth of its network; default 125e6 (1 Gbit/s).
         latency_s: the one-way latency of its network; default 1 ms.
-
-    Raises:
-        ArgumentError: the name is empty, or a number is out of its range.
     """
 
     host: str

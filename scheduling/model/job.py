@@ -88,9 +88,6 @@ class Edge:
         source: the id of the sending task.
         target: the id of the receiving task.
         bytes_per_s: the traffic in bytes per second.
-
-    Raises:
-        ArgumentError: an id is empty, or the traffic is no finite number of at least 0.
     """
 
     source: str

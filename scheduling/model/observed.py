@@ -33,9 +33,6 @@ class Utilisation:
     Args:
         cpu: the share of the CPU in use, in [0, 1].
         memory: the share of the memory in use, in [0, 1]; default 0.
-
-    Raises:
-        ArgumentError: a share is not in [0, 1].
     """
 
     cpu: float
@@ -52,9 +49,6 @@ class Reserved:
     Args:
         slots: used slots; default 0.
         resources: used CPU, memory and disk; default none.
-
-    Raises:
-        ArgumentError: the number of slots is negative, or something is without bound.
     """
 
     slots: int = 0

@@ -59,6 +59,11 @@ class DataLocality:
 
         Two latencies, and the bytes at the slower of the two bandwidths; 0 if the worker's host
         stores the data, and for tasks without input.
+
+        Args:
+            task: the task.
+            worker: the reading worker.
+            snapshot: all workers.
         """
         if not task.preferred or is_preferred(task, worker):
             return 0.0
@@ -82,7 +87,8 @@ class DataLocality:
                 seconds[i] = 0.0
 
             def why(passed: int, i: int, seconds: list[float] = seconds) -> str:
-                spilt = f", {passed} nearer ones have no room" if passed else ""
+                nearer = sum(other < seconds[i] for other in seconds)
+                spilt = f", {nearer} nearer ones have no room" if nearer else ""
                 return f"its input is there in {seconds[i]:.3g} s{spilt}"
 
             room.first(task, sorted(room.open, key=seconds.__getitem__), why)

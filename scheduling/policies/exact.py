@@ -10,9 +10,9 @@ Streams are linearised as in quadratic assignment (Adams and Johnson, 1994).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,12 +64,8 @@ class Exact:
         return room.plan(self.name)
 
 
-class _Row(NamedTuple):
-    """A weighted sum of variables, by their numbers, and its bounds."""
-
-    weights: Mapping[int, float]
-    least: float
-    most: float
+_Row = tuple[dict[int, float], float, float]
+"""A weighted sum of variables, by their numbers, and its bounds."""
 
 
 class _Program:
@@ -96,29 +92,32 @@ class _Program:
         placed = np.zeros(len(self.costs))
         placed[: self.on.size] = 1
         tasks = len(self.graph.tasks)
-        found = self._solve(self.costs, _Row(_each(range(self.on.size)), tasks, tasks))
+        found = self._solve(self.costs, (_each(range(self.on.size)), tasks, tasks))
         if found is None:  # they do not all fit
             most = len(self._solve(-placed) or {})
-            found = self._solve(self.costs, _Row(_each(range(self.on.size)), most, most))
+            found = self._solve(self.costs, (_each(range(self.on.size)), most, most))
         return found or {}
 
     def _rooms(self) -> None:
         """A task is on one worker at most; a worker that has tasks is rented, and has room."""
         empty = Room(self.graph, self.snapshot)
         for of_task in self.on:
-            self.rows.append(_Row(_each(of_task), 0, 1))
+            self.rows.append((_each(of_task), 0, 1))
         for i in range(len(self.snapshot.workers)):
             rented = {self.on.size + i: -1.0}
             free = np.array(empty.free[i])
             shares = [
-                _needs(task) / free if empty.fits(task, i) else np.zeros(len(free))
+                np.array([1, n.cpu_cores, n.memory_mb, n.disk_mb]) / free
+                if empty.fits(task, i)
+                else np.zeros(len(free))
                 for task in self.graph.tasks
+                for n in [task.demand]
             ]
             self.most[self.on[:, i]] = [share.any() for share in shares]
             for of_kind in np.transpose(shares):
                 taken = dict(zip(self.on[:, i], of_kind, strict=True))
-                self.rows.append(_Row(taken | rented, -np.inf, 0))
-            self.rows += [_Row({one: 1.0} | rented, -np.inf, 0) for one in self.on[:, i]]
+                self.rows.append((taken | rented, -np.inf, 0))
+            self.rows += [({one: 1.0} | rented, -np.inf, 0) for one in self.on[:, i]]
 
     def _streams(self) -> list[float]:
         """A stream costs the longest way, less what a shorter one saves; what variables cost."""
@@ -137,11 +136,11 @@ class _Program:
             self.most = np.append(self.most, np.ones(len(ways)))
             ends = [self.on[position[edge.source]], self.on[position[edge.target]]]
             both = _each(ends[0]) | _each(ends[1])
-            self.rows.append(_Row(both | {longest: -1.0}, -np.inf, 1))
+            self.rows.append((both | {longest: -1.0}, -np.inf, 1))
             for end, task in enumerate(ends):
                 for host, there in enumerate(hosts.values()):
                     saved = longest + 1 + np.flatnonzero(shorter[:, end] == host)
-                    self.rows.append(_Row(_each(saved) | _each(task[there], -1), -np.inf, 0))
+                    self.rows.append((_each(saved) | _each(task[there], -1), -np.inf, 0))
             costs += [paid * edge.bytes_per_s * way for way in ways]
         return costs
 
@@ -160,7 +159,7 @@ class _Program:
             # HiGHS takes a bound for kept that is exceeded by 1e-7.
             for i in crowded:
                 together = self.on[placed[:, i], i]
-                self.rows.append(_Row(_each(together), 0, len(together) - 1))
+                self.rows.append((_each(together), 0, len(together) - 1))
         return None
 
     def _minimum(self, costs: NDArray[np.float64], rows: list[_Row]) -> NDArray[np.float64] | None:
@@ -190,11 +189,6 @@ class _Program:
                 "nodes, or use LocalSearch"
             )
         return None if answer.x is None else np.asarray(answer.x)
-
-
-def _needs(task: Task) -> NDArray[np.float64]:
-    need = task.demand
-    return np.array([1.0, need.cpu_cores, need.memory_mb, need.disk_mb])
 
 
 def _each(variables: Iterable[Any], weight: float = 1.0) -> dict[int, float]:

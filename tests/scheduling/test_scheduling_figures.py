@@ -8,7 +8,7 @@ import pytest
 from scheduling_samples import RANKS, table_3, tasks
 
 import scheduling
-from scheduling import CETSA, OERA, CostModel, Exact, JobGraph, Random, RoundRobin, Window
+from scheduling import CETSA, CostModel, Exact, JobGraph, Random, RoundRobin
 from scheduling.cost import rent_per_s
 from scheduling.load import cost_evaluation
 
@@ -86,12 +86,3 @@ def test_the_cheapest_placement_costs_less_than_every_other() -> None:
         for name in scheduling.POLICIES
     }
     assert min(costs.values()) == costs["exact"] == costs["cetsa"] == costs["local-search"]
-
-
-def test_oera_leaves_no_more_than_upsilon_after_a_resize() -> None:
-    oera = OERA(alpha=0.8, beta=0.2, upsilon=0.7, buffer=1000)
-    for rate in range(100, 5000, 137):
-        window = Window(600, rate * 600, 0, 0.002, 1, buffered=300)
-        wanted = oera.parallelism(f"op{rate}", window)
-        if wanted != 1:
-            assert oera.predicted(window, wanted) <= 0.7
