@@ -66,8 +66,7 @@ def speeds(snapshot: Snapshot) -> dict[str, float]:
     """
     found = {}
     for worker in snapshot.workers:
-        cores = worker.capacity.cpu_cores
-        if worker.id in snapshot.reserved:
-            cores = max(cores - snapshot.reserved[worker.id].resources.cpu_cores, 0.0)
-        found[worker.id] = cores if snapshot.free_slots[worker.id] else 0.0
-    return {name: float(cores) for name, cores in found.items()}
+        others = snapshot.reserved.get(worker.id)
+        cores = worker.capacity.cpu_cores - (others.resources.cpu_cores if others else 0.0)
+        found[worker.id] = max(float(cores), 0.0) if snapshot.free_slots[worker.id] else 0.0
+    return found

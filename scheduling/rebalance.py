@@ -27,7 +27,7 @@ from scheduling.load import CPU_WEIGHT, task_load
 from scheduling.model import JobGraph, Move, Snapshot, Task, Worker
 from scheduling.model.checks import flag, share
 
-__all__ = ["Balance", "StStream", "moved", "node_loads", "sizes"]
+__all__ = ["Balance", "StStream", "sizes"]
 
 Units = Mapping[str, Mapping[str, float]]
 """By node, the load of each of its tasks in units of the mean node: load share x size."""
@@ -45,27 +45,6 @@ def sizes(workers: Collection[Worker], *, cpu_weight: float = CPU_WEIGHT) -> dic
         + (1 - cpu_weight) * (worker.capacity.memory_mb / memory if memory else 1.0)
         for worker in workers
     }
-
-
-def node_loads(units: Units, size: Mapping[str, float]) -> dict[str, float]:
-    """The load of each node as a share of its size: W of Eq. 3."""
-    return {node: math.fsum(tasks.values()) / size[node] for node, tasks in units.items()}
-
-
-def moved(
-    units: Units, moves: Collection[Move], size: Mapping[str, float]
-) -> dict[str, dict[str, float]]:
-    """The loads after moves; what was there altogether is there still. O(tasks + moves)."""
-    after = {node: dict(tasks) for node, tasks in units.items()}
-    for move in moves:
-        amount = move.load * size[move.target]
-        left = after[move.source].pop(move.task) - amount
-        if left > _LEAST:
-            after[move.source][move.task] = left
-        else:
-            amount += left
-        after[move.target][move.task] = after[move.target].get(move.task, 0.0) + amount
-    return after
 
 
 class Balance(NamedTuple):

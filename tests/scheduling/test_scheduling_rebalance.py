@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduling_samples import tasks
 
-from scheduling import JobGraph, Rebalancer, Resources, Snapshot, StStream, Worker, errors
-from scheduling.rebalance import moved, node_loads, sizes
+from scheduling import JobGraph, Move, Rebalancer, Resources, Snapshot, StStream, Worker, errors
+from scheduling.rebalance import sizes
 
 # Fig. 12 gives S1, S2 and S7; the others are chosen.
 PAPER = {"S1": 11.25, "S2": 21.2, "S3": 45.0, "S4": 50.0, "S5": 52.0, "S6": 68.0, "S7": 88.5}
@@ -23,6 +24,29 @@ def units(loads: dict[str, float], tasks_each: int = 8) -> dict[str, dict[str, f
         node: {f"{node}-{i}": percent / 100 / tasks_each for i in range(tasks_each)}
         for node, percent in loads.items()
     }
+
+
+def node_loads(
+    units: Mapping[str, Mapping[str, float]], size: Mapping[str, float]
+) -> dict[str, float]:
+    """The load of each node as a share of its size: W of Eq. 3."""
+    return {node: math.fsum(tasks.values()) / size[node] for node, tasks in units.items()}
+
+
+def moved(
+    units: Mapping[str, Mapping[str, float]], moves: Collection[Move], size: Mapping[str, float]
+) -> dict[str, dict[str, float]]:
+    """The loads after moves; what was there altogether is there still. O(tasks + moves)."""
+    after = {node: dict(tasks) for node, tasks in units.items()}
+    for move in moves:
+        amount = move.load * size[move.target]
+        left = after[move.source].pop(move.task) - amount
+        if left > 1e-9:
+            after[move.source][move.task] = left
+        else:
+            amount += left
+        after[move.target][move.task] = after[move.target].get(move.task, 0.0) + amount
+    return after
 
 
 @pytest.mark.parametrize("split", [True, False])
