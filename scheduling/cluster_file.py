@@ -1,22 +1,9 @@
-"""Clusters and jobs from a YAML file, for ``python -m scheduling``.
+"""Clusters and jobs from a YAML file, for ``python -m scheduling``, which prints an example.
 
-::
-
-    delta: 0.8                                  # of every worker that says nothing else
-    prices:                                     # the first pattern that matches counts
-      - {pattern: "m*", tier: m, price_per_s: 0.002417, slots: 4, cpu_cores: 4, memory_mb: 8192}
-      - {pattern: "*", tier: l, price_per_s: 0.004861, slots: 4, cpu_cores: 8, memory_mb: 12288}
-    workers:                                    # names, or names with what is known of them
-      - m2
-      - {id: l1, host: 10.0.0.4, tuples: 1000000, cost: 2.1, cpu: 0.5, memory: 0.4, busyness: 0.3}
-      - {id: l2, reserved: {slots: 1, cpu_cores: 2, memory_mb: 4096}}       # what others take
-    operators:
-      - {name: map, parallelism: 4, cpu_cores: 0.5, memory_mb: 512, to: {sink: 1000000}}
-      - {name: sink, parallelism: 2, cpu_cores: 0.5, memory_mb: 512, preferred: [m2]}
-    cost: {price_per_byte: 1.0e-12, weights: [0.5, 0.3, 0.2]}
-
-``to`` gives, by operator, the bytes a second that go there altogether; they are shared evenly by
-all pairs of tasks. Numbers of an operator are those of one task.
+A file has ``workers`` and ``operators``, and may have ``delta``, ``prices`` and ``cost``. Workers
+are names, or names with what is known of them; the first price whose pattern matches counts. ``to``
+gives, by operator, the bytes a second that go there altogether; they are shared evenly by all pairs
+of tasks. Numbers of an operator are those of one task.
 """
 
 from __future__ import annotations
@@ -62,7 +49,7 @@ def read(path: str | Path) -> Cluster:
     """Read a cluster file.
 
     Args:
-        path: of a YAML file, in the form that this module begins with.
+        path: of a YAML file, in the form of ``python -m scheduling example``.
 
     Raises:
         ClusterFileError: it is not there, is no YAML, or says something that cannot be used; the
@@ -76,7 +63,7 @@ def read_prices(path: str | Path) -> tuple[Price, ...]:
     """Read the price table of a cluster file, which may hold nothing else.
 
     Args:
-        path: of a YAML file with ``prices:``, in the form that this module begins with.
+        path: of a YAML file with ``prices:``, in the form of ``python -m scheduling example``.
 
     Raises:
         ClusterFileError: it is not there, is no YAML, or its prices cannot be used.
@@ -94,7 +81,7 @@ def parse(content: Any) -> Cluster:
     """The cluster that the content of a file describes.
 
     Args:
-        content: mappings, lists, numbers and texts, in the form that this module begins with.
+        content: mappings, lists, numbers and texts, as in ``python -m scheduling example``.
 
     Raises:
         ClusterFileError: a name is unknown or missing, or a value cannot be used.

@@ -1,12 +1,12 @@
-"""How large the containers of Twister2's round robin and data locality are."""
+"""Twister2's sizes of containers and distances, as its text and its code have them."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from scheduling import JobGraph, Plan, Resources, Snapshot
+from scheduling import DataNode, JobGraph, Plan, Resources, Snapshot, Worker
 
-__all__ = ["PADDING", "container_sizes"]
+__all__ = ["PADDING", "container_sizes", "distance"]
 
 PADDING = Resources(cpu_cores=1.0, memory_mb=2.0, disk_mb=12.0)
 """What a container has besides its instances."""
@@ -46,3 +46,11 @@ def container_sizes(
                 size += Resources(cpu, need.memory_mb, need.disk_mb)
         sizes[worker.id] = size
     return sizes
+
+
+def distance(worker: Worker, node: DataNode) -> float:
+    """Twister2's distance, without the data size: |2bl of the worker - 2bl of the data node|."""
+    return abs(
+        2 * worker.bandwidth_bytes_per_s * worker.latency_s
+        - 2 * node.bandwidth_bytes_per_s * node.latency_s
+    )

@@ -1,12 +1,8 @@
-"""CETSA: fills the cheapest workers first.
+"""CETSA: fills the cheapest workers first, with tasks that talk to one another.
 
-Assumptions: the cost of a tuple on a worker in the last period (CE, Eq. 22) stays the same, and a
-full worker is not slower. It uses few workers completely; the load is not balanced.
-
-Source: CETSA and LBA-CE, Algorithm 1. Its lines 9-11, one step to the next node, are read as a
-loop. Without any runtime information it is round robin (line 20). Among the tasks that could go
-to the worker at hand, the one that talks most to those already there goes next, as section 4.2
-requires ("tasks with dependencies are assigned to minimize inter-node communication").
+Assumes that the cost of a tuple on a worker (CE, Eq. 22) stays, and that a full worker is not
+slower. Source: CETSA and LBA-CE, Algorithm 1, lines 9-11 read as a loop, and section 4.2 ("tasks
+with dependencies are assigned to minimize inter-node communication"); without history line 20.
 """
 
 from __future__ import annotations

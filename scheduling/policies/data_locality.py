@@ -1,9 +1,5 @@
 """Data locality: places each task where the transfer of its input is fastest.
 
-Assumes that fetching input is what costs time: the workers are ranked by the time to transfer a
-task's input from the nearest host that holds it, and the task goes to the first with room. What is
-read on the host that holds it takes no time.
-
 Source: Twister2's data locality streaming scheduler. Its distance, |2bl of the worker - 2bl of the
 data node| with bandwidth b and latency l, ignores how much is read, and its code hands instances
 out round robin, independent of the distances; ``compat="twister2"`` does the same.
@@ -22,7 +18,7 @@ from scheduling.model.checks import each, one_of
 from scheduling.quantities import is_preferred
 from scheduling.room import Room
 
-__all__ = ["DataLocality", "distance"]
+__all__ = ["DataLocality"]
 
 Network = tuple[float, float]
 """Bandwidth in bytes a second, and latency in seconds."""
@@ -112,18 +108,6 @@ class DataLocality:
         )
         plan = Plan(placed, policy=self.name)
         return replace(plan, score=rent_per_s(plan, snapshot))
-
-
-def distance(worker: Worker, node: DataNode) -> float:
-    """Twister2's distance, without the data size: |2bl of the worker - 2bl of the data node|.
-
-    >>> from scheduling.model import Resources
-    >>> worker = Worker("w", Resources(1, 1), 1, bandwidth_bytes_per_s=100, latency_s=0.02)
-    >>> distance(worker, DataNode("d", 200, 0.02))
-    4.0
-    """
-    (one, far), (other, away) = _network(worker), _network(node)
-    return abs(2 * one * far - 2 * other * away)
 
 
 def _network(one: Worker | DataNode) -> Network:

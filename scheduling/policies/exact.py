@@ -1,11 +1,8 @@
-"""Exact: the cheapest placement, for small cases.
+"""Exact: the cheapest placement, for small cases; loads may be uneven.
 
-Assumes that rent and network are all that counts: it places as many tasks as can be placed, and of
-these placements finds one with the least weighted $/s, to 1e-10 of the dearest worker or stream.
-Loads may be uneven.
-
-Source: a mixed-integer program for HiGHS (Huangfu and Hall, 2018), by ``scipy.optimize.milp``.
-Streams are linearised as in quadratic assignment (Adams and Johnson, 1994).
+It places as many tasks as can be placed, and of these placements finds one with the least weighted
+$/s, to 1e-10 of the dearest worker or stream. Source: a mixed-integer program for HiGHS (Huangfu
+and Hall, 2018); streams are linearised as in quadratic assignment (Adams and Johnson, 1994).
 """
 
 from __future__ import annotations

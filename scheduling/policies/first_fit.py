@@ -1,12 +1,8 @@
 """First fit: few workers, the first ones in the list.
 
-Assumption: memory is the scarcest resource. Tasks are placed in descending order of memory, each
-on the first worker that has room.
-
 Source: Twister2's first fit streaming scheduler. Its containers all have one size, made from
-defaults (two instances of 2 cores, 512 MB and 500 MB of disk, and 1 % more, in whole units) and
-not from the workers: :data:`CONTAINER`. Its check adds the padding as one unit to each resource,
-which leaves room for one default instance only.
+defaults and not from the workers: two instances and 1 % more, in whole units. Its check adds the
+padding as one unit to each resource, which leaves room for one default instance only.
 """
 
 from __future__ import annotations

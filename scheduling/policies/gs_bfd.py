@@ -1,11 +1,8 @@
-"""GS-BFD: greedy best-fit decreasing, all or nothing per job.
+"""GS-BFD: greedy best-fit decreasing, all or nothing per job; prices are not looked at.
 
-Assumes jobs of equal executors, here the tasks of an operator, and one number for the size of a
-demand and of what is free, (1 - theta) x cores + theta x memory in GB. The worker with the least
-free is filled first, so few workers are used; prices are not looked at.
-
-Source: the greedy scheduler for Spark on clouds that CETSA and LBA-CE compare themselves with
-(section 4.4 there), theta = 0.25.
+Assumes jobs of equal executors, here the tasks of an operator, and one number for a size:
+(1 - theta) x cores + theta x memory in GB. Source: the scheduler for Spark on clouds that CETSA and
+LBA-CE compare themselves with (section 4.4 there).
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """LBA-CE: balances the load over the workers with above-average fitness.
 
-Assumes that a worker that was cheap per tuple (CE) and not busy (B) stays so. The workers whose
-fitness 1 / (CE x B) is at least the mean (AF) form the high list; tasks are spread over it. A
-worker of the low list is added, the fittest first, when no worker of the high list has room.
-
-Source: CETSA and LBA-CE, Algorithm 2. The printed listing lacks line 17, a loop over the high
-list, and the check of delta = 0.8 that the text requires; both are added here. Filling the fittest
-worker first, to the letter, does not balance; ``spread="literal"`` does that.
+Assumes that a worker that was cheap per tuple (CE) and not busy (B) stays so. Source: CETSA and
+LBA-CE, Algorithm 2. The listing lacks line 17, a loop over the high list, and the check of delta
+that the text requires; both are added. Filling the fittest worker first, to the letter, does not
+balance: ``spread="literal"``.
 """
 
 from __future__ import annotations

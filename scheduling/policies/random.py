@@ -1,7 +1,6 @@
-"""Random: Flink's default, a free slot at random.
+"""Random: a free slot at random, so a worker with more of them is drawn more often.
 
-Assumes nothing about tasks and workers except room; a worker with more free slots is drawn more
-often. Source: CETSA and LBA-CE, section 2.1 (how Flink selects slots); the baseline of its figures.
+Source: CETSA and LBA-CE, section 2.1 (Flink's default); the baseline of its figures.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
 """Resource-aware: places communicating tasks close together, on workers of a suitable size.
 
-Assumption: demands are known. Tasks follow the streams, operators alternate; each task goes to
-the worker whose free resources are nearest to its demand and whose network is nearest to the
-worker that the last task went to.
-
-Source: B. Peng et al., "R-Storm: Resource-Aware Scheduling in Storm", Middleware 2015, and Storm's
-ResourceAwareScheduler, for comparison. There CPU may be overcommitted; here delta limits CPU too.
-Resources are shares of the largest worker, so that cores and MB can be added.
+Source: B. Peng et al., "R-Storm: Resource-Aware Scheduling in Storm", Middleware 2015, for
+comparison. Here delta limits CPU, too, and resources are shares of the largest worker.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """Round robin over the workers, or as in Twister2.
 
-Assumes tasks and workers that are alike: one task after the other goes to the next worker. A
-worker without room is passed over.
-
 Sources: CETSA, Algorithm 1, line 20 (no runtime information yet); Twister2's round robin streaming
 scheduler, where instance i of every operator goes to container i mod n. The original checks no
 sizes, and places nothing at all unless there are more instances than containers.

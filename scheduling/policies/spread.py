@@ -1,9 +1,6 @@
-"""Spread: the least loaded worker next, without prices.
+"""Spread: the least loaded worker next, without prices; what CETSA saves is measured against it.
 
-Assumes that only balance matters: every worker is used before any gets a second task, workers with
-more capacity get more. What CETSA saves is measured against this.
-
-Source: Flink's evenly spread-out slots, and Kubernetes' least-allocated score, as a comparison.
+Source: Flink's evenly spread-out slots, and Kubernetes' least-allocated score.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scheduling_samples import tasks
 
-from benchmarks.papers.containers import PADDING, container_sizes
+from benchmarks.papers.containers import PADDING, container_sizes, distance
 from scheduling import (
     DataLocality,
     DataNode,
@@ -17,7 +17,6 @@ from scheduling import (
     Worker,
     errors,
 )
-from scheduling.policies.data_locality import distance
 from scheduling.policies.first_fit import CONTAINER, INSTANCE
 
 ROOMY = Resources(100, 100_000, 100_000)
