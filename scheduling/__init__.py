@@ -54,7 +54,6 @@ from scheduling.policies import (
     ResourceAware,
     RoundRobin,
     Spread,
-    Timed,
     policy,
 )
 from scheduling.prices import Price, priced
@@ -109,7 +108,6 @@ __all__ = [
     "StStream",
     "Static",
     "Task",
-    "Timed",
     "Unplaced",
     "Utilisation",
     "Worker",

@@ -141,7 +141,7 @@ def _feasible(graph: JobGraph, snapshot: Snapshot) -> None:
     if not snapshot.workers:
         return
     sizes = {worker.usable for worker in snapshot.workers}
-    for need in {task.demand for task in graph.tasks}:
+    for need in dict.fromkeys(task.demand for task in graph.tasks):
         if not any(need.within(usable) for usable in sizes):
             task = next(task for task in graph.tasks if task.demand == need)
             most = max(snapshot.workers, key=lambda w: (w.usable.cpu_cores, w.usable.memory_mb))

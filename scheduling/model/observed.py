@@ -108,13 +108,13 @@ class Snapshot:
             raise ArgumentError(f"time_s={self.time_s!r}: give seconds, a finite number")
         set_fields(self, workers=each("workers", self.workers, Worker))
         unique("worker", (worker.id for worker in self.workers))
-        for worker, taken in instance("reserved", self.reserved, dict).items():
+        for name in ("reserved", "ignored"):
+            instance(name, getattr(self, name), Mapping)  # type: ignore[type-abstract]
+        for worker, taken in self.reserved.items():
             instance(f"reserved[{text('a worker id', worker)!r}]", taken, Reserved)
-        ignored = dict(instance("ignored", self.ignored, dict))
+        ignored = dict(self.ignored)
         for name, (known, rule) in _MEASURED.items():
-            given = getattr(self, name)
-            if not isinstance(given, Mapping):
-                raise ArgumentError(f"{name}={given!r}: give a mapping by name")
+            given = instance(name, getattr(self, name), Mapping)  # type: ignore[type-abstract]
             good = {key: value for key, value in given.items() if known(value)}
             for key in given.keys() - good.keys():
                 why = f"{name} {given[key]!r} is {rule}"

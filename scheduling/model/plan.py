@@ -100,7 +100,7 @@ class Plan:
         score: the objective that the policy minimised, usually $/s of the workers in use;
             default 0.
         scheduling_time_s: the duration of planning in seconds (ST of Eq. 14); 0 (default) unless
-            planned by :class:`scheduling.Timed`.
+            it was measured.
         policy: the name of the policy.
         moves: the moves from the previous plan, for actuators that can move or split tasks;
             default none.

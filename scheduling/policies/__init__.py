@@ -6,15 +6,12 @@ docstring of each module states the policy's assumptions and source.
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from scheduling.errors import ArgumentError
-from scheduling.model import JobGraph, Plan, Snapshot
 from scheduling.policies.cetsa import CETSA
 from scheduling.policies.data_locality import DataLocality
 from scheduling.policies.exact import Exact
@@ -26,7 +23,7 @@ from scheduling.policies.random import Random
 from scheduling.policies.resource_aware import ResourceAware
 from scheduling.policies.round_robin import RoundRobin
 from scheduling.policies.spread import Spread
-from scheduling.protocols import Clock, Policy, weights_of
+from scheduling.protocols import Policy
 
 __all__ = [
     "CETSA",
@@ -41,7 +38,6 @@ __all__ = [
     "ResourceAware",
     "RoundRobin",
     "Spread",
-    "Timed",
     "policy",
 ]
 
@@ -87,37 +83,3 @@ def policy(name: str, **options: Any) -> Policy:
         return POLICIES[name](**options)
     except TypeError as error:
         raise ArgumentError(f"policy {name!r} with {options!r}: {error}") from None
-
-
-@dataclass(frozen=True)
-class Timed:
-    """A policy that records the duration of planning in its plans: ST of Eq. 14.
-
-    Args:
-        policy: the policy that plans.
-        clock: seconds, from any start.
-
-    >>> from scheduling.model import JobGraph, Snapshot
-    >>> ticks = iter([1.0, 1.5])
-    >>> Timed(Random(), lambda: next(ticks)).plan(JobGraph(()), Snapshot(0.0, ())).scheduling_time_s
-    0.5
-    """
-
-    policy: Policy
-    clock: Clock
-
-    @property
-    def name(self) -> str:
-        """The name of the policy that plans."""
-        return self.policy.name
-
-    @property
-    def weights(self) -> tuple[float, float, float]:
-        """What the policy that plans is for."""
-        return weights_of(self.policy)
-
-    def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
-        """Plan, and record the duration; see :class:`scheduling.Policy`."""
-        start = self.clock()
-        plan = self.policy.plan(graph, snapshot, previous)
-        return dataclasses.replace(plan, scheduling_time_s=self.clock() - start)

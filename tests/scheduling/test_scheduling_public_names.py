@@ -61,7 +61,6 @@ PUBLIC = [
     "StStream",
     "Static",
     "Task",
-    "Timed",
     "Unplaced",
     "Utilisation",
     "Worker",
