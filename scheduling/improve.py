@@ -13,7 +13,7 @@ exchange it for a lighter one, to whoever stays less above its own limit.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,8 @@ _RECEIVERS = 8  # of a swap
 _DONORS = 16  # whose task makes room for another
 _FAILURES = 12  # workers that could not be emptied
 _TALKING = 256  # tasks that move nearer to others in one round
+_FEW = 12  # workers of which all sets are tried
+_DEARER = 0.1  # than the best is what is kept at first, as a share
 _SPREAD = 0.01  # the weight of the variance of loads: each step towards level loads shows
 _LEFT_OUT = 1e12  # what a task without a worker costs
 
@@ -107,7 +109,9 @@ def improve(
     begun = search.at.copy()
     before = search.total(exact=True)
     search.descend()
-    search.shake(random.Random(seed), shakes)
+    draw = random.Random(seed)
+    search.choose(draw, shakes)
+    search.shake(draw, shakes)
     if search.total(exact=True) > before:
         search.restore(begun)
     names = [worker.id for worker in snapshot.workers]
@@ -142,6 +146,9 @@ class _Search:
         self.used, self.count = np.zeros(self.workers), np.zeros(self.workers, int)
         self.at = np.full(self.tasks, -1)
         self.shut = np.zeros(self.workers, bool)
+        self.taste = np.zeros(
+            self.workers
+        )  # $/s by which a worker seems dearer, to vary what is tried
         self.banned = np.zeros((self.tasks, self.workers), bool)
         self.present = np.full(self.tasks, -1)
         for name, worker in (present or {}).items():
@@ -292,7 +299,7 @@ class _Search:
     def costs(self, t: int, fits: Mask) -> Numbers:
         """Rent, imbalance and own cost with a task, now nowhere, on each worker; O(workers)."""
         price, counted = self.price, self.counted()
-        cost = self.rent * price * (self.count == 0)
+        cost = self.rent * price * (self.count == 0) + self.taste
         total = float(self.used.sum()) + self.cpu[t]
         if total and self.objective.imbalance:
             load = np.where(counted, self.used / self.speed, 0.0)
@@ -321,9 +328,11 @@ class _Search:
             if self.total() > before - _LITTLE * abs(before):
                 return
 
-    def insert(self, tasks: Iterable[int]) -> None:
+    def insert(self, tasks: Sequence[int], *, ordered: bool = True) -> None:
         """Place tasks where they cost least, the largest first; others may have to make room."""
-        for t in sorted(tasks, key=lambda t: (-self.cpu[t], *(-self.need[t]), t)):
+        if ordered:
+            tasks = sorted(tasks, key=lambda t: (-self.cpu[t], *(-self.need[t]), t))
+        for t in tasks:
             cost = self.costs(t, self.room(t))
             i = int(cost.argmin())
             if np.isfinite(cost[i]):
@@ -466,23 +475,67 @@ class _Search:
         self.put(u, j)
         return False
 
+    def choose(self, draw: random.Random, times: int) -> None:
+        """Try sets of few workers, the cheapest first, as long as their rent alone is less."""
+        if not times or not self.rent or self.workers > _FEW:
+            return
+        best, kept = self.total(), self.at.copy()
+        self.restore(np.full(self.tasks, -1))
+        sets = (np.arange(1, 2**self.workers)[:, None] >> np.arange(self.workers)) & 1 == 1
+        rents = self.objective.horizon_s * self.rent * (sets @ self.price)
+        enough = (sets @ self.free >= self.need.sum(axis=0)).all(axis=1)
+        enough &= rents < best
+        order = np.flatnonzero(enough)[np.argsort(rents[enough], kind="stable")][:times]
+        more = max(3, 2 * times // max(1, len(order)))
+        sizes = [np.argsort(-self.need[:, k], kind="stable").tolist() for k in (1, 2)]
+        for s in order.tolist():
+            if rents[s] >= best - _BETTER * abs(best):
+                break
+            self.shut = ~sets[s]
+            for tasks in (
+                *sizes,
+                *(draw.sample(range(self.tasks), self.tasks) for _ in range(more)),
+            ):
+                self.insert(tasks, ordered=False)
+                self.nearer()
+                total = self.total()
+                if total < best - _BETTER * abs(best):
+                    best, kept = total, self.at.copy()
+                self.restore(np.full(self.tasks, -1))
+        self.shut = np.zeros(self.workers, bool)
+        self.restore(kept)
+
     def shake(self, draw: random.Random, times: int) -> None:
-        """Ruin and recreate: take tasks out, put them back at other prices, keep the better."""
-        real = self.price
+        """Ruin and recreate: take tasks out, put them back at other prices in another order.
+
+        What is a little dearer than the best is kept for a while (record-to-record travel; G.
+        Dueck, 1993), ever less of it.
+        """
+        best, kept = self.total(), self.at.copy()
         for k in range(times):
-            mark, before = self.at.copy(), self.total()
-            used = np.flatnonzero(self.count).tolist()
-            if k % 3 == 2 or len(used) < 2:
-                out = draw.sample(range(self.tasks), min(self.tasks, 1 + draw.randrange(4)))
-            else:
-                gone = draw.sample(used, min(len(used), 1 + k % 2))
-                out = np.flatnonzero(np.isin(self.at, gone)).tolist()
-            for t in out:
-                if self.at[t] >= 0:
-                    self.take(t)
-            self.price = real * np.array([draw.uniform(0.3, 1.7) for _ in range(self.workers)])
-            self.insert(np.flatnonzero(self.at < 0).tolist())
-            self.price = real
+            mark = self.at.copy()
+            self._ruin(draw, k)
+            self.taste = self.price * np.array([draw.uniform(-1.0, 1.0) for _ in self.price])
+            missing = np.flatnonzero(self.at < 0).tolist()
+            draw.shuffle(missing)
+            self.insert(missing, ordered=k % 2 == 0)
+            self.taste = np.zeros(self.workers)
             self.level()
-            if self.total() >= before - _BETTER * abs(before):
+            total = self.total()
+            if total < best - _BETTER * abs(best):
+                best, kept = total, self.at.copy()
+            elif total > best + abs(best) * _DEARER * (1 - k / times):
                 self.restore(mark)
+        self.restore(kept)
+
+    def _ruin(self, draw: random.Random, k: int) -> None:
+        """Take some tasks out: those of one or two workers, or a few."""
+        used = np.flatnonzero(self.count).tolist()
+        if k % 3 == 2 or len(used) < 2:
+            out = draw.sample(range(self.tasks), min(self.tasks, 1 + draw.randrange(4)))
+        else:
+            gone = draw.sample(used, min(len(used), 1 + k % 2))
+            out = np.flatnonzero(np.isin(self.at, gone)).tolist()
+        for t in out:
+            if self.at[t] >= 0:
+                self.take(t)

@@ -26,6 +26,7 @@ from scheduling.protocols import Policy
 
 __all__ = ["LocalSearch", "objective"]
 
+_SMALL = 64  # tasks up to which GS-BFD packs each by itself
 _WORK = 20_000  # of a try: tasks times workers from which there are fewer tries
 
 
@@ -71,7 +72,8 @@ class LocalSearch:
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks; see :class:`scheduling.Policy`."""
         starts = [self.base.plan(graph, snapshot, previous)]
-        starts += [GSBFD(jobs="task").plan(graph, snapshot), FirstFit().plan(graph, snapshot)]
+        by_task = GSBFD(jobs="task") if len(graph.tasks) <= _SMALL else GSBFD()
+        starts += [by_task.plan(graph, snapshot), FirstFit().plan(graph, snapshot)]
         begin = min(starts, key=lambda one: self._rank(one.placement, graph, snapshot))
         found = self._improved(begin.placement, graph, snapshot)
         if self._rank(found, graph, snapshot) >= self._rank(begin.placement, graph, snapshot):

@@ -23,11 +23,7 @@ from scheduling import (
     Worker,
     errors,
 )
-from scheduling.policies.capacity import CapacityLedger
 from scheduling.policies.local_search import objective
-from scheduling.policies.local_search_state import LocalSearchState
-from scheduling.policies.packing import Packing
-from scheduling.policies.worker_sets import WorkerSets
 
 
 def paid(seed: int) -> tuple[JobGraph, Snapshot, CostModel]:
