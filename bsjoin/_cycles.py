@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from bsjoin._spark.columns import On
     from bsjoin._spark.placing import Placing
     from bsjoin.hotspot.relieving import Splits
-    from scheduling import Policy, Scaler
+    from scheduling import Policy
+    from scheduling.scalers import Scaler
     from scheduling.spark import CycleContext, Placement
 
 __all__ = ["Cycles", "cycles"]
@@ -174,11 +175,14 @@ def cycles(
         cache: as for :func:`bsjoin.join`; default ``"auto"``.
         partition: as for :func:`bsjoin.join`; default None.
         placement: a policy of :mod:`scheduling`, for example ``scheduling.LBACE()``, or
-            ``scheduling.spark.Placement`` with prices and other options: each partition of the join
-            runs on the executor that the policy chooses. ``None`` (default): Spark places tasks.
-            In a session with a single executor Spark places them too, with a warning.
+            ``scheduling.spark.Placement`` with prices and other options: the policy is asked in
+            every cycle, and each partition of the join runs on the executor that it chooses.
+            ``None`` (default): Spark places tasks. In a session with a single executor Spark places
+            them too, with a warning.
         scaler: chooses the number of partitions of each cycle instead of the number in
-            ``partition``, for example ``scheduling.OERA()``. ``None`` (default): no change.
+            ``partition``, for example ``scheduling.OERA()``; with ``Placement(executors=)`` it
+            chooses the number of executors, and there are as many partitions as cores. ``None``
+            (default): no change.
         select: as for :func:`bsjoin.join`; default None.
         suffix: as for :func:`bsjoin.join`; default ``"_batch"``.
 

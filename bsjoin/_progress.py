@@ -129,9 +129,10 @@ class PlacementProgress:
     """Where the tasks of a join ran in one micro-batch (``placement=`` of :func:`bsjoin.cycles`).
 
     Args:
-        action: the controller's action before the micro-batch: "place", "repair", "resize", "move",
-            "none", or "failed".
-        reason: why, in words.
+        action: the controller's action before the micro-batch: "place", "repair", "move", "none",
+            or "failed".
+        reason: why, in words: whose answer it is (the policy's, the rebalancer's, the search's), or
+            why the present placement is kept; and what the scaler said.
         partitions: the number of tasks of the join.
         requested: tasks requested to run on a certain worker; Spark placed the others.
         landed: how many of these ran on the requested worker; None if Spark's task metrics were

@@ -21,7 +21,7 @@ from scheduling.spark import Executor, LeverWarning, pin
 from scheduling.spark.internals import stages_of, wait_for_executors
 from scheduling.spark.monitor import workers_of
 from scheduling.spark.pins import waiting
-from scheduling.spark.placement_result import tasks_of
+from scheduling.spark.result import tasks_of
 from scheduling.spark.status import status_of
 
 FOREVER_S = 9_000.0

@@ -35,17 +35,16 @@ from scheduling import (
     Resources,
     RoundRobin,
     Snapshot,
-    Window,
     Worker,
 )
 from scheduling import errors as theirs
+from scheduling.scalers import Load
 from scheduling.spark import (
     LeverWarning,
     Loop,
     Placement,
     SparkMonitor,
     internals,
-    locations,
     loop,
     monitor,
     pin,
@@ -64,11 +63,11 @@ class Steps:
     name = "steps"
 
     def __init__(self, *numbers: int) -> None:
-        self.numbers, self.windows = list(numbers), list[Window]()
+        self.numbers, self.loads = list(numbers), list[Load]()
 
-    def parallelism(self, operator: str, window: Window) -> int:
-        self.windows.append(window)
-        return self.numbers.pop(0) if self.numbers else window.parallelism
+    def cores(self, load: Load) -> float:
+        self.loads.append(load)
+        return self.numbers.pop(0) if self.numbers else load.cores
 
 
 class Broken:
@@ -117,7 +116,7 @@ def at_home(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
     """The driver is a worker; or what else a test puts here."""
     workers = [HOME]
     monkeypatch.setattr(monitor, "workers_of", lambda *_: tuple(workers))
-    monkeypatch.setattr(locations, "workers_of", lambda *_: (HOME,))
+    monkeypatch.setattr(loop, "workers_of", lambda *_: tuple(workers))
     monkeypatch.setattr(pins, "only_executor", lambda _: None)
     return workers
 
@@ -214,7 +213,7 @@ def test_a_plan_is_requested_and_observed(
     first, second = ran.placed
     assert (first.action, first.reason) == ("place", "the first plan")
     assert second.action == "none"
-    assert second.reason == "nothing to gain"
+    assert second.reason.startswith("kept: lba-ce's answer ")
     for placed in (first, second):
         assert (placed.partitions, placed.requested, placed.landed) == (3, 3, 3)
         assert placed.workers == (("home/driver", 3),)
@@ -314,15 +313,17 @@ def test_a_scaler_alone_changes_the_number_of_partitions(
     options: dict[str, Any] = {"placement": Placement(**AT_ONCE), "scaler": steps}
     ran = Ran(built, partition=partition, sink=sink, **options)
     # No placement was requested, so there is no warning.
-    quietly(lambda: ran.run(*[stream(spark)] * 3))
-    assert ran.rows == [right()] * 3
+    quietly(lambda: ran.run(*[stream(spark)] * 7))
+    assert ran.rows == [right()] * 7
     begin = 3 if partition else spark.sparkContext.defaultParallelism
-    assert seen == [begin, 4, 5]  # 5 is the most
-    assert [placed.partitions for placed in ran.placed] == seen
-    assert [placed.action for placed in ran.placed] == ["place", "resize", "resize"]
-    assert ran.placed[1].reason == f"join from {begin} to 4"
-    assert [window.parallelism for window in steps.windows] == [begin, 4]
-    assert {window.tuples_in for window in steps.windows} == {ROWS}
+    # Two cycles are a load; what has changed is observed before the next change; 5 is the most.
+    sizes = [begin, begin, 4, 4, 5, 5, 5]
+    assert seen == sizes
+    assert [placed.partitions for placed in ran.placed] == sizes
+    assert ran.placed[0].reason.endswith("; steps: nothing measured")
+    assert ran.placed[2].reason == "join has 4; steps: more is needed"
+    assert [load.cores for load in steps.loads][:2] == [begin, 4]
+    assert all(load.arrival and load.arrival > 0 for load in steps.loads)
 
 
 def test_the_rule_of_a_hotspot_goes_over_to_another_number(
@@ -330,15 +331,16 @@ def test_the_rule_of_a_hotspot_goes_over_to_another_number(
 ) -> None:
     placement = Placement(**AT_ONCE)
     ran = Ran(built, placement=placement, scaler=Steps(5, 2), partition=HotSpot(partitions=3))
-    ran.run(*[stream(spark)] * 3)
-    assert ran.rows == [right()] * 3
+    ran.run(*[stream(spark)] * 6)
+    assert ran.rows == [right()] * 6
     partitions = [one.partition for one in ran.told]
-    assert [len(one.rows) for one in partitions] == [3, 5, 2]
+    assert [len(one.rows) for one in partitions] == [3, 3, 5, 5, 2, 2]
     assert all(sum(one.rows) == ROWS for one in partitions)
     versions = [one.rule_version or 0 for one in partitions]
-    assert versions == sorted(set(versions))  # each is later than the one before
-    assert partitions[2].skew is not None
-    assert partitions[2].skew < 0.1  # made from the samples of the cycles before
+    assert versions == sorted(versions)
+    assert len(set(versions)) >= 3  # one for each number
+    assert partitions[5].skew is not None
+    assert partitions[5].skew < 0.1  # made from the samples of the cycles before
 
 
 def test_a_scaler_of_scheduling_needs_no_placement(spark: SparkSession, built: BatchTable) -> None:
@@ -468,8 +470,9 @@ def test_what_fails_is_logged_and_the_cycle_goes_on(
         raise OSError("nothing works")
 
     options: dict[str, Any] = {"policy": Broken() if what == "policy" else RoundRobin()}
+    more: dict[str, Any] = {}
     if what == "backlog":
-        options["backlog"] = fails
+        options["backlog"], more["scaler"] = fails, OERA()
     elif what == "monitor":
         monkeypatch.setattr(SparkMonitor, "snapshot", fails)
     elif what == "figures":
@@ -478,9 +481,9 @@ def test_what_fails_is_logged_and_the_cycle_goes_on(
         monkeypatch.setattr(pins, "observed", fails)
     elif what == "pins":
         monkeypatch.setattr(pins, "pin", fails)
-    ran = Ran(built, placement=Placement(**options, **AT_ONCE), partition=Hash(2))
+    ran = Ran(built, placement=Placement(**options, **AT_ONCE), partition=Hash(2), **more)
     with caplog.at_level(logging.WARNING, "scheduling"):
-        ran.run(*[stream(spark)] * (2 if what == "backlog" else 1))
+        ran.run(*[stream(spark)] * (3 if what == "backlog" else 1))
     assert "nothing works" in caplog.text
     assert all(found == right() for found in ran.rows)
     assert {one.hits for one in ran.told} == {HITS}
@@ -501,7 +504,7 @@ def test_workers_that_cannot_be_named_are_no_error(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(locations.Locations, "_alive", lambda _: {}["gone"])
+    monkeypatch.setattr(Loop, "_alive", lambda _: {}["gone"])
     at_home.clear()
     ran = Ran(built, placement=RoundRobin(), partition=Hash(2))
     with caplog.at_level(logging.WARNING, "scheduling"):
@@ -520,7 +523,7 @@ def test_tasks_that_run_elsewhere_are_seen(
     away = Worker("away/9", Resources(8, 1024), 8, host="away", executor_id="9")
     at_home.append(away)
     monkeypatch.setattr(SparkMonitor, "_utilisation", lambda *_: {})  # Spark knows no executor 9
-    placement = Placement(policy=AllOn("away/9"), search=False, **AT_ONCE)
+    placement = Placement(policy=AllOn("away/9"), **AT_ONCE)
     ran = Ran(built, placement=placement, partition=Hash(2)).run(stream(spark))
     assert ran.rows == [right()]
     (placed,) = ran.placed
@@ -543,11 +546,35 @@ def test_a_task_of_a_lost_executor_does_not_wait_while_others_have_theirs(
 ) -> None:
     at_home.append(Worker("away/9", Resources(8, 1024), 8, host="away", executor_id="9"))
     monkeypatch.setattr(SparkMonitor, "_utilisation", lambda *_: {})
-    placement = Placement(policy=RoundRobin(), locality_wait_s=9_000, search=False, **AT_ONCE)
+    placement = Placement(policy=RoundRobin(), locality_wait_s=9_000, **AT_ONCE)
     ran = Ran(built, placement=placement, partition=Hash(2)).run(stream(spark))
     assert ran.rows == [right()]
     (placed,) = ran.placed
     assert (placed.requested, placed.landed) == (2, 1)
+
+
+def test_a_placement_on_an_executor_that_died_has_not_failed(
+    spark: SparkSession,
+    built: BatchTable,
+    at_home: list[Worker],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    away = Worker("away/9", Resources(8, 1024), 8, host="away", executor_id="9")
+    at_home.append(away)
+    monkeypatch.setattr(loop, "workers_of", lambda *_: (HOME,))  # after the cycle it is gone
+    monkeypatch.setattr(SparkMonitor, "_utilisation", lambda *_: {})
+    options = Placement(policy=RoundRobin(), hysteresis=0, **AT_ONCE)
+    ran = Ran(built, placement=options, partition=Hash(2)).run(stream(spark))
+    assert (ran.placed[0].requested, ran.placed[0].landed) == (2, 1)
+    assert ran.cycles._placing is not None
+    found = ran.cycles._placing._loop
+    assert found._controller.failed == frozenset()
+    at_home.remove(away)
+    # Missed once it keeps its task, which no executor has to wait for; missed twice it is lost.
+    ran.run(stream(spark), stream(spark))
+    assert [one.action for one in ran.placed[1:]][-1] == "repair"
+    assert (ran.placed[2].requested, ran.placed[2].landed) == (2, 2)
+    assert ran.rows == [right()] * 3
 
 
 def test_a_dry_run_plans_logs_and_changes_nothing(
@@ -644,6 +671,7 @@ def test_a_loop_serves_any_job(spark: SparkSession, at_home: list[Worker]) -> No
         spark, Placement(policy=RoundRobin(), backlog=lambda: 5.0, **AT_ONCE), partitions=2
     )
     assert found.capabilities() == {"place", "move", "resize"}
+    assert "scaling: none" in found.explain()
     assert (found.partitions, found.plan, found.snapshot, found.last) == (2, None, None, None)
     for _ in range(2):
         with found.cycle() as context:
@@ -659,3 +687,6 @@ def test_a_loop_serves_any_job(spark: SparkSession, at_home: list[Worker]) -> No
     assert len(found.decisions) == 2
     assert found.snapshot is not None
     assert found.snapshot.tuples == {HOME.id: ROWS}
+    told = found.explain()
+    for words in ("policy: round-robin, asked in every cycle", "search: off", "hysteresis: 10 %"):
+        assert words in told

@@ -48,6 +48,7 @@ class Ran:
         patch.setattr(monitor, "workers_of", lambda *_: WORKERS)
         patch.setattr(SparkMonitor, "_utilisation", lambda *_: {})
         patch.setattr(pins, "only_executor", lambda _: None)
+        patch.setattr(loop, "workers_of", lambda *_: WORKERS)
         patch.setattr(loop, "tasks_of", self._tasks)
         patch.setattr(placing, "Loop", partial(Loop, clock=lambda: self.now))
         placement = Placement(

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from bsjoin._progress import PlacementProgress, cached_entries
 from bsjoin.errors import ArgumentError
 from bsjoin.hotspot import HotSpot
-from scheduling import Policy, Scaler
+from scheduling import Policy
+from scheduling.scalers import Scaler
 from scheduling.spark import CachesSeen, CycleContext, EntriesSeen, Loop, Placement
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Placing:
     Args:
         spark: the session.
         placement: a policy, or options; None where only the number of partitions changes.
-        scaler: chooses that number; None keeps it.
+        scaler: chooses that number, or the executors'; None keeps it.
         partition: how the rows are sent to partitions, with the first number of them, if any.
     """
 
@@ -117,7 +118,7 @@ class Placing:
         missed = sum(last.landed.get(task) != at for task, at in last.requested.items())
         return PlacementProgress(
             action="failed" if decision is None else decision.action,
-            reason="see the log of scheduling" if decision is None else decision.reason,
+            reason=last.reason,
             partitions=last.partitions,
             requested=len(last.requested),
             landed=len(last.requested) - missed if last.landed else None,

@@ -5,36 +5,33 @@ runs it for any job with cycles. ``import scheduling`` does not import this pack
 """
 
 from scheduling.spark.cached import CachesSeen, EntriesSeen
-from scheduling.spark.cycle import CycleContext
-from scheduling.spark.fleet import Fleet
-from scheduling.spark.levers import DryRun, Partitions, Pins
-from scheduling.spark.loop import Loop
+from scheduling.spark.executors import Executors
+from scheduling.spark.loop import CycleContext, Loop
 from scheduling.spark.monitor import SparkMonitor
 from scheduling.spark.once import LeverWarning
-from scheduling.spark.pins import Executor, Pinned, pin
+from scheduling.spark.pins import Executor, Pinned, Pins, pin
 from scheduling.spark.placement import Placement
-from scheduling.spark.placement_result import PlacementResult
 from scheduling.spark.probe import Reading
-from scheduling.spark.tiers import Tier, Tiers, on_tier
+from scheduling.spark.result import PlacementResult
+from scheduling.spark.scaling import Scaling
+from scheduling.spark.tiers import Tier, Tiers
 
 __all__ = [
     "CachesSeen",
     "CycleContext",
-    "DryRun",
     "EntriesSeen",
     "Executor",
-    "Fleet",
+    "Executors",
     "LeverWarning",
     "Loop",
-    "Partitions",
     "Pinned",
     "Pins",
     "Placement",
     "PlacementResult",
     "Reading",
+    "Scaling",
     "SparkMonitor",
     "Tier",
     "Tiers",
-    "on_tier",
     "pin",
 ]

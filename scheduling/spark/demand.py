@@ -9,17 +9,27 @@ rows than partition 3 of 12, and adaptive execution changes the number all the t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from scheduling.model import Resources, Task
-from scheduling.spark.cached import Cached, CachesSeen
 
-__all__ = ["CycleSeen", "Demand", "TaskSeen"]
+__all__ = ["CycleSeen", "Demand", "TaskSeen", "is_sound"]
 
 _KEEP = 0.5  # weight of the past
 _COUNTS = 16  # numbers of partitions whose demands are kept
 _LEAST_USEFUL_S = 0.05  # less tells nothing about the share of CPU time
+
+
+def is_sound(value: object) -> TypeGuard[float]:
+    """Whether a metric is a finite number, at least 0.
+
+    >>> [is_sound(one) for one in (0, 2.5, -1, float("nan"), None, "3")]
+    [True, True, False, False, False, False]
+    """
+    return isinstance(value, int | float) and math.isfinite(value) and value >= 0
 
 
 @dataclass(frozen=True)
@@ -35,7 +45,8 @@ class TaskSeen:
         cpu_s: the CPU time of its thread in the JVM in seconds; default 0. A Python worker's is
             not in it.
         wait_s: the part of the run time that it waited for shuffle data; default 0.
-        memory_mb: its peak execution memory in MB; default 0.
+        memory_mb: its peak execution memory in MB; default 0, unknown: Spark says 0 of operators
+            that do not tell.
         shuffle_bytes: the bytes that it read from shuffles; default 0.
         requested_at: the executor of its first attempt, if a speculative copy elsewhere finished
             first; default empty.
@@ -44,7 +55,7 @@ class TaskSeen:
     index: int
     executor: str
     run_s: float
-    rows: int
+    rows: float
     locality: str = ""
     cpu_s: float = 0.0
     wait_s: float = 0.0
@@ -57,6 +68,14 @@ class TaskSeen:
         """The time in which it processed rows, without waiting for input."""
         return max(self.run_s - self.wait_s, self.cpu_s, 0.0)
 
+    @property
+    def odd(self) -> str:
+        """The first metric that cannot be; empty if all can."""
+        for name in ("run_s", "rows", "cpu_s", "wait_s", "memory_mb", "shuffle_bytes"):
+            if not is_sound(getattr(self, name)):
+                return f"{name}={getattr(self, name)!r}"
+        return ""
+
 
 @dataclass(frozen=True)
 class CycleSeen:
@@ -65,12 +84,10 @@ class CycleSeen:
     Args:
         length_s: from its beginning to the next one's, or to its end where that came later.
         tasks: one a partition.
-        backlog: tuples that waited when it began.
     """
 
     length_s: float
     tasks: tuple[TaskSeen, ...]
-    backlog: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -96,16 +113,20 @@ class Demand:
         self._useful_s: dict[str, float] = {}
         self._share: dict[str, float] = {}
         self._preferred: Sequence[tuple[str, ...]] = ()
-        self._cached = Cached()
 
     def record(self, cycle: CycleSeen) -> None:
-        """Take the tasks of a cycle into account. O(tasks)."""
+        """Take the tasks of a cycle into account; one with odd metrics keeps what it needed.
+
+        O(tasks).
+        """
         count = len(cycle.tasks)
         before = self._needs.pop(count, {})
         if before.keys() != {task.index for task in cycle.tasks}:
             before = {}
-        found = {}
+        found: dict[int, _Need] = {}
         for task in cycle.tasks:
+            if task.odd:
+                continue
             name = task.executor
             self._useful_s[name] = self._useful_s.get(name, 0.0) + task.useful_s
             cpu_s = max(task.cpu_s, task.useful_s * self._share.get(name, 1.0))
@@ -113,6 +134,10 @@ class Demand:
                 cpu_s / cycle.length_s, task.memory_mb, task.shuffle_bytes / cycle.length_s
             )
             found[task.index] = _mixed(before.get(task.index, need), need)
+        mean = sum(need.cores for need in found.values()) / max(1, len(found))
+        for task in cycle.tasks:
+            if task.index not in found:
+                found[task.index] = before.get(task.index, _Need(mean, 0.0, 0.0))
         self._needs[count] = found
         self._latest = count
         while len(self._needs) > _COUNTS:
@@ -129,18 +154,12 @@ class Demand:
         """Set the hosts that store the data of each partition, as the source says."""
         self._preferred = hosts
 
-    def keep(self, hosts: Collection[str]) -> None:
-        """Set the hosts that have executors; what others have cached is gone."""
-        self._cached.keep(hosts)
-
-    def caches(self, count: int, hosts: Mapping[int, str], seen: CachesSeen) -> None:
-        """Set what the hosts on which the partitions of a cycle ran have cached."""
-        self._cached.record(count, hosts, seen)
-
-    def cores(self, index: int) -> float:
-        """The cores that a partition of the last cycle uses; 0 if it is unknown."""
+    def usage(self, index: int) -> Resources | None:
+        """What a partition of the last cycle uses; None if it is unknown."""
         need = self._needs.get(self._latest, {}).get(index)
-        return 0.0 if need is None else min(need.cores, float(self._task_cpus))
+        if need is None:
+            return None
+        return Resources(min(need.cores, float(self._task_cpus)), need.memory_mb)
 
     def resources(self, count: int, cores: float) -> list[Resources]:
         """The demand of each of ``count`` partitions.
@@ -152,24 +171,24 @@ class Demand:
             count: the number of partitions.
             cores: the cores of all executors; 0 if they are unknown.
         """
-        last = self._needs.get(self._latest, {})
-        known = self._needs.get(count, {})
-        even = sum(need.cores for need in last.values()) / count
-        memory = max((need.memory_mb for need in last.values()), default=0.0)
+        last, known = self._needs.get(self._latest, {}), self._needs.get(count, {})
+        even = _Need(
+            sum(need.cores for need in last.values()) / max(count, 1),
+            max((need.memory_mb for need in last.values()), default=0.0),
+            0.0,
+        )
         turns = max(1.0, self._task_cpus * count / cores) if cores else 1.0
-        found = []
-        for i in range(count):
-            need = known.get(i, _Need(even, memory, 0.0))
-            busy = min(need.cores if known else even, float(self._task_cpus))
-            found.append(Resources(busy, need.memory_mb / turns))
-        return found
+        needs = [known.get(i, even) for i in range(count)]
+        most = float(self._task_cpus)
+        return [Resources(min(need.cores, most), need.memory_mb / turns) for need in needs]
 
-    def tasks(self, operator: str, demands: Sequence[Resources]) -> tuple[Task, ...]:
+    def tasks(
+        self, operator: str, demands: Sequence[Resources], cached: Sequence[Mapping[str, float]]
+    ) -> tuple[Task, ...]:
         """The partitions as tasks: their demands, their data, and what is cached of it where."""
         count = len(demands)
         known = self._needs.get(count, {})
         near = self._preferred if len(self._preferred) == count else [()] * count
-        cached = self._cached.of(count)
         return tuple(
             Task(
                 f"{operator}-{i}",
@@ -188,8 +207,7 @@ def _mixed(before: _Need, now: _Need) -> _Need:
     def mix(old: float, new: float) -> float:
         return _KEEP * old + (1 - _KEEP) * new
 
-    return _Need(
-        mix(before.cores, now.cores),
-        max(mix(before.memory_mb, now.memory_mb), now.memory_mb),
-        mix(before.bytes_per_s, now.bytes_per_s),
-    )
+    memory = before.memory_mb
+    if now.memory_mb:  # 0 is unknown
+        memory = max(mix(before.memory_mb, now.memory_mb), now.memory_mb)
+    return _Need(mix(before.cores, now.cores), memory, mix(before.bytes_per_s, now.bytes_per_s))

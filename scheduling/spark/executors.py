@@ -7,7 +7,7 @@ silently, so only what is observed counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -117,6 +117,21 @@ class Executors:
         # Spark counts from its own target, which may differ from what is there.
         internals.request_total(self._spark, target)
         return spare
+
+    def release(self, ids: Collection[str]) -> None:
+        """Let some executors leave, and request none in their place.
+
+        Args:
+            ids: Spark's ids.
+
+        Raises:
+            ActuatorError: the number cannot be changed; see ``reason``.
+        """
+        if self.reason is not None:
+            raise ActuatorError(f"executors cannot be released: {self.reason}")
+        stay = len({one.id for one in self.there()} - set(ids) - self._leaving)
+        self._leave(ids)
+        internals.request_total(self._spark, stay)
 
     def _leave(self, ids: Iterable[str]) -> None:
         conf = self._spark.sparkContext.getConf()

@@ -15,6 +15,7 @@ to Spark then, with one warning.
 | ``CoalescedRDD``, ``CoalescedRDDPartition``, ``RDD.elementClassTag`` | pins |
 | ``RDD.preferredLocations`` | where a source has its data |
 | ``_jsparkSession.internalCreateDataFrame`` | the rows above pins |
+| ``sharedState().activeStreamingQueries`` | the query of a micro-batch |
 | ``TaskSchedulerImpl``: ``rootPool``, ``isExecutorAlive``; ``isExecutorActive`` | lost executors |
 | ``TaskSetManager``: ``localityWaits``, ``pendingTasks``, ``recomputeLocality`` | waits |
 | Janino's ``ClassBodyEvaluator``, as Spark's code generation does | one call for all pins |
@@ -22,15 +23,17 @@ to Spark then, with one warning.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from scheduling.errors import ActuatorError
 from scheduling.spark import java
@@ -50,7 +53,9 @@ __all__ = [
     "pinned_rdd",
     "plan_of",
     "preferred_hosts",
+    "recent_progress",
     "request_total",
+    "running_query",
     "stages_of",
     "to_frame",
     "wait_for_executors",
@@ -184,7 +189,10 @@ def limits_of(query: Any) -> tuple[float | None, ...] | None:
     tell, or does not know yet.
     """
     try:
-        sources = query._jsq.streamingQuery().sources()
+        run = query._jsq
+        if str(run.getClass().getSimpleName()).endswith("Wrapper"):  # not that of a micro-batch
+            run = run.streamingQuery()
+        sources = run.sources()
         if sources is None or sources.isEmpty():
             return None
         return tuple(_limit(sources.apply(k)) for k in range(sources.size()))
@@ -209,6 +217,27 @@ def request_total(spark: SparkSession, count: int) -> None:
     _context(spark).requestTotalExecutors(count, 0, nowhere)
 
 
+def running_query(spark: SparkSession) -> StreamingQuery | None:
+    """The streaming query whose micro-batch this thread runs; None outside ``foreachBatch``.
+
+    The session of a micro-batch is a copy whose ``streams`` knows no query, so it is looked up by
+    its id among those of all sessions.
+    """
+    context: Any = spark.sparkContext
+    name = context.getLocalProperty("sql.streaming.queryId")
+    if not name:
+        return None
+    every = spark._jsparkSession.sharedState().activeStreamingQueries()
+    found = every.get(context._jvm.java.util.UUID.fromString(name))
+    return None if found is None else StreamingQuery(found)
+
+
+def recent_progress(query: StreamingQuery, count: int) -> list[dict[str, Any]]:
+    """The last progress entries of a query as their JSON."""
+    entries = list(query._jsq.recentProgress())
+    return [json.loads(one.json()) for one in entries[-count:]]
+
+
 def can_pin(spark: SparkSession) -> bool:
     """Whether the session has ``internalCreateDataFrame``."""
     return hasattr(spark._jsparkSession, "internalCreateDataFrame")
@@ -227,32 +256,18 @@ def plan_of(df: DataFrame) -> tuple[Any, Any, int]:
 def pinned_rdd(spark: SparkSession, rdd: Any, locations: Sequence[str]) -> Any:
     """An RDD of the same partitions with these preferred locations; empty ones have none.
 
-    One call to the JVM for all partitions; where Janino is missing, four for each.
+    One call to the JVM for all partitions.
 
     Raises:
         ActuatorError: a class differs from the verified versions.
     """
-    try:
-        script = _compiled(spark, java.PIN)
-        if script is None:
-            return _pinned_one_by_one(spark, rdd, rdd.elementClassTag(), locations)
-        return script.run(rdd, "\n".join(locations))
-    except Py4JJavaError:
-        raise  # a shuffle below has failed
-    except (AttributeError, TypeError, Py4JError) as error:
-        raise ActuatorError(
-            f"partitions cannot be pinned in this version of Spark (verified: "
-            f"{', '.join(VERIFIED)}): {error}"
-        ) from error
+    return _run(spark, java.PIN, "partitions cannot be pinned", rdd, "\n".join(locations))
 
 
 def preferred_hosts(spark: SparkSession, rdd: Any) -> list[tuple[str, ...]]:
     """The hosts that store each partition's data; none where the session cannot tell."""
     try:
-        script = _compiled(spark, java.HOSTS)
-        if script is None:
-            return []
-        lines = str(script.run(rdd)).split("\n")
+        lines = str(_run(spark, java.HOSTS, "locations cannot be read", rdd)).split("\n")
     except Exception as error:  # what a source says of its data is a hint
         _log.info("scheduling: where the data is stored is not known: %s", error)
         return []
@@ -275,15 +290,8 @@ def to_frame(df: DataFrame, rdd: Any) -> DataFrame:
         ActuatorError: the member is missing.
     """
     spark = df.sparkSession
-    try:
+    with _members("rows cannot be pinned"):
         made = spark._jsparkSession.internalCreateDataFrame(rdd, df._jdf.schema(), False)
-    except Py4JJavaError:
-        raise
-    except (AttributeError, TypeError, Py4JError) as error:
-        raise ActuatorError(
-            f"rows cannot be pinned in this version of Spark (verified: {', '.join(VERIFIED)}): "
-            f"{error}"
-        ) from error
     return DataFrame(made, spark)
 
 
@@ -315,52 +323,32 @@ def wait_for_executors(spark: SparkSession, rdd: int, seconds: float) -> int:
         ActuatorError: Janino or a member is missing.
     """
     milliseconds = min(round(seconds * 1000), _MOST_MS)
+    what = "the wait of a stage cannot be set"
+    return int(_run(spark, java.WAIT, what, _context(spark), rdd, milliseconds))
+
+
+def _run(spark: SparkSession, script: Script, failure: str, *arguments: Any) -> Any:
+    with _members(failure):
+        context: Any = spark.sparkContext
+        return _compiled(context._gateway, script).run(*arguments)
+
+
+@contextlib.contextmanager
+def _members(failure: str) -> Iterator[None]:
+    """A private member that is missing is an error in words."""
     try:
-        script = _compiled(spark, java.WAIT)
-        if script is None:
-            raise TypeError("the script that sets it does not compile")
-        return int(script.run(_context(spark), rdd, milliseconds))
+        yield
     except (AttributeError, TypeError, Py4JError) as error:
         raise ActuatorError(
-            f"the wait of a stage cannot be set in this version of Spark (verified: "
-            f"{', '.join(VERIFIED)}): {error}"
+            f"{failure} in this version of Spark (verified: {', '.join(VERIFIED)}): {error}"
         ) from error
 
 
-def _compiled(spark: SparkSession, script: Script) -> Any:
-    """A compiled script; None where Janino is missing."""
-    context: Any = spark.sparkContext
-    return _compile(context._gateway, script)
-
-
 @lru_cache(maxsize=8)
-def _compile(gateway: Any, script: Script) -> Any:
-    jvm = gateway.jvm
-    try:
-        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        found = jvm.org.codehaus.janino.ClassBodyEvaluator()
-        found.setParentClassLoader(loader)
-        found.cook(script.method)
-        return found.getClazz().getConstructor(None).newInstance(None)
-    except (TypeError, Py4JError) as error:
-        _log.info("scheduling: a script is not compiled: %s", error)
-        return None
-
-
-def _pinned_one_by_one(spark: SparkSession, rdd: Any, tag: Any, locations: Sequence[str]) -> Any:
-    """As the script ``PIN``, in calls from Python."""
-    context: Any = spark.sparkContext
-    gateway = context._gateway
-    option, packages = gateway.jvm.scala.Option, gateway.jvm.org.apache.spark.rdd
-    partition, integer = packages.CoalescedRDDPartition, gateway.jvm.int
-    nowhere = option.empty()
-    coalesced = packages.CoalescedRDD(rdd, len(locations), nowhere, tag)
-    coalesced.setName("placed")
-    # Spark keeps this array, so what is written to it holds.
-    kept = coalesced.partitions()
-    wishes = {one: option.apply(one) for one in set(locations) if one}
-    for i, one in enumerate(locations):
-        parents = gateway.new_array(integer, 1)
-        parents[0] = i
-        kept[i] = partition(i, rdd, parents, wishes.get(one, nowhere))
-    return coalesced
+def _compiled(gateway: Any, script: Script) -> Any:
+    """A compiled script. A session that does not compile it raises in every call."""
+    loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    found = gateway.jvm.org.codehaus.janino.ClassBodyEvaluator()
+    found.setParentClassLoader(loader)
+    found.cook(script.method)
+    return found.getClazz().getConstructor(None).newInstance(None)

@@ -1,4 +1,4 @@
-"""The control loop of a live job: monitor, plan, place, run, verify the placement; every cycle.
+"""The control loop of a live job: monitor, policy or scaler, act, look where tasks ran.
 
 ::
 
@@ -7,6 +7,10 @@
         rows = rows.repartition(cycle.partitions)  # the decided number of partitions
         sink(cycle.place(rows))                  # pinned to executors
     loop.last                                    # requested and actual placement
+    loop.explain()                               # who decides what, and why
+
+    observe --> scaler: another number? --yes--> adopt it --.
+                      '--no--> ask the policy, with history -+-> pin, run, look where tasks ran
 
 Failures of the loop are logged, each cause once, and Spark places the job.
 """
@@ -18,7 +22,7 @@ import itertools
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -26,25 +30,23 @@ from pyspark.sql import DataFrame, SparkSession
 
 from scheduling.controller import Controller
 from scheduling.decision import Decision
-from scheduling.elastic import Static
 from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Plan, Receipt, Snapshot
-from scheduling.partial_moves import dropped_shares, indices
 from scheduling.policies import RoundRobin
-from scheduling.protocols import Clock, Policy, Scaler
+from scheduling.protocols import Clock, Policy
+from scheduling.scalers import Scaler
 from scheduling.spark import internals, pins
-from scheduling.spark.bounded import Bounded
-from scheduling.spark.cycle import CycleContext
+from scheduling.spark.cached import CachesSeen
 from scheduling.spark.demand import CycleSeen, TaskSeen
-from scheduling.spark.lever_set import LeverSet
-from scheduling.spark.locations import Locations
-from scheduling.spark.monitor import SparkMonitor
+from scheduling.spark.monitor import SparkMonitor, workers_of
 from scheduling.spark.once import LogOnce
 from scheduling.spark.placement import Placement
-from scheduling.spark.placement_result import PlacementResult, tasks_of
-from scheduling.spark.prober import Prober
+from scheduling.spark.probe import Prober
+from scheduling.spark.result import PlacementResult, tasks_of
+from scheduling.spark.sizes import Sizes
 from scheduling.spark.status import is_connect, status_of
-from scheduling.spark.tier_monitor import CheapestTier, TierMonitor
+from scheduling.spark.tiers import Tiers
+from scheduling.splits import dropped_shares, indices
 
 __all__ = ["CycleContext", "Loop"]
 
@@ -61,13 +63,66 @@ _NO_PARTITION = (
 )
 
 
+class CycleContext:
+    """A running cycle; created by :meth:`Loop.cycle`.
+
+    Args:
+        loop: the loop.
+        decision: the controller's decision before the cycle; None if it failed.
+        splits: what :attr:`splits` says.
+    """
+
+    def __init__(
+        self, loop: Loop, decision: Decision | None, splits: Mapping[int, Mapping[int, float]]
+    ) -> None:
+        self._loop = loop
+        self.decision = decision
+        self.splits = splits
+        """By partition, the share of its load that is to go to each other partition.
+
+        For a caller that can spread a heavy partition (``Loop(splits=True)``); others never see
+        any. They hold from this cycle on, and are said once.
+        """
+        self.count = 0
+        """The number of placed partitions; 0 before :meth:`place`."""
+        self.caches: CachesSeen | None = None
+        """What the caller says of its caches before the cycle ends; None (default) for nothing.
+
+        The bytes that a partition has cached on a host count in the price of a move to another
+        host, from the next cycle on.
+        """
+
+    @property
+    def partitions(self) -> int:
+        """The decided number of partitions of the cycle."""
+        return self._loop.partitions
+
+    def place(self, df: DataFrame) -> DataFrame:
+        """The rows of ``df``, placed by the plan.
+
+        The partitions are the tasks. If their number differs from the decided one, a new plan is
+        made for the actual number.
+        """
+        return self._loop._place(self, df)
+
+    def observed(self) -> dict[str, dict[str, Any]]:
+        """The metrics of ``DataFrame.observe`` below the pins, by name, after their use."""
+        pinned = self._loop._pins.pinned
+        try:
+            return {} if pinned is None else pins.observed(pinned)
+        except Exception as error:  # the rows have already been processed
+            self._loop._log.warn("what was observed below the pins is not known", error)
+            return {}
+
+
 class Loop:
-    """Controls the placement and the parallelism of one job. Not thread-safe.
+    """Controls the placement and the size of one job. Not thread-safe.
 
     Args:
         spark: the session.
         placement: a policy, or all options; None: Spark places the tasks.
-        scaler: chooses the number of partitions; None (default): no change.
+        scaler: chooses the number of partitions, or, with ``Placement(executors=)``, of executors,
+            which the partitions follow; None (default): no change.
         operator: the name of the job in plans; default ``"join"``.
         partitions: the initial number. None (default): the number of the executors' cores.
         clock: a clock in seconds; default ``time.monotonic``.
@@ -79,6 +134,9 @@ class Loop:
         ArgumentError: the session is one of Spark Connect, whose server runs the jobs.
         ClusterFileError: the price table cannot be read.
     """
+
+    lands: Callable[[Mapping[str, str], Snapshot], Mapping[str, str]]
+    """Where placements really run, see :class:`scheduling.Actuator`; with tiers only."""
 
     def __init__(
         self,
@@ -97,46 +155,40 @@ class Loop:
                 "neither: use a classic session, or Tiers alone"
             )
         self._spark, self._options = spark, Placement.of(placement)
-        self._operator, self._clock = operator, clock
-        self._splits = splits
-        self._log = LogOnce()
-        self._status = status_of(spark)
-        local = internals.is_local(spark)
+        self._operator, self._clock, self._splits = operator, clock, splits
+        self._log, self._status, options = LogOnce(), status_of(spark), self._options
+        begin = partitions or max(1, int(spark.sparkContext.defaultParallelism))
+        measured = options.probe and not internals.is_local(spark)
         self._monitor = SparkMonitor(
             self._status.executors,
             internals.executor_memory_mb(spark),
             operator,
             clock=clock,
-            prices=self._options.price_table(),
-            delta=self._options.delta,
-            probe=Prober(spark, clock) if self._options.probe and not local else None,
+            prices=options.price_table(),
+            delta=options.delta,
+            probe=Prober(spark, clock) if measured else None,
             task_cpus=max(1, int(spark.sparkContext.getConf().get("spark.task.cpus", "1"))),
         )
-        self._levers = LeverSet(spark, self._options, operator, splits=splits)
-        self._pins, self._tiers = self._levers.pins, self._levers.tiers
-        tiers = self._options.tiers
-        self._locations = Locations(operator, self._status, self._monitor, self._tiers)
-        self._scaled = scaler is not None
-        begin = partitions or max(1, int(spark.sparkContext.defaultParallelism))
-        self._begin = begin
         self._monitor.expect(begin)
-        policy, monitor = self._options.policy or RoundRobin(), self._monitor
+        self._pins = pins.Pins(spark, operator, options.locality_wait_s)
+        self._tiers = Tiers(spark, options.tiers) if options.tiers else None
+        if self._tiers is not None:
+            self.lands = self._tiers.lands
+        self._sizes = Sizes(spark, options, scaler, begin)
         self._controller = Controller(
-            TierMonitor(monitor, [tier.worker for tier in tiers], self._locations.tiers)
-            if tiers
-            else monitor,
-            CheapestTier(policy) if tiers else policy,
+            _Seen(self),
+            options.policy or RoundRobin(),
             self,
-            self._graph,
+            lambda counts: JobGraph(self._monitor.tasks(counts[operator])),
             {operator: begin},
             clock=clock,
-            scaler=Bounded(scaler or Static(), lambda: self._levers.bounds(monitor.snapshot_seen)),
-            rebalancer=self._options.rebalancer,
-            objective=self._options.objective,
-            search=self._options.search and not tiers,
-            cooldown_s=self._options.cooldown_s,
-            hysteresis=self._options.hysteresis,
+            rebalancer=options.rebalancer,
+            objective=options.objective,
+            search=options.search,
+            cooldown_s=options.cooldown_s,
+            hysteresis=options.hysteresis,
         )
+        self._seen = Snapshot(0.0, ())
         self._began_s: float | None = None
         self._tasks: tuple[TaskSeen, ...] = ()
         self.last: PlacementResult | None = None
@@ -146,7 +198,7 @@ class Loop:
     def partitions(self) -> int:
         """The number of partitions of the next cycle; in a dry run the initial number."""
         if self._options.dry_run:
-            return self._begin
+            return self._sizes.begin
         return self._controller.parallelism[self._operator]
 
     @property
@@ -161,19 +213,48 @@ class Loop:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The last snapshot of the cluster; None before the first cycle."""
+        """The last snapshot of the executors; None before the first cycle."""
         return self._monitor.snapshot_seen
 
+    def explain(self) -> str:
+        """Who decides what here, and why the last cycle ran as it did; some lines."""
+        options = self._options
+        lines = ["placement: by Spark"]
+        if options.policy is not None:
+            lines = self._controller.explain().splitlines()
+            if self._tiers is not None:
+                lines.append(f"tiers: every cycle runs on one, now on {self._tiers.chosen}")
+        lines.append(f"scaling: {self._sizes.explain()}")
+        if options.dry_run:
+            lines.append("dry run: nothing is changed")
+        if self.last is not None:
+            lines.append(f"last cycle: {self.last.summary}")
+            lines += [f"ignored: {name}, {why}" for name, why in self.last.ignored.items()]
+        return "\n".join(lines)
+
     def capabilities(self) -> frozenset[str]:
-        """The actions that all levers together support in this session.
+        """What can be done in this session; see :class:`scheduling.Actuator`.
 
         ``"executors"`` also where dynamic allocation releases idle executors.
         """
-        return self._levers.capabilities()
+        if self._options.dry_run:
+            return frozenset({"place", "move", "resize", "tiers"})
+        found = {"resize"} | ({"spread"} if self._splits else set())
+        if self._options.policy is not None:
+            found |= (self._tiers or self._pins).capabilities()
+        return frozenset(found | ({"executors"} if self._sizes.releases else set()))
 
     def apply(self, plan: Plan) -> Receipt:
-        """Let every lever adopt a plan; see :class:`scheduling.Actuator`."""
-        return self._levers.apply(plan)
+        """Adopt a plan for the next cycle; see :class:`scheduling.Actuator`."""
+        if self._options.policy is None:
+            return Receipt({}, {})
+        if not self._options.dry_run:
+            return (self._tiers or self._pins).apply(plan)
+        for worker, tasks in plan.by_worker.items():
+            _log.info("dry run, %s: %s would have %s", plan.policy, worker, ", ".join(tasks))
+        for one in plan.unplaced:
+            _log.info("dry run, %s: %s unplaced, %s", plan.policy, one.task, one.reason)
+        return Receipt({}, {})
 
     @contextlib.contextmanager
     def cycle(self) -> Iterator[CycleContext]:
@@ -183,7 +264,7 @@ class Loop:
         """
         began_s = self._clock()
         self._record(began_s)
-        decision = self._step()
+        decision = self._step(began_s)
         cycle = CycleContext(self, decision, self._splits_of(decision))
         context: Any = self._spark.sparkContext
         tag = f"scheduling-{self._operator}-{next(_numbers)}"
@@ -196,20 +277,28 @@ class Loop:
             context.removeJobTag(tag)
         self._began_s = began_s
 
-    def _step(self) -> Decision | None:
+    def _step(self, now: float) -> Decision | None:
+        """Observe, and adopt another size or ask the policy."""
         try:
-            decision = self._controller.step()
-            if self._levers.fleet is not None and self._monitor.snapshot_seen is not None:
-                tasks = self._monitor.tasks(self.partitions)
-                more, given = self._levers.settle(
-                    self._monitor.snapshot_seen, self.plan, tasks, scaled=self._scaled
-                )
-                if more or given:
-                    _log.info("scheduling: %d executors requested, released: %s", more, given)
+            seen = self._monitor.snapshot()
+            self._seen = seen
+            if self._tiers is not None:
+                self._seen = self._tiers.view(seen, self._tiers.of(self._status.executors()))
+            before = self._controller.parallelism[self._operator]
+            wanted = self._sizes.wanted(now, before, seen)
+            self._monitor.expect(wanted)
+            if wanted != before:
+                decision = self._controller.adopt({self._operator: wanted}, self._seen)
+            else:
+                decision = self._controller.step()
+            if self.plan is not None and self._options.policy is not None:
+                self._sizes.settle(seen, self.plan)
         except Exception as error:
             self._log.warn("no new plan", error)
             return None
         self._monitor.expect(self.partitions)
+        for name, why in self._ignored().items():
+            self._log.warn(f"a metric of {name} is not believed", why)
         plan = decision.plan
         if plan is not None and plan.fallback:
             self._log.warn(f"{plan.policy} fell back to", plan.fallback)
@@ -221,6 +310,9 @@ class Loop:
             )
         return decision
 
+    def _ignored(self) -> dict[str, str]:
+        return {**self._seen.ignored, **self._monitor.ignored}
+
     def _splits_of(self, decision: Decision | None) -> dict[int, dict[int, float]]:
         """What a decision wants to be spread, by partition."""
         if decision is None or decision.plan is None or not self._splits or self._options.dry_run:
@@ -228,30 +320,28 @@ class Loop:
         return indices(decision.plan.moves, decision.plan.placement, self._operator)
 
     def _place(self, cycle: CycleContext, df: DataFrame) -> DataFrame:
-        snapshot = self._monitor.snapshot_seen or Snapshot(self._clock(), ())
-        dry = self._options.dry_run
+        dry, scaled = self._options.dry_run, self._sizes.scaled
         try:
-            if self._scaled and not dry:
-                df = self._levers.partitions.prepare(df)
+            if scaled and not dry and pins.partitions(df) != self.partitions:
+                df = df.repartition(self.partitions)
             cycle.count = pins.partitions(df)
             if not cycle.count:  # no rows, no tasks
                 return df
             self._monitor.prefer(pins.preferred_hosts(df) if self._options.policy else [])
-            if cycle.count != self._controller.parallelism[self._operator] and not (
-                dry and self._scaled
-            ):
+            if cycle.count != self._controller.parallelism[self._operator] and not (dry and scaled):
                 self._monitor.expect(cycle.count)
-                seen = snapshot if self._tiers is None else None
-                cycle.decision = self._controller.adopt({self._operator: cycle.count}, seen)
+                cycle.decision = self._controller.adopt({self._operator: cycle.count}, self._seen)
             if self._tiers is not None and not dry:
                 df = self._tiers.prepare(df)
             # Without a plan it only marks the rows, so that where tasks ran can be observed.
-            return self._pins.prepare(df, snapshot)
+            return self._pins.prepare(df, self.snapshot or self._seen)
         except PySparkException:
             raise  # the rows themselves: a shuffle below the pins has failed
         except Exception as error:
             self._log.warn("this cycle is placed by Spark", error)
             return df
+
+    # After the cycle
 
     def _look(self, cycle: CycleContext, tag: str) -> None:
         """Where the tasks of the pinned stage ran."""
@@ -259,66 +349,103 @@ class Loop:
         requested: dict[str, str] = {}
         landed: dict[str, str] = {}
         if pinned is not None:
+            requested = self._requested(pinned)
             try:
                 self._tasks = tasks_of(self._spark, self._status, pinned, tag)
-                landed = self._locations.landed(self._tasks)
+                landed = self._landed(self._tasks)
+                self._observe(requested, landed)
             except Exception as error:
                 self._log.warn("where tasks ran is not known", error)
-                landed = {
-                    f"{self._operator}-{t.index}": f"executor {t.executor}" for t in self._tasks
-                }
-            requested = self._locations.requested(pinned)
-            self._observe(requested, landed)
+                landed = {self._name(t.index): f"executor {t.executor}" for t in self._tasks}
             if cycle.caches is not None:
                 at = {task.index: task.executor for task in self._tasks}
                 self._monitor.caches(cycle.count, at, cycle.caches)
-        unplaced, idle = self._left()
-        decision = cycle.decision
+        decision, plan = cycle.decision, self._controller.plan
+        placed = self._options.policy is not None and plan is not None
         self.last = PlacementResult(
             decision,
             cycle.count,
             requested,
             landed,
             Counter(landed.values()),
-            unplaced,
-            idle,
+            {one.task: one.reason for one in plan.unplaced} if placed and plan else {},
+            self.decisions[-1].idle if placed and self.decisions else {},
             cycle.splits,
             {} if decision is None else dropped_shares(decision.dropped),
+            self._ignored(),
+            self._sizes.reason,
         )
         if pinned is not None:
             _log.info("scheduling: %s", self.last.summary)
 
-    def _observe(self, requested: Mapping[str, str], landed: Mapping[str, str]) -> None:
-        """Tell the controller where tasks ran, and the levers if they ran elsewhere."""
-        # An action may skip partitions, as take() does: those did not run elsewhere.
-        ran = {task: there for task, there in requested.items() if task in landed}
-        if not ran:
-            return
-        receipt = Receipt(ran, landed)
-        self._controller.observe(receipt)
-        if receipt.missed and self._tiers is None and self._controller.plan is not None:
-            self.apply(self._controller.plan)  # or a lost executor is requested again
+    def _name(self, index: int) -> str:
+        return f"{self._operator}-{index}"
 
-    def _left(self) -> tuple[dict[str, str], Mapping[str, str]]:
-        """The tasks without room, and the idle workers, of the last decision."""
-        if self._options.policy is None or self._controller.plan is None:
-            return {}, {}
-        unplaced = {one.task: one.reason for one in self._controller.plan.unplaced}
-        decisions = self._controller.decisions
-        return unplaced, decisions[-1].idle if decisions else {}
+    def _requested(self, pinned: pins.Pinned) -> dict[str, str]:
+        """The requested worker or tier of each task; tasks that Spark places are left out."""
+        if self._tiers is not None:
+            names = [self._name(i) for i in range(len(pinned.requested))]
+            return {} if self._tiers.chosen is None else dict.fromkeys(names, self._tiers.chosen)
+        return {
+            self._name(i): f"{one.host}/{one.id}"
+            for i, one in enumerate(pinned.requested)
+            if one is not None
+        }
+
+    def _landed(self, tasks: tuple[TaskSeen, ...]) -> dict[str, str]:
+        """The actual worker or tier of each task.
+
+        A task that a speculative copy overtook counts where it was requested.
+        """
+        ran = {self._name(t.index): t.requested_at or t.executor for t in tasks}
+        if self._tiers is not None:
+            names = self._tiers.of(self._status.executors())
+        else:
+            workers = () if self.snapshot is None else self.snapshot.workers
+            names = {str(worker.executor_id): worker.id for worker in workers}
+            if not set(ran.values()) <= names.keys():
+                names |= self._alive()
+        return {task: names.get(at, f"executor {at}") for task, at in ran.items()}
+
+    def _alive(self) -> dict[str, str]:
+        """The workers of all executors that live now, by Spark's id."""
+        workers = workers_of(self._status.executors(), 0.0, 1)
+        return {str(worker.executor_id): worker.id for worker in workers}
+
+    def _observe(self, requested: Mapping[str, str], landed: Mapping[str, str]) -> None:
+        """Tell the controller where tasks ran, and what to pin if they ran elsewhere.
+
+        An action may skip partitions, as take() does: those did not run elsewhere. Nor did the
+        placement of a task fail whose executor is lost: it is placed again when that is certain.
+        """
+        ran = {task: at for task, at in requested.items() if task in landed}
+        if any(landed[task] != at for task, at in ran.items()) and self._tiers is None:
+            alive = set(self._alive().values())
+            ran = {task: at for task, at in ran.items() if landed[task] == at or at in alive}
+        receipt = Receipt(ran, {task: landed[task] for task in ran})
+        if ran:
+            self._controller.observe(receipt)
+        if receipt.missed and self._tiers is None and self._controller.plan is not None:
+            self.apply(self._controller.plan)
 
     def _record(self, now: float) -> None:
-        """Record the previous cycle in the monitor: its length is known only now."""
-        if self._began_s is None or not self._tasks:
-            return
+        """Record the previous cycle: its length is known only now."""
         tasks, self._tasks = self._tasks, ()
-        try:
-            backlog = float(self._options.backlog()) if self._options.backlog else 0.0
-        except Exception as error:
-            self._log.warn("the backlog is not known", error)
-            backlog = 0.0
-        self._monitor.record(CycleSeen(max(now - self._began_s, 1e-3), tasks, backlog))
+        if self._began_s is None or not tasks:
+            return
+        if now <= self._began_s:
+            self._log.warn("a cycle is not recorded", "the clock went backwards")
+            return
+        cycle = CycleSeen(now - self._began_s, tasks)
+        self._monitor.record(cycle)
+        self._sizes.record(self._began_s, cycle)
 
-    def _graph(self, parallelism: Mapping[str, int]) -> JobGraph:
-        count = parallelism[self._operator]
-        return JobGraph(self._monitor.tasks(count))
+
+class _Seen:
+    """The snapshot that a loop took at the beginning of its cycle; see :class:`Monitor`."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+
+    def snapshot(self) -> Snapshot:
+        return self._loop._seen

@@ -3,6 +3,9 @@
 Workers are executors. Utilisation comes from the probe, which reads the processes of every
 executor; without it from the time that Spark's tasks took. Tuples, busy time and the demand of a
 task come from the tasks of the cycles that were recorded, smoothed over the last few.
+
+A metric that cannot be, or that stands still while others move, is not believed: the last value is
+kept for three looks, then the worker has none. :attr:`SparkMonitor.ignored` says which and why.
 """
 
 from __future__ import annotations
@@ -13,17 +16,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from scheduling.load import busyness
-from scheduling.model import Resources, Snapshot, Task, Utilisation, Window, Worker
+from scheduling.model import Resources, Snapshot, Task, Utilisation, Worker
 from scheduling.prices import Price, priced
 from scheduling.protocols import Clock
-from scheduling.spark.cached import CachesSeen
-from scheduling.spark.demand import CycleSeen, Demand
+from scheduling.spark.cached import Cached, CachesSeen
+from scheduling.spark.demand import CycleSeen, Demand, is_sound
 from scheduling.spark.probe import Reading
 
 __all__ = ["SparkMonitor", "workers_of"]
 
 _PERIODS = 10  # X of Eq. 23: the number of cycles for busyness
-_LATENCY_S = 1e-6  # the least time of a tuple: a window needs one above zero
+_KEPT = 3  # looks for which a value is kept that is not measured again
 
 
 class SparkMonitor:
@@ -52,17 +55,20 @@ class SparkMonitor:
         probe: Callable[[Snapshot], Sequence[Reading]] | None = None,
         task_cpus: int = 1,
     ) -> None:
-        self._task_cpus = task_cpus
-        self._demand = Demand(task_cpus)
         self._executors, self._memory_mb, self._operator = executors, memory_mb, operator
         self._clock, self._prices, self._delta, self._probe = clock, tuple(prices), delta, probe
-        self._tasks = 1
-        self._new: CycleSeen | None = None
+        self._task_cpus, self._tasks = task_cpus, 1
+        self._demand, self._cached = Demand(task_cpus), Cached()
         self._last: CycleSeen | None = None
+        self._ran: frozenset[str] = frozenset()  # executors of the tasks since the last look
         self._samples: dict[str, deque[list[float]]] = {}
-        self._before: dict[str, tuple[float, float]] = {}  # by executor: time, CPU seconds
+        # By worker and kind of metric the last time and CPU seconds; by worker the last value.
+        self._before: dict[tuple[str, str], tuple[float, float]] = {}
+        self._used: dict[str, tuple[Utilisation, int]] = {}
         self.snapshot_seen: Snapshot | None = None
         """The last result of :meth:`snapshot`; None before the first."""
+        self.ignored: dict[str, str] = {}
+        """By executor, worker or task: the metric that was not believed at the last look."""
 
     def expect(self, tasks: int) -> None:
         """Set the number of tasks of a cycle, which determines the slots of an executor."""
@@ -70,8 +76,9 @@ class SparkMonitor:
 
     def record(self, cycle: CycleSeen) -> None:
         """Record a finished cycle."""
-        if cycle.tasks:
-            self._new = self._last = cycle
+        if cycle.tasks and is_sound(cycle.length_s) and cycle.length_s > 0:
+            self._last = cycle
+            self._ran = frozenset(task.executor for task in cycle.tasks)
             self._demand.record(cycle)
 
     def prefer(self, hosts: Sequence[tuple[str, ...]]) -> None:
@@ -86,11 +93,10 @@ class SparkMonitor:
             at: the executor of each partition.
             seen: what the job says.
         """
-        snapshot = self.snapshot_seen
-        workers = () if snapshot is None else snapshot.workers
+        workers = () if self.snapshot_seen is None else self.snapshot_seen.workers
         host = {str(worker.executor_id): worker.host for worker in workers}
         hosts = {index: host[executor] for index, executor in at.items() if executor in host}
-        self._demand.caches(count, hosts, seen)
+        self._cached.record(count, hosts, seen)
 
     def demand(self, tasks: int) -> list[Resources]:
         """The demand of each of ``tasks`` tasks: CPU time per cycle time (Eq. 20), and memory.
@@ -98,8 +104,7 @@ class SparkMonitor:
         A different number of tasks shares the same work evenly. A demand never exceeds the largest
         executor.
         """
-        seen = self.snapshot_seen
-        workers = () if seen is None else seen.workers
+        workers = () if self.snapshot_seen is None else self.snapshot_seen.workers
         found = self._demand.resources(tasks, sum(one.capacity.cpu_cores for one in workers))
         if not workers:
             return found
@@ -109,56 +114,29 @@ class SparkMonitor:
 
     def tasks(self, count: int) -> tuple[Task, ...]:
         """The partitions of a cycle as tasks: their demands and data."""
-        return self._demand.tasks(self._operator, self.demand(count))
+        return self._demand.tasks(self._operator, self.demand(count), self._cached.of(count))
 
     def snapshot(self) -> Snapshot:
         """The executors and their metrics since the last call; see :class:`scheduling.Monitor`."""
-        now = self._clock()
+        now, self.ignored = self._clock(), {}
         found = list(self._executors())
+        for one in found:
+            if _counts(one) and (why := _unusable(one)):
+                self.ignored[f"executor {one.get('id')}"] = f"{why}: it is no worker"
         workers = workers_of(
-            found,
-            self._memory_mb,
-            self._tasks,
-            self._prices,
-            self._delta,
-            self._task_cpus,
+            found, self._memory_mb, self._tasks, self._prices, self._delta, self._task_cpus
         )
-        bare = Snapshot(now, workers)
-        used = self._utilisation(now, found, bare)
-        for worker in workers:
-            kept = self._samples.setdefault(worker.id, deque(maxlen=_PERIODS))
-            kept.append([used[worker.id].cpu] if worker.id in used else [])
-        self._samples = {worker.id: self._samples[worker.id] for worker in workers}
-        seen = Snapshot(
-            now,
-            workers,
-            utilisation=used,
-            busyness=busyness({name: list(kept) for name, kept in self._samples.items()}),
-            **self._done(workers),
-        )
-        self.snapshot_seen = seen
-        self._demand.keep({worker.host for worker in workers})
-        return seen
-
-    def windows(self) -> dict[str, Window]:
-        """The metrics of the last cycle, returned once; see :class:`scheduling.Monitor`."""
-        cycle, self._new = self._new, None
-        if cycle is None:
-            return {}
-        rows = sum(task.rows for task in cycle.tasks)
-        busy_s = sum(task.useful_s for task in cycle.tasks)
-        if not rows:
-            return {}
-        window = Window(
-            length_s=cycle.length_s,
-            tuples_in=rows,
-            tuples_done=rows,
-            latency_s=max(busy_s / rows, _LATENCY_S),
-            parallelism=len(cycle.tasks),
-            buffered=cycle.backlog,
-            busy_s=busy_s,
-        )
-        return {self._operator: window}
+        done = self._done(workers)
+        used = self._utilisation(now, {one.get("id"): one for one in found}, workers)
+        self._ran = frozenset()
+        samples = self._samples
+        self._samples = {one.id: samples.get(one.id, deque(maxlen=_PERIODS)) for one in workers}
+        for name, kept in self._samples.items():
+            kept.append([used[name].cpu] if name in used else [])
+        busy = busyness({name: list(kept) for name, kept in self._samples.items()})
+        self.snapshot_seen = Snapshot(now, workers, utilisation=used, busyness=busy, **done)
+        self._cached.keep({worker.host for worker in workers})
+        return self.snapshot_seen
 
     def _done(self, workers: Sequence[Worker]) -> dict[str, dict[str, Any]]:
         """Metrics of the last cycle's tasks: tuples, cost, placement, usage."""
@@ -169,51 +147,78 @@ class SparkMonitor:
         placement: dict[str, str] = {}
         usage: dict[str, Resources] = {}
         for task in self._last.tasks:
-            worker = at.get(task.executor)
+            worker, name = at.get(task.executor), f"{self._operator}-{task.index}"
+            if task.odd:
+                self.ignored[name] = task.odd
             if worker is None:
                 continue
-            name = f"{self._operator}-{task.index}"
-            tuples[worker.id] = tuples.get(worker.id, 0.0) + task.rows
             placement[name] = worker.id
-            usage[name] = Resources(self._demand.cores(task.index), task.memory_mb)
-        cost = {
-            worker.id: worker.price_per_s * self._last.length_s
-            for worker in workers
-            if worker.id in tuples
-        }
+            used = self._demand.usage(task.index)
+            if used is not None:
+                usage[name] = used
+            if not task.odd:
+                tuples[worker.id] = tuples.get(worker.id, 0.0) + task.rows
+        seconds = self._last.length_s
+        cost = {one.id: one.price_per_s * seconds for one in workers if one.id in tuples}
         return {"tuples": tuples, "cost": cost, "placement": placement, "usage": usage}
 
     def _utilisation(
-        self, now: float, found: Sequence[Mapping[str, Any]], bare: Snapshot
+        self, now: float, entries: Mapping[Any, Mapping[str, Any]], workers: Sequence[Worker]
     ) -> dict[str, Utilisation]:
-        by_executor = {one["id"]: one for one in found}
-        probed = {one.executor: one for one in (self._probe(bare) if self._probe else ())}
-        used: dict[str, Utilisation] = {}
-        for worker in bare.workers:
-            metrics, reading = by_executor[worker.executor_id], probed.get(worker.executor_id)
+        """What is new of each worker, or its last value for some looks."""
+        readings = self._probe(Snapshot(now, tuple(workers))) if self._probe else ()
+        probed = {one.executor: one for one in readings}
+        new: dict[str, tuple[float, float, float]] = {}  # worker: seconds, CPU seconds, memory
+        still: dict[str, str] = {}
+        for worker in workers:
+            entry, reading = entries.get(worker.executor_id, {}), probed.get(worker.executor_id)
             if reading is not None:
-                at, cpu_s = reading.time_s, reading.cpu_s
-                last = self._before.get(f"{worker.id} probe")
-                if last is not None and at > last[0]:
-                    self._demand.read(worker.executor_id or "", cpu_s - last[1])
-                memory = reading.memory_mb / self._memory_mb
+                kind, at, cpu_s = "probe", reading.time_s, reading.cpu_s
+                memory = _over(reading.memory_mb, worker.capacity.memory_mb)
             else:
-                at, cpu_s = now, metrics["totalDuration"] / 1e3
-                memory = metrics["memoryUsed"] / max(metrics["maxMemory"], 1)
-            # The two kinds of metrics have different clocks.
-            name = f"{worker.id} {'probe' if reading else 'tasks'}"
-            before = self._before.get(name)
-            self._before[name] = at, cpu_s
-            if before is not None and at > before[0]:
-                share = (cpu_s - before[1]) / ((at - before[0]) * metrics["totalCores"])
-                used[worker.id] = Utilisation(_share(share), _share(memory))
-        there = bare.by_id
-        self._before = {
-            name: metrics
-            for name, metrics in self._before.items()
-            if name.rpartition(" ")[0] in there
-        }
-        return used
+                kind, at, cpu_s = "tasks", now, _over(entry.get("totalDuration"), 1e3)
+                memory = _over(entry.get("memoryUsed"), entry.get("maxMemory") or 1)
+            if not (is_sound(at) and is_sound(cpu_s)):
+                self.ignored[worker.id] = f"CPU time {cpu_s!r} at {at!r}"
+                continue
+            before = self._before.get((worker.id, kind))
+            self._before[worker.id, kind] = at, cpu_s
+            if before is None:
+                continue
+            seconds, spent = at - before[0], cpu_s - before[1]
+            if seconds < 0 or spent < 0:
+                self.ignored[worker.id] = f"{spent:.3g} s of CPU time in {seconds:.3g} s"
+            elif not is_sound(memory):
+                self.ignored[worker.id] = f"share of memory {memory!r}"
+            elif not seconds or (not spent and kind == "tasks" and worker.executor_id in self._ran):
+                still[worker.id] = "nothing changed, and others' metrics did"
+            else:
+                new[worker.id] = seconds, spent, memory
+                if kind == "probe":
+                    self._demand.read(str(worker.executor_id), spent)
+        if new:
+            self.ignored |= still
+        return self._kept(workers, new)
+
+    def _kept(
+        self, workers: Sequence[Worker], new: Mapping[str, tuple[float, float, float]]
+    ) -> dict[str, Utilisation]:
+        kept: dict[str, tuple[Utilisation, int]] = {}
+        for worker in workers:
+            if worker.id in new:
+                seconds, spent, memory = new[worker.id]
+                cpu = _over(spent, seconds * worker.capacity.cpu_cores)
+                if is_sound(cpu):
+                    kept[worker.id] = Utilisation(min(1.0, cpu), min(1.0, memory)), 0
+            elif worker.id in self._used:
+                value, looks = self._used[worker.id]
+                looks += worker.id in self.ignored
+                if looks <= _KEPT:
+                    kept[worker.id] = value, looks
+        self._used = kept
+        there = {worker.id for worker in workers}
+        self._before = {key: at for key, at in self._before.items() if key[0] in there}
+        return {name: value for name, (value, _) in kept.items()}
 
 
 def workers_of(
@@ -238,23 +243,18 @@ def workers_of(
         delta: the share that may be taken.
         task_cpus: the cores that Spark reserves for a task.
     """
-    # One that has just come has no address for a moment.
-    alive = [
-        one
-        for one in executors
-        if one["isActive"] and one["id"] != "driver" and one["hostPort"].rpartition(":")[0]
-    ]
+    alive = [one for one in executors if _counts(one) and not _unusable(one)]
     alive.sort(key=lambda one: (int(one["id"]) if one["id"].isdigit() else 0, one["id"]))
-    at_a_time = sum(one["totalCores"] // task_cpus for one in alive)
+    at_a_time = sum(int(one["totalCores"]) // task_cpus for one in alive)
     turns = 2 * math.ceil(tasks / at_a_time) if 0 < at_a_time < tasks else 1
     found = []
     for one in alive:
-        host = one["hostPort"].rpartition(":")[0]
+        host, cores = one["hostPort"].rpartition(":")[0], int(one["totalCores"])
         found.append(
             Worker(
                 f"{host}/{one['id']}",
-                Resources(one["totalCores"], memory_mb),
-                one["totalCores"] // task_cpus * turns,
+                Resources(cores, memory_mb),
+                cores // task_cpus * turns,
                 host=host,
                 executor_id=one["id"],
                 delta=delta,
@@ -263,5 +263,20 @@ def workers_of(
     return priced(found, prices)
 
 
-def _share(value: float) -> float:
-    return min(1.0, max(0.0, value))
+def _counts(one: Mapping[str, Any]) -> bool:
+    """Whether an entry is of an executor that is there. One that has just come has no address."""
+    address = str(one.get("hostPort") or "").rpartition(":")[0]
+    return bool(one.get("isActive") and one.get("id") != "driver" and address)
+
+
+def _unusable(one: Mapping[str, Any]) -> str:
+    """Why an executor that is there cannot be a worker; empty if it can."""
+    name, cores = one.get("id"), one.get("totalCores")
+    if not (isinstance(name, str) and name):
+        return f"id={name!r}"
+    return "" if is_sound(cores) and cores >= 1 else f"totalCores={cores!r}"
+
+
+def _over(value: object, unit: object) -> float:
+    """A metric in a unit; NaN where either is none."""
+    return value / unit if is_sound(value) and is_sound(unit) and unit else math.nan

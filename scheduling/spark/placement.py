@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from scheduling.errors import ArgumentError
+from scheduling.model.checks import each, number, share
 from scheduling.objective import Objective
 from scheduling.prices import Price
 from scheduling.protocols import Policy, Rebalancer
@@ -21,22 +21,22 @@ class Placement:
     """Options for the placement of a job's tasks in every cycle.
 
     Args:
-        policy: places the tasks on the executors. Without metrics, a policy that needs history
-            places round robin. None (default): Spark places the tasks; a scaler may still choose
-            the number of partitions.
+        policy: places the tasks on the executors; it is asked in every cycle. Without metrics, a
+            policy that needs history places round robin. None (default): Spark places the tasks; a
+            scaler may still choose the number of partitions.
         prices: prices and sizes of executors: rows, or a YAML file with ``prices:`` as in a
             cluster file. Patterns match the executor's host, or ``host/id``. Default none: all
             executors cost the same.
         rebalancer: suggests moves between cycles, for example St-Stream; those that pay are made.
             None (default): no suggestions.
-        objective: what a placement costs; a change is made only if it pays. Its horizon is at
-            least ten cycles. Default ``Objective()``.
-        search: whether plans are improved by local search; default True. If False, the policy is
-            followed literally.
+        objective: what a placement costs. Default ``Objective()``, under the policy's weights.
+        search: whether a local search may improve on the policy's answer; the reason of such a
+            change names it. Default False.
         partitions: the minimum and the maximum number of partitions for the scaler. None
             (default): 1, and the number of the executors' slots.
-        executors: the minimum and the maximum number of executors: an executor that is idle for
-            three cycles is released, and one more is requested when tasks have no room. None
+        executors: the minimum and the maximum number of executors. With a scaler, it chooses their
+            number, and there are as many partitions as cores. Without one, an executor that is idle
+            for three cycles is released, and one more is requested when tasks have no room. None
             (default): no change.
         tiers: kinds of worker to choose from by resource profile, instead of single executors;
             default none.
@@ -44,14 +44,15 @@ class Placement:
             default 120 s.
         cooldown_s: seconds between two changes; lost workers are replaced immediately. Default
             30.
-        hysteresis: how much less another plan must cost, as a share; default 0.1. See
+        hysteresis: how much less the policy's answer must cost than the present placement, as a
+            share; default 0.1. 0: every answer is followed as it is. See
             :class:`scheduling.Controller`.
         delta: the share of an executor that tasks may use (Eq. 17 of CETSA); default 0.8.
         probe: whether to measure the executors' processes by a small job before a cycle, every
             few seconds; default True. If False, utilisation is computed from Spark's task
             metrics.
-        backlog: returns the waiting tuples at the source, for the scaler. None (default): no
-            backlog.
+        backlog: returns the rows that wait at the source, where its progress hides them (files
+            with a limit for a micro-batch). None (default): they are unknown.
         dry_run: whether only to plan, log and observe, without changes; default False.
 
     Raises:
@@ -67,7 +68,7 @@ class Placement:
     prices: Sequence[Price] | str | os.PathLike[str] = ()
     rebalancer: Rebalancer | None = None
     objective: Objective = field(default_factory=Objective)
-    search: bool = True
+    search: bool = False
     partitions: tuple[int, int] | None = None
     executors: tuple[int, int] | None = None
     tiers: Sequence[Tier] = ()
@@ -96,14 +97,11 @@ class Placement:
             bounds = getattr(self, name)
             if bounds is not None and not _are_bounds(bounds):
                 raise ArgumentError(f"{name}={bounds!r}: give (fewest, most), 1 <= fewest <= most")
-        for name in ("locality_wait_s", "cooldown_s"):
-            seconds = getattr(self, name)
-            if not (math.isfinite(seconds) and seconds >= 0):
-                raise ArgumentError(f"{name}={seconds!r}: give seconds, at least 0")
-        if not 0 <= self.hysteresis < 1:
-            raise ArgumentError(f"hysteresis={self.hysteresis!r}: give a share, 0 to below 1")
-        if not 0 < self.delta <= 1:
-            raise ArgumentError(f"delta={self.delta!r}: give a share, above 0 and at most 1")
+        number("locality_wait_s", self.locality_wait_s)
+        number("cooldown_s", self.cooldown_s)
+        share("hysteresis", self.hysteresis, below=True)
+        share("delta", self.delta, above=True)
+        each("tiers", self.tiers, Tier)
         if self.tiers and self.executors:
             raise ArgumentError(
                 "tiers= and executors= exclude each other: tiers need dynamic allocation, which "
@@ -127,7 +125,7 @@ class Placement:
             from scheduling.cluster_file import read_prices
 
             return read_prices(os.fspath(self.prices))
-        return tuple(self.prices)
+        return each("prices", self.prices, Price)
 
 
 def _are_bounds(value: object) -> bool:

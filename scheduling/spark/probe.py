@@ -11,20 +11,29 @@ import itertools
 import os
 import resource
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import SparkSession
+
+from scheduling.model import Snapshot
+from scheduling.protocols import Clock
+from scheduling.spark import pins
+from scheduling.spark.once import LogOnce
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SCHEMA", "Reading", "read", "readings"]
+__all__ = ["SCHEMA", "Prober", "Reading", "read", "readings"]
 
 SCHEMA = "executor string, host string, time_s double, cpu_s double, memory_mb double"
 # Standalone's; YARN's ends with the same; that of Kubernetes.
 _BACKENDS = ("CoarseGrainedExecutorBackend", "KubernetesExecutorBackend")
 _PROC = Path("/proc")
+_EVERY_S = 5.0
+_WAIT_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -127,3 +136,38 @@ def _below(parents: dict[int, int], top: int) -> set[int]:
         found.add(pid)
         left += children.get(pid, [])
     return found
+
+
+class Prober:
+    """Reads every executor's processes by a job of one small task each; a failure is logged once.
+
+    Args:
+        spark: the session.
+        clock: seconds.
+    """
+
+    def __init__(self, spark: SparkSession, clock: Clock) -> None:
+        self._spark, self._clock = spark, clock
+        self._read_s, self._log = -_EVERY_S, LogOnce()
+        self._readings: Sequence[Reading] = ()
+
+    def __call__(self, snapshot: Snapshot) -> Sequence[Reading]:
+        """The last readings, or new ones if these are 5 s old.
+
+        A task that lands elsewhere says which executor it saw.
+        """
+        now = self._clock()
+        if now - self._read_s < _EVERY_S or not snapshot.workers:
+            return self._readings
+        self._read_s = now
+        there = [pins.Executor(worker.host, str(worker.executor_id)) for worker in snapshot.workers]
+        try:
+            one_each = self._spark.range(0, len(there), 1, len(there))
+            pinned = pins.pin(one_each, there)
+            with pins.waiting(self._spark, pinned, _WAIT_S):
+                rows = pinned.df.mapInArrow(readings, SCHEMA).collect()
+            self._readings = [Reading(*row) for row in rows]
+        except Exception as error:
+            self._log.warn("the executors' processes cannot be read", error)
+            self._readings = ()
+        return self._readings

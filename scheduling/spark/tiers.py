@@ -3,14 +3,14 @@
 Workers say what they have (``spark.worker.resource.<name>.amount`` on standalone, labels and
 devices elsewhere); a profile that requires it runs there, or not at all. It needs dynamic
 allocation, which starts executors for the profile: 20 to 30 s when they are cold. It is the lever
-that Spark Connect has, too. One stage has one profile, so a cycle goes to one tier.
+that Spark Connect has, too. One stage has one profile, so a cycle goes to one tier: a plan is
+priced by that (:meth:`Tiers.lands`), and not by what it says of several.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +23,9 @@ from pyspark.resource import (
 from pyspark.sql import DataFrame, SparkSession
 
 from scheduling.errors import ArgumentError
-from scheduling.model import Plan, Receipt, Resources, Worker
+from scheduling.model import Plan, Receipt, Resources, Snapshot, Utilisation, Worker
 from scheduling.spark import internals
-from scheduling.spark.once import LeverWarning, WarnOnce
+from scheduling.spark.once import WarnOnce
 from scheduling.spark.status import is_connect
 
 if TYPE_CHECKING:
@@ -65,11 +65,14 @@ class Tier:
 
     def __post_init__(self) -> None:
         for field in ("name", "resource"):
-            if not getattr(self, field):
-                raise ArgumentError(f"{field}='': give a name")
+            value = getattr(self, field)
+            if not (isinstance(value, str) and value):
+                raise ArgumentError(f"{field}={value!r}: give a name")
         for field in ("cores", "memory_mb", "slots"):
-            if not getattr(self, field) >= 1:
-                raise ArgumentError(f"{field}={getattr(self, field)!r}: give 1 or more")
+            value = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ArgumentError(f"{field}={value!r}: give a whole number, 1 or more")
+        _ = self.worker  # checks the price
 
     @property
     def worker(self) -> Worker:
@@ -88,7 +91,7 @@ class Tier:
 
 
 class Tiers:
-    """Chooses the tier of the next cycles: the one with the most tasks in the plan.
+    """Runs the tasks of a cycle on one tier: the cheapest of the plan's that has room for all.
 
     Args:
         spark: the session, classic or Connect.
@@ -97,6 +100,8 @@ class Tiers:
 
     def __init__(self, spark: SparkSession, tiers: Sequence[Tier]) -> None:
         self._tiers = {tier.name: tier for tier in tiers}
+        self._workers = tuple(tier.worker for tier in tiers)
+        self._seen = Snapshot(0.0, self._workers)
         self._profiles: dict[str, ResourceProfile] = {}
         self._chosen: str | None = None
         self._warn_once = WarnOnce()
@@ -104,23 +109,41 @@ class Tiers:
         """Why no tier can be chosen; None if one can."""
 
     def capabilities(self) -> frozenset[str]:
-        """``"tiers"`` if executors are started on demand."""
-        return frozenset() if self.reason else frozenset({"tiers"})
+        """``"place"`` and ``"tiers"`` if executors are started on demand."""
+        return frozenset() if self.reason else frozenset({"place", "tiers"})
+
+    def lands(self, placement: Mapping[str, str], snapshot: Snapshot) -> dict[str, str]:
+        """Where a ``placement`` runs on the tiers of a ``snapshot``: all tasks on one; O(tasks).
+
+        It is the cheapest tier with room for all of them, of those that the placement names if one
+        of these has it, else of all; where none has, the one with the most slots.
+        """
+        need = Resources(0.0, 0.0)
+        for task in placement:
+            need += snapshot.usage.get(task, Resources(0.0, 0.0))
+        free, slots = snapshot.free, snapshot.free_slots
+        named = set(placement.values())
+
+        def order(worker: Worker) -> tuple[bool, bool, int, float, str]:
+            name = worker.id
+            room = slots[name] >= len(placement) and need.within(free[name])
+            return (
+                not room,
+                room and name not in named,
+                0 if room else -slots[name],
+                worker.price_per_s,
+                name,
+            )
+
+        if not placement or not snapshot.workers:
+            return {}
+        return dict.fromkeys(placement, min(snapshot.workers, key=order).id)
 
     def apply(self, plan: Plan) -> Receipt:
         """Adopt the tier of a plan; see :class:`scheduling.Actuator`."""
-        counts = Counter(plan.placement.values())
-        if len(counts) > 1:
-            shares = ", ".join(f"{tier}: {count}" for tier, count in counts.most_common())
-            warnings.warn(
-                f"the plan uses several tiers ({shares}), and a stage runs on one: all tasks go to "
-                f"{counts.most_common(1)[0][0]}. Give a policy that fills one tier, or more slots",
-                LeverWarning,
-                stacklevel=2,
-            )
-        self._chosen = counts.most_common(1)[0][0] if counts else None
-        requested = dict.fromkeys(plan.placement, self._chosen or "")
-        return Receipt(requested, requested)
+        landed = self.lands(plan.placement, self._seen)
+        self._chosen = next(iter(landed.values()), None)
+        return Receipt(landed, landed, tuple(one.task for one in plan.unplaced))
 
     def prepare(self, df: DataFrame) -> DataFrame:
         """The rows of ``df``, to be computed on the tier. They pass through Python."""
@@ -129,7 +152,10 @@ class Tiers:
             return df
         if self._chosen is None:
             return df
-        return on_tier(df, self._profile(self._chosen))
+        # Spark keeps every profile it was ever given.
+        if self._chosen not in self._profiles:
+            self._profiles[self._chosen] = self._tiers[self._chosen].profile()
+        return on_tier(df, self._profiles[self._chosen])
 
     @property
     def chosen(self) -> str | None:
@@ -146,14 +172,47 @@ class Tiers:
         return {
             one["id"]: tiers[one["resourceProfileId"]]
             for one in executors
-            if one["resourceProfileId"] in tiers
+            if one.get("resourceProfileId") in tiers
         }
 
-    def _profile(self, name: str) -> ResourceProfile:
-        # Spark keeps every profile it was ever given.
-        if name not in self._profiles:
-            self._profiles[name] = self._tiers[name].profile()
-        return self._profiles[name]
+    def view(self, seen: Snapshot, tier_of: Mapping[str, str]) -> Snapshot:
+        """The tiers as workers, with what their executors did.
+
+        Args:
+            seen: the executors.
+            tier_of: the tier of each executor, by Spark's id.
+        """
+        ids = {worker.id: str(worker.executor_id) for worker in seen.workers}
+        tier = {name: tier_of[one] for name, one in ids.items() if one in tier_of}
+
+        def by_tier(values: Mapping[str, Any], fold: Callable[[list[Any]], Any]) -> dict[str, Any]:
+            found: dict[str, list[Any]] = {}
+            for name, value in values.items():
+                if name in tier:
+                    found.setdefault(tier[name], []).append(value)
+            return {name: fold(every) for name, every in found.items()}
+
+        def mean(every: list[Utilisation]) -> Utilisation:
+            return Utilisation(
+                statistics.fmean(one.cpu for one in every),
+                statistics.fmean(one.memory for one in every),
+            )
+
+        # The executors' cost says how long the last cycle took.
+        price = {worker.id: worker.price_per_s for worker in seen.workers}
+        seconds = next((seen.cost[name] / price[name] for name in seen.cost if price[name]), 0.0)
+        tuples = by_tier(seen.tuples, sum)
+        self._seen = Snapshot(
+            seen.time_s,
+            self._workers,
+            utilisation=by_tier(seen.utilisation, mean),
+            tuples=tuples,
+            cost={one.id: one.price_per_s * seconds for one in self._workers if one.id in tuples},
+            busyness=by_tier(seen.busyness, statistics.fmean),
+            placement={task: tier[at] for task, at in seen.placement.items() if at in tier},
+            usage=seen.usage,
+        )
+        return self._seen
 
 
 def on_tier(df: DataFrame, profile: ResourceProfile) -> DataFrame:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import os
@@ -28,16 +29,19 @@ from bsjoin import BatchTable
 from bsjoin.sources import function
 from scheduling import (
     CETSA,
+    GSBFD,
     LBACE,
-    OERA,
     Assignment,
     JobGraph,
     Plan,
+    Policy,
     Price,
     RoundRobin,
     Snapshot,
     StStream,
 )
+from scheduling.protocols import weights_of
+from scheduling.scalers import Load
 from scheduling.spark import Loop, Placement, Tier
 from scheduling.spark.internals import request_total
 from scheduling.spark.status import status_of
@@ -78,6 +82,33 @@ class Layout:
                 for i, task in enumerate(graph.tasks)
             )
         )
+
+
+class Asked:
+    """A policy whose answers are remembered."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.name, self.weights = policy, policy.name, weights_of(policy)
+        self.answers: list[dict[str, str]] = []
+        self.history: list[bool] = []
+
+    def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
+        found = self.policy.plan(graph, snapshot, previous)
+        self.answers.append(dict(found.placement))
+        self.history.append(snapshot.has_history)
+        return found
+
+
+class Wants:
+    """A scaler that wants so many cores."""
+
+    name = "wants"
+
+    def __init__(self, cores: float) -> None:
+        self.wanted = cores
+
+    def cores(self, load: Load) -> float:
+        return self.wanted
 
 
 def wait_for(spark: SparkSession, count: int) -> list[dict[str, Any]]:
@@ -161,12 +192,47 @@ def layouts(spark: SparkSession) -> dict[str, Any]:
     for adaptive, names in (("true", every), ("false", ["uniform"])):
         spark.conf.set("spark.sql.adaptive.enabled", adaptive)
         for name in names:
-            policy = Placement(policy=Layout(every[name]), probe=False, search=False)
+            policy = Placement(policy=Layout(every[name]), probe=False)
             seeds = [1, 2] if (name, adaptive) == ("uniform", "true") else [1]
             found[f"{name}, AQE {adaptive}"] = joined(
                 spark, seeds, placement=policy, partition=bsjoin.Hash(12)
             )
     spark.conf.set("spark.sql.adaptive.enabled", "true")
+    return found
+
+
+def followed(spark: SparkSession) -> dict[str, Any]:
+    """Policies that disagree: where each one's tasks were to run in each cycle, and where they did.
+
+    The largest executor is the cheapest, the smallest one the dearest.
+    """
+    prices = [Price("127.0.0.2", 5.0), Price("127.0.0.3", 1.0), Price("127.0.0.4", 0.1)]
+    found = {}
+    for policy in (RoundRobin(), GSBFD(), CETSA(), LBACE()):
+        asked = Asked(policy)
+        loop = Loop(
+            spark,
+            Placement(policy=asked, prices=prices, probe=False, delta=1.0, hysteresis=0),
+            partitions=3,
+        )
+        cycles = []
+        for seed in (1, 2, 3):
+            with loop.cycle() as context:
+                rows = fingerprint(context.place(stream(spark, seed, parts=3)))
+            assert loop.last is not None
+            cycles.append(
+                {
+                    "right": rows == fingerprint(stream(spark, seed)),
+                    "landed": dict(loop.last.landed),
+                    "share": loop.last.share,
+                }
+            )
+        found[policy.name] = {
+            "cycles": cycles,
+            "answers": asked.answers,
+            "history": asked.history,
+            "explained": loop.explain(),
+        }
     return found
 
 
@@ -181,20 +247,20 @@ def policies(spark: SparkSession) -> dict[str, Any]:
             placement=Placement(policy=LBACE(), prices=prices, **options),
             partition=bsjoin.HotSpot(partitions=3),
         ),
-        "oera": joined(
+        "scaled": joined(
             spark,
-            [1, 2, 3],
+            [1, 2, 3, 4],
             placement=Placement(
                 policy=LBACE(), partitions=(2, 5), rebalancer=StStream(), **options
             ),
-            scaler=OERA(buffer=1.0, cooldown=0),
+            scaler=Wants(9.0),
             partition=bsjoin.HotSpot(partitions=3),
         ),
         "no partitions": joined(spark, [1], placement=LBACE()),
         "source": joined(
             spark, [1], SOURCE, placement=LBACE(), partition=bsjoin.Hash(6), cache=CACHE
         ),
-        "scaler alone": joined(spark, [1], scaler=OERA(buffer=1.0, cooldown=0)),
+        "scaler alone": joined(spark, [1], scaler=Wants(9.0)),
         "dry run": joined(
             spark, [1], placement=Placement(policy=LBACE(), dry_run=True), partition=bsjoin.Hash(4)
         ),
@@ -263,7 +329,7 @@ def killed(spark: SparkSession) -> dict[str, Any]:
     seen = joined(
         spark,
         [1, 2],
-        placement=Placement(policy=Layout([0, 1, 2]), probe=False, cooldown_s=0.0, search=False),
+        placement=Placement(policy=Layout([0, 1, 2]), probe=False, cooldown_s=0.0),
         partition=bsjoin.Hash(12),
         sink=sink,
     )
@@ -287,7 +353,7 @@ def added_and_removed(spark: SparkSession) -> dict[str, Any]:
     One that is released while its tasks are pinned keeps none of them, however long they may wait.
     """
     options = Placement(
-        policy=RoundRobin(), probe=False, cooldown_s=0.0, delta=1.0, locality_wait_s=9_000.0
+        policy=RoundRobin(), probe=False, hysteresis=0, delta=1.0, locality_wait_s=9_000.0
     )
     loop = Loop(spark, options, partitions=6)
     found: list[Any] = []
@@ -319,13 +385,14 @@ def added_and_removed(spark: SparkSession) -> dict[str, Any]:
     cycle(2, release=gone["id"])
     wait_for(spark, 2)
     cycle(3)
+    cycle(4)
     request_total(spark, 3)
     wait_for(spark, 3)
-    cycle(4)
+    cycle(5)
     return {"gone": gone["hostPort"].rpartition(":")[0] + "/" + gone["id"], "cycles": found}
 
 
-def fleet(spark: SparkSession) -> dict[str, Any]:
+def idle(spark: SparkSession) -> dict[str, Any]:
     """Executors that a cheap plan leaves idle are given back; the next job begins at once."""
     prices = [Price("127.0.0.4", 0.1), Price("*", 5.0)]
     placement = Placement(
@@ -338,9 +405,46 @@ def fleet(spark: SparkSession) -> dict[str, Any]:
     )
     wait_for(spark, 3)
     seen = joined(spark, [1, 2, 3, 4, 5], placement=placement, partition=bsjoin.Hash(3))
-    everywhere = Placement(policy=Layout([0, 1, 2]), probe=False, search=False)
+    everywhere = Placement(policy=Layout([0, 1, 2]), probe=False)
     after = joined(spark, [1], placement=everywhere, partition=bsjoin.Hash(6))
     return {**seen, "after": after["right"], "left": len(wait_for(spark, 1))}
+
+
+def grown(spark: SparkSession) -> dict[str, Any]:
+    """A scaler over executors: one more is requested, and used when it is there, not before."""
+    options = Placement(policy=RoundRobin(), executors=(1, 2), probe=False, hysteresis=0)
+    loop = Loop(spark, dataclasses.replace(options, cooldown_s=0.0), scaler=Wants(6.0))
+    found: list[Any] = []
+    (before,) = wait_for(spark, 1)
+    until = time.monotonic() + 60
+    while time.monotonic() < until and len(found) < 80:
+        with loop.cycle() as context:
+            rows = fingerprint(context.place(stream(spark, 1, parts=context.partitions)))
+        assert loop.last is not None
+        assert loop.snapshot is not None
+        cores = sum(int(one.capacity.cpu_cores) for one in loop.snapshot.workers)
+        found.append(
+            {
+                "right": rows == expected_stream(spark),
+                "cores": cores,
+                "partitions": loop.last.partitions,
+                "share": loop.last.share,
+                "scaling": loop.last.scaling,
+            }
+        )
+        if cores > before["totalCores"] and len(found) > 2:
+            break
+        time.sleep(0.2)
+    return {
+        "right": all(one["right"] for one in found),
+        "began": before["totalCores"],
+        "cycles": found,
+    }
+
+
+@functools.cache
+def expected_stream(spark: SparkSession) -> list[int]:
+    return fingerprint(stream(spark, 1))
 
 
 DYNAMIC = {
@@ -367,8 +471,8 @@ def main(folder: Path) -> None:
     master = start(SparkContext._gateway, folder, (1, 2, 3), ("", "middle", "large"))
     found: dict[str, Any] = {}
     for more, executors, scenarios in (
-        # The last one leaves one executor.
-        ({}, 3, (layouts, policies, streaming, killed, added_and_removed, fleet)),
+        # The last but one leaves one executor.
+        ({}, 3, (layouts, followed, policies, streaming, killed, added_and_removed, idle, grown)),
         (DYNAMIC, 1, (tiers,)),
     ):
         spark = session(master, {**OPTIONS, **more})

@@ -7,10 +7,10 @@ import random
 from collections.abc import Callable, Mapping
 
 import pytest
+from scheduling.search import PlacementState
 from simulated_cluster import SimulatedCluster, executors
 
 from scheduling import CETSA, LBACE, POLICIES, Controller, RoundRobin, StStream, policy
-from scheduling.search import PlacementState
 
 REST = 5  # cycles after which nothing moves
 

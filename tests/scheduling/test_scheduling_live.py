@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -67,21 +68,53 @@ def test_every_task_runs_on_the_requested_executor(
     assert set(seen["rows"]) == {5_000}
 
 
-def test_a_policy_is_improved_where_all_executors_are_paid_for(found: dict[str, Any]) -> None:
+def test_what_a_policy_answers_is_where_the_tasks_run(found: dict[str, Any]) -> None:
+    seen = found["followed"]
+    assert "error" not in seen, seen["error"]
+    layouts = {}
+    for name, one in seen.items():
+        assert all(cycle["right"] for cycle in one["cycles"])
+        assert [cycle["landed"] for cycle in one["cycles"]] == one["answers"], name
+        assert [cycle["share"] for cycle in one["cycles"]] == [1.0] * 3
+        assert one["history"] == [False, True, True]  # the policy is asked with what was seen
+        assert f"policy: {name}, asked in every cycle" in one["explained"]
+        at = one["answers"][-1].values()
+        layouts[name] = tuple(sorted(Counter(worker.partition("/")[0] for worker in at).items()))
+    # One on each; the small ones first; all on the cheap one.
+    assert dict(layouts["round-robin"]) == dict.fromkeys(["127.0.0.2", "127.0.0.3", "127.0.0.4"], 1)
+    assert dict(layouts["gs-bfd"]) == {"127.0.0.2": 1, "127.0.0.3": 2}
+    assert dict(layouts["cetsa"]) == {"127.0.0.4": 3}
+    assert layouts["lba-ce"] not in (layouts["round-robin"], layouts["gs-bfd"])
+
+
+def test_a_plan_is_kept_until_an_answer_pays_and_the_reason_says_so(found: dict[str, Any]) -> None:
     seen = joined(found, "policies", "lba-ce")
     assert seen["placed"][0][1] == "the first plan"
-    assert all(requested == landed == 3 for _, _, _, requested, landed, _ in seen["placed"])
+    for action, reason, _, requested, landed, _ in seen["placed"]:
+        assert requested == landed == 3
+        assert action != "none" or reason.startswith("kept: ")
     assert seen["rows"] == [5_000] * 3
     assert all(skew is not None for skew in seen["skew"])
 
 
 def test_a_scaler_changes_the_number_of_partitions(found: dict[str, Any]) -> None:
-    seen = joined(found, "policies", "oera")
-    resized = [placed for placed in seen["placed"] if placed[0] == "resize"]
-    assert resized
-    assert all(2 <= partitions <= 5 for _, _, partitions, *_ in seen["placed"])
+    seen = joined(found, "policies", "scaled")
+    assert [partitions for _, _, partitions, *_ in seen["placed"]] == [3, 3, 5, 5]
+    assert seen["placed"][2][1] == "join has 5; wants: more is needed"
+    assert all(requested == landed for _, _, _, requested, landed, _ in seen["placed"])
     alone = joined(found, "policies", "scaler alone")
     assert all(requested == landed == 0 for _, _, _, requested, landed, _ in alone["placed"])
+
+
+def test_executors_that_a_scaler_requests_are_used_when_they_are_there(
+    found: dict[str, Any],
+) -> None:
+    seen = joined(found, "grown")
+    assert all(one["partitions"] == one["cores"] for one in seen["cycles"])
+    assert any("more is needed" in one["scaling"] for one in seen["cycles"])
+    assert seen["cycles"][0]["cores"] == seen["began"]
+    assert seen["cycles"][-1]["cores"] > seen["began"]
+    assert seen["cycles"][-1]["share"] == 1.0
 
 
 def test_rows_that_come_in_partitions_of_their_own_are_placed_as_they_are(
@@ -124,28 +157,24 @@ def test_an_executor_killed_in_mid_cycle_loses_and_doubles_no_row(found: dict[st
     assert landed < 12
 
 
-def test_an_executor_that_goes_is_left_and_one_that_comes_moves_what_it_must(
-    found: dict[str, Any],
-) -> None:
+def test_an_executor_that_goes_is_left_and_one_that_comes_is_used(found: dict[str, Any]) -> None:
     seen = found["added_and_removed"]
     assert "error" not in seen, seen["error"]
-    first, released, second, third = seen["cycles"]
+    first, released, missed, repaired, again = seen["cycles"]
     assert all(cycle["right"] for cycle in seen["cycles"])
-    assert all(cycle["share"] == 1 for cycle in (first, second, third))
-    assert [cycle["requested"] for cycle in seen["cycles"]] == [6] * 4
+    assert [cycle["requested"] for cycle in seen["cycles"]] == [6] * 5
     assert seen["gone"] in first["workers"]
-    assert seen["gone"] not in released["workers"]
     lost = first["workers"][seen["gone"]] / 6
-    assert released["share"] == pytest.approx(1 - lost)  # the others keep theirs
-    assert seen["gone"] not in second["workers"]
-    # Rows so few weigh next to nothing: whether a new executor gains more than moving costs depends
-    # on what was measured. One that is used is used by decision.
-    used = bool(set(third["workers"]) - set(second["workers"]))
-    assert used == (third["action"] != "none"), seen["cycles"]
+    # Its tasks run elsewhere at once, the others keep theirs. Missed once it may be there still.
+    assert all(seen["gone"] not in cycle["workers"] for cycle in seen["cycles"][1:])
+    assert released["share"] == pytest.approx(1 - lost)
+    assert missed["share"] in (pytest.approx(1 - lost), 1)
+    assert all(cycle["share"] == 1 for cycle in (first, repaired, again))
+    assert len(set(again["workers"]) - set(repaired["workers"])) == 1
 
 
 def test_idle_executors_are_given_back(found: dict[str, Any]) -> None:
-    seen = joined(found, "fleet")
+    seen = joined(found, "idle")
     assert seen["left"] == 1
     assert seen["after"]
     assert all(set(placed[5]) == {"127.0.0.4/0"} for placed in seen["placed"])

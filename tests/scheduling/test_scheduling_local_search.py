@@ -7,6 +7,9 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scheduling.policies.local_search_state import LocalSearchState
+from scheduling.policies.packing import Packing
+from scheduling.policies.worker_sets import WorkerSets
 from scheduling_samples import clusters, few_tasks, few_workers, graphs
 
 from scheduling import (

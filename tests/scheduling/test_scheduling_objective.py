@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scheduling.search import PlacementState, improve
 from scheduling_samples import clusters, graphs
 
 from scheduling import (
@@ -23,7 +24,6 @@ from scheduling import (
     errors,
 )
 from scheduling.quantities import cpu_loads
-from scheduling.search import PlacementState, improve
 
 HOUR = Objective(horizon_s=3600.0)
 

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import pytest
 from spark_fakes import executor
 
-from scheduling import (
-    CETSA,
-    LBACE,
-    JobGraph,
-    Policy,
-    Resources,
-    RoundRobin,
-    Snapshot,
-    Spread,
-    Task,
-    Worker,
-)
 from scheduling.spark.demand import CycleSeen, Demand, TaskSeen
 from scheduling.spark.monitor import SparkMonitor, workers_of
 from scheduling.spark.probe import Reading
-from scheduling.spark.tier_monitor import CheapestTier, TierMonitor
 
 
 def cores(demand: Demand, count: int) -> list[float]:
@@ -62,17 +52,44 @@ def test_memory_is_needed_while_a_task_runs() -> None:
     assert {one.memory_mb for one in demand.resources(4, 8.0)} == {100.0}
 
 
+def test_memory_that_is_not_told_is_unknown_and_not_none() -> None:
+    demand = Demand()
+    for memory in (100.0, 0.0, 0.0, 0.0):
+        demand.record(CycleSeen(1.0, (TaskSeen(0, "1", 0.1, 5, memory_mb=memory),)))
+    assert demand.resources(1, 0.0)[0].memory_mb == 100.0
+
+
+ODD = [float("nan"), -1.0, float("inf"), None]
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("field", ["run_s", "rows", "cpu_s", "wait_s", "memory_mb"])
+def test_a_task_with_a_metric_that_cannot_be_keeps_what_it_needed(field: str, odd: Any) -> None:
+    demand = Demand()
+    good = tuple(TaskSeen(i, "1", 0.2 + i / 10, 5) for i in range(3))
+    demand.record(CycleSeen(1.0, good))
+    bad = dataclasses.replace(good[1], **{field: odd})
+    assert bad.odd.startswith(f"{field}=")
+    demand.record(CycleSeen(1.0, (good[0], bad, good[2])))
+    assert cores(demand, 3) == pytest.approx([0.2, 0.3, 0.4])
+    # Without a value before, it is as the others are.
+    new = Demand()
+    new.record(CycleSeen(1.0, (good[0], bad, good[2])))
+    assert cores(new, 3) == pytest.approx([0.2, 0.3, 0.4])
+
+
 def test_tasks_have_their_data() -> None:
     demand = Demand()
     demand.record(
         CycleSeen(2.0, tuple(TaskSeen(i, "1", 0.1, 5, shuffle_bytes=100.0) for i in range(2)))
     )
     demand.prefer([("a",), ("a", "b")])
-    zero, one = demand.tasks("join", demand.resources(2, 0.0))
+    zero, one = demand.tasks("join", demand.resources(2, 0.0), [{"a": 5.0}, {}])
+    assert (zero.cached, one.cached) == ({"a": 5.0}, {})
     assert (zero.input_bytes_per_s, zero.preferred) == (50.0, ("a",))
     assert (one.id, one.preferred) == ("join-1", ("a", "b"))
     # The hosts of other numbers of partitions are not theirs.
-    assert demand.tasks("join", demand.resources(3, 0.0))[0].preferred == ()
+    assert demand.tasks("join", demand.resources(3, 0.0), [{}] * 3)[0].preferred == ()
 
 
 def test_a_monitor_reads_the_share_of_cpu_time_from_its_probe() -> None:
@@ -99,36 +116,3 @@ def test_a_task_of_two_cores_takes_two() -> None:
     demand = Demand(task_cpus=2)
     demand.record(CycleSeen(1.0, (TaskSeen(0, "1", 1.0, 5, cpu_s=1.7),)))
     assert cores(demand, 1) == [1.7]
-
-
-TIERS = (
-    Worker("dear", Resources(8, 8192), 8, price_per_s=3.0),
-    Worker("cheap", Resources(8, 8192), 8, price_per_s=1.0),
-    Worker("small", Resources(2, 8192), 2, price_per_s=0.1),
-)
-
-
-@pytest.mark.parametrize("policy", [CETSA(), LBACE(), RoundRobin(), Spread()])
-def test_every_policy_takes_the_cheapest_tier_that_has_room(policy: Policy) -> None:
-    graph = JobGraph(tuple(Task(f"t{i}", "t", i, Resources(0.5, 64)) for i in range(4)))
-    plan = CheapestTier(policy).plan(graph, Snapshot(0.0, TIERS))
-    assert set(plan.placement.values()) == {"cheap"}
-    assert plan.policy == policy.name
-
-
-def test_a_tier_has_the_history_of_its_executors() -> None:
-    now = [0.0]
-    found = [executor("1", "a"), executor("2", "b"), executor("3", "c")]
-    monitor = SparkMonitor(lambda: found, 1000.0, "join", clock=lambda: now[0])
-    tiers = TierMonitor(monitor, TIERS[:2], lambda: {"1": "dear", "2": "dear"})
-    assert not tiers.snapshot().has_history
-    now[0] = 2.0
-    monitor.record(CycleSeen(2.0, tuple(TaskSeen(i, str(i + 1), 0.5, 10) for i in range(3))))
-    seen = tiers.snapshot()
-    assert seen.workers == TIERS[:2]
-    assert seen.tuples == {"dear": 20}
-    assert seen.cost == {"dear": 6.0}
-    assert seen.placement == {"join-0": "dear", "join-1": "dear"}
-    assert set(seen.usage) == {"join-0", "join-1", "join-2"}
-    assert set(seen.utilisation) == {"dear"}
-    assert tiers.windows()["join"].tuples_in == 30

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import scheduling.spark
 from scheduling.errors import ActuatorError
 from scheduling.spark import Executor, internals, pin
-from scheduling.spark.placement_result import _finished
+from scheduling.spark.result import _finished
 
 PRIVATE = {"_jsc", "_jdf", "_jvm", "_gateway", "_jsparkSession", "_jrdd"}
 
@@ -40,32 +40,47 @@ def _sequence(found: Any) -> list[Any]:
     return [found.apply(i) for i in range(found.size())]
 
 
-def test_all_partitions_are_pinned_in_one_call_as_one_by_one(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_partitions_are_pinned_in_one_call(spark: SparkSession) -> None:
     df = spark.range(0, 60, 1, 6)
     _, rdd, count = internals.plan_of(df)
     assert count == 6
     wanted = [Executor("node_1", "3").location, "", "executor_h_1", "executor_h_1", "", "x"]
-    calls: list[int] = []
-    monkeypatch.setattr(internals, "_pinned_one_by_one", lambda *_: calls.append(1))
-    at_once = internals.pinned_rdd(spark, rdd, wanted)
-    assert calls == []
-    monkeypatch.undo()
-    slowly = internals._pinned_one_by_one(spark, rdd, rdd.elementClassTag(), wanted)
-    for pinned in (at_once, slowly):
-        found = internals.preferred_hosts(spark, pinned)
-        assert found == [("node-1",), (), ("h",), ("h",), (), ("x",)]
-    assert sorted(row[0] for row in internals.to_frame(df, at_once).collect()) == list(range(60))
+    pinned = internals.pinned_rdd(spark, rdd, wanted)
+    found = internals.preferred_hosts(spark, pinned)
+    assert found == [("node-1",), (), ("h",), ("h",), (), ("x",)]
+    assert sorted(row[0] for row in internals.to_frame(df, pinned).collect()) == list(range(60))
 
 
-def test_without_a_compiler_pins_are_made_one_by_one(
+def test_a_session_that_compiles_no_script_cannot_pin(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(internals, "_compiled", lambda *_: None)
-    pinned = pin(spark.range(0, 8, 1, 4), [Executor("h", "1"), None, None, Executor("g", "2")])
-    assert pinned.df.count() == 8
+    with pytest.raises(ActuatorError, match="partitions cannot be pinned"):
+        pin(spark.range(0, 8, 1, 4), [Executor("h", "1"), None, None, Executor("g", "2")])
     assert internals.preferred_hosts(spark, internals.plan_of(spark.range(1))[1]) == []
+
+
+def test_a_micro_batch_finds_its_query(spark: SparkSession, tmp_path: Path) -> None:
+    assert internals.running_query(spark) is None
+    spark.range(0, 40, 1, 4).write.parquet(str(tmp_path / "in"))
+    seen: list[tuple[Any, list[dict[str, Any]]]] = []
+
+    def look(df: DataFrame, _: int) -> None:
+        found = internals.running_query(df.sparkSession)
+        assert found is not None
+        seen.append((found.id, internals.recent_progress(found, 1)))
+
+    rows = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1)
+    query = (
+        rows.parquet(str(tmp_path / "in"))
+        .writeStream.foreachBatch(look)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert {name for name, _ in seen} == {query.id}
+    assert [[one["batchId"] for one in progress] for _, progress in seen] == [[], [0], [1], [2]]
 
 
 def test_a_missing_member_is_one_error_that_names_the_versions(spark: SparkSession) -> None:
@@ -114,3 +129,16 @@ def test_a_speculative_copy_does_not_count_as_a_miss() -> None:
     assert (copy.executor, copy.requested_at) == ("2", "1")
     assert (other.executor, other.rows, other.useful_s) == ("3", 3, 1.0)
     assert (other.cpu_s, other.memory_mb, other.shuffle_bytes) == (0.5, 1.0, 10)
+
+
+def test_metrics_that_are_missing_or_cannot_be_are_seen_as_such() -> None:
+    def entry(**metrics: Any) -> dict[str, Any]:
+        return {"index": 0, "executorId": "1", "status": "SUCCESS", "taskMetrics": metrics}
+
+    for metrics in ({}, {"executorRunTime": float("nan")}, {"executorRunTime": None}):
+        (task,) = _finished([entry(**metrics)])
+        assert task.odd == "run_s=nan"
+    (task,) = _finished([entry(executorRunTime=5, inputMetrics=None, executorCpuTime=-1)])
+    assert task.odd == "cpu_s=nan"
+    (task,) = _finished([entry(executorRunTime=5)])
+    assert (task.odd, task.rows) == ("", 0)

@@ -1,4 +1,4 @@
-"""The levers, with a fake session: what is requested from Spark, and what is warned about once."""
+"""Pins and tiers, with a fake session: what is requested, and what is warned about once."""
 
 from __future__ import annotations
 
@@ -9,25 +9,23 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from spark_fakes import Conf, ConnectSession, Session
+from spark_fakes import Conf, ConnectSession, Session, executor
 
-from scheduling import Actuator, Assignment, Plan, Receipt, Resources, Snapshot, Unplaced, Worker
-from scheduling.errors import ActuatorError, ArgumentError
+from scheduling import Actuator, Assignment, Plan, Resources, Snapshot, Unplaced, Worker
+from scheduling.errors import ActuatorError
 from scheduling.spark import (
-    DryRun,
     Executor,
-    Fleet,
     LeverWarning,
-    Partitions,
     Pinned,
     Pins,
+    SparkMonitor,
     Tier,
     Tiers,
     internals,
     pins,
     tiers,
 )
-from scheduling.spark.levers import together
+from scheduling.spark.demand import CycleSeen, TaskSeen
 
 WAIT = "spark.locality.wait"
 PROCESS = "spark.locality.wait.process"
@@ -55,9 +53,6 @@ class Rows:
 
     def __init__(self, count: int) -> None:
         self.count = count
-
-    def repartition(self, count: int) -> Rows:
-        return Rows(count)
 
     @property
     def schema(self) -> str:
@@ -103,10 +98,9 @@ def until(holds: Callable[[], bool]) -> None:
     assert holds()
 
 
-def test_levers_are_actuators(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_levers_are_actuators() -> None:
     session: Any = Session()
-    for lever in (Pins(session, "join"), Partitions("join"), DryRun(), Fleet(session, 1, 2)):
-        assert isinstance(lever, Actuator)
+    assert isinstance(Pins(session, "join"), Actuator)
     assert isinstance(Tiers(session, ()), Actuator)
 
 
@@ -130,6 +124,17 @@ def test_partitions_are_pinned_where_the_plan_has_their_tasks(pinned: Any, waits
     assert session.settings.known == {}
     with lever.cycle():
         assert lever.pinned is None
+
+
+def test_an_executor_that_is_missed_once_is_still_requested(pinned: Any, waits: Any) -> None:
+    lever = Pins(Session(), "join")  # type: ignore[arg-type]
+    lever.apply(plan("h/1", "h/2"))
+    every = snapshot(worker(1), worker(2))
+    for seen in (every, snapshot(worker(1)), snapshot(worker(1)), every):
+        with lever.cycle():
+            lever.prepare(Rows(2), seen)  # type: ignore[arg-type]
+    one, two = Executor("h", "1"), Executor("h", "2")
+    assert pinned == [[one, two], [one, two], [one, None], [one, two]]
 
 
 def test_nothing_waits_without_a_request(pinned: Any, waits: Any) -> None:
@@ -245,193 +250,86 @@ def test_connect_and_unknown_versions_warn_once(
         assert lever.prepare(rows, snapshot()) is rows  # type: ignore[comparison-overlap]
 
 
-# Partitions, DryRun, together
-
-
-def test_rows_are_dealt_out_to_as_many_partitions_as_the_plan_has_tasks(pinned: Any) -> None:
-    lever = Partitions("join")
-    rows: Any = Rows(4)
-    assert lever.capabilities() == {"resize"}
-    assert lever.prepare(rows) is rows  # no plan yet
-    others = Plan((Assignment("sort-merge-0", "h/1", "test"), Assignment("join-0", "h/1", "test")))
-    lever.apply(others)
-    assert lever.prepare(rows).count == 1
-    lever.apply(plan("h/1", None, None))
-    assert lever.prepare(rows).count == 3  # with those that have no room
-    lever.apply(plan(None, None, None, "h/1"))
-    assert lever.prepare(rows) is rows
-    lever.apply(plan())
-    assert lever.prepare(rows) is rows
-
-
-def test_a_dry_run_logs_and_does_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    lever = DryRun()
-    wanted = plan("h/1", "h/1", None)
-    with caplog.at_level(logging.INFO, "scheduling"):
-        assert lever.apply(wanted) == Receipt({}, {})
-    assert "h/1 would have join-0, join-1" in caplog.text
-    assert "join-2 unplaced, no room" in caplog.text
-    assert lever.plans == [wanted]
-    assert "place" in lever.capabilities()
-
-
-def test_the_receipts_of_several_levers_are_merged() -> None:
-    session: Any = Session()
-    levers = [Pins(session, "join"), Partitions("join"), Fleet(session, 1, 2)]
-    receipt = together(levers, plan("h/1", "h/2"))
-    assert receipt.requested == receipt.landed == {"join-0": "h/1", "join-1": "h/2"}
-
-
-# Fleet
-
-ONE, TWO, DEAR = worker(1), worker(2), worker(3, price=9.0)
-
-
-def test_the_dearest_idle_executors_are_given_back_after_a_while() -> None:
-    session: Any = Session()
-    fleet = Fleet(session, 1, 4, idle_cycles=2)
-    assert fleet.capabilities() == {"executors"}
-    every = snapshot(ONE, DEAR, TWO)
-    assert fleet.settle(every) == (0, ())  # no plan yet
-    fleet.apply(plan("h/1"))
-    assert fleet.settle(every) == (0, ())
-    assert fleet.settle(every) == (0, ("h/3", "h/2"))
-    assert session.killed == ["3", "2"]
-    assert session.wanted == [1]  # so that Spark does not start others
-
-
-def test_an_executor_that_is_used_meanwhile_begins_anew() -> None:
-    session: Any = Session()
-    fleet = Fleet(session, 1, 4, idle_cycles=2)
-    every = snapshot(ONE, TWO)
-    for wanted in (plan("h/1"), plan("h/1", "h/2"), plan("h/1"), plan("h/1", None), plan("h/1")):
-        fleet.apply(wanted)
-        assert fleet.settle(every)[1] == ()
-    assert session.killed == []
-    assert fleet.settle(every)[1] == ("h/2",)
-
-
-def test_the_fewest_stay_and_so_does_what_spark_does_not_give_back() -> None:
-    session: Any = Session()
-    fleet = Fleet(session, 2, 4, idle_cycles=1)
-    fleet.apply(plan("h/1"))
-    assert fleet.settle(snapshot(ONE, TWO, DEAR))[1] == ("h/3",)
-    assert fleet.settle(snapshot(ONE, TWO)) == (0, ())
-    session.clings = {"3"}
-    session.wanted.clear()
-    assert fleet.settle(snapshot(ONE, TWO, DEAR)) == (0, ())
-    assert session.wanted == []
-    # A plan that uses nobody says nothing about anybody.
-    fleet.apply(plan())
-    assert fleet.settle(snapshot(ONE, TWO, DEAR)) == (0, ())
-
-
-def test_one_more_is_requested_and_not_again_before_it_has_started() -> None:
-    session: Any = Session()
-    fleet = Fleet(session, 1, 3)
-    fleet.apply(plan("h/1", None))
-    assert fleet.settle(snapshot(ONE)) == (1, ())
-    assert fleet.settle(snapshot(ONE)) == (0, ())
-    assert fleet.settle(snapshot(ONE, TWO)) == (1, ())
-    assert fleet.settle(snapshot(ONE, TWO, DEAR)) == (0, ())  # the most there may be
-    assert session.wanted == [2, 3]
-
-
-def test_all_that_the_tasks_need_are_requested_at_once() -> None:
-    session: Any = Session()
-    fleet = Fleet(session, 1, 8)
-    fleet.apply(plan("h/1", None, None))
-    assert fleet.settle(snapshot(ONE), 6) == (5, ())
-    assert fleet.settle(snapshot(ONE), 6) == (0, ())
-    assert fleet.settle(snapshot(ONE), 20) == (2, ())
-    assert session.wanted == [6, 8]
-
-
-def test_executors_that_must_stay_are_not_counted_as_released() -> None:
-    session: Any = Session()
-    fleet = Fleet(session, 2, 4)
-    fleet.apply(plan("h/1"))
-    assert fleet.capabilities() == {"executors"}
-    fleet.settle(snapshot(ONE, TWO))
-    assert fleet.capabilities() == frozenset()
-    fleet.settle(snapshot(ONE, TWO, DEAR))
-    assert fleet.capabilities() == {"executors"}
-
-
-def test_the_minimum_is_requested_immediately() -> None:
-    session: Any = Session()
-    fleet = Fleet(session, 3, 5)
-    fleet.apply(plan("h/1"))
-    assert fleet.settle(snapshot(ONE)) == (2, ())
-    assert session.wanted == [3]
-
-
-def test_after_a_release_more_can_be_requested_again() -> None:
-    session: Any = Session()
-    fleet = Fleet(session, 1, 4, idle_cycles=1)
-    fleet.apply(plan("h/1", "h/2", None))
-    assert fleet.settle(snapshot(ONE, TWO)) == (1, ())  # it never comes
-    fleet.apply(plan("h/1"))
-    assert fleet.settle(snapshot(ONE, TWO)) == (0, ("h/2",))
-    fleet.apply(plan("h/1", None))
-    assert fleet.settle(snapshot(ONE)) == (1, ())
-    assert session.wanted == [3, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("session", "why"),
-    [
-        (Session("local[3]"), r"the master is local\[3\]"),
-        (ConnectSession(), "Spark Connect does not say"),
-        (Session(conf=Conf(spark_dynamicAllocation_enabled="True")), "dynamic allocation"),
-    ],
-)
-def test_a_number_that_cannot_be_changed_warns_once(session: Any, why: str) -> None:
-    fleet = Fleet(session, 1, 2)
-    assert fleet.capabilities() == frozenset()
-    fleet.apply(plan("h/1", None))
-    with pytest.warns(LeverWarning, match=why):
-        assert fleet.settle(snapshot(ONE)) == (0, ())
-    for _ in range(2):
-        fleet.apply(plan("h/1", None))
-        assert fleet.settle(snapshot(ONE)) == (0, ())
-
-
-@pytest.mark.parametrize(
-    ("bounds", "message"), [((0, 2, 1), "executors="), ((3, 2, 1), "e"), ((1, 2, 0), "idle_cycl")]
-)
-def test_bounds_of_a_fleet_that_cannot_be(bounds: tuple[int, int, int], message: str) -> None:
-    session: Any = Session()
-    with pytest.raises(ArgumentError, match=message):
-        Fleet(session, *bounds[:2], idle_cycles=bounds[2])
-
-
 # Tiers
 
 KINDS = [Tier(name, f"kind_{name}", 1, 512, slots=2) for name in ("m", "l")]
 
 
 @pytest.mark.parametrize("session", [Session, ConnectSession])
-def test_a_cycle_goes_to_the_tier_with_most_tasks(
-    session: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cycle_goes_to_one_tier(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
     monkeypatch.setattr(Tier, "profile", lambda tier: made.append(tier.name) or tier.name)
     lever = Tiers(session(conf=Conf(spark_dynamicAllocation_enabled="true")), KINDS)
-    assert lever.capabilities() == {"tiers"}
+    assert lever.capabilities() == {"place", "tiers"}
     rows: Any = Rows(3)
     assert lever.prepare(rows) is rows
     assert lever.apply(plan("l", "l")).requested == {"join-0": "l", "join-1": "l"}
     assert lever.prepare(rows) == (rows, "the schema", "l")
-    with pytest.warns(LeverWarning, match=r"several tiers \(m: 2, l: 1\).*all tasks go to m"):
-        receipt = lever.apply(plan("l", "m", "m"))
-    assert receipt.requested == dict.fromkeys(["join-0", "join-1", "join-2"], "m")
+    # What it requests is what lands: there is nothing to be missed.
+    receipt = lever.apply(plan("l", "m"))
+    assert receipt.requested == receipt.landed == dict.fromkeys(["join-0", "join-1"], "l")
+    lever.apply(plan("m"))
     assert lever.prepare(rows) == (rows, "the schema", "m")
     lever.apply(plan("l"))
     lever.prepare(rows)
     assert made == ["l", "m"]  # Spark keeps every profile
     lever.apply(plan(None))
     assert lever.prepare(rows) is rows
+
+
+DEAR = Tier("dear", "x", 8, 1024, slots=8, price_per_s=3.0)
+CHEAP = Tier("cheap", "y", 8, 1024, slots=8, price_per_s=1.0)
+SMALL = Tier("small", "z", 2, 4096, slots=2, price_per_s=0.1)
+
+
+@pytest.mark.parametrize(
+    ("placement", "lands"),
+    [
+        (["dear", "cheap", "small", "dear"], "cheap"),  # small has no room
+        (["dear", "small"], "small"),
+        (["dear", "dear"], "dear"),  # the plan's own tier, as the policy wants it
+        (["small"] * 3, "cheap"),  # of the plan's none has room
+        (["small"] * 9, "cheap"),  # none has room: the most slots, the cheaper one
+        ([], None),
+    ],
+)
+def test_all_tasks_land_on_the_cheapest_tier_of_the_plan_that_has_room(
+    placement: list[str], lands: str | None
+) -> None:
+    lever = Tiers(Session(), [DEAR, CHEAP, SMALL])  # type: ignore[arg-type]
+    wanted = {f"join-{i}": at for i, at in enumerate(placement)}
+    seen = Snapshot(0.0, (DEAR.worker, CHEAP.worker, SMALL.worker))
+    assert lever.lands(wanted, seen) == ({} if lands is None else dict.fromkeys(wanted, lands))
+    landed = lever.lands(wanted, seen)
+    assert lever.lands(landed, seen) == landed  # so nothing flips
+    assert lever.apply(plan(*placement)).landed == landed
+
+
+def test_what_tasks_use_counts_as_room() -> None:
+    lever = Tiers(Session(), [CHEAP, SMALL])  # type: ignore[arg-type]
+    usage = {f"join-{i}": Resources(0.9, 10.0) for i in range(2)}  # over 0.8 of 2 cores
+    seen = Snapshot(0.0, (CHEAP.worker, SMALL.worker), usage=usage)
+    assert set(lever.lands(dict.fromkeys(usage, "small"), seen).values()) == {"cheap"}
+
+
+def test_a_tier_has_the_history_of_its_executors(monkeypatch: pytest.MonkeyPatch) -> None:
+    lever = Tiers(Session(), [DEAR, CHEAP])  # type: ignore[arg-type]
+    now = [0.0]
+    found = [executor("1", "a"), executor("2", "b"), executor("3", "c")]
+    monitor = SparkMonitor(lambda: found, 1000.0, "join", clock=lambda: now[0])
+    tier_of = {"1": "dear", "2": "dear"}
+    assert not lever.view(monitor.snapshot(), tier_of).has_history
+    now[0] = 2.0
+    found = [one | {"totalDuration": 1000} for one in found]
+    monitor.record(CycleSeen(2.0, tuple(TaskSeen(i, str(i + 1), 0.5, 10) for i in range(3))))
+    seen = lever.view(monitor.snapshot(), tier_of)
+    assert seen.workers == (DEAR.worker, CHEAP.worker)
+    assert seen.tuples == {"dear": 20}
+    assert seen.cost == {"dear": 6.0}
+    assert seen.placement == {"join-0": "dear", "join-1": "dear"}
+    assert set(seen.usage) == {"join-0", "join-1", "join-2"}
+    assert seen.utilisation["dear"].cpu == 0.25
+    assert set(seen.utilisation) == {"dear"}
 
 
 @pytest.mark.parametrize(
@@ -463,7 +361,7 @@ def test_a_profile_requires_what_only_the_tier_has(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(tiers, "ResourceProfileBuilder", Builder)
     assert KINDS[0].profile() == "built"
-    executor, task = made
-    assert executor["kind_m"].amount == 1
-    assert (executor["cores"].amount, executor["memory"].amount) == (1, 512)
+    one, task = made
+    assert one["kind_m"].amount == 1
+    assert (one["cores"].amount, one["memory"].amount) == (1, 512)
     assert 0 < task["kind_m"].amount < 0.01

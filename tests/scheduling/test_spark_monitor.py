@@ -103,10 +103,11 @@ def test_a_reading_of_the_processes_goes_before_spark_s_figures() -> None:
     cluster.readings = [Reading("0", "h", 104.0, 9.0, 2000.0)]
     seen = cluster.monitor.snapshot().utilisation["h/0"]
     assert (seen.cpu, seen.memory) == (0.25, 1.0)  # 2 s of 4 s on 2 cores
-    # The clock of the probe and that of the driver are not mixed up.
+    # The clock of the probe and that of the driver are not mixed up: the last value is kept.
     cluster.readings = []
     cluster.now = 30.0
-    assert "h/0" not in cluster.monitor.snapshot().utilisation
+    assert cluster.monitor.snapshot().utilisation["h/0"] == seen
+    assert cluster.monitor.ignored == {}
 
 
 def test_an_executor_that_goes_is_forgotten() -> None:
@@ -115,26 +116,124 @@ def test_an_executor_that_goes_is_forgotten() -> None:
     cluster.executors = [executor("1"), executor("2")]
     cluster.now = 1.0
     seen = cluster.monitor.snapshot()
-    assert set(seen.busyness) == {"h/1", "h/2"}
+    assert set(seen.busyness) <= {"h/1", "h/2"}
     assert set(seen.utilisation) == {"h/1"}
     cluster.executors = [executor("0"), executor("1")]
     cluster.now = 2.0
     assert "h/0" not in cluster.monitor.snapshot().utilisation
 
 
-def test_a_cycle_is_a_window_once() -> None:
-    monitor = Cluster(executor("0")).monitor
-    assert monitor.windows() == {}
-    monitor.record(CycleSeen(2.0, cycle(1.0, 3.0).tasks, backlog=7.0))
-    window = monitor.windows()["join"]
-    assert (window.length_s, window.tuples_in, window.tuples_done) == (2.0, 20, 20)
-    assert (window.latency_s, window.parallelism) == (0.2, 2)
-    assert (window.busy_s, window.buffered) == (4.0, 7.0)
-    assert monitor.windows() == {}
-    monitor.record(cycle(1.0, rows=0))  # rows are not counted: nothing can be said
-    assert monitor.windows() == {}
-    monitor.record(cycle(0.0))
-    assert monitor.windows()["join"].latency_s > 0
+ODD = [float("nan"), -1.0, float("inf"), None, "5"]
+
+
+def steps(cluster: Cluster, *totals: Any, name: str = "totalDuration") -> list[float | None]:
+    """The CPU use of h/0 after each look, 1 s apart; h/1 is busy for half of the time."""
+    found: list[float | None] = []
+    for value in totals:
+        cluster.now += 1.0
+        busy = 1000 * cluster.now
+        one = executor("0", totalDuration=busy, memoryUsed=100) | {name: value}
+        cluster.executors = [one, executor("1", totalDuration=busy)]
+        seen = cluster.monitor.snapshot().utilisation
+        found.append(seen["h/0"].cpu if "h/0" in seen else None)
+    return found
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_an_odd_metric_keeps_the_last_value_then_none_and_is_told(odd: Any) -> None:
+    cluster = Cluster()
+    good = steps(cluster, 0, 500)
+    assert good == [None, 0.25]
+    assert cluster.monitor.ignored == {}
+    assert steps(cluster, odd, odd, odd) == [0.25] * 3
+    assert set(cluster.monitor.ignored) == {"h/0"}
+    assert steps(cluster, odd) == [None]
+    assert steps(cluster, 1000, 2000)[-1] == 0.5
+    assert cluster.monitor.ignored == {}
+
+
+def test_a_metric_that_goes_back_or_stands_still_while_others_move_is_not_believed() -> None:
+    cluster = Cluster()
+    assert steps(cluster, 0, 500) == [None, 0.25]
+    assert steps(cluster, 100) == [0.25]  # less than before
+    assert "s of CPU time" in cluster.monitor.ignored["h/0"]
+    assert steps(cluster, 600, 600) == [0.25, 0.0]  # it was idle
+    cluster.monitor.record(cycle(1.0))
+    assert steps(cluster, 600) == [0.0]  # it ran tasks, and others' numbers changed
+    assert cluster.monitor.ignored["h/0"] == "nothing changed, and others' metrics did"
+    cluster.now -= 5.0  # the clock itself
+    assert steps(cluster, 700) == [0.0]
+    assert set(cluster.monitor.ignored) == {"h/0", "h/1"}
+
+
+def test_a_reading_that_stands_still_while_others_move_is_stale() -> None:
+    cluster = Cluster(executor("0"), executor("1"), probe=True)
+    seen: list[set[str]] = []
+    for second in range(6):
+        cluster.readings = [
+            Reading("0", "h", float(min(second, 1)), float(min(second, 1)), 1.0),
+            Reading("1", "h", float(second), float(second), 1.0),
+        ]
+        seen.append(set(cluster.monitor.snapshot().utilisation))
+        assert ("h/0" in cluster.monitor.ignored) == (second > 1)
+    both, one = {"h/0", "h/1"}, {"h/1"}
+    assert seen == [set(), both, both, both, both, one]
+
+
+@pytest.mark.parametrize(
+    "damage", [{"totalCores": None}, {"totalCores": float("nan")}, {"totalCores": -2}, {"id": None}]
+)
+def test_an_executor_that_tells_nonsense_is_no_worker_and_that_is_told(
+    damage: dict[str, Any],
+) -> None:
+    cluster = Cluster(executor("0"), executor("1") | damage)
+    assert [worker.id for worker in cluster.monitor.snapshot().workers] == ["h/0"]
+    (why,) = cluster.monitor.ignored.values()
+    assert why.endswith("it is no worker")
+
+
+def test_a_worker_whose_tasks_tell_nonsense_has_no_history() -> None:
+    cluster = Cluster(executor("0"), executor("1"))
+    tasks = (TaskSeen(0, "0", float("nan"), 10), TaskSeen(1, "1", 0.5, 10))
+    cluster.monitor.record(CycleSeen(1.0, tasks))
+    seen = cluster.monitor.snapshot()
+    assert (seen.tuples, set(seen.cost)) == ({"h/1": 10}, {"h/1"})
+    assert seen.placement == {"join-0": "h/0", "join-1": "h/1"}  # where it ran is known
+    assert cluster.monitor.ignored == {"join-0": "run_s=nan"}
+
+
+_metric = st.one_of(st.floats(), st.none(), st.text(max_size=2), st.integers(-5, 10**6))
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            dict.fromkeys(("totalDuration", "memoryUsed", "maxMemory", "totalCores"), _metric)
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.lists(st.tuples(_metric, _metric), max_size=4),
+    st.floats(-2, 5),
+)
+def test_no_metric_raises_or_makes_a_value_that_cannot_be(
+    entries: list[dict[str, Any]], tasks: list[tuple[Any, Any]], step_s: float
+) -> None:
+    cluster = Cluster(executor("9"))
+    for entry in entries:
+        cluster.now += step_s
+        cluster.executors = [executor("9"), executor("0") | entry]
+        seen = tuple(TaskSeen(i, "0", *one) for i, one in enumerate(tasks))
+        cluster.monitor.record(CycleSeen(1.0, seen))
+        snapshot = cluster.monitor.snapshot()
+        assert snapshot.ignored == {}  # nothing odd reaches it
+        assert all(0 <= one.cpu_cores <= 4 for one in cluster.monitor.demand(3))
+
+
+def test_the_price_table_s_cores_are_what_a_worker_has() -> None:
+    price = Price("*", 1.0, capacity=Resources(0.5, 100.0))
+    cluster = Cluster(prices=[price])
+    assert steps(cluster, 0, 250) == [None, 0.5]  # 0.25 s of half a core
 
 
 def test_a_task_demands_its_share_of_the_cycle_smoothed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,9 +13,9 @@ from pyspark.sql import SparkSession
 from scheduling.decision import Decision
 from scheduling.model import Receipt
 from scheduling.spark import internals
-from scheduling.spark.demand import TaskSeen
+from scheduling.spark.demand import TaskSeen, is_sound
+from scheduling.spark.internals import StatusStore
 from scheduling.spark.pins import Pinned
-from scheduling.spark.status import Status
 
 __all__ = ["PlacementResult", "tasks_of"]
 
@@ -37,6 +38,8 @@ class PlacementResult:
             cycle on; handed to a caller that can spread partitions (``Loop(splits=True)``).
         dropped: by partition, the share of its load that should run on other executors and does
             not: the caller cannot spread it, or no other partition runs there.
+        ignored: by worker or task, the metrics that were not believed, and why.
+        scaling: what the scaler's step said; empty (default) without a scaler.
     """
 
     decision: Decision | None
@@ -48,6 +51,8 @@ class PlacementResult:
     idle: Mapping[str, str] = field(default_factory=dict)
     splits: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
     dropped: Mapping[int, float] = field(default_factory=dict)
+    ignored: Mapping[str, str] = field(default_factory=dict)
+    scaling: str = ""
 
     @property
     def share(self) -> float:
@@ -56,6 +61,12 @@ class PlacementResult:
         A task for which no worker had room counts as one that did not.
         """
         return Receipt(self.requested, self.landed, tuple(self.unplaced)).landing_share
+
+    @property
+    def reason(self) -> str:
+        """Why the tasks run where they do, and what the scaler said."""
+        decided = "see the log of scheduling" if self.decision is None else self.decision.reason
+        return f"{decided}; {self.scaling}" if self.scaling else decided
 
     @property
     def summary(self) -> str:
@@ -67,16 +78,19 @@ class PlacementResult:
         """
         decided = "no decision"
         if self.decision is not None:
-            decided = f"{self.decision.action}: {self.decision.reason}"
+            decided = f"{self.decision.action}: {self.reason}"
         parts = f"{len(self.splits)} partitions split, " if self.splits else ""
         parts += f"{len(self.dropped)} splits dropped, " if self.dropped else ""
+        parts += f"{len(self.ignored)} metrics ignored, " if self.ignored else ""
         return (
             f"{self.partitions} tasks, {100 * self.share:.0f} % where planned, "
             f"{len(self.unplaced)} without room, {parts}{len(self.idle)} workers idle; {decided}"
         )
 
 
-def tasks_of(spark: SparkSession, status: Status, pinned: Pinned, tag: str) -> tuple[TaskSeen, ...]:
+def tasks_of(
+    spark: SparkSession, status: StatusStore, pinned: Pinned, tag: str
+) -> tuple[TaskSeen, ...]:
     """The tasks that ran a pinned RDD, the last success of each partition.
 
     Args:
@@ -129,16 +143,24 @@ def _partition(entry: Mapping[str, Any]) -> int:
 
 def _task(entry: Mapping[str, Any], requested_at: str) -> TaskSeen:
     metrics = entry.get("taskMetrics") or {}
-    shuffle = metrics.get("shuffleReadMetrics", {})
+    shuffle, source = metrics.get("shuffleReadMetrics") or {}, metrics.get("inputMetrics") or {}
+
+    def sum_of(*values: object, unit: float = 1.0) -> float:
+        """Of numbers; NaN if one is none."""
+        total = 0.0
+        for value in values:
+            total += value if is_sound(value) else math.nan
+        return total / unit
+
     return TaskSeen(
         _partition(entry),
         entry["executorId"],
-        metrics.get("executorRunTime", entry.get("duration", 0)) / 1e3,
-        metrics.get("inputMetrics", {}).get("recordsRead", 0) + shuffle.get("recordsRead", 0),
+        sum_of(metrics.get("executorRunTime", entry.get("duration")), unit=1e3),
+        sum_of(source.get("recordsRead", 0), shuffle.get("recordsRead", 0)),
         entry.get("taskLocality", ""),
-        metrics.get("executorCpuTime", 0) / 1e9,
-        shuffle.get("fetchWaitTime", 0) / 1e3,
-        metrics.get("peakExecutionMemory", 0) / 2**20,
-        shuffle.get("remoteBytesRead", 0) + shuffle.get("localBytesRead", 0),
+        sum_of(metrics.get("executorCpuTime", 0), unit=1e9),
+        sum_of(shuffle.get("fetchWaitTime", 0), unit=1e3),
+        sum_of(metrics.get("peakExecutionMemory", 0), unit=2**20),
+        sum_of(shuffle.get("remoteBytesRead", 0), shuffle.get("localBytesRead", 0)),
         requested_at,
     )
