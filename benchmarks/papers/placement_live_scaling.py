@@ -280,8 +280,8 @@ def table(runs: Sequence[Run], given: Load, curve: Curve) -> Table:
         f"at first, each with 20 % noise. A look-up waits {KEY_S * 1e3:g} ms a key, so that the "
         f"high load needs {given.need:g} cores at least. The seconds to wait before a shrink, "
         f"{0.6 * given.low_s:g}, and after a change, {2 * _EVERY_S:g}, are those of a run of "
-        "minutes, as the other bounds are; the defaults are longer. Use is the share of the cores' time in which look-ups "
-        "wait. Static has the cores of the beginning."
+        "minutes, as the other bounds are; the defaults are longer. Use is the share of the "
+        "cores' time in which look-ups wait. Static has the cores of the beginning."
     )
     return Table.of("Scalers under a load that rises, stands and falls, live", rows, note)
 
