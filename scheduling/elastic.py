@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from scheduling.errors import ArgumentError
-from scheduling.model.checks import number, whole
+from scheduling.model.checks import number, share, whole
 from scheduling.scalers.load import Load, Scaler
 from scheduling.scalers.turns import no_idle, useful
 
@@ -67,6 +67,7 @@ class Bounds:
         if whole("least", self.least, least=1) > whole("most", self.most, least=1):
             raise ArgumentError(f"least={self.least!r}, most={self.most!r}: give least <= most")
         whole("confirm", self.confirm, least=1)
+        share("band", self.band, below=True)
         for name in ("urgent_s", "shrink_after_s", "settle_s", "patience_s"):
             number(name, getattr(self, name), endless=True)
 

@@ -35,9 +35,9 @@ OPTIONS = {
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
 }
-COST_S, LOW, HIGH, WORKERS = 0.01, 30, 240, 4
+COST_S, LOW, HIGH, WORKERS = 0.01, 20, 160, 4
 PRICES = [Price("127.0.0.2", 1.0), Price("127.0.0.3", 2.0), Price("*", 3.0)]
-SOON = Bounds(confirm=2, shrink_after_s=12.0, settle_s=3.0, patience_s=40.0)
+SOON = Bounds(confirm=2, urgent_s=4.0, shrink_after_s=8.0, settle_s=2.0, patience_s=40.0)
 
 
 class Writer(threading.Thread):
@@ -77,12 +77,12 @@ def main(folder: Path) -> None:
     master = start(SparkContext._gateway, folder, [1] * WORKERS, [""] * WORKERS)
     spark = session(master, OPTIONS)
     writer, out = Writer(folder / "in"), folder / "out"
-    rows = spark.readStream.schema("id long").parquet(str(writer.folder)).repartition(8)
+    rows = spark.readStream.schema("id long").parquet(str(writer.folder)).repartition(4)
     query = (
         rows.mapInArrow(slowly, "id long")
         .writeStream.format("parquet")
         .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(processingTime="1 second")
+        .trigger(processingTime="3 seconds")
         .start(str(out))
     )
     options: dict[str, Any] = {"executors": (1, WORKERS), "prices": PRICES, "bounds": SOON}
@@ -102,7 +102,7 @@ def main(folder: Path) -> None:
         until("drained", lambda: calm(scaling, writer), 240)
         found["high"] = scaling.explain()
         writer.rate = LOW
-        until("shrunk", lambda: len(scaling.executors.there()) == 1, 240)
+        until("shrunk", lambda: len(scaling.executors.there()) <= 2, 240)
         found["left"] = [one.host for one in scaling.executors.there()]
         writer.over.set()
         writer.join()

@@ -1,0 +1,277 @@
+"""The state machine of scaling, against a cluster that is late, refuses, loses and forgets."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from benchmarks.papers.scaling_days import SHAPES, day
+from scheduling import errors
+from scheduling.elastic import Bounds, Elastic
+from scheduling.scalers import DS2, OERA, Load, Median, Scaler
+
+SCALERS = {"oera": OERA, "ds2": DS2, "median": Median}
+
+
+class Wants:
+    """A scaler that wants what it is told."""
+
+    name = "wants"
+
+    def __init__(self, cores: float) -> None:
+        self.answer = cores
+
+    def cores(self, load: Load) -> float:
+        return self.answer
+
+
+def some(there: int, waiting: float = 0.0) -> Load:
+    return Load(10, 1000, 500, 0.7, waiting, there)
+
+
+class Cluster(RuleBasedStateMachine):
+    """A cluster that fulfils requests when it likes, and a model of what may be asked of it."""
+
+    @initialize(
+        tasks=st.none() | st.integers(1, 16),
+        each=st.integers(1, 3),
+        least=st.integers(1, 3),
+        most=st.integers(3, 12),
+        there=st.integers(0, 14),
+    )
+    def begin(self, tasks: int | None, each: int, least: int, most: int, there: int) -> None:
+        self.scaler = Wants(2.0)
+        self.bounds = Bounds(least=least, most=most)
+        self.elastic = Elastic(self.scaler, tasks=tasks, each=each, bounds=self.bounds)
+        self.now, self.there, self.declared, self.room = 0.0, there, None, 14
+        self.changed_s = 0.0
+        self.requests: list[tuple[float, int, int]] = []  # when, what was there, what for
+
+    def step(self, load: Load | None) -> None:
+        before = self.elastic.state
+        step = self.elastic.step(self.now, self.there, load)
+        assert step.there == self.there  # only what is observed is believed
+        if step.target is not None:
+            assert before != "changing"  # one request at a time
+            assert self.bounds.least <= step.target <= self.bounds.most
+            if step.target == self.declared:  # what was in vain, after the first wait
+                assert self.now - self.requests[-1][0] > 10 * self.bounds.patience_s
+            self.declared = step.target
+            self.requests.append((self.now, self.there, step.target))
+        if self.declared is not None:
+            assert self.elastic.requested == self.declared  # it stands
+
+    @rule(seconds=st.sampled_from([1.0, 5.0, 30.0, 400.0]), waiting=st.sampled_from([0, 1e6]))
+    def measured(self, seconds: float, waiting: float) -> None:
+        self.now += seconds
+        self.step(some(self.there, waiting) if self.there else None)
+
+    @rule(seconds=st.sampled_from([1.0, 61.0]))
+    def nothing_measured(self, seconds: float) -> None:
+        self.now += seconds
+        self.step(None)
+
+    @rule(cores=st.floats(0, 40))
+    def load_changes(self, cores: float) -> None:
+        self.scaler.answer = cores
+
+    @rule(room=st.integers(0, 14))
+    def room_changes(self, room: int) -> None:
+        self.room = room
+
+    @precondition(lambda self: self.declared is not None)
+    @rule()
+    def one_comes_or_goes(self) -> None:
+        if self.there < min(self.declared, self.room):
+            self.there += 1
+        elif self.there > self.declared:
+            self.there -= 1
+
+    @precondition(lambda self: self.there > 0)
+    @rule()
+    def one_is_lost(self) -> None:
+        self.there -= 1
+
+    @rule()
+    def it_comes_to_rest(self) -> None:
+        """Whatever was before: with a constant load and a willing cluster it gets what it wants."""
+        if not self.there:
+            return
+        self.room = 14
+        for _ in range(3000):
+            self.now += 30.0
+            if self.declared is not None:
+                self.there += (self.declared > self.there) - (self.declared < self.there)
+            self.step(some(self.there))
+        wanted = self.elastic.steps[-1].wanted
+        assert wanted is not None
+        assert self.elastic.state == "steady"
+        assert self.there == self.elastic.requested
+        # Fewer by no more than the band are not worth a change.
+        assert wanted <= self.there
+        assert wanted >= self.there * (1 - self.bounds.band)
+
+    @rule()
+    def requests_in_vain_become_rare(self) -> None:
+        """While nothing comes or goes, the pause between two requests doubles."""
+        if not self.there:
+            return
+        before = len(self.requests)
+        began_s = self.now
+        for k in range(2000):
+            self.now += 10.0
+            self.scaler.answer = 3.0 + 30 * (k % 7 == 0) + k % 3
+            self.step(some(self.there, 1e6))
+        patience_s = self.bounds.patience_s
+        most = 2 * math.log2((self.now - began_s) / (10 * patience_s)) + 5
+        assert len(self.requests) - before <= most
+
+    @invariant()
+    def says_why(self) -> None:
+        if hasattr(self, "elastic") and self.elastic.steps:
+            assert self.elastic.steps[-1].reason
+
+
+TestCluster = Cluster.TestCase
+TestCluster.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def test_a_request_stands_after_a_refusal_and_after_a_loss() -> None:
+    elastic = Elastic(Wants(7), bounds=Bounds(confirm=1))
+    assert elastic.step(0, 3, some(3)).target == 7
+    for now in range(10, 3000, 10):  # the cluster has five
+        assert elastic.step(now, 5, some(5)).target is None
+    assert elastic.requested == 7
+    assert "in vain" in elastic.steps[-1].reason or "5 are there" in elastic.steps[-1].reason
+    elastic.step(3000, 7, some(7))  # at last: observed, and planned with, without a decision
+    for now in range(3010, 3300, 10):
+        assert elastic.step(now, 6, some(6)).target is None  # one is lost: Spark replaces it
+    assert (elastic.requested, elastic.requests) == (7, 1)
+
+
+def test_executors_that_come_late_are_waited_for_as_long_as_they_come() -> None:
+    elastic = Elastic(Wants(6), bounds=Bounds(confirm=1, patience_s=60))
+    assert elastic.step(0, 1, some(1)).target == 6
+    for k in range(1, 5):
+        assert elastic.step(k * 50, 1 + k, some(1 + k)).state == "changing"
+    assert elastic.step(250, 6, some(6)).state == "settling"
+
+
+def test_only_numbers_that_help_are_requested() -> None:
+    elastic = Elastic(Wants(8), tasks=12, bounds=Bounds(most=8, confirm=1))
+    assert elastic.step(0, 2, some(2)).target == 6  # 12 tasks on 8 cores run as on 6
+    elastic = Elastic(Wants(5), tasks=12, bounds=Bounds(most=12, confirm=1), each=2)
+    assert elastic.step(0, 1, some(1)).target == 3
+
+
+def test_rows_that_wait_too_long_need_no_confirmation() -> None:
+    elastic = Elastic(Wants(4))
+    assert elastic.step(0, 2, some(2, waiting=20_000)).target == 4
+    elastic = Elastic(Wants(4))
+    assert [elastic.step(now, 2, some(2)).target for now in (0, 5, 10)] == [None, None, 4]
+
+
+def test_the_bounds_hold_without_a_load() -> None:
+    elastic = Elastic(Wants(4), bounds=Bounds(least=3))
+    assert elastic.step(0, 0, None).reason == "none is there"
+    assert elastic.step(1, 2, None).target == 3
+
+
+def test_arguments_are_checked() -> None:
+    for make in (
+        lambda: Bounds(least=3, most=2),
+        lambda: Bounds(least=0),
+        lambda: Bounds(confirm=0),
+        lambda: Bounds(settle_s=math.nan),
+        lambda: Bounds(band=1),
+        lambda: Elastic(OERA(), tasks=0),
+        lambda: Elastic(OERA(), each=0),
+    ):
+        with pytest.raises(errors.ArgumentError):
+            make()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", SCALERS)
+def test_a_day_of_constant_load_with_noise_has_two_changes_at_most(name: str, seed: int) -> None:
+    rate = 400 + 700 * seed
+    start = math.ceil(rate / 500 * (1 + seed / 3))
+    assert day(SCALERS[name](), lambda _: rate, seed=seed, start=start).changes <= 2
+
+
+@pytest.mark.parametrize("shape", ["day curve", "steps"])
+@pytest.mark.parametrize("name", SCALERS)
+def test_a_day_that_rises_and_falls_has_twenty_changes_at_most(name: str, shape: str) -> None:
+    found = day(SCALERS[name](), SHAPES[shape], seed=5)
+    assert found.changes <= 20
+    assert found.late_s < 1
+    assert found.cores < 6.5
+
+
+@pytest.mark.parametrize("tasks", [None, 24])
+@pytest.mark.parametrize("name", ["oera", "ds2"])
+@pytest.mark.parametrize("late", [0, 6])
+def test_a_rise_to_four_times_is_followed_within_three_decisions(
+    name: str, tasks: int | None, late: int
+) -> None:
+    there_at: list[int] = []
+
+    def give(t: float, wanted: int, there: int) -> int:
+        """Executors come one by one, ``late`` windows after the request."""
+        there_at.append(wanted)
+        known = there_at[-1 - late] if len(there_at) > late else there
+        return there + (known > there) - (known < there) if late else wanted
+
+    def rate(t: float) -> float:
+        return 700.0 if t < 600 else 2800.0
+
+    found = day(SCALERS[name](), rate, seed=3, start=2, windows=240, tasks=tasks, give=give)
+    assert sum(before < after for before, after in pairwise(there_at)) <= 3
+    assert found.path[-1] * 500 > 2800
+    assert max(found.waits[-60:]) < 2800 * 2  # drained, and it stays so
+
+
+@pytest.mark.parametrize("name", ["oera", "ds2"])
+def test_a_cluster_that_gives_five_of_seven_is_not_asked_all_the_time(name: str) -> None:
+    def give(t: float, wanted: int, there: int) -> int:
+        return min(wanted, 5) if t < 28_800 else wanted
+
+    found = day(SCALERS[name](), lambda _: 2500.0, windows=2880, give=give)
+    assert found.requests <= 8
+    assert found.path[-1] == 5
+    found = day(SCALERS[name](), lambda _: 2500.0, give=give)
+    assert found.path[-1] >= 7
+
+
+def test_the_letter_makes_thousands_of_changes_and_loses_rows() -> None:
+    buffer = 5000.0
+    found = day(OERA(literal=True, buffer=buffer), SHAPES["constant"], buffer=buffer)
+    assert found.changes > 3000
+    assert found.lost > 0.05
+
+
+def test_where_arrival_is_hidden_probing_leads_to_enough_and_back() -> None:
+    def run(scaler: Scaler, rates: list[float], there: int) -> list[int]:
+        elastic = Elastic(scaler, bounds=Bounds(most=32))
+        waits, path = 0.0, []
+        for k, rate in enumerate(rates):
+            done = min(there * 5000.0, waits + rate * 10)
+            waits += rate * 10 - done
+            busy = done / (there * 5000.0)
+            full = waits > 0 or busy > 0.98  # as a limited source shows it
+            load = Load(10, None if full else rate, 500, busy, None if full else waits, there)
+            elastic.step(k * 10.0, there, load)
+            there = elastic.requested or there
+            path.append(there)
+        return path
+
+    path = run(DS2(), [700.0] * 20 + [4000.0] * 200 + [700.0] * 200, 2)
+    assert path[19] == 2
+    assert path[219] >= 9
+    assert path[-1] <= 3
+    assert sum(a != b for a, b in pairwise(path)) <= 12
