@@ -10,7 +10,7 @@ to Spark then, with one warning.
 | ``statusTracker().getJobIdsForTag``, ``getJobInfo`` | the stages of a cycle |
 | ``statusStore``, ``JacksonMessageWriter.mapper`` | metrics where the UI is off |
 | ``killExecutor``, ``requestTotalExecutors``, ``decommissionExecutor`` | the number of executors |
-| ``StreamExecution.sources``, ``getDefaultReadLimit`` | whether a limit hides a backlog |
+| ``StreamExecution.sources``, ``uniqueSources`` | whether a limit hides a backlog |
 | ``_jdf.queryExecution``, ``toRdd``, ``schema``, ``observedMetrics`` | the rows below pins |
 | ``CoalescedRDD``, ``CoalescedRDDPartition``, ``RDD.elementClassTag`` | pins |
 | ``RDD.preferredLocations`` | where a source has its data |
@@ -192,18 +192,15 @@ def limits_of(query: Any) -> tuple[float | None, ...] | None:
         run = query._jsq
         if str(run.getClass().getSimpleName()).endswith("Wrapper"):  # not that of a micro-batch
             run = run.streamingQuery()
-        sources = run.sources()
+        sources, limits = run.sources(), run.uniqueSources()
         if sources is None or sources.isEmpty():
             return None
-        return tuple(_limit(sources.apply(k)) for k in range(sources.size()))
+        return tuple(_rows(limits.get(sources.apply(k)).get()) for k in range(sources.size()))
     except (AttributeError, TypeError, Py4JError):
         return None
 
 
-def _limit(source: Any) -> float | None:
-    if not hasattr(source, "getDefaultReadLimit"):
-        return None
-    limit = source.getDefaultReadLimit()
+def _rows(limit: Any) -> float | None:
     kind = str(limit.getClass().getSimpleName())
     if kind == "ReadMaxRows":
         return float(limit.maxRows())

@@ -65,6 +65,7 @@ def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def until(what: str, done: Callable[[], Any], seconds: float = 150.0) -> None:
     end = time.monotonic() + seconds
+    print(f"{time.monotonic():.0f} s: waits for {what}", file=sys.stderr, flush=True)
     while not done():
         assert time.monotonic() < end, f"not in {seconds:g} s: {what}"
         time.sleep(0.2)

@@ -1,0 +1,318 @@
+"""What Spark's own progress tells, against sources whose truth is known; and scaling beside it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from scheduling import Price, errors
+from scheduling.elastic import Bounds
+from scheduling.flow import Flow, flow
+from scheduling.scalers import DS2, Load, Static
+from scheduling.spark.executors import Executor, Executors
+from scheduling.spark.internals import limits_of, widest_stage
+from scheduling.spark.once import LeverWarning
+from scheduling.spark.scaling import Scaling
+
+try:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+except ImportError:  # before Spark 4.2 a source in Python has no limit and no latest offset
+    REPORTING = False
+else:
+    REPORTING = True
+    from pyspark import cloudpickle
+    from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import tests
+
+    class Numbers(DataSource):
+        """A thousand rows that are there from the start, and a hundred more at each look."""
+
+        @classmethod
+        def name(cls) -> str:
+            return "numbers"
+
+        def schema(self) -> str:
+            return "id long"
+
+        def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
+            return NumbersReader(int(self.options.get("limit", 0)))
+
+    class NumbersReader(DataSourceStreamReader):
+        def __init__(self, limit: int) -> None:
+            self.limit, self.there = limit, 900
+
+        def initialOffset(self) -> dict[str, int]:  # noqa: N802
+            return {"n": 0}
+
+        def getDefaultReadLimit(self) -> Any:  # noqa: N802
+            return ReadMaxRows(self.limit) if self.limit else ReadAllAvailable()
+
+        def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802
+            self.there += 100
+            most = start["n"] + limit.max_rows if isinstance(limit, ReadMaxRows) else self.there
+            return {"n": min(self.there, most)}
+
+        def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
+            return {"n": self.there}
+
+        def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+            return [InputPartition((start["n"], end["n"]))]
+
+        def read(self, partition: InputPartition) -> Any:
+            for number in range(*partition.value):
+                yield (number,)
+
+
+def begun(rows: DataFrame, folder: Path) -> StreamingQuery:
+    options = {"checkpointLocation": str(folder / "checkpoint")}
+    return rows.writeStream.format("noop").options(**options).start()
+
+
+def batches(query: StreamingQuery, count: int) -> list[dict[str, Any]]:
+    """The first micro-batches with rows."""
+    end = time.monotonic() + 120
+    while True:
+        found = [json.loads(one.json) for one in query.recentProgress if one.numInputRows > 0]
+        if len(found) >= count:
+            return found[:count]
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def flow_of(query: StreamingQuery, count: int) -> tuple[Flow, list[dict[str, Any]]]:
+    found = batches(query, count)
+    limits = limits_of(query)
+    assert limits is not None
+    known = flow(found[0], found[1:], limits)
+    assert known is not None
+    return known, found
+
+
+def write(spark: SparkSession, folder: Path, rows: int) -> None:
+    spark.range(rows).coalesce(1).write.mode("append").parquet(str(folder / "in"))
+
+
+@pytest.mark.parametrize("limit", [None, 1])
+def test_files_are_known_without_a_limit_and_hidden_with_one(
+    spark: SparkSession, tmp_path: Path, limit: int | None
+) -> None:
+    write(spark, tmp_path, 10)
+    reader = spark.readStream.schema("id long")
+    if limit:
+        reader = reader.option("maxFilesPerTrigger", limit)
+    query = begun(reader.parquet(str(tmp_path / "in")).repartition(3), tmp_path)
+    query.processAllAvailable()
+    for rows in (100, 200):
+        write(spark, tmp_path, rows)
+        query.processAllAvailable()
+    assert limits_of(query) == ((None,) if limit is None else (0.0,))
+    assert widest_stage(spark, query) == 3
+    found, _ = flow_of(query, 3)
+    query.stop()
+    assert found.done == 300
+    assert found.arrived == (300 if limit is None else None)
+    assert (found.waiting is None) == (limit is not None)
+
+
+def test_the_rate_source_counts_seconds_and_its_rows_are_what_arrives(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = spark.readStream.format("rate").option("rowsPerSecond", 100).load()
+    query = begun(rows, tmp_path)
+    found, progress = flow_of(query, 4)
+    query.stop()
+    assert limits_of(query) == (None,)
+    assert found.arrived == sum(one["numInputRows"] for one in progress[1:])
+    assert found.arrived == pytest.approx(100 * found.seconds, abs=250)  # of whole seconds
+
+
+@pytest.mark.skipif(not REPORTING, reason="a source in Python has no latest offset yet")
+@pytest.mark.parametrize("limit", [0, 150])
+def test_a_latest_offset_tells_both_whatever_the_limit(
+    spark: SparkSession, tmp_path: Path, limit: int
+) -> None:
+    spark.dataSource.register(Numbers)
+    query = begun(spark.readStream.format("numbers").option("limit", limit).load(), tmp_path)
+    found, progress = flow_of(query, 4)
+    query.stop()
+    latest, end = (
+        [json.loads(one["sources"][0][name])["n"] if isinstance(one["sources"][0][name], str)
+         else one["sources"][0][name]["n"] for one in progress]
+        for name in ("latestOffset", "endOffset")
+    )  # fmt: skip
+    assert limits_of(query) == ((150.0,) if limit else (None,))
+    assert found.arrived == latest[-1] - latest[0]
+    assert found.done == end[-1] - end[0]
+    assert found.waiting is not None
+    assert found.waiting >= latest[-1] - end[-1]
+    assert latest[-1] - end[-1] == (700 - 3 * 50 if limit else 0) or not limit
+
+
+class Fleet:
+    """Executors of a cluster that gives what is requested at once."""
+
+    reason = None
+
+    def __init__(self, count: int) -> None:
+        self.count, self.asked, self.fails = count, [], 0
+
+    def there(self) -> list[Executor]:
+        if self.fails:
+            self.fails -= 1
+            raise OSError("the status is away")
+        return [Executor(str(k), "host", 2) for k in range(self.count)]
+
+    def busy_s(self) -> float:
+        return 1.0
+
+    def resize(self, target: int, prices: Any) -> tuple[str, ...]:
+        self.asked.append(target)
+        self.count = target
+        return ()
+
+
+@pytest.fixture
+def query(spark: SparkSession, tmp_path: Path) -> StreamingQuery:
+    rows = spark.readStream.format("rate").option("rowsPerSecond", 100).load()
+    return begun(rows, tmp_path)
+
+
+def scaling(query: StreamingQuery, count: int, **more: Any) -> tuple[Scaling, Fleet]:
+    soon = Bounds(confirm=1, settle_s=0.0, shrink_after_s=0.0)
+    fleet = Fleet(count)
+    made = Scaling(query, DS2(), **{"executors": (1, 8), "bounds": soon, "every_s": 0.1, **more})
+    made.executors = fleet  # type: ignore[assignment]
+    return made, fleet
+
+
+def test_a_step_requests_executors_by_the_cores_that_are_needed(query: StreamingQuery) -> None:
+    made, fleet = scaling(query, 1, tasks=16)
+    load = Load(10, 2500, 500, 1.0, 0, cores=2)
+    assert made.step(0.0, load).target == 4  # 7.1 cores: 16 tasks in 2 turns on 8, which are 4
+    assert fleet.asked == [4]
+    assert "4 are there" in made.step(1.0, load).reason
+    assert "ds2" in made.explain()
+    assert "executors of 2 cores, tasks: 16" in made.explain()
+
+
+def test_the_thread_measures_and_ends_with_the_query(
+    query: StreamingQuery, caplog: pytest.LogCaptureFixture
+) -> None:
+    made, fleet = scaling(query, 3)
+    fleet.fails = 3
+    with caplog.at_level(logging.WARNING, "scheduling"), made:
+        end = time.monotonic() + 120
+        while made.load is None:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        query.stop()
+        assert made._thread is not None
+        made._thread.join(60)
+        assert not made._thread.is_alive()
+    assert query.exception() is None
+    assert [one.message for one in caplog.records].count(
+        "scheduling: a step of scaling failed: the status is away"
+    ) == 1
+    assert made.load.arrival is not None
+
+
+def test_a_local_master_is_told_and_nothing_is_requested(
+    spark: SparkSession, query: StreamingQuery
+) -> None:
+    made = Scaling(query, DS2(), executors=(1, 4))
+    with pytest.warns(LeverWarning, match="there is one executor, the driver"):
+        assert "not scaled" in made.step(0.0).reason
+    made.step(1.0)
+    assert "not scaled" in made.explain()
+    with pytest.raises(errors.ActuatorError, match="one executor, the driver"):
+        Executors(spark).resize(2)
+    assert Executors(spark).there() == ()
+
+
+def test_connect_and_arguments_are_refused(query: StreamingQuery) -> None:
+    remote = type("StreamingQuery", (), {"__module__": "pyspark.sql.connect.streaming.query"})()
+    with pytest.raises(errors.ArgumentError, match="Spark Connect"):
+        Scaling(remote, DS2(), executors=(1, 4))
+    for executors in ((4, 1), (0, 2), 3, None):
+        with pytest.raises(errors.ArgumentError):
+            Scaling(query, DS2(), executors=executors)  # type: ignore[arg-type]
+    for scaler in (DS2, "ds2", None):
+        with pytest.raises(errors.ArgumentError, match="scaler="):
+            Scaling(query, scaler, executors=(1, 2))  # type: ignore[arg-type]
+
+
+class Conf(dict[str, str]):
+    """What `SparkConf` is asked for."""
+
+
+def executors_of(monkeypatch: pytest.MonkeyPatch, gently: bool) -> tuple[Executors, list[Any]]:
+    """Executors of a cluster of four, and the calls that Spark gets."""
+    calls: list[Any] = []
+
+    class Status:
+        def executors(self) -> list[dict[str, Any]]:
+            named = [("driver", 0, 0), ("0", 2, 1), ("1", 3, 0), ("2", 3, 1), ("10", 3, 0)]
+            return [
+                {
+                    "id": name, "hostPort": f"127.0.0.{host}:1", "totalCores": 1, "isActive": True,
+                    "totalDuration": 1000, "activeTasks": running,
+                }
+                for name, host, running in named
+            ]  # fmt: skip
+
+    class Spark:
+        class sparkContext:  # noqa: N801
+            getConf = staticmethod(  # noqa: N815
+                lambda: Conf({"spark.decommission.enabled": str(gently).lower()})
+            )
+
+    where = "scheduling.spark.executors"
+    monkeypatch.setattr(f"{where}.internals.is_local", lambda spark: False)
+    monkeypatch.setattr(f"{where}.status_of", lambda spark: Status())
+    for name in ("kill_executor", "decommission_executor", "request_total"):
+        monkeypatch.setattr(
+            f"{where}.internals.{name}",
+            lambda spark, what, name=name: not calls.append((name, what)),
+        )
+    return Executors(Spark()), calls  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("gently", [True, False])
+def test_the_dearest_leave_first_then_idle_ones_then_the_youngest(
+    monkeypatch: pytest.MonkeyPatch, gently: bool
+) -> None:
+    executors, calls = executors_of(monkeypatch, gently)
+    prices = [Price("127.0.0.2", 1.0), Price("*", 2.0)]
+    assert executors.reason is None
+    assert executors.resize(2, prices) == ("10", "1")
+    how = "decommission_executor" if gently else "kill_executor"
+    assert calls == [(how, "10"), (how, "1"), ("request_total", 2)]
+    calls.clear()
+    # Those that are leaving are there until they are gone, and are not asked twice.
+    assert executors.resize(1, prices) == ("10", "1", "2")
+    assert calls == [(how, "2"), ("request_total", 1)]
+    assert executors.resize(6, prices) == ()
+    assert calls[-1] == ("request_total", 6)
+
+
+def test_busy_seconds_are_those_since_the_last_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    executors, _ = executors_of(monkeypatch, True)
+    assert len(executors.there()) == 4
+    assert [executors.busy_s(), executors.busy_s()] == [4.0, 0.0]
+
+
+def test_static_scaling_requests_nothing(query: StreamingQuery) -> None:
+    made, fleet = scaling(query, 3, tasks=16)
+    made._elastic.scaler = Static()
+    for now in range(10):
+        made.step(float(now), Load(10, 9e9, 500, 1.0, 1e9, cores=6))
+    assert fleet.asked == []
