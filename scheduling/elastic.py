@@ -244,11 +244,3 @@ class Elastic:
         step = Step(now, self.state, there, wanted, target, reason)
         self.steps.append(step)
         return step
-
-
-# Until nobody imports them from here.
-from scheduling.elastic_old import DS2 as DS2  # noqa: E402
-from scheduling.elastic_old import OERA as OERA  # noqa: E402
-from scheduling.elastic_old import LiteralOERA as LiteralOERA  # noqa: E402
-from scheduling.elastic_old import Median as Median  # noqa: E402
-from scheduling.elastic_old import Static as Static  # noqa: E402
