@@ -133,6 +133,7 @@ class Elastic:
         """The number of requests so far."""
         self.steps: deque[Step] = deque(maxlen=_KEPT)
         """The last 1,000 steps."""
+        self._former: int | None = None
         self._since, self._more, self._nearest = 0.0, 0, 0
         self._vain: tuple[int, int] | None = None  # more (1) or fewer (-1), and what was there
         self._wait_s, self._until = 0.0, 0.0
@@ -172,6 +173,11 @@ class Elastic:
             return self._grow(now, there, wanted, load)
         self._more = 0
         return self._shrink(now, there, wanted, self.requested)
+
+    def failed(self) -> None:
+        """The last request ended in an error: what was requested before it stands."""
+        self.requested, self.requests = self._former, self.requests - 1
+        self._become("steady", self._since)
 
     def _changing(self, now: float, there: int, requested: int) -> Step:
         if there == requested:
@@ -229,7 +235,7 @@ class Elastic:
         return min(max(count, self.bounds.least), self.bounds.most)
 
     def _request(self, now: float, there: int, target: int, reason: str) -> Step:
-        self.requested, self._nearest = target, abs(target - there)
+        self._former, self.requested, self._nearest = self.requested, target, abs(target - there)
         self.requests += 1
         self._become("changing", now)
         return self._note(now, there, target, reason, target)

@@ -14,7 +14,6 @@ and never end the query.
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
 import threading
 import time
@@ -40,6 +39,7 @@ __all__ = ["Scaling"]
 
 _log = logging.getLogger("scheduling")
 
+_RECENT = 50  # micro-batches to look at in a step
 _UNKNOWN = (0.0,) * 32  # sources of which it is not known whether they have a limit
 
 
@@ -147,7 +147,11 @@ class Scaling:
             self._elastic.each = max(1, min(one.cores for one in there))
         step = self._elastic.step(now, len(there), load)
         if step.target is not None:
-            gone = self.executors.resize(step.target, self._prices)
+            try:
+                gone = self.executors.resize(step.target, self._prices)
+            except Exception:
+                self._elastic.failed()
+                raise
             self._meter.forget()
             gone_text = f", leaving: {', '.join(gone)}" if gone else ""
             _log.info(
@@ -221,7 +225,7 @@ class Scaling:
             self._meter.limits = internals.limits_of(query) or _UNKNOWN
         if self._tasks is None:
             self._elastic.tasks = internals.widest_stage(self._spark, query) or self._elastic.tasks
-        progress = [json.loads(one.json) for one in query.recentProgress]
+        progress = internals.recent_progress(query, _RECENT)
         cores = sum(one.cores for one in there)
         return self._meter.load(now, progress, busy_s, cores, query.status)
 

@@ -49,7 +49,7 @@ class Cluster(RuleBasedStateMachine):
         self.bounds = Bounds(least=least, most=most)
         self.elastic = Elastic(self.scaler, tasks=tasks, each=each, bounds=self.bounds)
         self.now, self.there, self.declared, self.room = 0.0, there, None, 14
-        self.changed_s = 0.0
+        self.fails = False
         self.requests: list[tuple[float, int, int]] = []  # when, what was there, what for
 
     def step(self, load: Load | None) -> None:
@@ -61,8 +61,12 @@ class Cluster(RuleBasedStateMachine):
             assert self.bounds.least <= step.target <= self.bounds.most
             if step.target == self.declared:  # what was in vain, after the first wait
                 assert self.now - self.requests[-1][0] > 10 * self.bounds.patience_s
-            self.declared = step.target
-            self.requests.append((self.now, self.there, step.target))
+            if self.fails:
+                self.elastic.failed()
+                self.fails = False
+            else:
+                self.declared = step.target
+                self.requests.append((self.now, self.there, step.target))
         if self.declared is not None:
             assert self.elastic.requested == self.declared  # it stands
 
@@ -96,6 +100,10 @@ class Cluster(RuleBasedStateMachine):
     @rule()
     def one_is_lost(self) -> None:
         self.there -= 1
+
+    @rule()
+    def the_next_request_fails(self) -> None:
+        self.fails = True
 
     @rule()
     def it_comes_to_rest(self) -> None:

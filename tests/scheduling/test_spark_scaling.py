@@ -161,6 +161,7 @@ class Fleet:
     """Executors of a cluster that gives what is requested at once."""
 
     reason = None
+    refuses = False
 
     def __init__(self, count: int) -> None:
         self.count, self.asked, self.fails = count, [], 0
@@ -175,6 +176,8 @@ class Fleet:
         return 1.0
 
     def resize(self, target: int, prices: Any) -> tuple[str, ...]:
+        if self.refuses:
+            raise OSError("no answer")
         self.asked.append(target)
         self.count = target
         return ()
@@ -202,6 +205,17 @@ def test_a_step_requests_executors_by_the_cores_that_are_needed(query: Streaming
     assert "4 are there" in made.step(1.0, load).reason
     assert "ds2" in made.explain()
     assert "executors of 2 cores, tasks: 16" in made.explain()
+
+
+def test_a_request_that_fails_is_made_again(query: StreamingQuery) -> None:
+    made, fleet = scaling(query, 1, tasks=16)
+    load = Load(10, 2500, 500, 1.0, 0, cores=2)
+    fleet.refuses = True
+    with pytest.raises(OSError, match="no answer"):
+        made.step(0.0, load)
+    fleet.refuses = False
+    assert made.step(1.0, load).target == 4
+    assert fleet.asked == [4]
 
 
 def test_the_thread_measures_and_ends_with_the_query(
