@@ -204,6 +204,11 @@ def _rows(limit: Any) -> float | None:
     kind = str(limit.getClass().getSimpleName())
     if kind == "ReadMaxRows":
         return float(limit.maxRows())
+    if kind == "PythonStreamingSourceReadLimit":  # of a source in Python, as JSON
+        told = json.loads(limit.json())
+        if "max_rows" in told:
+            return float(told["max_rows"])
+        kind = told.get("_type", "")
     return None if kind in ("ReadAllAvailable", "ReadMinRows") else 0.0
 
 

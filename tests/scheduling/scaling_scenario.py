@@ -101,7 +101,7 @@ def main(folder: Path) -> None:
         until("growth", lambda: len(scaling.executors.there()) >= WORKERS - 1)
         found["requests to grow"] = scaling._elastic.requests
         until("drained", lambda: calm(scaling, writer), 240)
-        found["high"] = scaling.explain()
+        found["seen"] = ["drained", scaling.explain()]
         writer.rate = LOW
         until("shrunk", lambda: len(scaling.executors.there()) <= 2, 240)
         found["left"] = [one.host for one in scaling.executors.there()]
