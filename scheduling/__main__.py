@@ -21,7 +21,6 @@ from scheduling.tables import explained, planned, simulations
 
 __all__ = ["main"]
 
-_PER_HOUR = 3600.0
 _NAMES = ", ".join(POLICIES)
 
 
@@ -50,18 +49,21 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m scheduling", description="Place the tasks of a job on priced workers."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    plans = commands.add_parser("plan", help="place the job: a table, reasons, costs")
-    plans.add_argument("--policy", default="lba-ce", help=f"of {_NAMES}; lba-ce")
-    explains = commands.add_parser("explain", help="ranks of the workers, and every policy's cost")
-    runs = commands.add_parser("simulate", help="run the job under each policy")
-    runs.add_argument("--policy", action="append", help=f"of {_NAMES}; all but exact")
-    runs.add_argument("--seeds", type=int, default=3, help="runs with other arrivals; 3")
     commands.add_parser("example", help="print a cluster file to begin with")
-    for command, seconds in ((plans, _PER_HOUR), (explains, _PER_HOUR), (runs, 300.0)):
-        command.add_argument("file", help="a cluster file (YAML); see scheduling.cluster_file")
-        command.add_argument(
-            "--seconds", type=float, default=seconds, help=f"how long the job runs; {seconds:g}"
-        )
+    for name, seconds, told in (
+        ("plan", 3600.0, "place the job: a table, reasons, costs"),
+        ("explain", 3600.0, "ranks of the workers, and every policy's cost"),
+        ("simulate", 300.0, "run the job under each policy"),
+    ):
+        one = commands.add_parser(name, help=told)
+        one.add_argument("file", help="a cluster file (YAML); see scheduling.cluster_file")
+        told = f"how long the job runs; {seconds:g}"
+        one.add_argument("--seconds", type=float, default=seconds, help=told)
+        if name == "plan":
+            one.add_argument("--policy", default="lba-ce", help=f"of {_NAMES}; lba-ce")
+        if name == "simulate":
+            one.add_argument("--policy", action="append", help=f"of {_NAMES}; all but exact")
+            one.add_argument("--seeds", type=int, default=3, help="runs with other arrivals; 3")
     return parser
 
 

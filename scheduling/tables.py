@@ -54,16 +54,13 @@ def planned(cluster: Cluster, plan: Plan, seconds: float) -> str:
         f"  load {max(loads.values(), default=0):.0%} at most, S {deviation(loads.values()):.3f}",
     ]
     # Policies that leave more tasks out are no cheaper.
-    others = [
-        one
-        for one in _all(cluster)
-        if one.policy != plan.policy and len(one.unplaced) <= len(plan.unplaced)
-    ]
-    if others:
-        theirs = rent_per_s(others[0], snapshot)
-        change = theirs / rent - 1 if rent else 0.0
-        than = f"{abs(change):.1%} {'more' if change > 0 else 'less'}" if change else "as much"
-        lines.append(f"  next best: {others[0].policy}, {theirs:.6g} $/s ({than})")
+    for one in _all(cluster):
+        if one.policy != plan.policy and len(one.unplaced) <= len(plan.unplaced):
+            theirs = rent_per_s(one, snapshot)
+            change = theirs / rent - 1 if rent else 0.0
+            than = f"{abs(change):.1%} {'more' if change > 0 else 'less'}" if change else "as much"
+            lines.append(f"  next best: {one.policy}, {theirs:.6g} $/s ({than})")
+            break
     return "\n".join(lines)
 
 
@@ -114,15 +111,14 @@ def simulations(cluster: Cluster, names: Iterable[str], seconds: float, seeds: i
 
 def _all(cluster: Cluster) -> list[Plan]:
     """The plans of all policies but the exact one, those that place more first, then by cost."""
-    plans = [
-        policy(name).plan(cluster.graph, cluster.snapshot) for name in POLICIES if name != "exact"
-    ]
+    graph, snapshot = cluster.graph, cluster.snapshot
 
-    def cost(plan: Plan) -> float:
-        network = cluster.cost.network_per_s(plan, cluster.graph, cluster.snapshot)
-        return rent_per_s(plan, cluster.snapshot) + network
+    def cost(plan: Plan) -> tuple[int, float]:
+        network = cluster.cost.network_per_s(plan, graph, snapshot)
+        return len(plan.unplaced), rent_per_s(plan, snapshot) + network
 
-    return sorted(plans, key=lambda plan: (len(plan.unplaced), cost(plan)))
+    names = [name for name in POLICIES if name != "exact"]
+    return sorted((policy(name).plan(graph, snapshot) for name in names), key=cost)
 
 
 def _spread(values: Sequence[float]) -> str:

@@ -17,14 +17,9 @@ class Arrivals:
     Args:
         curve: rows a second; or pairs of a second and the rows a second there, ascending, linear
             between and constant outside. Two pairs of one second make a jump.
-        noise: each second's rate is multiplied by 1 + ``noise`` x U(-1, 1); default 0.
+        noise: each second's rate is multiplied by 1 + ``noise`` x U(-1, 1); in [0, 1], default 0.
         seed: of the noise; the same seed gives the same arrivals. Default 0.
         horizon_s: seconds that are drawn; the last rate goes on after them. Default one day.
-
-    Raises:
-        ArgumentError: a rate is negative, seconds do not ascend, or noise is not in [0, 1].
-
-    Complexity: O(horizon) once, O(log horizon) a call.
 
     Example:
         >>> rows = Arrivals([(0, 100), (10, 100), (10, 300)])

@@ -51,10 +51,6 @@ class Executor:
     def _usable(self) -> bool:
         return not (self.gone or self.leaving)
 
-    @property
-    def _free(self) -> bool:
-        return len(self._running) < self.worker.slots
-
 
 @dataclass(frozen=True)
 class Batch:
@@ -114,33 +110,22 @@ class Simulation:
     """
 
     def __init__(
-        self,
-        operators: Sequence[Operator],
-        workers: Sequence[Worker],
-        arrived: Arrivals,
-        *,
-        placement: Mapping[str, str] | None = None,
-        trigger_s: float = 1.0,
-        overhead_s: float = 0.1,
-        limit: float = math.inf,
-        buffer: float = math.inf,
-        start_s: float = 5.0,
-        most: float = math.inf,
-        width: float = 1.0,
-        pipelined: bool = False,
-        noise: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        numbers = {"trigger_s": trigger_s, "limit": limit, "buffer": buffer, "width": width}
-        for name, value in numbers.items():
-            if not value > 0:
-                raise ArgumentError(f"{name}={value!r}: give a number above 0")
-        if not (workers and overhead_s >= 0 and start_s >= 0 and 0 <= noise < 1):
+        self, operators: Sequence[Operator], workers: Sequence[Worker], arrived: Arrivals, *,
+        placement: Mapping[str, str] | None = None, trigger_s: float = 1.0,
+        overhead_s: float = 0.1, limit: float = math.inf, buffer: float = math.inf,
+        start_s: float = 5.0, most: float = math.inf, width: float = 1.0,
+        pipelined: bool = False, noise: float = 0.0, seed: int = 0,
+    ) -> None:  # fmt: skip
+        above = all(one > 0 for one in (trigger_s, limit, buffer, width))
+        if not (above and workers and min(overhead_s, start_s) >= 0 and 0 <= noise < 1):
             raise ArgumentError(
-                f"{len(workers)} workers, overhead_s={overhead_s!r}, start_s={start_s!r}, noise="
-                f"{noise!r}: give a worker or more, seconds of at least 0, and noise in [0, 1)"
+                f"{len(workers)} workers, trigger_s={trigger_s!r}, limit={limit!r}, buffer="
+                f"{buffer!r}, width={width!r}, overhead_s={overhead_s!r}, start_s={start_s!r}, "
+                f"noise={noise!r}: give a worker or more, the next four above 0, seconds of at "
+                "least 0, and noise in [0, 1)"
             )
-        self.operators, self.arrived, self.most = checked(operators), arrived, most
+        self.operators, self.arrived = checked(operators), arrived
+        self.most, self.limit = most, limit
         self.shares = {name: one.dealt for name, one in self.operators.items()}
         self.placement = dict(placement or {})
         self.executors = {one.id: Executor(one) for one in workers}
@@ -148,8 +133,8 @@ class Simulation:
         self.requested: int | None = None
         self.now = self.offset = self.lost = self.rent = self.wasted_s = 0.0
         self._trigger_s, self._overhead_s, self._start_s = trigger_s, overhead_s, start_s
-        self.limit, self._buffer, self._width = limit, buffer, width
-        self._noise, self._draw = noise, random.Random(seed)
+        self._buffer, self._width, self._noise = buffer, width, noise
+        self._draw = random.Random(seed)
         every = tuple(self.operators.values())
         self._stages = [every] if pipelined else [(one,) for one in every]
         self._template, self._ids = workers[0], itertools.count(len(workers))
@@ -289,10 +274,10 @@ class Simulation:
     def _dispatch(self) -> None:
         there = self.there()
         for one in there:
-            while one._queue and one._free:
+            while one._queue and len(one._running) < one.worker.slots:
                 self._start(one._queue.popleft(), one)
         while self._free:
-            able = [one for one in there if one._free]
+            able = [one for one in there if len(one._running) < one.worker.slots]
             if not able:
                 return
             least = min(able, key=lambda one: len(one._running) / one.worker.slots)

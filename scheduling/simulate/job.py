@@ -28,9 +28,6 @@ class Operator:
         memory_mb: of a task; default 0.
         state_bytes: of the operator; default 0.
         shares: of its rows by task, sum 1; default all the same.
-
-    Raises:
-        ArgumentError: a number is negative or infinite, or shares do not sum to 1.
     """
 
     name: str
@@ -50,11 +47,8 @@ class Operator:
         numbers = (self.row_s, self.fixed_s, self.part, self.out, self.out_bytes, self.remote_s)
         if self.tasks < 1 or not all(0 <= one < float("inf") for one in numbers):
             raise ArgumentError(f"{self}: give a task or more, and finite numbers of at least 0")
-        if self.shares and not (
-            len(self.shares) == self.tasks
-            and min(self.shares) >= 0
-            and abs(sum(self.shares) - 1) < 1e-6
-        ):
+        dealt = self.dealt
+        if len(dealt) != self.tasks or min(dealt) < 0 or abs(sum(dealt) - 1) > 1e-6:
             raise ArgumentError(
                 f"shares={self.shares!r} of {self.name!r}: give one a task, {self.tasks}, sum 1"
             )
@@ -77,11 +71,7 @@ def task_id(operator: str, index: int) -> str:
 
 
 def checked(operators: Iterable[Operator]) -> dict[str, Operator]:
-    """Operators by name.
-
-    Raises:
-        ArgumentError: one is there twice, or before one of its inputs.
-    """
+    """Operators by name, each once and after its inputs; else an ``ArgumentError``."""
     found: dict[str, Operator] = {}
     for one in operators:
         if one.name in found or not set(one.inputs) <= found.keys():
