@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
 import math
+import types
 from collections.abc import Sequence
 
 import pytest
@@ -11,7 +13,16 @@ from hypothesis import strategies as st
 
 from scheduling import Resources, Worker
 from scheduling.errors import ArgumentError
-from scheduling.simulate import Arrivals, Operator, Simulation, demands, progress
+from scheduling.simulate import (
+    Arrivals,
+    Operator,
+    Simulation,
+    arrivals,
+    demands,
+    engine,
+    job,
+    progress,
+)
 
 ONCE = [(0.0, 8.0), (1.0, 8.0), (1.0, 0.0)]  # eight rows, there at second 1
 
@@ -209,6 +220,13 @@ def test_a_pin_to_an_executor_that_is_gone_runs_anywhere() -> None:
     query.run(20.0)
     assert query.batches[0].at["a-1"] == "e1"
     assert set(query.batches[-1].at.values()) == {"e0"}
+
+
+@pytest.mark.parametrize("module", [arrivals, engine, job])
+def test_the_examples_run(module: types.ModuleType) -> None:
+    found = doctest.testmod(module)
+    assert found.attempted
+    assert not found.failed
 
 
 def test_a_curve_is_linear_between_jumps_where_two_points_meet_and_ends_flat() -> None:
