@@ -37,7 +37,7 @@ _ONES = tuple(Node(f"w{k + 1}", 1.0, 1.0, 1) for k in range(6))
 def run(context: Context) -> Outcome:
     """Measure; quick: one turn, four placements, and OERA alone."""
     cycles, how = _placements(context)
-    given = scaling.Load(*context.pick((12.0, 30.0), (25.0, 45.0)))
+    given = scaling.Load(*context.pick((12.0, 30.0), (20.0, 40.0)))
     names = list(scaling.SCALERS)[: context.pick(1, None)]
     context.say("Scalers: executors of one core, look-ups that wait")
     with Cluster(_ONES) as cluster:
@@ -75,7 +75,7 @@ def _placements(context: Context) -> tuple[list[Cycle], str]:
             ways = _ways(context, streamed)
             rows = runs.calibrated(cluster, job, nodes, _TRIGGER_S, table)
             context.say(f"{job.name}: {rows:,} rows a micro-batch, every {_TRIGGER_S:g} s")
-            schedule = runs.in_turns(ways, *context.pick((1, 4), (3, 6 if streamed else 5)))
+            schedule = runs.in_turns(ways, *context.pick((1, 4), (3, 5)))
             options: dict[str, Any] = {"rows": rows, "trigger_s": _TRIGGER_S, "nodes": nodes}
             cycles += runs.run(context, cluster, job, schedule, table=table, **options)
     return cycles, how

@@ -49,6 +49,7 @@ _SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "2000",
     "spark.decommission.enabled": "true",
+    "spark.dynamicAllocation.enabled": "false",  # what a session before this one has set stays
 }
 
 

@@ -77,9 +77,13 @@ ST_STREAM_WAYS = (
     DEFAULT,
     ROUND_ROBIN,
     Way("round robin + St-Stream", RoundRobin, kept=True, streamed=True),
-    Way("LBA-CE kept", LBACE, kept=True),
-    Way("LBA-CE + St-Stream", LBACE, kept=True, streamed=True),
+    *(
+        Way(f"{name} + St-Stream" if streamed else f"{name} kept", policy, True, streamed)
+        for name, policy in (("GS-BFD", GSBFD), ("CETSA", CETSA), ("LBA-CE", LBACE))
+        for streamed in (False, True)
+    ),
 )
+"""Every placement with and without St-Stream; not Spark's own, in which nothing can be moved."""
 
 
 @dataclass(frozen=True)
