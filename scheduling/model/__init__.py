@@ -8,7 +8,6 @@ from scheduling.model.cluster import DataNode, Resources, Worker
 from scheduling.model.job import Edge, JobGraph, Task
 from scheduling.model.observed import Reserved, Snapshot, Utilisation
 from scheduling.model.plan import Assignment, Move, Plan, Receipt, Unplaced
-from scheduling.model.window import Window
 
 __all__ = [
     "Assignment",
@@ -24,6 +23,5 @@ __all__ = [
     "Task",
     "Unplaced",
     "Utilisation",
-    "Window",
     "Worker",
 ]
