@@ -41,9 +41,11 @@ _ROUNDS, _LITTLE = 3, 1e-3  # of all steps, while they gain so much
 _TASKS = 48  # of a worker that are tried
 _RECEIVERS = 8  # of a swap
 _DONORS = 16  # whose task makes room for another
-_FAILURES = 12  # workers that could not be emptied
+_FAILURES = 24  # workers that could not be emptied
 _TALKING = 256  # tasks that move nearer to others in one round
+_EFFORT = 30  # tasks that are inserted into sets of workers for each shake
 _FEW = 12  # workers of which all sets are tried
+_MANY = 100  # rounds of ruin and recreate from which what is dearer is kept for a while
 _DEARER = 0.1  # than the best is what is kept at first, as a share
 _SPREAD = 0.01  # the weight of the variance of loads: each step towards level loads shows
 _LEFT_OUT = 1e12  # what a task without a worker costs
@@ -483,10 +485,13 @@ class _Search:
         self.restore(np.full(self.tasks, -1))
         sets = (np.arange(1, 2**self.workers)[:, None] >> np.arange(self.workers)) & 1 == 1
         rents = self.objective.horizon_s * self.rent * (sets @ self.price)
-        enough = (sets @ self.free >= self.need.sum(axis=0)).all(axis=1)
-        enough &= rents < best
-        order = np.flatnonzero(enough)[np.argsort(rents[enough], kind="stable")][:times]
-        more = max(3, 2 * times // max(1, len(order)))
+        room = sets @ self.free
+        enough = np.flatnonzero((room >= self.need.sum(axis=0)).all(axis=1) & (rents < best))
+        alike = np.column_stack([rents, room])[enough].round(6)  # sets of workers of the same kinds
+        order = enough[np.sort(np.unique(alike, axis=0, return_index=True)[1])]
+        effort = max(1, _EFFORT * times // max(1, self.tasks))
+        order = order[np.argsort(rents[order], kind="stable")][: max(1, effort // 5)]
+        more = max(1, effort // max(1, len(order)) - 2)
         sizes = [np.argsort(-self.need[:, k], kind="stable").tolist() for k in (1, 2)]
         for s in order.tolist():
             if rents[s] >= best - _BETTER * abs(best):
@@ -512,6 +517,7 @@ class _Search:
         Dueck, 1993), ever less of it.
         """
         best, kept = self.total(), self.at.copy()
+        dearer = _DEARER if times >= _MANY else 0.0
         for k in range(times):
             mark = self.at.copy()
             self._ruin(draw, k)
@@ -524,7 +530,7 @@ class _Search:
             total = self.total()
             if total < best - _BETTER * abs(best):
                 best, kept = total, self.at.copy()
-            elif total > best + abs(best) * _DEARER * (1 - k / times):
+            elif total > best + abs(best) * dearer * (1 - k / times):
                 self.restore(mark)
         self.restore(kept)
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import itertools
 import random
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scheduling.search import PlacementState, improve
 from scheduling_samples import clusters, graphs
 
 from scheduling import (
@@ -23,7 +21,7 @@ from scheduling import (
     Worker,
     errors,
 )
-from scheduling.quantities import cpu_loads
+from scheduling.improve import improve
 
 HOUR = Objective(horizon_s=3600.0)
 
@@ -48,8 +46,8 @@ def test_rent_is_of_the_workers_in_use_only_where_others_are_released() -> None:
     graph, snapshot = tasks(1, 1), Snapshot(0.0, workers(1.0, 3.0))
     together = {"t0": "w0", "t1": "w0"}
     assert HOUR.cost(together, graph, snapshot, release=True).total == 3600.0
-    kept = HOUR.cost(together, graph, snapshot)
-    assert (kept.rent, kept.imbalance) == (4 * 3600.0, pytest.approx(1.1 * 4 * 3600.0))
+    kept = HOUR.cost(together, graph, snapshot)  # the idle one waits
+    assert (kept.rent, kept.imbalance) == (3600.0, pytest.approx(4 * 3600.0))
     assert HOUR.cost({"t0": "w0", "t1": "w1"}, graph, snapshot).imbalance == 0.0
 
 
@@ -57,7 +55,7 @@ def test_what_is_measured_goes_before_what_is_demanded() -> None:
     usage = {"t0": Resources(3, 64)}
     snapshot = Snapshot(0.0, workers(1.0, 1.0), usage=usage)
     cost = HOUR.cost({"t0": "w0", "t1": "w1"}, tasks(1, 1), snapshot)
-    assert cost.imbalance == pytest.approx(0.55 * cost.rent)
+    assert cost.imbalance == pytest.approx(0.5 * cost.rent)
 
 
 def test_a_move_costs_the_bytes_that_the_new_host_lacks() -> None:
@@ -92,57 +90,81 @@ def test_others_on_a_worker_make_it_slower() -> None:
     assert cost.imbalance == 0.0
 
 
-@pytest.mark.parametrize("option", ["horizon_s", "imbalance", "price_per_byte", "move_s"])
+@pytest.mark.parametrize(
+    "option", ["horizon_s", "rent", "imbalance", "communication", "price_per_byte", "move_s"]
+)
 def test_a_weight_that_cannot_be_used_is_refused(option: str) -> None:
     with pytest.raises(errors.ArgumentError, match=f"{option}=-1"):
         Objective(**{option: -1.0})
 
 
+def test_a_policy_s_weights_multiply_the_objective_s() -> None:
+    weighted = Objective(rent=2.0, communication=0.5).weighted((1, 0, 4))
+    assert (weighted.rent, weighted.imbalance, weighted.communication) == (2.0, 0.0, 2.0)
+    graph, snapshot = tasks(1, 1), Snapshot(0.0, workers(1.0, 3.0))
+    cost = weighted.cost({"t0": "w0", "t1": "w0"}, graph, snapshot)
+    assert (cost.rent, cost.imbalance) == (1200.0, 0.0)
+
+
 @settings(deadline=None, max_examples=60)
-@given(clusters(), graphs(), st.booleans(), st.randoms(use_true_random=False))
-def test_the_search_s_accounts_are_the_objective_s(
-    snapshot: Snapshot, graph: JobGraph, release: bool, draw: random.Random
+@given(clusters(), graphs(), st.booleans(), st.booleans(), st.randoms(use_true_random=False))
+def test_a_search_ends_no_dearer_than_it_began(
+    snapshot: Snapshot, graph: JobGraph, release: bool, moving: bool, draw: random.Random
 ) -> None:
-    objective = Objective(price_per_byte=0.001)
+    objective = Objective(price_per_byte=0.001).weighted(
+        draw.choice([(1, 0, 0), (0, 1, 0), (1, 1, 1), (1, 0, 1)])
+    )
     names = [worker.id for worker in snapshot.workers]
-    present = {task.id: draw.choice(names) for task in graph.tasks if names and draw.random() < 0.7}
-    loads = cpu_loads(graph, snapshot)
-    state = PlacementState(graph, snapshot, objective, present, loads, release=release)
+    before = {task.id: draw.choice(names) for task in graph.tasks if names and draw.random() < 0.7}
+    present = before if moving else None
+    pairs = [(draw.choice(graph.tasks).id, name) for name in names if graph.tasks]
+    forbidden = [(task, name) for task, name in pairs if before.get(task) != name]
+    found = improve(
+        before, graph, snapshot, objective, present, release=release, forbidden=forbidden, shakes=3
+    )
+    again = improve(
+        before, graph, snapshot, objective, present, release=release, forbidden=forbidden, shakes=3
+    )
+    assert found == again
+    assert not set(forbidden) & set(found.items())
 
-    def check() -> None:
-        cost = objective.cost(
-            state.placement, graph, snapshot, present, release=release, loads=loads
-        )
-        assert state.value == pytest.approx(cost.total, rel=1e-6, abs=1e-6)
-        assert len(state.unplaced) == cost.unplaced
+    def rank(at: dict[str, str]) -> tuple[int, float]:
+        return objective.cost(at, graph, snapshot, present, release=release).rank
 
-    state.start(present)
-    check()
-    every, columns = list(range(len(graph.tasks))), np.arange(len(names))
-    rows = [state.extra(t) for t in every]
-    assert state.extras(every, columns) == pytest.approx(np.reshape(rows, (len(every), len(names))))
-    before = (state.placement, state.value)
-    for t in range(len(graph.tasks)):
-        changes = state.changes(t)
-        for i in range(len(names)):
-            if changes[i] < float("inf"):
-                value, mark = state.value, len(state.log)
-                state.move(t, i)
-                check()
-                assert state.value - value == pytest.approx(changes[i], rel=1e-6, abs=1e-6)
-                state.undo(mark)
-    assert (state.placement, state.value) == (before[0], pytest.approx(before[1], abs=1e-6))
-    improve(state)
-    check()
-    least = objective.least(graph, snapshot, release=release)
-    if not state.unplaced and (state.free >= 0).all():
-        assert state.value >= least * (1 - 1e-6) - 1e-6
-    # The tasks that moved have room where they are.
-    for i, worker in enumerate(snapshot.workers):
-        if any(present.get(graph.tasks[t].id) != worker.id for t in state.on[i]):
-            total = sum((graph.tasks[t].demand for t in state.on[i]), Resources(0, 0))
-            assert total.within(snapshot.free[worker.id])
-            assert len(state.on[i]) <= snapshot.free_slots[worker.id]
+    # Without a present placement the start counts only as far as it has room.
+    if moving:
+        left, total = rank(before)
+        assert rank(found)[0] <= left
+        assert rank(found)[0] < left or rank(found)[1] <= total * (1 + 1e-9) + 1e-6
+    # The tasks that moved have room where they are, unless a worker is above its CPU already.
+    for worker in snapshot.workers:
+        there = [task for task in graph.tasks if found.get(task.id) == worker.id]
+        if any(before.get(task.id) != worker.id for task in there):
+            total_need = sum((task.demand for task in there), Resources(0, 0))
+            free = snapshot.free[worker.id]
+            assert total_need.memory_mb <= free.memory_mb * (1 + 1e-9) + 1e-9
+            assert len(there) <= snapshot.free_slots[worker.id]
+
+
+def test_a_hot_partition_leaves_an_overfull_worker_by_an_exchange() -> None:
+    """All slots are taken, and the worker is above what it may have: a swap is what helps."""
+    every = tuple(Worker(f"w{i}", Resources(4, 4096), 4, 1.0, delta=0.8) for i in range(3))
+    loads = [1.0] * 4 + [0.45] * 8
+    graph, present = tasks(*loads), {f"t{i}": f"w{i // 4}" for i in range(12)}
+    snapshot = Snapshot(0.0, every)
+    found = improve(present, graph, snapshot, Objective(), present)
+    assert all([*found.values()].count(worker.id) == 4 for worker in every)
+    cost = Objective().cost(found, graph, snapshot, present)
+    assert cost.imbalance < 0.3 * Objective().cost(present, graph, snapshot, present).imbalance
+
+
+def test_of_overfull_workers_the_fullest_is_relieved_first() -> None:
+    every = tuple(Worker(f"w{i}", Resources(4, 4096), 4, 1.0, delta=0.8) for i in range(3))
+    graph = tasks(*[1.5] * 4, *[0.9] * 8)
+    present = {f"t{i}": f"w{i // 4}" for i in range(12)}
+    found = improve(present, graph, Snapshot(0.0, every), Objective(), present)
+    hot = [found[f"t{i}"] for i in range(4)]
+    assert max(map(hot.count, hot)) == 2
 
 
 def least_total(
@@ -181,10 +203,7 @@ def test_a_search_ends_near_the_optimum(seed: int, release: bool) -> None:
     )
     snapshot = Snapshot(0.0, machines)
     present = {task.id: draw.choice(machines).id for task in graph.tasks}
-    state = PlacementState(
-        graph, snapshot, Objective(), present, cpu_loads(graph, snapshot), release=release
-    )
-    state.start(present)
-    improve(state)
+    found = improve(present, graph, snapshot, Objective(), present, release=release, shakes=200)
+    value = Objective().cost(found, graph, snapshot, present, release=release).total
     best = least_total(Objective(), graph, snapshot, present, release)
-    assert state.value <= best * 1.05 + 1e-6
+    assert value <= best * 1.05 + 1e-6
