@@ -344,7 +344,7 @@ class Controller:
     def _share(self, case: Case) -> float:
         """How much of the cost a change must save."""
         least = min(_SMALL, self._hysteresis) if self._settling else self._hysteresis
-        return max(least, _DEVIATIONS * self._estimate.noise(case.present))
+        return max(least, _DEVIATIONS * case.noise)
 
     def _base(self, before: PlacementCost, case: Case) -> float:
         """The cost that savings are a share of: at least the rent of the workers in use."""
@@ -471,15 +471,17 @@ class Controller:
     def _case(self, snapshot: Snapshot, parallelism: Mapping[str, int]) -> Case:
         counts = self._history.largest(parallelism) if self._hysteresis else parallelism
         graph = self._graph_of(counts)
+        present = self._history.present(graph, snapshot)
         return Case(
             graph,
             snapshot,
-            self._history.present(graph, snapshot),
+            present,
             self._estimate.loads(graph),
             self._estimate.measured,
             "executors" in self._actuator.capabilities(),
             frozenset(self._failed),
             self._plan,
+            self._estimate.noise(present),
         )
 
     def _noted(self, decision: Decision, snapshot: Snapshot) -> Decision:

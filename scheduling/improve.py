@@ -79,6 +79,7 @@ def improve(
     release: bool = False,
     loads: Mapping[str, float] | None = None,
     forbidden: Collection[tuple[str, str]] = (),
+    tolerance: float = 0.0,
     shakes: int = 0,
     seed: int = 0,
     byte_costs: Numbers | None = None,
@@ -95,6 +96,7 @@ def improve(
         release: whether idle workers are released; default False.
         loads: the CPU cores that each task uses. None (default): as measured, else as demanded.
         forbidden: pairs of task and worker that are not tried.
+        tolerance: how much above the mean a load is level, as a share; default 0.
         shakes: rounds of ruin and recreate; default 0.
         seed: of what is random in them; default 0.
         byte_costs: what a byte per second from each worker (row) to each (column) costs over the
@@ -107,6 +109,7 @@ def improve(
         return {}
     search = _Search(graph, snapshot, objective, present, loads, release, byte_costs)
     search.forbid(forbidden)
+    search.even = max(_EVEN, tolerance)
     search.begin(start)
     begun = search.at.copy()
     before = search.total(exact=True)
@@ -151,6 +154,7 @@ class _Search:
         self.taste = np.zeros(
             self.workers
         )  # $/s by which a worker seems dearer, to vary what is tried
+        self.even = _EVEN
         self.banned = np.zeros((self.tasks, self.workers), bool)
         self.present = np.full(self.tasks, -1)
         for name, worker in (present or {}).items():
@@ -407,7 +411,9 @@ class _Search:
             i = int(load.argmax())
             mean = self.used.sum() / max(self.speed[counted].sum(), LEAST_CORES)
             self.rent = 0.0  # a worker pays only when several tasks have come
-            moved = mean and load[i] > mean * (1 + _EVEN) and (self._move(i) or self._swap(i, load))
+            moved = (
+                mean and load[i] > mean * (1 + self.even) and (self._move(i) or self._swap(i, load))
+            )
             self.rent = self.objective.rent
             if not moved:
                 break

@@ -22,6 +22,7 @@ from scheduling.splits import makeable, with_parts
 
 __all__ = ["Case", "Proposal", "Proposals"]
 
+_DEVIATIONS = 3.0  # of the loads: what is less uneven is not levelled by the search
 _SLACK = 0.01  # by which a worker's load may exceed what the policy gave it, as a share
 
 
@@ -39,6 +40,7 @@ class Case:
         release: whether idle workers are released.
         failed: pairs of task and worker whose placement has failed recently.
         previous: the present plan; None before the first.
+        noise: the standard deviation of a worker's load, as a share; default 0.
     """
 
     graph: JobGraph
@@ -49,6 +51,7 @@ class Case:
     release: bool
     failed: Collection[tuple[str, str]]
     previous: Plan | None
+    noise: float = 0.0
 
     @cached_property
     def as_measured(self) -> JobGraph:
@@ -144,6 +147,7 @@ class Proposals:
             release=case.release,
             loads=case.loads,
             forbidden=case.failed,
+            tolerance=_DEVIATIONS * case.noise,
         )
 
     def moves(self, placement: Mapping[str, str], case: Case) -> Sequence[Move]:
