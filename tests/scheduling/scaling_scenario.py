@@ -123,10 +123,11 @@ def main(folder: Path) -> None:
 
 
 def calm(scaling: Scaling, writer: Writer) -> bool:
-    """Whether no more waits than came in the last few seconds."""
+    """Whether the new executors leave no more waiting than came in the last few seconds."""
     load = scaling.load
     assert load is not None
-    return load.rising > HIGH / 2 and (load.waiting or 0.0) < 5 * writer.rate
+    grown = load.cores >= WORKERS - 1 and load.rising > HIGH / 2
+    return grown and (load.waiting or 0.0) < 5 * writer.rate
 
 
 if __name__ == "__main__":
