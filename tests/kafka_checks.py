@@ -19,6 +19,8 @@ import sessions
 from pyspark.sql import SparkSession
 
 import bsjoin
+from scheduling.flow import flow, offsets
+from scheduling.spark.internals import limits_of
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "runtimes.md"
 
@@ -107,6 +109,44 @@ def example_keeps_all(spark: SparkSession, folder: Path, trigger: str) -> None:
     assert sorted(got, key=repr) == sorted(wanted, key=repr), got
 
 
+def what_arrives_and_what_waits(spark: SparkSession, folder: Path) -> None:
+    """Progress tells both, behind a limit, by the offsets of the partitions."""
+    broker = {"kafka.bootstrap.servers": os.environ["KAFKA"]}
+    topic = f"flow-{folder.parent.name}-{folder.name}"
+
+    def write(rows: int) -> None:
+        made = spark.range(rows).selectExpr("CAST(id AS STRING) AS value")
+        made.write.format("kafka").options(**broker, topic=topic).save()
+
+    write(1000)
+    reader = spark.readStream.format("kafka").options(**broker, subscribe=topic)
+    rows = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 200).load()
+    begun = rows.writeStream.format("noop").option("checkpointLocation", str(folder / "flow"))
+    query = begun.start()
+    try:
+        query.processAllAvailable()
+        write(500)
+        query.processAllAvailable()
+        limits = limits_of(query)
+        found = [json.loads(one.json) for one in query.recentProgress if one.numInputRows]
+    finally:
+        query.stop()
+    assert limits == (200.0,), limits
+    assert sum(one["numInputRows"] for one in found) == 1500
+    second = flow(found[0], found[1:2], limits)
+    assert second is not None
+    assert (second.arrived, second.done, second.waiting) == (0, 200, 600), second
+    last = next(k for k, one in enumerate(found) if offsets_of(one) > 1000)
+    rest = flow(found[last - 1], found[last:], limits)
+    assert rest is not None
+    assert (rest.arrived, rest.done) == (500, sum(o["numInputRows"] for o in found[last:])), rest
+
+
+def offsets_of(progress: dict[str, Any]) -> float:
+    """How many records the topic had."""
+    return sum((offsets(progress["sources"][0]["latestOffset"]) or {}).values())
+
+
 def wait(holds: Callable[[], Any], seconds: float = 60) -> None:
     until = time.monotonic() + seconds
     while not holds():
@@ -114,7 +154,8 @@ def wait(holds: Callable[[], Any], seconds: float = 60) -> None:
         time.sleep(0.3)
 
 
-CHECKS = checks_apart.named(in_micro_batches, in_real_time)
+EXAMPLES = checks_apart.named(in_micro_batches, in_real_time)
+CHECKS = checks_apart.named(in_micro_batches, in_real_time, what_arrives_and_what_waits)
 
 if __name__ == "__main__":
     jars = ",".join(map(str, Path(os.environ["KAFKA_CONNECTOR"]).glob("*.jar")))

@@ -1,4 +1,4 @@
-"""The Kafka example of the documentation keeps every record, good and bad ones."""
+"""Kafka: the documentation's example keeps every record, and progress tells what waits."""
 
 from __future__ import annotations
 
@@ -10,10 +10,18 @@ from checks_apart import passes
 from servers import Kafka
 
 
-@pytest.mark.parametrize("check", kafka_checks.CHECKS)
+@pytest.mark.parametrize("check", kafka_checks.EXAMPLES)
 def test_the_example_of_the_documentation_keeps_every_record(
     check: str, kafka: Kafka, kafka_connector: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KAFKA", kafka.url)
     monkeypatch.setenv("KAFKA_CONNECTOR", str(kafka_connector))
     passes("kafka_checks.py", check)
+
+
+def test_progress_tells_what_arrives_and_what_waits(
+    kafka: Kafka, kafka_connector: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA", kafka.url)
+    monkeypatch.setenv("KAFKA_CONNECTOR", str(kafka_connector))
+    passes("kafka_checks.py", "what_arrives_and_what_waits")
