@@ -50,6 +50,7 @@ from scheduling.spark import (
     pin,
     pins,
 )
+from scheduling.spark.demand import TaskSeen
 
 ROWS = 600
 HOME = Worker("home/driver", Resources(8, 1024), 8, host="home", executor_id="driver")
@@ -575,6 +576,29 @@ def test_a_placement_on_an_executor_that_died_has_not_failed(
     assert [one.action for one in ran.placed[1:]][-1] == "repair"
     assert (ran.placed[2].requested, ran.placed[2].landed) == (2, 2)
     assert ran.rows == [right()] * 3
+
+
+def test_metrics_that_cannot_be_are_left_out_and_told(
+    spark: SparkSession,
+    built: BatchTable,
+    at_home: list[Worker],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    seen = (TaskSeen(0, "driver", float("nan"), 5), TaskSeen(1, "driver", 0.5, 5))
+    monkeypatch.setattr(loop, "tasks_of", lambda *_: seen)
+    ran = Ran(built, placement=RoundRobin(), partition=Hash(2))
+    with caplog.at_level(logging.WARNING, "scheduling"):
+        ran.run(*[stream(spark)] * 3)
+    assert ran.rows == [right()] * 3
+    assert ran.cycles._placing is not None
+    found = ran.cycles._placing._loop
+    assert found.last is not None
+    assert found.last.ignored == {"join-0": "run_s=nan"}
+    assert "1 metrics ignored" in found.last.summary
+    assert "ignored: join-0, run_s=nan" in found.explain()
+    (said,) = [one for one in caplog.messages if "join-0" in one]
+    assert said == "scheduling: a metric of join-0 is not believed: run_s=nan"
 
 
 def test_a_dry_run_plans_logs_and_changes_nothing(

@@ -61,13 +61,9 @@ class Cached:
                 del loaded[key]
 
     def record(self, count: int, hosts: Mapping[int, str], seen: CachesSeen) -> None:
-        """Take a cycle into account. O(partitions).
+        """Take a cycle of ``count`` partitions into account, which ran on ``hosts``. O(partitions).
 
-        Args:
-            count: the number of partitions; their entries are kept apart for each number, since
-                partition 3 of 8 has other keys than partition 3 of 12.
-            hosts: the host on which each partition ran.
-            seen: what the job says.
+        Entries are kept for each number of partitions: number 3 of 8 has other keys than 3 of 12.
         """
         self._table_bytes = seen.table_bytes
         if seen.table_bytes:

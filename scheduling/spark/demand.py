@@ -162,14 +162,10 @@ class Demand:
         return Resources(min(need.cores, float(self._task_cpus)), need.memory_mb)
 
     def resources(self, count: int, cores: float) -> list[Resources]:
-        """The demand of each of ``count`` partitions.
+        """The demand of each of ``count`` partitions on so many cores (0: unknown).
 
         Of another number than before, each has an even share of the work. Memory is needed while a
         task runs, so a task that waits for its turn needs as much less.
-
-        Args:
-            count: the number of partitions.
-            cores: the cores of all executors; 0 if they are unknown.
         """
         last, known = self._needs.get(self._latest, {}), self._needs.get(count, {})
         even = _Need(

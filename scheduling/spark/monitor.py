@@ -86,12 +86,9 @@ class SparkMonitor:
         self._demand.prefer(hosts)
 
     def caches(self, count: int, at: Mapping[int, str], seen: CachesSeen) -> None:
-        """Set what hosts have cached after a cycle.
+        """Set what the job says of its caches after a cycle of ``count`` partitions.
 
-        Args:
-            count: the number of partitions.
-            at: the executor of each partition.
-            seen: what the job says.
+        ``at`` has the executor of each partition, ``seen`` what is cached.
         """
         workers = () if self.snapshot_seen is None else self.snapshot_seen.workers
         host = {str(worker.executor_id): worker.host for worker in workers}
@@ -229,19 +226,11 @@ def workers_of(
     delta: float = 0.8,
     task_cpus: int = 1,
 ) -> tuple[Worker, ...]:
-    """The workers of a list of executors, without the driver and lost executors.
+    """The workers of executors in the form of Spark's REST API, without the driver and lost ones.
 
     A worker's id is ``host/executor``. It has as many slots as it runs tasks at a time. If there
     are more tasks than that, they run in turns, and a worker may get twice its even share: light
     tasks are more on one worker than heavy ones. A price table that gives slots goes before that.
-
-    Args:
-        executors: as Spark's REST API gives them.
-        memory_mb: of one executor.
-        tasks: of a cycle.
-        prices: what they cost and hold.
-        delta: the share that may be taken.
-        task_cpus: the cores that Spark reserves for a task.
     """
     alive = [one for one in executors if _counts(one) and not _unusable(one)]
     alive.sort(key=lambda one: (int(one["id"]) if one["id"].isdigit() else 0, one["id"]))
@@ -250,16 +239,9 @@ def workers_of(
     found = []
     for one in alive:
         host, cores = one["hostPort"].rpartition(":")[0], int(one["totalCores"])
-        found.append(
-            Worker(
-                f"{host}/{one['id']}",
-                Resources(cores, memory_mb),
-                cores // task_cpus * turns,
-                host=host,
-                executor_id=one["id"],
-                delta=delta,
-            )
-        )
+        name, slots = f"{host}/{one['id']}", cores // task_cpus * turns
+        size = Resources(cores, memory_mb)
+        found.append(Worker(name, size, slots, host=host, executor_id=one["id"], delta=delta))
     return priced(found, prices)
 
 

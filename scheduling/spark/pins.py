@@ -6,10 +6,9 @@ preferences. No jar is needed. The used members of Spark are private
 (:mod:`scheduling.spark.internals`); a session in which one is missing is left unchanged.
 
 A preference is not an order: Spark waits ``spark.locality.wait`` for the executor to be free, then
-runs the task elsewhere. It waits as long for an executor that is gone while other tasks of the
-stage have executors that live, and it reads the setting when an executor is lost, and not again
-after it (seen on 4.3: 120 s in the setting, a job of 150 s and more). So :func:`waiting` leaves the
-setting alone: it sets the wait of the pinned stage only, and frees the tasks of lost executors.
+runs the task elsewhere. It waits as long for an executor that is gone (seen on 4.3: 150 s and
+more). So :func:`waiting` leaves the setting alone: it sets the wait of the pinned stage only, and
+frees the tasks of lost executors.
 
 Where a session cannot pin, :class:`Pins` warns once with the reason, and Spark places the job.
 """
@@ -150,16 +149,11 @@ def pin(df: DataFrame, executors: Sequence[Executor | None]) -> Pinned:
 
 @contextlib.contextmanager
 def waiting(spark: SparkSession, pinned: Pinned, seconds: float) -> Iterator[None]:
-    """While the block runs, tasks of the pinned stage wait so long for their executor.
+    """While the block runs, tasks of the pinned stage wait so many seconds for their executor.
 
     Tasks whose executor is lost or is being released do not wait: they run on any other. Other
     stages wait as ever, with one exception: where ``spark.locality.wait`` is below 3 s, Spark's
     default, tasks of all jobs wait up to 3 s for an executor that has their data in memory.
-
-    Args:
-        spark: the session.
-        pinned: the rows; nothing is done where no executor is requested.
-        seconds: to wait.
 
     Raises:
         ActuatorError: Spark's private members differ from the expected ones; its own wait applies.
@@ -192,8 +186,7 @@ class _LeastWait:
     """Spark's own wait, so long that a new stage is found before its tasks run elsewhere."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._holders = 0
+        self._lock, self._holders = threading.Lock(), 0
         self._restore: Callable[[], None] | None = None
 
     @contextlib.contextmanager

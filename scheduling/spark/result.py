@@ -91,15 +91,9 @@ class PlacementResult:
 def tasks_of(
     spark: SparkSession, status: StatusStore, pinned: Pinned, tag: str
 ) -> tuple[TaskSeen, ...]:
-    """The tasks that ran a pinned RDD, the last success of each partition.
+    """The tasks that ran a pinned RDD in jobs with a tag, the last success of each partition.
 
-    Args:
-        spark: the session.
-        status: where task lists come from.
-        pinned: what was pinned.
-        tag: of the jobs to look at.
-
-    Complexity: a call for each job and stage, and one for the tasks of the stages that matter.
+    A call for each job and stage, and one for the tasks of the stages that matter.
     """
     rdd, count = pinned.rdd, len(pinned.requested)
     until = time.monotonic() + _PATIENCE_S

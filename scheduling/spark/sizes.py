@@ -33,14 +33,7 @@ _UNKNOWN = (0.0,) * 32  # sources of which it is not known whether they have a l
 
 
 class Sizes:
-    """The numbers of partitions and executors of one loop.
-
-    Args:
-        spark: the session.
-        options: the bounds, and what may be changed.
-        scaler: None for no scaler.
-        begin: the initial number of partitions.
-    """
+    """The numbers of partitions and executors of one loop, which begins with some partitions."""
 
     def __init__(
         self, spark: SparkSession, options: Placement, scaler: Scaler | None, begin: int
@@ -83,12 +76,9 @@ class Sizes:
         )
 
     def wanted(self, now: float, before: int, seen: Snapshot) -> int:
-        """The number of partitions of the next cycle; executors are requested on the way.
+        """The number of partitions after ``before``; executors are requested on the way.
 
-        Args:
-            now: seconds.
-            before: the number at the moment.
-            seen: the executors that are observed; one that is requested only does not count.
+        Of executors only those that are ``seen`` count, and not those that are requested.
         """
         self.reason = ""
         if self._scaler is None:
@@ -156,12 +146,7 @@ class Sizes:
         return before
 
     def settle(self, seen: Snapshot, plan: Plan) -> None:
-        """Without a scaler, release executors that are idle, or request one more.
-
-        Args:
-            seen: the observed executors.
-            plan: the active plan.
-        """
+        """Without a scaler, release executors that a plan leaves idle, or request one more."""
         if self._executors is None or self.scaled or self._options.executors is None:
             return
         if self._executors.reason is not None:

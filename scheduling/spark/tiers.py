@@ -125,15 +125,10 @@ class Tiers:
         named = set(placement.values())
 
         def order(worker: Worker) -> tuple[bool, bool, int, float, str]:
-            name = worker.id
-            room = slots[name] >= len(placement) and need.within(free[name])
-            return (
-                not room,
-                room and name not in named,
-                0 if room else -slots[name],
-                worker.price_per_s,
-                name,
-            )
+            name, price = worker.id, worker.price_per_s
+            if slots[name] >= len(placement) and need.within(free[name]):
+                return False, name not in named, 0, price, name
+            return True, False, -slots[name], price, name
 
         if not placement or not snapshot.workers:
             return {}
@@ -163,11 +158,7 @@ class Tiers:
         return None if self.reason else self._chosen
 
     def of(self, executors: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-        """The tier of each executor, by Spark's id; without executors of other profiles.
-
-        Args:
-            executors: as Spark's REST API gives them.
-        """
+        """The tier of each of ``executors``, by Spark's id; without those of other profiles."""
         tiers = {profile.id: name for name, profile in self._profiles.items()}
         return {
             one["id"]: tiers[one["resourceProfileId"]]
@@ -176,12 +167,7 @@ class Tiers:
         }
 
     def view(self, seen: Snapshot, tier_of: Mapping[str, str]) -> Snapshot:
-        """The tiers as workers, with what their executors did.
-
-        Args:
-            seen: the executors.
-            tier_of: the tier of each executor, by Spark's id.
-        """
+        """The tiers as workers, with what the executors in ``seen`` did; ``tier_of`` by id."""
         ids = {worker.id: str(worker.executor_id) for worker in seen.workers}
         tier = {name: tier_of[one] for name, one in ids.items() if one in tier_of}
 

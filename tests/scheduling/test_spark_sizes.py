@@ -1,0 +1,214 @@
+"""How many partitions and executors there are, with a fake session: by a scaler, or by plans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from spark_fakes import Conf, Session, executor
+
+from scheduling import Assignment, Plan, Price, Resources, Snapshot, Unplaced, Worker
+from scheduling.scalers import Load
+from scheduling.spark import LeverWarning, Placement, internals, sizes
+from scheduling.spark.demand import CycleSeen, TaskSeen
+from scheduling.spark.sizes import Sizes
+
+
+class Wants:
+    """A scaler that wants what a test says."""
+
+    name = "wants"
+
+    def __init__(self, cores: float) -> None:
+        self.wanted, self.loads = cores, list[Load]()
+
+    def cores(self, load: Load) -> float:
+        self.loads.append(load)
+        return self.wanted
+
+
+class Job:
+    """Cycles of a job on executors that a test sets."""
+
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        scaler: Any = None,
+        session: Any = None,
+        **options: Any,
+    ) -> None:
+        self.session: Any = session or Session()
+        self.found = [executor("1"), executor("2"), executor("3")]
+        self.now = 0.0
+        monkeypatch.setattr(sizes.internals, "running_query", lambda _: None)
+        monkeypatch.setattr(internals, "StatusStore", lambda _: self)
+        monkeypatch.setattr("scheduling.spark.status.StatusStore", lambda _: self)
+        monkeypatch.setattr("scheduling.spark.internals.decommission_executor", lambda *_: False)
+        options = {"cooldown_s": 0.0, "prices": [Price("*/3", 9.0), Price("*", 1.0)]} | options
+        self.sizes = Sizes(self.session, Placement(**options), scaler, 2)
+
+    def executors(self) -> list[dict[str, Any]]:
+        return self.found
+
+    @property
+    def seen(self) -> Snapshot:
+        workers = (
+            Worker(
+                f"h/{one['id']}",
+                Resources(one["totalCores"], 1),
+                4,
+                9.0 if one["id"] == "3" else 1.0,
+                host="h",
+                executor_id=one["id"],
+            )
+            for one in self.found
+        )
+        return Snapshot(self.now, tuple(workers))
+
+    def cycle(self, before: int, rows: int = 100) -> int:
+        """The number of partitions after a cycle of 10 s in which each task was busy for 5 s."""
+        wanted = self.sizes.wanted(self.now, before, self.seen)
+        tasks = tuple(TaskSeen(i, "1", 5.0, rows) for i in range(wanted))
+        self.sizes.record(self.now, CycleSeen(10.0, tasks))
+        self.found = [one | {"totalDuration": one["totalDuration"] + 5_000} for one in self.found]
+        self.now += 10.0
+        return wanted
+
+    def settle(self, *at: str | None, times: int = 1) -> None:
+        """Cycles with task i on the i-th worker; None: it has no room."""
+        plan = Plan(
+            tuple(Assignment(f"join-{i}", one, "test") for i, one in enumerate(at) if one),
+            tuple(Unplaced(f"join-{i}", "no room") for i, one in enumerate(at) if not one),
+        )
+        for _ in range(times):
+            self.sizes.settle(self.seen, plan)
+
+
+# A scaler
+
+
+def test_a_scaler_chooses_partitions_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    scaler = Wants(9.0)
+    job = Job(monkeypatch, scaler, partitions=(1, 5))
+    count, counts = 2, []
+    for _ in range(5):
+        count = job.cycle(count)
+        counts.append(count)
+    assert counts == [2, 2, 5, 5, 5]  # two cycles are a load
+    load = scaler.loads[0]
+    assert (load.cores, load.arrival, load.per_core) == (2, 20.0, 20.0)
+    assert job.session.wanted == []  # executors are not its matter
+    assert job.sizes.reason.startswith("wants: ")
+
+
+def test_what_waits_is_unknown_or_told_and_never_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, scaler = [500.0], Wants(2.0)
+    job = Job(monkeypatch, scaler, backlog=lambda: told[0])
+    for _ in range(3):
+        job.cycle(2)
+    assert {load.waiting for load in scaler.loads} == {500.0}
+    failing = Wants(2.0)
+    job = Job(monkeypatch, failing, backlog=lambda: 1 / 0)
+    for _ in range(4):
+        job.cycle(2)
+    assert {load.waiting for load in failing.loads} == {None}
+
+
+def test_partitions_follow_the_cores_that_are_observed(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Job(monkeypatch, Wants(8.0), executors=(1, 4))
+    count = 2
+    for _ in range(3):
+        count = job.cycle(count)
+    assert count == 6  # three executors of two cores: a requested one does not count
+    assert job.session.wanted == [4]
+    for _ in range(3):
+        count = job.cycle(count)
+    assert job.session.wanted == [4]  # it stands
+    job.found.append(executor("4"))
+    assert job.cycle(count) == 8
+    job.found = [executor("1")]  # lost: planned with what there is
+    assert job.cycle(8) == 2
+
+
+def test_executors_leave_when_a_scaler_wants_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Job(monkeypatch, Wants(2.0), executors=(1, 4), partitions=(1, 4))
+    count = 2
+    for _ in range(3):
+        count = job.cycle(count)
+    assert job.session.killed[0] == "3"  # the dearest first
+    assert (job.session.wanted, count) == ([1], 4)
+
+
+def test_without_a_scaler_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Job(monkeypatch)
+    assert job.cycle(3) == 3
+    assert (job.sizes.reason, job.sizes.releases, job.sizes.explain()) == ("", False, "none")
+
+
+# Without a scaler: what plans leave idle
+
+
+def test_the_dearest_idle_executors_leave_after_three_cycles(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = Job(monkeypatch, executors=(2, 4))
+    assert job.sizes.releases
+    job.settle("h/1", times=2)
+    assert job.session.killed == []
+    job.settle("h/1")
+    assert job.session.killed == ["3"]  # and not 2: two are the fewest
+    assert job.session.wanted == [2]  # so that Spark does not start another
+
+
+def test_an_executor_that_is_used_meanwhile_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Job(monkeypatch, executors=(1, 3))
+    job.settle("h/1", "h/3", times=2)
+    job.settle("h/1", "h/2", "h/3")
+    job.settle("h/1", "h/3", times=2)
+    job.settle()  # a plan that uses nobody says nothing about anybody
+    job.settle("h/1", "h/3", times=2)
+    assert job.session.killed == []
+    job.settle("h/1", "h/3")
+    assert job.session.killed == ["2"]
+
+
+def test_one_more_is_requested_and_not_again_before_it_has_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = Job(monkeypatch, executors=(1, 5))
+    job.settle("h/1", None, times=3)
+    assert job.session.wanted == [4]
+    job.found.append(executor("4"))
+    job.settle("h/1", None)
+    job.found.append(executor("5"))
+    job.settle("h/1", None, times=2)  # the most there may be
+    assert job.session.wanted == [4, 5]
+
+
+def test_the_fewest_are_requested_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Job(monkeypatch, executors=(5, 6))
+    job.settle("h/1", times=3)
+    assert (job.session.wanted, job.session.killed) == ([5], [])
+
+
+@pytest.mark.parametrize("scaler", [None, Wants(9.0)])
+@pytest.mark.parametrize(
+    ("session", "why"),
+    [
+        (Session("local[3]"), r"the master is local\[3\]"),
+        (Session(conf=Conf(spark_dynamicAllocation_enabled="True")), "dynamic allocation"),
+    ],
+)
+def test_a_number_that_cannot_be_changed_warns_once(
+    monkeypatch: pytest.MonkeyPatch, session: Any, why: str, scaler: Any
+) -> None:
+    job = Job(monkeypatch, scaler, session, executors=(1, 2))
+
+    def act() -> None:
+        job.settle("h/1", None)
+        assert job.cycle(3) == 3
+
+    with pytest.warns(LeverWarning, match=why):
+        act()
+    act()
+    assert (session.wanted, session.killed) == ([], [])
