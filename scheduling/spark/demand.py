@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from scheduling.model import Resources, Task
@@ -92,11 +92,16 @@ class CycleSeen:
 
 @dataclass(frozen=True)
 class _Need:
-    """The smoothed needs of a partition."""
+    """The smoothed needs of a partition.
+
+    ``guess`` is of a cycle before the executor's share was known: the executor, and the cores if
+    that share were 0 and 1.
+    """
 
     cores: float
     memory_mb: float
     bytes_per_s: float
+    guess: tuple[str, float, float] | None = None
 
 
 class Demand:
@@ -129,9 +134,12 @@ class Demand:
                 continue
             name = task.executor
             self._useful_s[name] = self._useful_s.get(name, 0.0) + task.useful_s
-            cpu_s = max(task.cpu_s, task.useful_s * self._share.get(name, 1.0))
+            least, most = task.cpu_s / cycle.length_s, task.useful_s / cycle.length_s
             need = _Need(
-                cpu_s / cycle.length_s, task.memory_mb, task.shuffle_bytes / cycle.length_s
+                max(least, most * self._share.get(name, 1.0)),
+                task.memory_mb,
+                task.shuffle_bytes / cycle.length_s,
+                None if name in self._share else (name, least, most),
             )
             found[task.index] = _mixed(before.get(task.index, need), need)
         mean = sum(need.cores for need in found.values()) / max(1, len(found))
@@ -144,11 +152,21 @@ class Demand:
             del self._needs[next(iter(self._needs))]
 
     def read(self, executor: str, cpu_s: float) -> None:
-        """Take the CPU time of an executor's processes since the last reading into account."""
+        """Take the CPU time of an executor's processes since the last reading into account.
+
+        Needs that were guessed without its share are corrected: on an executor that is throttled,
+        the time of a task is many times its CPU time.
+        """
         useful_s = self._useful_s.pop(executor, 0.0)
-        if useful_s >= _LEAST_USEFUL_S:
-            share = min(1.0, cpu_s / useful_s)
-            self._share[executor] = _KEEP * self._share.get(executor, share) + (1 - _KEEP) * share
+        if useful_s < _LEAST_USEFUL_S:
+            return
+        share = min(1.0, cpu_s / useful_s)
+        self._share[executor] = _KEEP * self._share.get(executor, share) + (1 - _KEEP) * share
+        for needs in self._needs.values():
+            for index, need in needs.items():
+                if need.guess is not None and need.guess[0] == executor:
+                    cores = max(need.guess[1], need.guess[2] * self._share[executor])
+                    needs[index] = replace(need, cores=cores, guess=None)
 
     def prefer(self, hosts: Sequence[tuple[str, ...]]) -> None:
         """Set the hosts that store the data of each partition, as the source says."""
@@ -206,4 +224,7 @@ def _mixed(before: _Need, now: _Need) -> _Need:
     memory = before.memory_mb
     if now.memory_mb:  # 0 is unknown
         memory = max(mix(before.memory_mb, now.memory_mb), now.memory_mb)
-    return _Need(mix(before.cores, now.cores), memory, mix(before.bytes_per_s, now.bytes_per_s))
+    bytes_per_s = mix(before.bytes_per_s, now.bytes_per_s)
+    if (before.guess is None) != (now.guess is None):  # beside what is known a guess is nothing
+        return _Need((now if now.guess is None else before).cores, memory, bytes_per_s)
+    return _Need(mix(before.cores, now.cores), memory, bytes_per_s, now.guess)

@@ -33,6 +33,7 @@ SCHEMA = "executor string, host string, time_s double, cpu_s double, memory_mb d
 _BACKENDS = ("CoarseGrainedExecutorBackend", "KubernetesExecutorBackend")
 _PROC = Path("/proc")
 _EVERY_S = 5.0
+_AT_FIRST_S = 0.5  # until there are two readings, of which nothing can be told before
 _WAIT_S = 1.0
 
 
@@ -149,15 +150,17 @@ class Prober:
     def __init__(self, spark: SparkSession, clock: Clock) -> None:
         self._spark, self._clock = spark, clock
         self._read_s, self._log = -_EVERY_S, LogOnce()
+        self._count = 0
         self._readings: Sequence[Reading] = ()
 
     def __call__(self, snapshot: Snapshot) -> Sequence[Reading]:
-        """The last readings, or new ones if these are 5 s old.
+        """The last readings, or new ones if these are 5 s old, or the first.
 
         A task that lands elsewhere says which executor it saw.
         """
         now = self._clock()
-        if now - self._read_s < _EVERY_S or not snapshot.workers:
+        every_s = _AT_FIRST_S if self._count == 1 else _EVERY_S
+        if now - self._read_s < every_s or not snapshot.workers:
             return self._readings
         self._read_s = now
         there = [pins.Executor(worker.host, str(worker.executor_id)) for worker in snapshot.workers]
@@ -167,6 +170,7 @@ class Prober:
             with pins.waiting(self._spark, pinned, _WAIT_S):
                 rows = pinned.df.mapInArrow(readings, SCHEMA).collect()
             self._readings = [Reading(*row) for row in rows]
+            self._count += 1
         except Exception as error:
             self._log.warn("the executors' processes cannot be read", error)
             self._readings = ()

@@ -35,6 +35,25 @@ def test_the_probe_says_which_share_of_the_useful_time_is_cpu_time() -> None:
     assert cores(demand, 2) == pytest.approx([0.4, 0.1], abs=0.03)
 
 
+@pytest.mark.parametrize("cycles", [1, 3])
+def test_what_was_guessed_before_the_first_reading_is_corrected_by_it(cycles: int) -> None:
+    """A task on a throttled executor runs for ten times its CPU time."""
+    demand = Demand()
+    tasks = tuple(TaskSeen(i, str(i), 10.0, 5, cpu_s=1.0) for i in range(2))
+    for _ in range(cycles):
+        demand.record(CycleSeen(10.0, tasks))
+    assert cores(demand, 2) == [1.0, 1.0]  # an upper bound
+    demand.read("0", cycles * 1.5)
+    assert cores(demand, 2) == pytest.approx([0.15, 1.0])
+    demand.record(CycleSeen(10.0, tasks))
+    assert cores(demand, 2) == pytest.approx([0.15, 1.0])
+    demand.read("1", 1.0)
+    assert cores(demand, 2) == pytest.approx([0.15, 0.1])
+    moved = (tasks[0], dataclasses.replace(tasks[1], executor="new"))
+    demand.record(CycleSeen(10.0, moved))  # what is known counts more than a guess
+    assert cores(demand, 2) == pytest.approx([0.15, 0.1])
+
+
 def test_numbers_of_partitions_have_demands_of_their_own() -> None:
     demand = Demand()
     for _ in range(3):
