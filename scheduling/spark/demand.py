@@ -116,6 +116,7 @@ class Demand:
         self._needs: dict[int, dict[int, _Need]] = {}
         self._latest = 0
         self._useful_s: dict[str, float] = {}
+        self._wait_s: dict[str, float] = {}
         self._share: dict[str, float] = {}
         self._preferred: Sequence[tuple[str, ...]] = ()
 
@@ -134,6 +135,7 @@ class Demand:
                 continue
             name = task.executor
             self._useful_s[name] = self._useful_s.get(name, 0.0) + task.useful_s
+            self._wait_s[name] = self._wait_s.get(name, 0.0) + task.wait_s
             least, most = task.cpu_s / cycle.length_s, task.useful_s / cycle.length_s
             need = _Need(
                 max(least, most * self._share.get(name, 1.0)),
@@ -151,16 +153,19 @@ class Demand:
         while len(self._needs) > _COUNTS:
             del self._needs[next(iter(self._needs))]
 
-    def read(self, executor: str, cpu_s: float) -> None:
+    def read(self, executor: str, cpu_s: float, tasks_s: float = 0.0) -> None:
         """Take the CPU time of an executor's processes since the last reading into account.
+
+        ``tasks_s`` is the run time of all its tasks, those of other operators and jobs, too, whose
+        CPU time is not this operator's. 0 (default): only this operator's tasks ran.
 
         Needs that were guessed without its share are corrected: on an executor that is throttled,
         the time of a task is many times its CPU time.
         """
-        useful_s = self._useful_s.pop(executor, 0.0)
+        useful_s, wait_s = self._useful_s.pop(executor, 0.0), self._wait_s.pop(executor, 0.0)
         if useful_s < _LEAST_USEFUL_S:
             return
-        share = min(1.0, cpu_s / useful_s)
+        share = min(1.0, cpu_s / max(useful_s, tasks_s - wait_s))
         self._share[executor] = _KEEP * self._share.get(executor, share) + (1 - _KEEP) * share
         for needs in self._needs.values():
             for index, need in needs.items():

@@ -180,6 +180,11 @@ class SparkMonitor:
                 continue
             before = self._before.get((worker.id, kind))
             self._before[worker.id, kind] = at, cpu_s
+            tasks_s = 0.0
+            if kind == "probe" and (before is None or at > before[0]):
+                total_s = _over(entry.get("totalDuration"), 1e3)
+                tasks_s = total_s - self._before.get((worker.id, "all"), (at, total_s))[1]
+                self._before[worker.id, "all"] = at, total_s
             if before is None:
                 continue
             seconds, spent = at - before[0], cpu_s - before[1]
@@ -192,7 +197,8 @@ class SparkMonitor:
             else:
                 new[worker.id] = seconds, spent, memory
                 if kind == "probe":
-                    self._demand.read(str(worker.executor_id), spent)
+                    known = tasks_s if is_sound(tasks_s) else 0.0
+                    self._demand.read(str(worker.executor_id), spent, known)
         if new:
             self.ignored |= still
         return self._kept(workers, new)

@@ -54,6 +54,14 @@ def test_what_was_guessed_before_the_first_reading_is_corrected_by_it(cycles: in
     assert cores(demand, 2) == pytest.approx([0.15, 0.1])
 
 
+def test_the_cpu_time_of_other_operators_is_not_this_ones() -> None:
+    demand = Demand()
+    for _ in range(6):
+        demand.record(CycleSeen(10.0, (TaskSeen(0, "0", 4.0, 5, wait_s=1.0),)))
+        demand.read("0", 2.0, 9.0)  # of 8 s that were no waiting, 3 s are ours
+    assert cores(demand, 1) == pytest.approx([0.075])
+
+
 def test_numbers_of_partitions_have_demands_of_their_own() -> None:
     demand = Demand()
     for _ in range(3):
