@@ -80,16 +80,14 @@ class CycleContext:
         self.splits = splits
         """By partition, the share of its load that is to go to each other partition.
 
-        For a caller that can spread a heavy partition (``Loop(splits=True)``); others never see
-        any. They hold from this cycle on, and are said once.
+        For ``Loop(splits=True)`` only. They hold from this cycle on, and are said once.
         """
         self.count = 0
         """The number of placed partitions; 0 before :meth:`place`."""
         self.caches: CachesSeen | None = None
         """What the caller says of its caches before the cycle ends; None (default) for nothing.
 
-        The bytes that a partition has cached on a host count in the price of a move to another
-        host, from the next cycle on.
+        What a partition has cached counts in the price of its moves from the next cycle on.
         """
 
     @property
@@ -360,16 +358,16 @@ class Loop:
             if cycle.caches is not None:
                 at = {task.index: task.executor for task in self._tasks}
                 self._monitor.caches(cycle.count, at, cycle.caches)
-        decision, plan = cycle.decision, self._controller.plan
-        placed = self._options.policy is not None and plan is not None
+        decision = cycle.decision
+        plan = self._controller.plan if self._options.policy is not None else None
         self.last = PlacementResult(
             decision,
             cycle.count,
             requested,
             landed,
             Counter(landed.values()),
-            {one.task: one.reason for one in plan.unplaced} if placed and plan else {},
-            self.decisions[-1].idle if placed and self.decisions else {},
+            {one.task: one.reason for one in plan.unplaced} if plan else {},
+            self.decisions[-1].idle if plan and self.decisions else {},
             cycle.splits,
             {} if decision is None else dropped_shares(decision.dropped),
             self._ignored(),

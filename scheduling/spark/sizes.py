@@ -41,6 +41,7 @@ class Sizes:
         self._spark, self._options, self._scaler = spark, options, scaler
         self.begin, self.scaled, self.reason = begin, scaler is not None, ""
         conf = spark.sparkContext.getConf()
+        self._cpus = max(1, int(conf.get("spark.task.cpus", "1")))
         self._dynamic = conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true"
         changes = options.executors is not None and not options.dry_run
         self._executors = Executors(spark) if changes else None
@@ -83,22 +84,26 @@ class Sizes:
         self.reason = ""
         if self._scaler is None:
             return before
-        cores = sum(int(worker.capacity.cpu_cores) for worker in seen.workers)
-        least, most = self._options.partitions or (1, max(cores, 1))
         if self._executors is None:
-            there, busy_s, each = before, self._busy_s, 1
-            bounds = self._bounds(least, most)
+            # A price table may say that an executor has a part of a core; it runs a task all the
+            # same.
+            slots = sum(max(1, int(one.capacity.cpu_cores) // self._cpus) for one in seen.workers)
+            there, busy_s, cores, each = before, self._busy_s, before, 1
+        elif self._executors.reason is not None:
+            return self._stays(before)
         else:
-            most = most if self._options.partitions else max(cores, before)
-            if self._executors.reason is not None:
-                return self._stays(before)
             found = self._executors.there()
             there, busy_s = len(found), self._executors.busy_s()
-            each = min((one.cores for one in found), default=1)
-            bounds = self._bounds(*(self._options.executors or (1, 1)))
+            every = [one.cores for one in found] or [1]
+            cores, each = sum(every), min(every)
+            slots = sum(one.cores // self._cpus for one in found) or before
+        least, most = self._options.partitions or (1, max(slots, 1))
+        bounds = self._bounds(*(self._options.executors or (1, 1)))
+        if self._executors is None:
+            bounds = self._bounds(least, most)
         elastic = self._elastic = self._elastic or Elastic(self._scaler, bounds=bounds)
         elastic.bounds, elastic.each = bounds, each
-        load = self._meter.load(now, self._progress(), busy_s, cores if self._executors else before)
+        load = self._meter.load(now, self._progress(), busy_s, cores)
         self._busy_s = 0.0
         step = elastic.step(now, there, load)
         self.reason = f"{self._scaler.name}: {step.reason}"
@@ -108,7 +113,7 @@ class Sizes:
                 self._executors.resize(step.target, self._prices)
         if self._executors is None:
             return before if step.target is None else step.target
-        return min(max(cores or before, least), most)
+        return min(max(slots, least), most)
 
     def _progress(self) -> list[Mapping[str, Any]]:
         """Of the query whose micro-batch runs here; else of the loop's own cycles."""
