@@ -29,6 +29,7 @@ _RELEASED = {
     "spark.dynamicAllocation.enabled": "true",
     "spark.dynamicAllocation.minExecutors": f"{len(NODES)}",
     "spark.dynamicAllocation.maxExecutors": f"{len(NODES)}",
+    "spark.decommission.enabled": "false",
 }
 """A loop counts idle executors as released then; the minimum keeps them for the next placement."""
 _ONES = tuple(Node(f"w{k + 1}", 1.0, 1.0, 1) for k in range(6))

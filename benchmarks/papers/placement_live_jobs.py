@@ -19,7 +19,7 @@ import bsjoin
 from bsjoin import BatchTable
 from scheduling.spark import Loop, Placement, PlacementResult
 
-__all__ = ["FIXWINDOW", "JOIN", "SKEWED", "WORDCOUNT", "Job", "Running", "answer", "plain", "start"]
+__all__ = ["FIXWINDOW", "JOIN", "SKEWED", "WORDCOUNT", "Job", "answer", "plain", "start", "stored"]
 
 Place = Callable[[str, DataFrame], DataFrame]
 """Rows whose partitions become the tasks of an operator, placed."""
@@ -147,9 +147,6 @@ class Running(Protocol):
     def __call__(self, rows: DataFrame, number: int) -> tuple[Answer, Sequence[PlacementResult]]:
         """Run a micro-batch: its answer, and what each operator's loop saw."""
 
-    def explain(self) -> str:
-        """What decides where tasks run."""
-
 
 def start(job: Job, placement: Placement, table: BatchTable | None = None) -> Running:
     """Begin to run a job under a placement, without any history.
@@ -192,10 +189,6 @@ class _Loops:
             found = answer(self._job.make(rows, lambda operator, df: running[operator].place(df)))
         return found, [loop.last for loop in self._loops.values() if loop.last is not None]
 
-    def explain(self) -> str:
-        explained: list[str] = [loop.explain() for loop in self._loops.values()]
-        return "\n".join(explained)
-
 
 class _Cycles:
     """The join through :func:`bsjoin.cycles`."""
@@ -216,6 +209,3 @@ class _Cycles:
         self._found.clear()
         self._cycles(_keyed(rows), number)
         return self._found[0], [] if self._loop.last is None else [self._loop.last]
-
-    def explain(self) -> str:
-        return str(self._loop.explain())
