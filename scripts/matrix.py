@@ -81,16 +81,19 @@ def pythons() -> dict[str, str]:
     for version in VALUES["python"]:
         homes = sorted(glob.glob(os.path.expanduser(f"~/.pyenv/versions/{version}.*/bin/python")))
         path = shutil.which(f"python{version}")
-        working = [one for one in (path, *reversed(homes)) if one and has_venv(one)]
-        if working:
-            found[version] = working[0]
+        working = filter(None, map(program, filter(None, (path, *reversed(homes)))))
+        if one := next(working, None):
+            found[version] = one
     return found
 
 
-def has_venv(python: str) -> bool:
-    """Whether an interpreter starts and can make environments."""
-    command = [python, "-c", "import ensurepip, venv"]
-    return subprocess.call(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) == 0
+def program(python: str) -> str:
+    """The interpreter itself, where a command may be a script that starts it; empty if it fails.
+
+    It must be able to make environments.
+    """
+    command = [python, "-c", "import ensurepip, venv, sys; print(sys.executable)"]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
 
 def packages(row: Row) -> list[str]:
