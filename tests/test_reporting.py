@@ -13,6 +13,8 @@ from typing import Any
 from unittest import mock
 
 import pytest
+import reporting_checks
+from checks_apart import passes
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
@@ -63,6 +65,12 @@ def test_a_function_is_called_as_it_is() -> None:
 def test_what_is_no_function_is_refused(thing: Any) -> None:
     with pytest.raises(ArgumentError, match="give the function that foreachBatch would get"):
         bsjoin.reporting(thing)
+
+
+@pytest.mark.parametrize("check", reporting_checks.CHECKS)
+def test_under_connect(check: str) -> None:
+    pytest.importorskip("grpc", reason="install bsjoin[connect] to test Spark Connect")
+    passes("reporting_checks.py", check)
 
 
 @dataclass
