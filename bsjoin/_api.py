@@ -88,6 +88,11 @@ def join(
         version of the table that was active at the micro-batch's timestamp (in real-time mode: at
         the time of the row); a batch result is bound to the newest version at the time of this
         call.
+        References to columns of both sides hold as after Spark's own join: ``customers["name"]``,
+        and ``"c.name"`` after ``customers.alias("c")``. Where both sides have the same column, as
+        in a join of a table with itself, it is the stream's. The table's key has none, since it
+        occurs once; nor, under Spark Connect, a column that got the suffix: both are errors there,
+        in ``drop``, too.
 
     Raises:
         ColumnError: a column is missing, occurs twice, or names clash.
@@ -220,7 +225,7 @@ def _join_whole(
         table = wanted.build()
         if cycle is not None:
             cycle.kept["table"] = table
-    return table._join_resolved(join, stream)
+    return table._join_resolved(join, stream, None if isinstance(origin, str) else origin)
 
 
 def _stored_keys(store: str | os.PathLike[str]) -> list[str]:

@@ -80,7 +80,12 @@ class BatchTable:
         self._may_change = may_change
         self._private = private
         self._options = options
+        self._given: DataFrame | None = None  # what build() was given
         self._refreshing: threading.Event | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        # A DataFrame stays in the process of its session.
+        return {**vars(self), "_given": None}
 
     def __repr__(self) -> str:
         try:
@@ -122,7 +127,8 @@ class BatchTable:
                 age. See ``Full``.
 
         Returns:
-            The table, at its newest version. All columns of ``df`` are stored.
+            The table, at its newest version. All columns of ``df`` are stored. References to
+            columns of ``df`` hold for its joins; see :func:`bsjoin.join`. :meth:`open` knows none.
 
         Raises:
             ColumnError, KeyTypeError: the keys, or a column's type, cannot be used.
@@ -153,7 +159,9 @@ class BatchTable:
         keys = [names.find(name, "on") for name in listed]
         if len(set(keys)) < len(keys):
             raise ArgumentError(f"on={on!r} names a column twice")
-        return cls._ensure(df, keys, names.columns, options, private=False, when=when)
+        table = cls._ensure(df, keys, names.columns, options, private=False, when=when)
+        table._given = df
+        return table
 
     @classmethod
     def open(
@@ -304,10 +312,17 @@ class BatchTable:
             # The columns of the first cycle: one that is added later would change the result.
             kept = cycle.kept.setdefault("columns", join.columns)
             join = resolve(stream, BuiltTable(manifest, self.path), replace(call, select=kept))
-        return self._planned(stream, join, manifest)
+        return self._planned(stream, join, manifest, self._given)
 
-    def _join_resolved(self, join: ResolvedJoin, stream: DataFrame) -> DataFrame:
+    def _join_resolved(
+        self, join: ResolvedJoin, stream: DataFrame, given: DataFrame | None
+    ) -> DataFrame:
         """Join by a call that was resolved before the table was built.
+
+        Args:
+            join: the call.
+            stream: the probe side.
+            given: the DataFrame of the call, if the table is one.
 
         Raises:
             OtherKeysError: another table has been built at its path since then.
@@ -316,9 +331,11 @@ class BatchTable:
         built = BuiltTable(manifest, self.path)
         join = built.spelled(join, names_of(stream, "the stream"))
         built.check_serves(join)
-        return self._planned(stream, join, manifest)
+        return self._planned(stream, join, manifest, given)
 
-    def _planned(self, stream: DataFrame, join: ResolvedJoin, manifest: Manifest) -> DataFrame:
+    def _planned(
+        self, stream: DataFrame, join: ResolvedJoin, manifest: Manifest, given: DataFrame | None
+    ) -> DataFrame:
         limit_us = round(self._options.max_staleness_s * 1e6)
         if limit_us and not stream.isStreaming:  # in a stream each micro-batch is checked
             marks = freshness.marks_in(freshness.mark_names(self._location))
@@ -329,7 +346,7 @@ class BatchTable:
             if newest.version != manifest.version:  # published before our note was there
                 BuiltTable(newest, self.path).check_serves(join)
                 cache = replace(cache, manifest=newest)
-        return plan_join(stream, join, cache)
+        return plan_join(stream, join, cache, given)
 
     def refresh(self, df: DataFrame) -> int:
         """Publish a new version made of ``df``, unless it holds what is there already.

@@ -26,7 +26,14 @@ from checks_apart import named, run
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from reference_kinds import Sides, asof, differences, incremental
+from reference_kinds import (
+    Sides,
+    asof,
+    differences,
+    incremental,
+    table_differences,
+    table_kinds,
+)
 from sessions import SETTINGS, configured
 from spark_samples import rows, soon, table_of, write_parquet, write_stream_file
 
@@ -128,6 +135,25 @@ def references_hold_as_after_sparks_own_join(spark: SparkSession, folder: Path) 
                 stream["amount"], "o.k", first["name"], last["price"], sides.raw["x"]
             )
             assert rows(some) == [(40, 2, "b", 6, 3.0)]
+
+
+def references_to_the_table_hold_as_after_sparks_own_join(
+    spark: SparkSession, folder: Path
+) -> None:
+    """But for a column with another name, which is an error, as is the table's key."""
+    known = dict[object, object]()
+    for runtime, handover in (("jvm", "keys"), ("python", "keys"), ("python", "rows")):
+        handed = {"spark.bsjoin.runtime": runtime, "spark.bsjoin.python.handover": handover}
+        with configured(spark, handed):
+            kinds = table_kinds(spark, folder)
+            assert table_differences(kinds, known, renamed_are_refused=True) == [], handover
+            stream, table = spark.range(3).toDF("k"), table_of(spark, 1)
+            joined = bsjoin.join(stream, table, "k", "left")
+            for use in (joined.select, joined.drop):
+                with pytest.raises(PySparkException):
+                    use(table["k"]).collect()
+            twice = stream.select("k", stream["k"].alias("K2"), stream["k"].alias("k2"))
+            assert bsjoin.join(twice, table, "k").drop("K2", "k2").count() == 3
 
 
 def the_joins_of_a_dataframe_are_explained(spark: SparkSession, folder: Path) -> None:
@@ -563,6 +589,7 @@ CHECKS = named(
     is_connect,
     joins_equal_sparks_own,
     references_hold_as_after_sparks_own_join,
+    references_to_the_table_hold_as_after_sparks_own_join,
     a_range_join_takes_the_row_and_the_width_that_it_says,
     the_joins_of_a_dataframe_are_explained,
     the_cause_of_a_failure_is_found,

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from spark_samples import rows
 
 import bsjoin
-from bsjoin import AsOf, BatchTable, Incremental
+from bsjoin import AsOf, BatchTable, Full, Incremental
 
 __all__ = ["Sides", "asof", "differences", "incremental"]
 
@@ -144,3 +146,155 @@ def incremental(sides: Sides, source: Any) -> Callable[[DataFrame], tuple[DataFr
     return lambda stream: sides.ours(
         stream, False, names=source, cache=Incremental(max_rows=100), select=["name"]
     )
+
+
+@dataclass(frozen=True)
+class TableKind:
+    """A join, and the DataFrames to whose columns one refers after it.
+
+    Args:
+        ours: the result of bsjoin.
+        own: that of Spark's own join, with the same columns in the same order.
+        of: the DataFrame whose columns are referred to.
+        alias: its name, if it has one.
+        names: columns to refer to.
+        renamed: those of them that have another name in the result of bsjoin.
+    """
+
+    ours: DataFrame
+    own: DataFrame
+    of: DataFrame
+    names: tuple[str, ...]
+    alias: str = ""
+    renamed: tuple[str, ...] = ()
+
+
+def table_kinds(spark: SparkSession, folder: Path) -> dict[str, TableKind]:
+    """Joins with tables that are given as DataFrames; they are built in a folder, once."""
+    raw = spark.sql("SELECT * FROM VALUES (1L, 10, 'p'), (2L, 20, 'q'), (9L, 90, 'r') t(k, n, s)")
+    more = spark.sql("SELECT * FROM VALUES (1L, 'm'), (2L, 'o') AS t(k2, zz)")
+    base = spark.sql(
+        "SELECT * FROM VALUES (1L, 'a', 100, 0), (2L, 'b', 200, 1), (3L, 'c', 300, 2) "
+        "AS t(k, city, n, at)"
+    )
+    orders = raw.alias("o")
+    places = base.where("k > 0").drop("n", "at")
+    named = places.withColumn("code", F.col("city")).alias("c")
+    prices = spark.sql("SELECT * FROM VALUES ('a', 5L), ('b', 6L) AS t(name, price)").alias("p")
+
+    def own(stream: DataFrame, table: DataFrame, how: str = "inner") -> DataFrame:
+        return stream.join(table, stream["k"] == table["k"], how).drop(table["k"])
+
+    def ours(stream: DataFrame, table: DataFrame, on: Any, how: str = "inner", **more: Any) -> Any:
+        # One folder for each table and condition.
+        name = f"{'-'.join(table.columns)}{'when' in more}"
+        full = Full(store=folder / name)
+        return bsjoin.join(stream, table, on, how, cache=full, **more)  # type: ignore[arg-type]
+
+    chained = ours(ours(orders, named, "k"), prices, {"city": "name"})
+    own_chain = own(orders, named).join(prices, F.col("city") == prices["name"])
+    own_chain = own_chain.drop(prices["name"])
+    joined = orders.join(more, F.col("o.k") == more["k2"], "left")
+    timed = AsOf("n", "at")
+    first, again = ours(orders, places, "k"), own(orders, places)
+    other = spark.sql("SELECT * FROM VALUES (1L, 100), (2L, 200) AS t(k, m)")
+    return {
+        "what it is made of": TableKind(first, again, base, ("city",)),
+        "an alias": TableKind(
+            ours(orders, named, "k", "left"), own(orders, named, "left"), named,
+            ("city", "code"), "c",
+        ),
+        "an alias, and other names": TableKind(
+            ours(orders, base.alias("c"), "k"), own(orders, base.alias("c")), base,
+            ("city", "at", "n"), "c", ("n",),
+        ),
+        "some columns": TableKind(
+            ours(orders, base, "k", select=["at", "city"]),
+            own(orders, base.select("k", "at", "city")), base, ("city", "at"),
+        ),
+        "a stream that is a join": TableKind(
+            ours(joined, named, "k"), own(joined, named), named, ("city", "code"), "c"
+        ),
+        "the first of a chain": TableKind(
+            chained, own_chain, named, ("city", "code"), "c"
+        ),
+        "the last of a chain": TableKind(
+            chained, own_chain, prices, ("price",), "p"
+        ),
+        "a selection between": TableKind(
+            ours(first.select("k", places["city"], "n"), other, "k"),
+            own(again.select("k", places["city"], "n"), other), places, ("city",),
+        ),
+        "a range join": TableKind(
+            ours(orders, base, "k", when=timed, select=["city", "at"]),
+            own(orders, base.select("k", "city", "at")), base, ("city", "at"),
+        ),
+        "a stored table": TableKind(
+            BatchTable.build(named, on="k").join(orders), own(orders, named), named,
+            ("city", "code"), "c",
+        ),
+    }  # fmt: skip
+
+
+def table_uses(name: str) -> dict[str, Callable[[TableKind, DataFrame], DataFrame]]:
+    """All that one does with a reference to a column of a join's table."""
+    return {
+        "select": lambda kind, df: df.select("k", kind.of[name]),
+        "filter": lambda kind, df: df.where(kind.of[name].isNotNull()),
+        "withColumn": lambda kind, df: df.withColumn("z", F.concat(kind.of[name], F.lit("!"))),
+        "groupBy": lambda kind, df: df.groupBy(kind.of[name]).count(),
+        "sort": lambda kind, df: df.sort(kind.of[name].desc()),
+        "drop": lambda kind, df: df.drop(kind.of[name]),
+        "union": lambda kind, df: df.union(df).where(kind.of[name].isNotNull()),
+        "another join": lambda kind, df: df.join(
+            df.sparkSession.range(1, 2).toDF("one"), kind.of[name].isNotNull()
+        ),
+        "by name": lambda kind, df: df.select(f"{kind.alias}.{name}" if kind.alias else name),
+        "all of the table": lambda kind, df: df.select(f"{kind.alias}.*" if kind.alias else "*"),
+    }
+
+
+def table_differences(
+    kinds: Mapping[str, TableKind], known: dict[Any, Any], *, renamed_are_refused: bool
+) -> list[str]:
+    """Where a reference does not hold as after Spark's own join, with what it gives.
+
+    Args:
+        kinds: the joins.
+        known: what Spark's own give, of the same kinds; filled here.
+        renamed_are_refused: whether columns with another name cannot be referred to.
+    """
+    found = []
+    for name, kind in kinds.items():
+        held = []
+        for column in kind.names:
+            renamed = column in kind.renamed
+            held += [] if renamed and renamed_are_refused else [kind.of[column]]
+            for use, made in table_uses(column).items():
+                if renamed and use == "by name":
+                    continue  # it has another one
+                wanted, got = known.get((name, column, use)), _width(made, kind, kind.ours)
+                if wanted is None:
+                    wanted = known[name, column, use] = _width(made, kind, kind.own)
+                if renamed and renamed_are_refused and use != "all of the table":
+                    wanted = "AnalysisException"
+                if got != wanted:
+                    found.append(f"{name}, {use} of {column}: {got}, Spark {wanted}")
+        some = held[0].cast("string").isin("a", "c", "1")
+        for df in (kind.own, kind.ours):
+            values = df.where(~some | held[0].isNull()).select("k", *held)
+            got = known[name] if df is kind.own and name in known else rows(values)
+            known.setdefault(name, got)
+        if got != known[name]:
+            found.append(f"{name}, values: {got}, Spark {known[name]}")
+    return found
+
+
+def _width(
+    made: Callable[[TableKind, DataFrame], DataFrame], kind: TableKind, df: DataFrame
+) -> int | str:
+    """How many columns a use has, whose names may differ; or its error."""
+    try:
+        return len(made(kind, df).columns)
+    except Exception as error:
+        return type(error).__name__

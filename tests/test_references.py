@@ -1,15 +1,25 @@
-"""References to the stream's columns hold for a result as they do for that of Spark's own join."""
+"""References to columns of both sides hold for a result as they do for that of Spark's own join."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from cache_samples import Model
 from oracle import settings
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from reference_kinds import Sides, asof, differences, incremental
+from reference_kinds import (
+    Sides,
+    asof,
+    differences,
+    incremental,
+    table_differences,
+    table_kinds,
+)
 from spark_samples import Feed, rows, table_of
 
 import bsjoin
@@ -81,3 +91,68 @@ def test_they_hold_in_a_stream(spark: SparkSession, tmp_path: Path, runtime: str
         query.processAllAvailable()
     assert feed.results[0] == [(2, 1)]
     assert [cycle.hits for cycle in bsjoin.progress(query)[:2]] == [2, 2]
+
+
+def test_those_to_the_table_hold_as_after_sparks_own_join(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    known = dict[Any, Any]()
+    for runtime, handover in (("jvm", "keys"), ("python", "keys"), ("python", "rows")):
+        with settings(
+            spark, spark__bsjoin__runtime=runtime, spark__bsjoin__python__handover=handover
+        ):
+            kinds = table_kinds(spark, tmp_path)
+            assert table_differences(kinds, known, renamed_are_refused=False) == [], handover
+
+
+@pytest.mark.parametrize("runtime", ["jvm", "python"])
+def test_what_a_result_does_not_have_cannot_be_referred_to(
+    spark: SparkSession, runtime: str
+) -> None:
+    """The table's key is the stream's; a column that is left out, or dropped, is not there."""
+    stream, table = spark.range(3).toDF("k"), table_of(spark, 1).alias("c")
+    with settings(spark, spark__bsjoin__runtime=runtime):
+        joined = bsjoin.join(stream, table, "k")
+        left_out = bsjoin.join(stream, table, "k", select=[])
+        for result, column in ((joined, "k"), (joined.drop(table["v"]), "v"), (left_out, "v")):
+            with pytest.raises(AnalysisException):
+                result.select(table[column])
+            assert result.drop(table[column]).columns == result.columns
+        itself = bsjoin.join(table.select("k", "v"), table, "k", how="left")
+        assert itself.select(table["v"], "c.v_batch").columns == ["v", "v_batch"]
+        assert itself.drop(table["v"]).columns == ["k", "v_batch"]
+
+
+@pytest.mark.parametrize("runtime", ["jvm", "python"])
+def test_those_to_the_table_hold_in_streams(
+    spark: SparkSession, tmp_path: Path, runtime: str
+) -> None:
+    """In a plan of its own, in ``foreachBatch`` and in a cycle."""
+    table = table_of(spark, 1).selectExpr("k", "v", "v + 1 AS w").alias("c")
+    stored = BatchTable.build(table, on="k")
+    seen = dict[str, list[Any]]()
+
+    def used(joined: DataFrame) -> DataFrame:
+        return joined.where(table["v"] > 0).sort(table["w"]).drop(table["v"])
+
+    def keep(name: str, joined: DataFrame) -> None:
+        seen[name] = rows(used(joined))
+
+    steered = bsjoin.cycles(table, on="k", sink=lambda df, _: keep("a cycle", df))
+    functions: dict[str, Callable[[DataFrame, int], None]] = {
+        "a batch": lambda df, _: keep("a batch", bsjoin.join(df, table, "k")),
+        "a stored table": lambda df, _: keep("a stored table", stored.join(df)),
+        "a cycle": steered,
+        "a stream": lambda df, _: seen.update({"a stream": rows(df)}),
+    }
+    feed = Feed(spark, tmp_path)
+    feed.add(1, 2, 9)
+    with settings(spark, spark__bsjoin__runtime=runtime):
+        for name, function in functions.items():
+            stream = feed.stream
+            if name == "a stream":
+                stream = stored.join(stream).where(table["v"] > 0).drop(table["v"])
+            query = stream.writeStream.foreachBatch(function).trigger(availableNow=True)
+            checkpoint = str(tmp_path / name)
+            query.option("checkpointLocation", checkpoint).start().awaitTermination()
+    assert seen == {name: [(1, 2), (2, 2)] for name in functions}

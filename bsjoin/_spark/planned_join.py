@@ -74,6 +74,7 @@ class PlannedJoin:
         row: Spark type of one row of the table, as the answers have it.
         fields: the table's columns in the result: names, types, nullability before the join type
             is applied, metadata.
+        given: the DataFrame that the table was given as; None if it was not.
     """
 
     stream: DataFrame
@@ -82,6 +83,17 @@ class PlannedJoin:
     plan: JoinPlan
     row: T.StructType
     fields: tuple[T.StructField, ...]
+    given: DataFrame | None
+
+    @property
+    def given_names(self) -> dict[str, str | None]:
+        """The table's columns in the result, and what the DataFrame given calls them."""
+        own = [] if self.given is None else self.given.columns
+        folded = {name.lower(): name for name in own}
+        return {
+            name: column if column in own else folded.get(column.lower())
+            for name, column in zip(self.join.names, self.join.columns, strict=True)
+        }
 
     @property
     def stream_key(self) -> KeySide:

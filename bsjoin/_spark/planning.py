@@ -19,7 +19,7 @@ from bsjoin._spark.observing import current_cycle, is_reported
 from bsjoin._spark.partitioning import kind_of, send_to_partitions
 from bsjoin._spark.planned_join import Cache, PlannedJoin, answer_row
 from bsjoin._spark.range_columns import search_of
-from bsjoin._spark.references import read_again
+from bsjoin._spark.references import brought, read_again
 from bsjoin._spark.resolve import ResolvedJoin
 from bsjoin._spark.runtime import choose_runtime
 from bsjoin._spark.session import micro_batch, retained
@@ -27,13 +27,17 @@ from bsjoin._spark.session import micro_batch, retained
 __all__ = ["plan_join"]
 
 
-def plan_join(stream: DataFrame, join: ResolvedJoin, cache: Cache) -> DataFrame:
+def plan_join(
+    stream: DataFrame, join: ResolvedJoin, cache: Cache, given: DataFrame | None = None
+) -> DataFrame:
     """Put a join behind a DataFrame.
 
     Args:
         stream: the probe side.
         join: what is joined.
         cache: how the table is cached.
+        given: the DataFrame that the table was given as: references to its columns hold for the
+            result; None (default) if there is none.
 
     Returns:
         The stream's columns, then (inner, left) the table's. It remembers how it was made: see
@@ -81,6 +85,7 @@ def plan_join(stream: DataFrame, join: ResolvedJoin, cache: Cache) -> DataFrame:
             T.StructField(name, field.dataType, field.nullable, field.metadata)
             for name, field in zip(join.names, table.fields, strict=True)
         ),
+        given=given,
     )
     if isinstance(table.table, StoredTable):
         follow(label, table.table.location.url)
@@ -92,6 +97,7 @@ def plan_join(stream: DataFrame, join: ResolvedJoin, cache: Cache) -> DataFrame:
     if again := lookups.read_again:
         last = len(stream.columns)
         result = read_again(result, stream, range(last - again, last))
+    result = brought(result, stream, given, planned.given_names)
     return remember(result, JoinStep(stream, planned, jvm.description(lookups), lookups=lookups))
 
 

@@ -14,6 +14,7 @@ from bsjoin._spark.planned_join import PlannedJoin
 from bsjoin._spark.projections import UNREADABLE
 from bsjoin._spark.python import handover, keys_only
 from bsjoin._spark.python.whole_rows import Stage
+from bsjoin._spark.references import brought
 from bsjoin._spark.workers import check_workers, recommend_sockets
 
 __all__ = ["Stage", "joined"]
@@ -42,6 +43,7 @@ def joined(stream: DataFrame, planned: PlannedJoin) -> DataFrame:
         chosen = handover.choose(planned, found, moved=False, against=UNREADABLE)
         result, below = _result(chosen, planned)
     assert result is not None
+    result = brought(result, stream, planned.given, planned.given_names)
     runs = _ROWS if chosen.rows else _KEYS
     shares = chosen.stage is not None and len(chosen.stage.joins) > 1
     step = JoinStep(
