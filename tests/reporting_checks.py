@@ -67,14 +67,17 @@ def a_function_reports_from_the_server(spark: SparkSession, folder: Path) -> Non
         return writer.start()
 
     queries = {}
-    for mark, runtime in enumerate(("jvm", "python"), 1):
-        with configured(spark, {"spark.bsjoin.runtime": runtime}):
-            queries[mark] = start(runtime, mark, [[1, 2, None], [2, 9, None, 2, 1], [9]])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", NotReportedWarning)
+    try:
+        for mark, runtime in enumerate(("jvm", "python"), 1):
+            with configured(spark, {"spark.bsjoin.runtime": runtime}):
+                queries[mark] = start(runtime, mark, [[1, 2, None], [2, 9, None, 2, 1], [9]])
         for query in queries.values():
             query.processAllAvailable()
+    finally:
+        for query in queries.values():
             query.stop()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NotReportedWarning)
         found = {mark: bsjoin.progress(query) for mark, query in queries.items()}
     counted = [ast.literal_eval(line) for line in told.read_text().splitlines()]
     for mark, cycles in found.items():
@@ -113,9 +116,11 @@ def what_failed_is_not_reported_and_a_restart_is(spark: SparkSession, folder: Pa
             number = len(list(folder.glob("in/*")))
             write_parquet(folder / "in" / f"{number}.parquet", k=pa.array(keys, pa.int64()))
         query = writer.start()
-        with pytest.raises(PySparkException, match=error) if error else nullcontext():
-            query.processAllAvailable()
-        query.stop()
+        try:
+            with pytest.raises(PySparkException, match=error) if error else nullcontext():
+                query.processAllAvailable()
+        finally:
+            query.stop()
         return query, [(cycle.batch_id, cycle.rows_in) for cycle in bsjoin.progress(query)]
 
     with warnings.catch_warnings():
@@ -181,8 +186,10 @@ def a_table_is_refreshed_in_the_server(spark: SparkSession, folder: Path) -> Non
         write_parquet(folder / "in" / f"{number}.parquet", k=pa.array([1], pa.int64()))
     reader = spark.readStream.schema("k long").option("maxFilesPerTrigger", 1)
     query = reader.parquet(str(folder / "in")).writeStream.foreachBatch(inside).start()
-    query.processAllAvailable()
-    query.stop()
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
     assert found.read_text() == "old False new False "
 
 
