@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from bsjoin._clock import now_us
 from bsjoin._refreshes import recorded
 from bsjoin._spark.arguments import JoinCall, key_list, probe_side, table_side
+from bsjoin._spark.char_columns import check_padded
 from bsjoin._spark.columns import names_of
 from bsjoin._spark.full_cache import FullCache
 from bsjoin._spark.observing import current_cycle, is_reported
@@ -131,7 +132,8 @@ class BatchTable:
             columns of ``df`` hold for its joins; see :func:`bsjoin.join`. :meth:`open` knows none.
 
         Raises:
-            ColumnError, KeyTypeError: the keys, or a column's type, cannot be used.
+            ColumnError, KeyTypeError: the keys, or a column's type, cannot be used; or a key of the
+                type CHAR(n) while ``spark.sql.readSideCharPadding`` is false.
             ArgumentError: ``df`` is streaming or no DataFrame, or ``on`` names a column twice.
             OtherKeysError: the path holds a table that was built for other keys; or ``df`` lacks
                 columns that a running query uses, or has them in other types.
@@ -216,6 +218,8 @@ class BatchTable:
         change.
         """
         wanted = WantedTable.of(df, keys, columns, options, when)
+        if not private or options.store is not None:
+            check_padded(df, [*keys, *(() if when is None else when.table_columns)])
         if options.store is None:
             location = temporary_location()
             try:
@@ -365,6 +369,7 @@ class BatchTable:
         Raises:
             ArgumentError: ``df`` is streaming or no DataFrame.
             OtherKeysError: the keys differ, or a column is missing or has another type.
+            KeyTypeError: a key is a CHAR(n) that this session reads without padding.
             DuplicateKeyError: the table is declared unique and ``df`` is not.
             StoreAccessError, StoreFullError: the version cannot be written.
 
@@ -376,7 +381,10 @@ class BatchTable:
             1
         """
         table_side(df)
-        adds = not self._private
+        manifest, adds = versions.latest(self._location), not self._private
+        if adds or self._options.store is not None:
+            ranged = () if manifest.ranged is None else manifest.ranged.names
+            check_padded(df, [*(key.name for key in manifest.keys), *ranged])
         return refreshed(self._location, df, self._options, adds=adds).version
 
     def start_refreshing(self, df: DataFrame, interval: timedelta | str | float) -> None:

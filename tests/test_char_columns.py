@@ -152,6 +152,35 @@ def test_what_cannot_be_compared_as_spark_does_is_refused_by_name(
         bsjoin.join(stream, longer, [], when=AsOf("k", "c"))
 
 
+def test_a_stored_key_is_padded(
+    spark: SparkSession, tables: dict[str, DataFrame], tmp_path: Path
+) -> None:
+    """What is stored without padding would have no match in a session that reads with it."""
+    table = tables["char(5)"].withColumnRenamed("n", "m")
+    stream, path = tables["string"], tmp_path / "table"
+    built = BatchTable.build(table, on="k", path=tmp_path / "built")
+    other = BatchTable.build(tables["char(5)"], on="n")  # which is no key there
+    kept = Full(store=path)
+    when = Within("k", "since", "until", closed="both")
+    ranged = tables["char(5)"].selectExpr("k AS since", "k AS until")
+    calls = [
+        lambda: BatchTable.build(table, on="K"),
+        lambda: BatchTable.build(ranged, on=[], when=when),
+        lambda: built.refresh(table),
+        lambda: bsjoin.join(stream, table, "k", cache=kept),
+    ]
+    plain = table.withColumn("k", F.col("k").cast("string"))
+    with settings(spark, **{PADDED: "false"}):
+        for call in calls:
+            with pytest.raises(KeyTypeError, match=r"\(char\(5\)\): .*readSideCharPadding"):
+                call()
+        assert not path.exists()
+        other.refresh(tables["char(5)"])
+        bsjoin.join(stream, table, "k", how="semi")
+        bsjoin.join(stream, plain, "k", cache=kept)
+    assert built.join(tables["char(5)"].where("n < 9")).count() == 7
+
+
 def test_a_stored_schema_may_lack_metadata() -> None:
     field = {"name": "k", "type": "string", "nullable": True}
     manifest: Any = SimpleNamespace(

@@ -9,14 +9,14 @@ stream's value gets the length of the table's.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from bsjoin.errors import KeyTypeError
 
-__all__ = ["char_length", "check_char_pair", "with_length"]
+__all__ = ["char_length", "check_char_pair", "check_padded", "with_length"]
 
 _TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 _CHAR = re.compile(r"char\((\d+)\)", re.IGNORECASE)
@@ -73,6 +73,33 @@ def check_char_pair(
             f"sorted without. Give both the same length, or {cast}"
         )
     return of_stream, of_table
+
+
+def check_padded(df: DataFrame, names: Iterable[str]) -> None:
+    """Refuse to store columns to join by that other sessions would read with padding.
+
+    Args:
+        df: the table.
+        names: the columns to join by, in any case.
+
+    Raises:
+        KeyTypeError: one is a CHAR(n), and this session reads it without.
+    """
+    wanted = {name.lower() for name in names}
+    chars = [
+        (field.name, length)
+        for field in df.schema
+        if field.name.lower() in wanted and (length := char_length(field.metadata)) is not None
+    ]
+    spark = df.sparkSession
+    if not chars or _is_on(spark, _AS_STRINGS, "false") or _is_on(spark, _PADDED, "true"):
+        return
+    name, length = chars[0]
+    raise KeyTypeError(
+        f"cannot store a table by {name!r} (char({length})): {_PADDED} is false, so that Spark "
+        "reads it as it was written, and later joins compare it with values that are padded. Set "
+        f'it to true, or cast it, as in df.withColumn({name!r}, F.col({name!r}).cast("string"))'
+    )
 
 
 def _is_on(spark: SparkSession, setting: str, default: str) -> bool:
