@@ -206,7 +206,10 @@ def _prose(_: Sequence[Benchmark], options: argparse.Namespace) -> int:
     print("\n".join(changed) or "All pages have the figures that were measured.")
     if options.check and changed:
         print("These pages are out of date: run `python -m benchmarks prose`.")
-    return int(options.check and bool(changed))
+    typed = prose.typed_by_hand() if options.check else []
+    for one in typed:
+        print(f"{one}: a measured number that names no figure (see benchmarks/report/prose.py)")
+    return int(options.check and bool(changed or typed))
 
 
 def _sizes(options: argparse.Namespace) -> list[bool]:

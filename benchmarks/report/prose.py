@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.harness.records import Record, write
 from benchmarks.harness.text import number
 
-__all__ = ["FIGURES", "ROOT", "filled", "pages", "remember", "unmarked", "update"]
+__all__ = ["FIGURES", "ROOT", "filled", "pages", "remember", "typed_by_hand", "unmarked", "update"]
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "benchmarks" / "figures.json"
@@ -32,8 +32,11 @@ _MARKED = re.compile(
     r"<!-- (?P<form>figure|spread|inverse): (?P<name>.+?) -->(?P<text>.*?)<!-- end -->", re.DOTALL
 )
 _OPENED = re.compile(r"<!-- (?:figure|spread|inverse):")
-_RATIO = re.compile(
-    r"\b\d[\d.,]*(?: to \d[\d.,]*)? times\b|\b\d\.\d+ (?:to \d[\d.]* )?of the rate\b"
+# Settings and rules are in seconds and longer; what is shorter has been measured.
+_MEASURED = re.compile(
+    r"\b\d[\d.,]*(?: to \d[\d.,]*)? ?(?:ms|µs|us|ns|milliseconds|microseconds|nanoseconds)\b"
+    r"|\b\d[\d.,]* ?(?:k |M )?rows(?:/s| per second| a second)\b|\b\d[\d.]* ?% more rows"
+    r"|\b\d[\d.,]*(?: to \d[\d.,]*)? times\b|\b\d\.\d+ (?:to \d[\d.]* )?of the rate\b"
 )
 
 Figures = dict[str, dict[str, tuple[float, ...]]]
@@ -106,8 +109,17 @@ def filled(text: str, figures: Figures) -> str:
 
 
 def unmarked(text: str) -> list[str]:
-    """What looks like a measured ratio and is not marked."""
-    return [found[0] for found in _RATIO.finditer(_MARKED.sub("…", text))]
+    """What looks like a measured ratio, time or rate, and is not marked."""
+    return [found[0] for found in _MEASURED.finditer(_MARKED.sub("…", text))]
+
+
+def typed_by_hand() -> list[str]:
+    """What :func:`unmarked` finds on all pages, each with its page."""
+    return [
+        f"{page.relative_to(ROOT).as_posix()}: {text}"
+        for page in pages()
+        for text in unmarked(page.read_text("utf-8"))
+    ]
 
 
 def _shown(form: str, name: str, figures: Figures) -> str:

@@ -75,11 +75,25 @@ def test_a_comment_that_names_nothing_is_an_error(text: str, told: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["1.13 times as fast", "2 to 3 times faster", "60 to 80 times", "0.7 of the rate"]
-)
-def test_a_measured_ratio_without_a_comment_is_noticed(text: str) -> None:
+    "text",
+    [
+        "1.13 times as fast", "2 to 3 times faster", "60 to 80 times", "0.7 of the rate",
+        "100 ms", "some 0.1 µs per row", "15ns", "40 to 50 milliseconds", "2.5 M rows/s",
+        "90,000 rows per second", "35 % more rows/s",
+    ],
+)  # fmt: skip
+def test_a_measured_number_without_a_comment_is_noticed(text: str) -> None:
     assert prose.unmarked(f"It is {text}.") != []
-    assert prose.unmarked("Every ten minutes, three times, 100 ms, 0.1 µs per row.") == []
+    assert prose.unmarked("Every ten minutes, three times, after 0.2 s, up to 100 rows.") == []
+
+
+def test_a_check_names_the_page_of_such_a_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "README.md"
+    page.write_text("It takes 5 ms.", "utf-8")
+    monkeypatch.setattr(prose, "ROOT", tmp_path)
+    assert prose.typed_by_hand() == ["README.md: 5 ms"]
 
 
 def test_full_runs_replace_the_figures_of_their_benchmark(tmp_path: Path) -> None:
