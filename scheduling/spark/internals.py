@@ -37,7 +37,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from scheduling.errors import ActuatorError
 from scheduling.spark import java
-from scheduling.spark.java import Script
 
 __all__ = [
     "VERIFIED",
@@ -329,7 +328,7 @@ def wait_for_executors(spark: SparkSession, rdd: int, seconds: float) -> int:
     return int(_run(spark, java.WAIT, what, _context(spark), rdd, milliseconds))
 
 
-def _run(spark: SparkSession, script: Script, failure: str, *arguments: Any) -> Any:
+def _run(spark: SparkSession, script: str, failure: str, *arguments: Any) -> Any:
     with _members(failure):
         context: Any = spark.sparkContext
         return _compiled(context._gateway, script).run(*arguments)
@@ -347,10 +346,10 @@ def _members(failure: str) -> Iterator[None]:
 
 
 @lru_cache(maxsize=8)
-def _compiled(gateway: Any, script: Script) -> Any:
+def _compiled(gateway: Any, script: str) -> Any:
     """A compiled script. A session that does not compile it raises in every call."""
     loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
     found = gateway.jvm.org.codehaus.janino.ClassBodyEvaluator()
     found.setParentClassLoader(loader)
-    found.cook(script.method)
+    found.cook(script)
     return found.getClazz().getConstructor(None).newInstance(None)

@@ -1,112 +1,90 @@
 """Java that the driver compiles and runs: one call from Python in place of one for each partition.
 
-Spark has Janino for its code generation, so nothing is shipped. Janino knows no generics.
+Spark has Janino for its code generation, so nothing is shipped. Janino knows no generics. Each text
+is the body of a class with a method ``run``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+__all__ = ["HOSTS", "PIN", "WAIT"]
 
-__all__ = ["HOSTS", "PIN", "WAIT", "Script"]
+PIN = """
+import org.apache.spark.Partition;
+import org.apache.spark.rdd.*;
+import scala.Option;
 
-
-@dataclass(frozen=True)
-class Script:
-    """The body of a method.
-
-    Args:
-        body: its statements.
-        parameters: their names and classes.
-        returns: the class of its result.
-    """
-
-    body: str
-    parameters: tuple[tuple[str, str], ...]
-    returns: str
-
-    @property
-    def method(self) -> str:
-        """The method ``run``: called by its name, it takes its arguments in one call."""
-        parameters = ", ".join(f"{kind} {name}" for name, kind in self.parameters)
-        return f"public {self.returns} run({parameters}) throws Exception {{{self.body}}}"
-
-
-PIN = Script(
-    """
+public CoalescedRDD run(RDD parent, String where) throws Exception {
     String[] at = where.split("\\n", -1);
-    scala.Option nowhere = scala.Option.empty();
-    org.apache.spark.rdd.CoalescedRDD found =
-        new org.apache.spark.rdd.CoalescedRDD(parent, at.length, nowhere, parent.elementClassTag());
+    Option nowhere = Option.empty();
+    CoalescedRDD found = new CoalescedRDD(parent, at.length, nowhere, parent.elementClassTag());
     found.setName("placed");
-    org.apache.spark.Partition[] kept = found.partitions();
+    Partition[] kept = found.partitions();
     for (int i = 0; i < at.length; i++) {
-        scala.Option one = at[i].isEmpty() ? nowhere : scala.Option.apply(at[i]);
-        kept[i] = new org.apache.spark.rdd.CoalescedRDDPartition(i, parent, new int[] {i}, one);
+        Option one = at[i].isEmpty() ? nowhere : Option.apply(at[i]);
+        kept[i] = new CoalescedRDDPartition(i, parent, new int[] {i}, one);
     }
     return found;
-    """,
-    (
-        ("parent", "org.apache.spark.rdd.RDD"),
-        ("where", "java.lang.String"),
-    ),
-    "org.apache.spark.rdd.CoalescedRDD",
-)
+}
+"""
 """An RDD of the same partitions; line i of ``where`` is the location of partition i, or empty."""
 
-HOSTS = Script(
-    """
+HOSTS = """
+import org.apache.spark.Partition;
+import org.apache.spark.rdd.RDD;
+
+public String run(RDD parent) throws Exception {
     StringBuilder found = new StringBuilder();
-    org.apache.spark.Partition[] all = parent.partitions();
+    Partition[] all = parent.partitions();
     for (int i = 0; i < all.length; i++) {
         if (i > 0) found.append("\\n");
         found.append(parent.preferredLocations(all[i]).mkString("\\t"));
     }
     return found.toString();
-    """,
-    (("parent", "org.apache.spark.rdd.RDD"),),
-    "java.lang.String",
-)
+}
+"""
 """The preferred locations of an RDD: one line a partition, separated by tabs."""
 
-WAIT = Script(
-    """
-    org.apache.spark.scheduler.TaskSchedulerImpl scheduler =
-        (org.apache.spark.scheduler.TaskSchedulerImpl) context.taskScheduler();
+WAIT = """
+import java.util.*;
+import org.apache.spark.*;
+import org.apache.spark.scheduler.*;
+import scala.collection.mutable.Buffer;
+import scala.jdk.javaapi.CollectionConverters;
+
+public int run(SparkContext context, int rdd, int millis) throws Exception {
+    TaskSchedulerImpl scheduler = (TaskSchedulerImpl) context.taskScheduler();
     Object backend = scheduler.backend();
-    org.apache.spark.ExecutorAllocationClient executors = null;
-    if (backend instanceof org.apache.spark.ExecutorAllocationClient)
-        executors = (org.apache.spark.ExecutorAllocationClient) backend;
-    java.util.List running;
+    ExecutorAllocationClient executors = null;
+    if (backend instanceof ExecutorAllocationClient) executors = (ExecutorAllocationClient) backend;
+    List running;
     synchronized (scheduler) {
-        running = new java.util.ArrayList(scala.jdk.javaapi.CollectionConverters.asJava(
-            (scala.collection.mutable.Buffer) scheduler.rootPool().getSortedTaskSetQueue()));
+        Buffer queue = (Buffer) scheduler.rootPool().getSortedTaskSetQueue();
+        running = new ArrayList(CollectionConverters.asJava(queue));
     }
     int found = 0;
     boolean changed = false;
     for (int k = 0; k < running.size(); k++) {
-        org.apache.spark.scheduler.TaskSetManager set =
-            (org.apache.spark.scheduler.TaskSetManager) running.get(k);
+        TaskSetManager set = (TaskSetManager) running.get(k);
         try {
             if (!context.statusStore().lastStageAttempt(set.taskSet().stageId())
                     .rddIds().contains(Integer.valueOf(rdd))) continue;
-        } catch (java.util.NoSuchElementException notListedYet) {
+        } catch (NoSuchElementException notListedYet) {
             continue;
         }
         synchronized (scheduler) {
             if (set.isZombie()) continue;
             found++;
-            java.util.Map pinned = scala.jdk.javaapi.CollectionConverters.asJava(
-                (scala.collection.mutable.Map) set.pendingTasks().forExecutor());
-            java.util.List free = scala.jdk.javaapi.CollectionConverters.asJava(
-                (scala.collection.mutable.Buffer) set.pendingTasks().noPrefs());
+            scala.collection.mutable.Map at = (scala.collection.mutable.Map)
+                set.pendingTasks().forExecutor();
+            Map pinned = CollectionConverters.asJava(at);
+            List free = CollectionConverters.asJava((Buffer) set.pendingTasks().noPrefs());
             Object[] names = pinned.keySet().toArray();
             boolean lost = false;
             for (int i = 0; i < names.length; i++) {
                 String name = (String) names[i];
                 if (scheduler.isExecutorAlive(name)
                         && (executors == null || executors.isExecutorActive(name))) continue;
-                free.addAll(scala.jdk.javaapi.CollectionConverters.asJava(
-                    (scala.collection.mutable.Buffer) pinned.remove(name)));
+                free.addAll(CollectionConverters.asJava((Buffer) pinned.remove(name)));
                 lost = true;
             }
             if (lost) set.recomputeLocality();
@@ -115,19 +93,13 @@ WAIT = Script(
             for (int i = 0; i < levels.length; i++) {
                 waits[i] = levels[i].toString().equals("PROCESS_LOCAL") ? (long) millis : 0L;
             }
-            lost |= !java.util.Arrays.equals(waits, set.localityWaits());
+            lost |= !Arrays.equals(waits, set.localityWaits());
             set.localityWaits_$eq(waits);
             changed |= lost;
         }
     }
     if (changed) scheduler.backend().reviveOffers();
     return found;
-    """,
-    (
-        ("context", "org.apache.spark.SparkContext"),
-        ("rdd", "int"),
-        ("millis", "int"),
-    ),
-    "int",
-)
+}
+"""
 """Sets how long the running stages of an RDD wait for executors, and frees tasks of lost ones."""
