@@ -48,6 +48,7 @@ _SETTINGS = {
     # Its coalescing changes the number of tasks of a stage from cycle to cycle.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "2000",
+    "spark.python.unix.domain.socket.enabled": "true",
     "spark.decommission.enabled": "true",
     "spark.dynamicAllocation.enabled": "false",  # what a session before this one has set stays
 }

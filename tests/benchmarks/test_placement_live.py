@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import statistics
@@ -192,6 +193,9 @@ def test_a_rise_that_is_followed_reaches_its_figures() -> None:
     )
     assert all(one.reached for one in followed.values())
     assert not all(one.reached for one in missed.values())
+    silent = dataclasses.replace(scaled(grow_s=32), batches=())
+    for one in scaling.figures([silent], LOAD, CURVE):  # a record has finite numbers only
+        assert math.isfinite(one.value)
 
 
 def test_scalers_have_a_row_each_and_cores_over_time() -> None:
