@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scheduling.spark.executors import Executors
-from scheduling.spark.scaling import Scaling
 
 import bsjoin
 from benchmarks.harness.outcome import Cell, Context, Figure, Table
@@ -27,6 +25,8 @@ from benchmarks.papers.placement_live_figures import percent, verdict
 from benchmarks.papers.placement_live_source import KEY_S, Curve, load, look_up
 from scheduling.elastic import Bounds, Step
 from scheduling.scalers import DS2, OERA, Median, Scaler, Static
+from scheduling.spark.executors import Executors
+from scheduling.spark.scaling import Scaling
 
 __all__ = [
     "NOISE",

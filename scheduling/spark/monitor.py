@@ -123,8 +123,8 @@ class SparkMonitor:
         workers = workers_of(
             found, self._memory_mb, self._tasks, self._prices, self._delta, self._task_cpus
         )
-        done = self._done(workers)
         used = self._utilisation(now, {one.get("id"): one for one in found}, workers)
+        done = self._done(workers)  # with what a reading has corrected
         self._ran = frozenset()
         samples = self._samples
         self._samples = {one.id: samples.get(one.id, deque(maxlen=_PERIODS)) for one in workers}

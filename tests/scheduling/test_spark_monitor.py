@@ -236,6 +236,18 @@ def test_the_price_table_s_cores_are_what_a_worker_has() -> None:
     assert steps(cluster, 0, 250) == [None, 0.5]  # 0.25 s of half a core
 
 
+def test_usage_is_what_the_same_look_has_read() -> None:
+    """The controller's estimate does not begin with a guess that a reading has corrected."""
+    cluster = Cluster(executor("0"), probe=True)
+    cluster.readings = [Reading("0", "h", 100.0, 5.0, 500.0)]
+    cluster.monitor.snapshot()
+    cluster.monitor.record(cycle(0.8, 0.8))
+    cluster.now, cluster.readings = 1.0, [Reading("0", "h", 101.0, 5.4, 500.0)]
+    used = cluster.monitor.snapshot().usage
+    assert [one.cpu_cores for one in used.values()] == pytest.approx([0.2, 0.2])
+    assert [one.cpu_cores for one in cluster.monitor.demand(2)] == pytest.approx([0.2, 0.2])
+
+
 def test_a_task_demands_its_share_of_the_cycle_smoothed() -> None:
     monitor = Cluster(executor("0")).monitor
     assert [one.cpu_cores for one in monitor.demand(2)] == [0.0, 0.0]
