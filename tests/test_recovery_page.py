@@ -35,6 +35,21 @@ def warnings() -> Iterator[str]:
                 yield str(node.args[0].value)
 
 
+def placement_warnings() -> Iterator[str]:
+    """What ``scheduling`` warns of once, with its values left out."""
+    for path in sorted((ROOT / "scheduling").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                continue
+            if node.func.attr not in ("warn", "warning") or not node.args:
+                continue
+            text = node.args[0]
+            parts = text.values if isinstance(text, ast.JoinedStr) else [text]
+            shown = [str(one.value) if isinstance(one, ast.Constant) else "%s" for one in parts]
+            if shown != ["%s"]:
+                yield "".join(shown)
+
+
 def test_every_statement_names_a_test_or_a_fault_that_exists() -> None:
     code = "\n".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py"))
     defined = set(re.findall(r"def (\w+)\(", code))
@@ -50,7 +65,7 @@ def test_every_fault_of_the_chaos_run_is_on_the_page() -> None:
     assert set(FAULTS) - elsewhere <= set(holders())
 
 
-@pytest.mark.parametrize("text", [*warnings()])
+@pytest.mark.parametrize("text", [*warnings(), *placement_warnings()])
 def test_every_warning_is_on_the_page(text: str) -> None:
     # How the message begins, and what a short one has behind its first value.
     parts = [part.strip(" ;:(),") for part in re.split(r"%\w|;", text)]
