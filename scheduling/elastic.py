@@ -1,6 +1,4 @@
-"""When a scaler's answer is acted on: the one state machine of scaling.
-
-Pure: the time and what is observed come in, requests go out.
+"""When a scaler's answer is acted on: the one state machine of scaling. Pure.
 
 ::
 
@@ -24,15 +22,15 @@ from typing import Literal
 
 from scheduling.errors import ArgumentError
 from scheduling.model.checks import number, share, whole
-from scheduling.scalers.load import Load, Scaler
-from scheduling.scalers.turns import no_idle, useful
+from scheduling.scalers import Load, Scaler
 
-__all__ = ["Bounds", "Elastic", "State", "Step"]
+__all__ = ["Bounds", "Elastic", "State", "Step", "no_idle", "useful"]
 
 State = Literal["steady", "changing", "settling"]
 
 _WAIT, _LONGEST = 10.0, 320.0  # times patience_s: the wait after a request in vain doubles
 _KEPT = 1000  # steps
+_ROUNDING = 1e-9  # cores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +62,10 @@ class Bounds:
     patience_s: float = 60.0
 
     def __post_init__(self) -> None:
-        if whole("least", self.least, least=1) > whole("most", self.most, least=1):
+        for name in ("least", "most", "confirm"):
+            whole(name, getattr(self, name), least=1)
+        if self.least > self.most:
             raise ArgumentError(f"least={self.least!r}, most={self.most!r}: give least <= most")
-        whole("confirm", self.confirm, least=1)
         share("band", self.band, below=True)
         for name in ("urgent_s", "shrink_after_s", "settle_s", "patience_s"):
             number(name, getattr(self, name), endless=True)
@@ -74,23 +73,37 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Step:
-    """What came of one step.
-
-    Args:
-        time_s: when.
-        state: after it.
-        there: the observed number.
-        wanted: what the scaler wants, bounded and in numbers that help; None: not asked.
-        target: the new request; None: none.
-        reason: why, in words.
-    """
+    """What came of one step."""
 
     time_s: float
-    state: State
-    there: int
-    wanted: int | None
-    target: int | None
+    state: State  # after it
+    there: int  # observed
+    wanted: int | None  # by the scaler, bounded and in numbers that help; None: not asked
+    target: int | None  # the new request; None: none
     reason: str
+
+
+def useful(cores: float, tasks: int, each: int = 1) -> int:
+    """The fewest executors that do equal tasks as fast as ``cores`` which are never idle.
+
+    Tasks run in turns, and in a last turn that is not full cores are idle: 12 tasks take 3 turns
+    on 4 or 5 cores, 2 on 6 to 11.
+
+    >>> [useful(cores, 12) for cores in (0.4, 3.2, 4.1, 5, 6.5, 20)], useful(5, 12, each=2)
+    ([1, 4, 6, 6, 12, 12], 3)
+    """
+    turns = max(1, int(tasks / max(cores - _ROUNDING, _ROUNDING)))
+    return -(-tasks // (turns * each))
+
+
+def no_idle(count: int, tasks: int, each: int = 1) -> int:
+    """The fewest executors with as many turns as ``count``.
+
+    >>> [no_idle(count, 12) for count in (3, 5, 8, 40)]
+    [3, 4, 6, 12]
+    """
+    turns = -(-tasks // (count * each))
+    return -(-tasks // (turns * each))
 
 
 class Elastic:
@@ -127,14 +140,15 @@ class Elastic:
         self.tasks = None if tasks is None else whole("tasks", tasks, least=1)
         self.each = whole("each", each, least=1)
         self.state: State = "steady"
-        self.requested: int | None = None
-        """What was requested last and stands; at first what was there, None before a step."""
+        self.requested = 0
+        """What was requested last and stands; before a request, what is there."""
         self.requests = 0
         """The number of requests so far."""
         self.steps: deque[Step] = deque(maxlen=_KEPT)
         """The last 1,000 steps."""
-        self._former: int | None = None
-        self._since, self._more, self._nearest = 0.0, 0, 0
+        self._now, self._there = 0.0, 0
+        self._former, self._nearest = 0, 0  # the request before; how near it came to this one
+        self._since, self._more = 0.0, 0
         self._vain: tuple[int, int] | None = None  # more (1) or fewer (-1), and what was there
         self._wait_s, self._until = 0.0, 0.0
         self._wants: deque[tuple[float, int]] = deque()
@@ -150,103 +164,108 @@ class Elastic:
         Returns:
             The step; its ``target`` is to be requested, if there is one.
         """
-        if not self.requests or self.requested is None:
+        self._now, self._there = now, there
+        if not self.requests:
             self.requested = there
         if self._vain is not None and (there - self._vain[1]) * self._vain[0] > 0:
             self._vain = None  # it was possible after all
         if self.state == "changing":
-            return self._changing(now, there, self.requested)
+            return self._change()
         if self.state == "settling":
             if now - self._since < self.bounds.settle_s:
-                return self._note(now, there, None, "settling")
-            self._become("steady", now)
+                return self._note("settling")
+            self._become("steady")
         if load is not None and there:
-            wanted = self._bounded(self.scaler.cores(load), there)
-        elif there in (0, self._clamped(there)):
-            return self._note(now, there, None, "nothing measured" if there else "none is there")
+            wanted = self._bounded(self.scaler.cores(load))
         else:
             wanted = self._clamped(there)
+            if there in (0, wanted):
+                return self._note("nothing measured" if there else "none is there")
         self._wants.append((now, wanted))
         while len(self._wants) > 1 and self._wants[1][0] <= now - self.bounds.shrink_after_s:
             self._wants.popleft()
         if wanted > self.requested and wanted >= there:
-            return self._grow(now, there, wanted, load)
+            return self._grow(wanted, load)
         self._more = 0
-        return self._shrink(now, there, wanted, self.requested)
+        return self._shrink(wanted)
 
     def failed(self) -> None:
         """The last request ended in an error: what was requested before it stands."""
         self.requested, self.requests = self._former, self.requests - 1
-        self._become("steady", self._since)
+        self._become("steady")
 
-    def _changing(self, now: float, there: int, requested: int) -> Step:
-        if there == requested:
-            self._become("settling", now)
-            return self._note(now, there, None, f"{there} are there")
-        if abs(requested - there) < self._nearest:
-            self._nearest, self._since = abs(requested - there), now
-        patience = self.bounds.patience_s
-        if now - self._since < patience:
-            return self._note(now, there, None, f"{requested} requested, {there} are there")
-        vain = (1 if requested > there else -1), there
+    def _change(self) -> Step:
+        short, patience = abs(self.requested - self._there), self.bounds.patience_s
+        if not short:
+            self._become("settling")
+            return self._note(f"{self._there} are there")
+        if short < self._nearest:
+            self._nearest, self._since = short, self._now
+        missing = f"{self.requested} requested, {self._there} are there"
+        if self._now - self._since < patience:
+            return self._note(missing)
+        vain = (1 if self.requested > self._there else -1), self._there
         longer = min(self._wait_s * 2, _LONGEST * patience)
         self._wait_s = longer if vain == self._vain else _WAIT * patience
-        self._vain, self._until = vain, now + self._wait_s
-        self._become("settling", now)
-        reason = f"{requested} requested, {there} are there after {patience:g} s: planned with "
-        return self._note(now, there, None, reason + f"{there}, the request stands")
+        self._vain, self._until = vain, self._now + self._wait_s
+        self._become("settling")
+        planned = f"planned with {self._there}, the request stands"
+        return self._note(f"{missing} after {patience:g} s: {planned}")
 
-    def _grow(self, now: float, there: int, wanted: int, load: Load | None) -> Step:
+    def _grow(self, wanted: int, load: Load | None) -> Step:
         self._more += 1
-        if self._vain == (1, there) and now < self._until:
-            return self._note(now, there, wanted, f"{self.requested} requested in vain, it stands")
+        if self._in_vain(1) and self._now < self._until:
+            return self._note(f"{self.requested} requested in vain, it stands", wanted)
         late = load is None or (load.waiting or 0.0) > self.bounds.urgent_s * load.rising
-        if self._more >= self.bounds.confirm or late:
-            return self._request(now, there, wanted, "more is needed")
-        return self._note(now, there, wanted, "to be confirmed")
+        if late or self._more >= self.bounds.confirm:
+            return self._request(wanted, "more is needed")
+        return self._note("to be confirmed", wanted)
 
-    def _shrink(self, now: float, there: int, wanted: int, requested: int) -> Step:
+    def _shrink(self, wanted: int) -> Step:
+        there, requested, bounds = self._there, self.requested, self.bounds
         most = max(one for _, one in self._wants)
-        if now - self._wants[0][0] >= self.bounds.shrink_after_s:
-            waits = now < self._until
-            fewer = most < there * (1 - self.bounds.band)
-            if fewer and not (waits and self._vain == (-1, there)):
-                reason = f"no more than {most} for {self.bounds.shrink_after_s:g} s"
-                return self._request(now, there, most, reason)
-            if there <= most < requested and not waits and self._vain == (1, there):
-                return self._request(now, there, most, f"{requested} requested in vain")
+        if self._now - self._wants[0][0] >= bounds.shrink_after_s:
+            waits = self._now < self._until
+            if most < there * (1 - bounds.band) and not (waits and self._in_vain(-1)):
+                return self._request(most, f"no more than {most} for {bounds.shrink_after_s:g} s")
+            if there <= most < requested and not waits and self._in_vain(1):
+                return self._request(most, f"{requested} requested in vain")
         if there < requested:
-            return self._note(now, there, wanted, f"{requested} requested, {there} are there")
+            return self._note(f"{requested} requested, {there} are there", wanted)
         less = "less is needed, not for long enough or not much less"
-        return self._note(now, there, wanted, less if wanted < there else "enough")
+        return self._note(less if wanted < there else "enough", wanted)
 
-    def _bounded(self, cores: float, there: int) -> int:
+    def _in_vain(self, way: int) -> bool:
+        """Whether more (1) or fewer (-1) than what is there were requested in vain."""
+        return self._vain == (way, self._there)
+
+    def _bounded(self, cores: float) -> int:
+        there, each = self._there, self.each
         if not self.tasks:
-            return self._clamped(max(1, -int(-(cores - 1e-9) // self.each)))
-        count = useful(cores, self.tasks, self.each)
-        if cores <= there * self.each and count > there:
-            count = there
+            return self._clamped(max(1, -int(-(cores - _ROUNDING) // each)))
+        count = useful(cores, self.tasks, each)
+        if cores <= there * each:
+            count = min(count, there)
         count = self._clamped(count)
         if count > there:  # not for executors that would be idle in the last turn
-            count = max(there, self.bounds.least, no_idle(count, self.tasks, self.each))
+            count = max(there, self.bounds.least, no_idle(count, self.tasks, each))
         return count
 
     def _clamped(self, count: int) -> int:
         return min(max(count, self.bounds.least), self.bounds.most)
 
-    def _request(self, now: float, there: int, target: int, reason: str) -> Step:
-        self._former, self.requested, self._nearest = self.requested, target, abs(target - there)
+    def _request(self, target: int, reason: str) -> Step:
+        self._former, self.requested = self.requested, target
+        self._nearest = abs(target - self._there)
         self.requests += 1
-        self._become("changing", now)
-        return self._note(now, there, target, reason, target)
+        self._become("changing")
+        return self._note(reason, target, target)
 
-    def _become(self, state: State, now: float) -> None:
-        self.state, self._since, self._more = state, now, 0
+    def _become(self, state: State) -> None:
+        self.state, self._since, self._more = state, self._now, 0
         self._wants.clear()
 
-    def _note(
-        self, now: float, there: int, wanted: int | None, reason: str, target: int | None = None
-    ) -> Step:
-        step = Step(now, self.state, there, wanted, target, reason)
+    def _note(self, reason: str, wanted: int | None = None, target: int | None = None) -> Step:
+        step = Step(self._now, self.state, self._there, wanted, target, reason)
         self.steps.append(step)
         return step

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scheduling.model.checks import number
-from scheduling.scalers.load import Load
+from scheduling.scalers import Load
 
 __all__ = ["Flow", "Meter", "flow", "offsets"]
 

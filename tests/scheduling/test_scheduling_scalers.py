@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling import errors
+from scheduling.elastic import no_idle, useful
 from scheduling.scalers import DS2, OERA, Load, Median, Probe, Scaler, Static
-from scheduling.scalers.turns import no_idle, useful
 
 PRINTED = OERA(literal=True, buffer=10_000)
 HIDDEN = st.none() | st.floats(0, 1e6)
