@@ -1,9 +1,9 @@
 """A stream of orders joined on three executors of different prices, placed cycle by cycle.
 
 The executors are processes of this machine (Spark's `local-cluster`); the price table says that one
-of them is dear. LBA-CE takes all three in turns in the first cycle, for nothing is known yet. In the
+of them is dear. CETSA takes all three in turns in the first cycle, for nothing is known yet. In the
 second it knows what a row costs where, and leaves the dear one. From then on the placement is kept:
-the policy is asked in every cycle, and none of its answers saves a tenth of the cost.
+the policy is asked in every cycle, and none of its answers saves a tenth of the rent.
 
     python examples/placement.py [--out FOLDER] [--orders ROWS]
 
@@ -23,7 +23,7 @@ import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 
 import bsjoin
-from scheduling import LBACE, Price
+from scheduling import CETSA, Price
 from scheduling.spark import Placement
 
 _CUSTOMERS, _CYCLES = 50_000, 6
@@ -51,7 +51,7 @@ def main() -> None:
             spark.read.parquet(str(out / "customers")),
             on="customer",
             partition=bsjoin.Hash(3),
-            placement=Placement(policy=LBACE(), prices=_PRICES, cooldown_s=0, delta=1.0),
+            placement=Placement(policy=CETSA(), prices=_PRICES, cooldown_s=0, delta=1.0),
             sink=lambda rows, number: rows.write.mode("overwrite").parquet(
                 str(out / "result" / f"batch={number}")
             ),
