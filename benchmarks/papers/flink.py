@@ -16,17 +16,11 @@ import numpy as np
 
 from benchmarks.papers import published
 from benchmarks.papers.claims import Row
+from benchmarks.papers.operators import Operator, demands
 from benchmarks.papers.published import CETSA, DEFAULT, GS_BFD, LBA_CE, ROUND_ROBIN, table_4
 from scheduling import Controller, Policy, Snapshot, policy
 from scheduling.load import EPSILON, deviation, planned_loads
-from scheduling.simulate import (
-    Arrivals,
-    Operator,
-    SimActuator,
-    SimMonitor,
-    Simulation,
-    demands,
-)
+from scheduling.simulate import Arrivals, SimActuator, SimMonitor, Simulation
 
 __all__ = ["JOBS", "NOTE", "Outcome", "compare", "key_shares", "rows", "run", "sensitivity"]
 
@@ -128,8 +122,9 @@ def run(
     workers = table_4()
     graph, price = demands(job, _RATE), {one.id: one.price_per_s for one in workers}
     query = Simulation(
-        job, workers, Arrivals(_RATE, noise=_NOISE, seed=seed, horizon_s=600), noise=_NOISE,
-        trigger_s=TRIGGER_S, overhead_s=_OVERHEAD_S, width=math.inf, pipelined=True, seed=seed,
+        graph, workers, Arrivals(_RATE, noise=_NOISE, seed=seed, horizon_s=600), rows_per_s=_RATE,
+        trigger_s=TRIGGER_S, overhead_s=_OVERHEAD_S, width=math.inf, pipelined=True, noise=_NOISE,
+        seed=seed,
     )  # fmt: skip
     sizes = {one.name: one.tasks for one in job}
     controller = Controller(
@@ -147,6 +142,7 @@ def run(
             continue
         used = set(one.at.values())
         rent, took = sum(price[name] for name in used), one.end - one.start
+        far = (edge for edge in graph.edges if one.at[edge.source] != one.at[edge.target])
         loads = planned_loads(query.placement, graph, Snapshot(0.0, workers), cpu_weight=1.0)
         found.append(
             Outcome(
@@ -155,7 +151,7 @@ def run(
                 run_s=took,
                 deviation=deviation(one.busy.values()),
                 cpu=statistics.fmean(one.busy[name] for name in used),
-                network_mb=one.network_bytes / 1e6,
+                network_mb=math.fsum(edge.bytes_per_s for edge in far) * one.rows / _RATE / 1e6,
                 late=min(1.0, max(0.0, (took + TRIGGER_S - _SLA_S) / TRIGGER_S)),
                 throughput=one.rows / took,
                 workers=len(used),

@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from benchmarks.harness.outcome import Table
+from benchmarks.papers.buffered import Buffered
 from benchmarks.papers.claims import Row
+from benchmarks.papers.operators import Operator, demands
 from scheduling import Resources, Worker
 from scheduling.scalers import OERA, Load, Median, Scaler, Static
-from scheduling.simulate import Arrivals, Operator, Simulation
+from scheduling.simulate import Arrivals
 
 __all__ = ["NOTE", "Elastic", "compare", "over_time", "rows", "run", "tweets"]
 
@@ -78,14 +80,14 @@ def run(make: Callable[[], Scaler], rate: list[float]) -> Elastic:
             curve += [(at * _WINDOW_S, gain * sentences), ((at + 1) * _WINDOW_S, gain * sentences)]
         workers = [Worker(f"t{at}", Resources(1.0, 1024.0), 1) for at in range(threads)]
         arrived = Arrivals(curve, horizon_s=len(rate) * _WINDOW_S)
-        query = Simulation(
-            [Operator(name, threads, 1 / speed)], workers, arrived, buffer=_BUFFER,
+        query = Buffered(
+            demands([Operator(name, threads, 1 / speed)]), workers, arrived, buffer=_BUFFER,
             limit=threads * speed * _STEP_S, trigger_s=_STEP_S, overhead_s=0.0, start_s=0.0,
         )  # fmt: skip
         uses, counts, losses, worked = [], [], [], 0.0
         for window in range(1, len(rate) + 1):
             query.run(window * _WINDOW_S)
-            count = len(query.shares[name])
+            count = len(query.graph.tasks)
             before, worked = worked, sum(one.busy_s for one in query.executors.values())
             busy = min(1.0, (worked - before) / count / _WINDOW_S)
             came = arrived(query.now) - arrived(query.now - _WINDOW_S)
@@ -97,7 +99,7 @@ def run(make: Callable[[], Scaler], rate: list[float]) -> Elastic:
             losses.append(query.lost)
             if wanted != count:
                 found.changes += 1
-                query.shares[name] = [1 / wanted] * wanted
+                query.graph = demands([Operator(name, wanted, 1 / speed)])
                 query.limit = wanted * speed * _STEP_S
                 query.resize(wanted)
                 query.pause(_STILL_S)

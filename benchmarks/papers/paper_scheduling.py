@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.papers import flink, oera, st_stream, twister2
 from benchmarks.papers.claims import Row, as_json, held, tables
+from benchmarks.papers.operators import demands
 from benchmarks.papers.published import CETSA, CONTRADICTIONS, GS_BFD, table_4
 from scheduling import Exact, Snapshot
-from scheduling.simulate import demands
 
 __all__ = ["run"]
 

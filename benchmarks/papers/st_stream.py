@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from benchmarks.harness.outcome import Table
 from benchmarks.papers.claims import Row
+from benchmarks.papers.operators import Operator, demands
 from benchmarks.papers.published import st_stream
-from scheduling import Move, Rebalancer, StStream
+from scheduling import JobGraph, Move, Rebalancer, Resources, StStream, Task
 from scheduling.load import deviation
-from scheduling.simulate import Arrivals, Operator, SimMonitor, Simulation
-from scheduling.simulate.job import task_id
+from scheduling.simulate import Arrivals, SimMonitor, Simulation
 
 __all__ = ["BEFORE", "NOTE", "Skewed", "compare", "rows", "run", "use_table"]
 
@@ -60,7 +60,8 @@ def run(rebalancer: Rebalancer | None, *, clocks: int = 6) -> Skewed:
         "count", len(halves), sum(load) / _RATE, memory_mb=100.0, state_bytes=50e6, shares=halves
     )
     query = Simulation(
-        [count], nodes, Arrivals(_RATE, horizon_s=int(clocks * _CLOCK_S)), overhead_s=0.01,
+        demands([count], _RATE), nodes, Arrivals(_RATE, horizon_s=int(clocks * _CLOCK_S)),
+        rows_per_s=_RATE, overhead_s=0.01,
         placement={f"count-{at}": nodes[at // 2].id for at in range(len(halves))},
     )  # fmt: skip
     monitor, found = SimMonitor(query), Skewed()
@@ -76,22 +77,28 @@ def run(rebalancer: Rebalancer | None, *, clocks: int = 6) -> Skewed:
         found.run_s.append(sum(one.end - one.start for one in tail) / len(tail))
         found.work_s.append(sum(sum(one.work_s.values()) for one in tail) / len(tail))
         if rebalancer is not None and clock < clocks:
-            found.moves.append(rebalancer.rebalance(monitor.graph(), snapshot))
+            found.moves.append(rebalancer.rebalance(query.graph, snapshot))
             move(query, found.moves[-1])
     return found
 
 
 def move(query: Simulation, moves: Sequence[Move]) -> None:
     """Carry out moves; a part of a task becomes a task of its own, pinned to the target."""
+    tasks = dict(query.graph.by_id)
     for one in moves:
-        if one.part >= 1:
-            query.placement[one.task] = one.target
-            continue
-        operator, _, index = one.task.rpartition("-")
-        shares = query.shares[operator]
-        shares.append(shares[int(index)] * one.part)
-        shares[int(index)] -= shares[-1]
-        query.placement[task_id(operator, len(shares) - 1)] = one.target
+        name = one.task
+        if one.part < 1:
+            whole, name = tasks[one.task], f"{tasks[one.task].operator}-{len(tasks)}"
+            tasks[one.task] = _part(whole, whole.id, whole.index, 1 - one.part)
+            tasks[name] = _part(whole, name, len(tasks), one.part)
+        query.placement[name] = one.target
+    query.graph = JobGraph(tuple(tasks.values()))
+
+
+def _part(task: Task, name: str, index: int, share: float) -> Task:
+    need = Resources(task.demand.cpu_cores * share, task.demand.memory_mb)
+    rate, state = task.rate_in_per_s * share, task.state_bytes * share
+    return replace(task, id=name, index=index, demand=need, rate_in_per_s=rate, state_bytes=state)
 
 
 def compare() -> dict[str, Skewed]:

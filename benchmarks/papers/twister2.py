@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from benchmarks.papers.claims import Row
 from benchmarks.papers.flink import JOBS
+from benchmarks.papers.operators import demands
 from benchmarks.papers.published import table_4
 from scheduling import (
     DataLocality,
@@ -17,7 +18,6 @@ from scheduling import (
     Task,
     Worker,
 )
-from scheduling.simulate import demands
 
 __all__ = ["NOTE", "rows"]
 

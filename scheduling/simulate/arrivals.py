@@ -18,7 +18,7 @@ class Arrivals:
         curve: rows a second; or pairs of a second and the rows a second there, ascending, linear
             between and constant outside. Two pairs of one second make a jump.
         noise: each second's rate is multiplied by 1 + ``noise`` x U(-1, 1); in [0, 1], default 0.
-        seed: of the noise; the same seed gives the same arrivals. Default 0.
+        seed: of the noise; default 0.
         horizon_s: seconds that are drawn; the last rate goes on after them. Default one day.
 
     Example:
@@ -28,13 +28,9 @@ class Arrivals:
     """
 
     def __init__(
-        self,
-        curve: float | Sequence[tuple[float, float]],
-        *,
-        noise: float = 0.0,
-        seed: int = 0,
-        horizon_s: int = 86_400,
-    ) -> None:
+        self, curve: float | Sequence[tuple[float, float]], *,
+        noise: float = 0.0, seed: int = 0, horizon_s: int = 86_400,
+    ) -> None:  # fmt: skip
         points = [(0.0, float(curve))] if isinstance(curve, int | float) else list(curve)
         seconds, rates = np.array([at for at, _ in points]), np.array([rate for _, rate in points])
         if not (len(points) and (rates >= 0).all() and (np.diff(seconds) >= 0).all()):

@@ -1,10 +1,7 @@
 """One simulator, driven by events: micro-batches of tasks on executors that come and go.
 
-On an executor with c cores, n running tasks get min(``width``, c / n) cores each (processor
-sharing, as a machine's cores or a cgroup's quota give it), and no more run at a time than it has
-slots. Operators are stages that follow one another as shuffles make them, or run at the same time
-(``pipelined``: Flink, Storm). It predicts live micro-batches within 7 % (median of 112; fitted is
-one constant, the overhead, on round robin).
+It predicts live micro-batches within 7 % (median of 112; fitted is one constant, the overhead, on
+round robin).
 """
 
 from __future__ import annotations
@@ -18,9 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from scheduling.errors import ArgumentError
-from scheduling.model import Worker
+from scheduling.model import JobGraph, Task, Worker
 from scheduling.simulate.arrivals import Arrivals
-from scheduling.simulate.job import Operator, checked, task_id
 
 __all__ = ["Batch", "Executor", "Simulation"]
 
@@ -56,10 +52,9 @@ class Executor:
 class Batch:
     """A finished micro-batch: number, start and end in seconds, and what it was.
 
-    ``offset`` counts the rows before it (lost ones, too), ``latest`` those that had arrived at its
-    start, ``lost`` those that a full buffer had dropped by then. By task: where it ran (``at``) and
-    its core seconds. ``busy``: by executor, the share of its cores that worked since the end
-    before. ``network_bytes`` went from host to host.
+    ``offset`` counts the rows before it, ``latest`` those that had arrived at its start. By task:
+    where it ran (``at``) and its core seconds. ``busy``: by executor, the share of its cores that
+    worked since the end before.
     """
 
     id: int
@@ -68,81 +63,79 @@ class Batch:
     rows: float
     offset: float
     latest: float
-    lost: float
     at: Mapping[str, str]
     work_s: Mapping[str, float]
     busy: Mapping[str, float]
-    network_bytes: float
 
 
 class Simulation:
     """A streaming query on simulated executors. The same arguments give the same run.
 
+    On an executor with c cores, n running tasks get min(``width``, c / n) cores each, and no more
+    run at a time than it has slots. Operators are stages that follow one another in the order of
+    the graph, as shuffles make them, or work at the same time (``pipelined``).
+
     Args:
-        operators: in topological order.
+        graph: the tasks, with what they demand at ``rows_per_s``. The attribute may be changed.
         workers: the executors at the start; those that come later are like the first.
         arrived: the rows that have arrived by a time.
+        rows_per_s: rows of the job for which the graph tells the demands; above 0, default 1.
+        fixed_s: core seconds of a task in every micro-batch, without a row; default 0.
         placement: the executor of each task, by its id; a task without one, or whose executor is
             not there, takes any free slot. Default none. The attribute may be changed at any time.
         trigger_s: from the start of a micro-batch to the next one at least; above 0, default 1.
         overhead_s: on the driver, before the first task of a micro-batch; default 0.1.
-        limit: rows of a micro-batch at most, an attribute, too; default no limit.
-        buffer: rows that wait at most, what comes beyond is lost; default no limit.
         start_s: from the request of an executor to its first task; default 5.
         most: executors that the cluster can give, an attribute, too; default no limit.
-        width: cores that one task can use; default 1.
+        width: cores that one task can use; above 0, default 1.
         pipelined: whether all operators work on a micro-batch at the same time; default False.
         noise: a task's work is multiplied by 1 + ``noise`` x U(-1, 1); default 0.
         seed: of the noise; default 0.
 
     Raises:
-        ArgumentError: a number is out of its range, or operators are not in order.
+        ArgumentError: a number is out of its range, or there is no task or no worker.
 
     Complexity: O(executors) an event; a micro-batch has a few events a task.
 
     Example:
         >>> from scheduling import Resources
+        >>> tasks = [Task(f"join-{i}", "join", i, Resources(0.25, 64)) for i in range(4)]
         >>> one = Worker("e0", Resources(2, 4096), slots=4)
-        >>> query = Simulation([Operator("join", 4, row_s=0.01)], [one], Arrivals(100))
+        >>> query = Simulation(JobGraph(tuple(tasks)), [one], Arrivals(100), rows_per_s=100)
         >>> query.run(10.0)
         >>> query.batches[-1].rows, round(query.batches[-1].end - query.batches[-1].start, 6)
         (100.0, 0.6)
     """
 
     def __init__(
-        self, operators: Sequence[Operator], workers: Sequence[Worker], arrived: Arrivals, *,
+        self, graph: JobGraph, workers: Sequence[Worker], arrived: Arrivals, *,
+        rows_per_s: float = 1.0, fixed_s: float = 0.0,
         placement: Mapping[str, str] | None = None, trigger_s: float = 1.0,
-        overhead_s: float = 0.1, limit: float = math.inf, buffer: float = math.inf,
-        start_s: float = 5.0, most: float = math.inf, width: float = 1.0,
-        pipelined: bool = False, noise: float = 0.0, seed: int = 0,
+        overhead_s: float = 0.1, start_s: float = 5.0, most: float = math.inf,
+        width: float = 1.0, pipelined: bool = False, noise: float = 0.0, seed: int = 0,
     ) -> None:  # fmt: skip
-        above = all(one > 0 for one in (trigger_s, limit, buffer, width))
-        if not (above and workers and min(overhead_s, start_s) >= 0 and 0 <= noise < 1):
+        above = graph.tasks and workers and min(rows_per_s, trigger_s, width) > 0
+        if not (above and min(fixed_s, overhead_s, start_s) >= 0 and 0 <= noise < 1):
             raise ArgumentError(
-                f"{len(workers)} workers, trigger_s={trigger_s!r}, limit={limit!r}, buffer="
-                f"{buffer!r}, width={width!r}, overhead_s={overhead_s!r}, start_s={start_s!r}, "
-                f"noise={noise!r}: give a worker or more, the next four above 0, seconds of at "
-                "least 0, and noise in [0, 1)"
+                f"{len(graph.tasks)} tasks, {len(workers)} workers, {rows_per_s=}, {trigger_s=}, "
+                f"{width=}, {fixed_s=}, {overhead_s=}, {start_s=}, {noise=}: give a task or more, "
+                "a worker or more, the next three above 0, seconds of at least 0, noise in [0, 1)"
             )
-        self.operators, self.arrived = checked(operators), arrived
-        self.most, self.limit = most, limit
-        self.shares = {name: one.dealt for name, one in self.operators.items()}
+        self.graph, self.arrived, self.most = graph, arrived, most
         self.placement = dict(placement or {})
         self.executors = {one.id: Executor(one) for one in workers}
         self.batches: list[Batch] = []
         self.requested: int | None = None
-        self.now = self.offset = self.lost = self.rent = self.wasted_s = 0.0
+        self.now = self.offset = self.rent = self.wasted_s = 0.0
         self._trigger_s, self._overhead_s, self._start_s = trigger_s, overhead_s, start_s
-        self._buffer, self._width, self._noise = buffer, width, noise
-        self._draw = random.Random(seed)
-        every = tuple(self.operators.values())
-        self._stages = [every] if pipelined else [(one,) for one in every]
+        self._rows_per_s, self._fixed_s, self._width = rows_per_s, fixed_s, width
+        self._pipelined, self._noise, self._draw = pipelined, noise, random.Random(seed)
         self._template, self._ids = workers[0], itertools.count(len(workers))
         self._events: list[tuple[float, int, Callable[[], None]]] = []
-        self._count, self._free = itertools.count(), deque[str]()
-        self._tasks: dict[str, tuple[Operator, float]] = {}
+        self._count, self._coming = itertools.count(), 0
+        self._tasks: dict[str, Task] = {}  # of the micro-batch
+        self._waiting, self._left = deque[str](), 0
         self._busy = (0.0, dict.fromkeys(self.executors, 0.0))
-        self._paused_s, self._stage, self._left, self._coming = 0.0, 0, 0, 0
         self.at(0.0, self._trigger)
 
     # What controllers and callers do
@@ -174,22 +167,10 @@ class Simulation:
         """
         self.requested = target
         for one in self.there()[target:]:
-            self.leave(one.worker.id)
+            one.leaving, one.gone = True, not one._running
+            self._waiting += one._queue
+            one._queue.clear()
         self._fulfil()
-
-    def join(self, worker: Worker) -> None:
-        """An executor comes, now; one of that id must not be there."""
-        if worker.id in self.executors and not self.executors[worker.id].gone:
-            raise ArgumentError(f"{worker.id!r} is there already; give another id")
-        self.executors[worker.id] = Executor(worker, _since=self.now)
-        self._dispatch()
-
-    def leave(self, name: str) -> None:
-        """An executor takes no more tasks, and goes when those that it runs are done."""
-        one = self.executors[name]
-        one.leaving, one.gone = True, not one._running
-        self._free += one._queue
-        one._queue.clear()
         self._dispatch()
 
     def kill(self, name: str) -> None:
@@ -197,18 +178,18 @@ class Simulation:
         one = self.executors[name]
         self._advance(one)
         self.wasted_s += sum(self._work[task] - left for task, (left, _) in one._running.items())
-        self._free += [*one._running, *one._queue]
+        self._waiting += [*one._running, *one._queue]
         one.gone, one._version = True, one._version + 1
         one._running.clear()
         one._queue.clear()
         self._fulfil()
         self._dispatch()
 
-    def pause(self, seconds: float) -> None:
-        """No micro-batch begins for some seconds: what a change of a job costs."""
-        self._paused_s = max(self._paused_s, self.now + seconds)
+    def take(self) -> float:
+        """The rows of a micro-batch that begins now: all that wait; a subclass may take fewer."""
+        return self.arrived(self.now) - self.offset
 
-    # Events
+    # Executors
 
     def _pass(self, time_s: float) -> None:
         prices = (one.worker.price_per_s for one in self.executors.values() if not one.gone)
@@ -224,92 +205,76 @@ class Simulation:
         self._coming -= 1
         if len(self.there()) < min(self.requested or 0, self.most):
             name = f"{self._template.id.rstrip('0123456789')}{next(self._ids)}"
-            self.join(replace(self._template, id=name, host=""))
+            worker = replace(self._template, id=name, host="")
+            self.executors[name] = Executor(worker, _since=self.now)
+            self._dispatch()
+
+    # Micro-batches
 
     def _trigger(self) -> None:
-        arrived = self.arrived(self.now)
-        dropped = max(0.0, arrived - self.offset - self._buffer)
-        self.lost, self.offset = self.lost + dropped, self.offset + dropped
-        rows = min(arrived - self.offset, self.limit)
-        if rows < 1 or self.now < self._paused_s:
-            self.at(max(self.now + self._trigger_s, self._paused_s), self._trigger)
+        rows = self.take()
+        if rows < 1:
+            self.at(self.now + self._trigger_s, self._trigger)
             return
-        self._batch = self.now, rows, arrived, self.lost
+        self._batch = self.now, rows, self.arrived(self.now)
         self._ran: dict[str, str] = {}
         self._work: dict[str, float] = {}
-        self._read: dict[str, float] = {}
-        self._sent, self._stage = 0.0, 0
+        self._stage = 0
         self.at(self.now + self._overhead_s, self._next)
 
     def _next(self) -> None:
         """The next stage, or the end of the micro-batch."""
-        if self._stage == len(self._stages):
+        operators = self.graph.operators.values()
+        stages = [self.graph.tasks] if self._pipelined else list(operators)
+        if self._stage == len(stages):
             self._finish()
             return
-        self._far: dict[tuple[str, str], tuple[float, float]] = {}
-        for one in self._stages[self._stage]:
-            self._read[one.name] = one.reads(self._batch[1], self._read, self.operators)
-            for index, share in enumerate(self.shares[one.name]):
-                task = task_id(one.name, index)
-                self._tasks[task] = one, self._read[one.name] * share
-                pinned = self.executors.get(self.placement.get(task, ""))
-                (pinned._queue if pinned and pinned._usable else self._free).append(task)
-                self._left += 1
+        for task in stages[self._stage]:
+            self._tasks[task.id] = task
+            pinned = self.executors.get(self.placement.get(task.id, ""))
+            (pinned._queue if pinned and pinned._usable else self._waiting).append(task.id)
+            self._left += 1
         self._stage += 1
         self._dispatch()
 
     def _finish(self) -> None:
-        (start, rows, latest, lost), (then, before) = self._batch, self._busy
+        (start, rows, latest), (then, before) = self._batch, self._busy
         there = {name: one for name, one in self.executors.items() if not one.gone}
         span_s, busy = max(self.now - then, _NOTHING), dict[str, float]()
         for name, one in there.items():
             share = (one.busy_s - before.get(name, 0.0)) / one.worker.capacity.cpu_cores / span_s
             busy[name] = min(1.0, share)
         self._busy = self.now, {name: one.busy_s for name, one in there.items()}
-        number, span = len(self.batches), (start, self.now, rows, self.offset, latest, lost)
-        self.batches.append(Batch(number, *span, self._ran, self._work, busy, self._sent))
+        span = (len(self.batches), start, self.now, rows, self.offset, latest)
+        self.batches.append(Batch(*span, self._ran, self._work, busy))
         self.offset += rows
         self.at(max(self.now, start + self._trigger_s), self._trigger)
+
+    # Tasks
 
     def _dispatch(self) -> None:
         there = self.there()
         for one in there:
             while one._queue and len(one._running) < one.worker.slots:
                 self._start(one._queue.popleft(), one)
-        while self._free:
-            able = [one for one in there if len(one._running) < one.worker.slots]
-            if not able:
+        while self._waiting:
+            least = min(there, key=lambda one: len(one._running) / one.worker.slots, default=None)
+            if least is None or len(least._running) >= least.worker.slots:
                 return
-            least = min(able, key=lambda one: len(one._running) / one.worker.slots)
-            self._start(self._free.popleft(), least)
+            self._start(self._waiting.popleft(), least)
 
-    def _start(self, task: str, one: Executor) -> None:
+    def _start(self, name: str, one: Executor) -> None:
         self._advance(one)
-        operator, rows = self._tasks[task]
-        far, size = self._from_far(operator, one.worker.host)
-        work = operator.fixed_s + rows * (operator.row_s + far * operator.remote_s)
+        work = self._fixed_s + self._tasks[name].demand.cpu_cores * self._times
         work *= 1 + self._noise * self._draw.uniform(-1, 1)
-        self._sent += rows * size
-        self._work[task], self._ran[task] = work, one.worker.id
-        one._running[task] = [work, self.now]
+        self._work[name], self._ran[name] = work, one.worker.id
+        one._running[name] = [work, self.now]
         self._plan(one)
 
-    def _from_far(self, operator: Operator, host: str) -> tuple[float, float]:
-        """Of a row that an operator reads on a host: the share, and bytes, from other hosts."""
-        if (operator.name, host) not in self._far:
-            share = size = 0.0
-            for name in operator.inputs:
-                sender = self.operators[name]
-                part = self._read[name] * sender.out / max(self._read[operator.name], _NOTHING)
-                for index, dealt in enumerate(self.shares[name]):
-                    if self._host(task_id(name, index)) != host:
-                        share, size = share + part * dealt, size + part * dealt * sender.out_bytes
-            self._far[operator.name, host] = share, size
-        return self._far[operator.name, host]
-
-    def _host(self, task: str) -> str:
-        one = self.executors.get(self._ran.get(task) or self.placement.get(task, ""))
-        return one.worker.host if one else ""
+    @property
+    def _times(self) -> float:
+        """The rows of the micro-batch, over those for which the graph tells the demands."""
+        return self._batch[1] / self._rows_per_s
 
     def _rate(self, one: Executor) -> float:
         return min(self._width, one.worker.capacity.cpu_cores / max(1, len(one._running)))
@@ -335,7 +300,7 @@ class Simulation:
         self._advance(one)
         for task in [task for task, (left, _) in one._running.items() if left <= _NOTHING]:
             one.run_s += self.now - one._running.pop(task)[1]
-            one.rows += self._tasks[task][1]
+            one.rows += self._tasks[task].rate_in_per_s * self._times
             self._left -= 1
         one.gone = one.leaving and not one._running
         self._plan(one)

@@ -10,9 +10,8 @@ from scheduling.elastic import Elastic
 from scheduling.errors import ActuatorError
 from scheduling.flow import Meter
 from scheduling.load import busyness
-from scheduling.model import JobGraph, Plan, Receipt, Resources, Snapshot, Utilisation
+from scheduling.model import Plan, Receipt, Resources, Snapshot, Utilisation
 from scheduling.simulate.engine import Simulation
-from scheduling.simulate.job import demands, task_id
 
 __all__ = ["SimActuator", "SimMonitor", "progress", "scaled"]
 
@@ -53,7 +52,7 @@ class SimMonitor:
         usage, memory = dict[str, Resources](), dict.fromkeys(there, 0.0)
         for task, worker in placement.items():
             used = math.fsum(batch.work_s.get(task, 0.0) for batch in batches) / span_s
-            usage[task] = Resources(used, query.operators[task.rpartition("-")[0]].memory_mb)
+            usage[task] = Resources(used, query.graph.by_id[task].demand.memory_mb)
             memory[worker] += usage[task].memory_mb
         use, periods = dict[str, Utilisation](), dict[str, list[list[float]]]()
         for name, one in there.items():
@@ -63,7 +62,6 @@ class SimMonitor:
                 use[name] = Utilisation(math.fsum(seen) / len(seen), full)
                 periods[name] = [[share] for share in seen]
         self._batch, self._time_s = len(query.batches), query.now
-        waiting = query.arrived(query.now) - query.offset
         return Snapshot(
             query.now,
             workers,
@@ -71,17 +69,9 @@ class SimMonitor:
             tuples={name: rows for name, rows in self._tuples.items() if name in there},
             cost={name: paid for name, paid in self._cost.items() if name in there},
             busyness=busyness(periods),
-            backlog={
-                name: waiting * one.part for name, one in query.operators.items() if not one.inputs
-            },
             placement=placement,
             usage=usage,
         )
-
-    def graph(self, rows_per_s: float = 0.0) -> JobGraph:
-        """The tasks that run, with their demands at a rate."""
-        query = self.simulation
-        return demands(query.operators.values(), rows_per_s, query.shares)
 
 
 class SimActuator:
@@ -89,11 +79,10 @@ class SimActuator:
 
     Args:
         simulation: what is changed.
-        still_s: how long a change keeps the next micro-batch from its start; default 0, as Spark.
     """
 
-    def __init__(self, simulation: Simulation, *, still_s: float = 0.0) -> None:
-        self.simulation, self._still_s = simulation, still_s
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
 
     def capabilities(self) -> frozenset[str]:
         """Places and moves whole tasks; executors without a task are released."""
@@ -105,14 +94,11 @@ class SimActuator:
         Raises:
             ActuatorError: the plan has a task that the job does not have.
         """
-        query = self.simulation
-        known = {task_id(name, at) for name, one in query.shares.items() for at in range(len(one))}
+        known = self.simulation.graph.by_id.keys()
         if unknown := plan.placement.keys() - known:
             raise ActuatorError(f"the job has no tasks {sorted(unknown)}; it has {sorted(known)}")
-        if query.placement != plan.placement:
-            query.pause(self._still_s)
-        query.placement = dict(plan.placement)
-        there = {one.worker.id for one in query.there()}
+        self.simulation.placement = dict(plan.placement)
+        there = {one.worker.id for one in self.simulation.there()}
         landed = {task: at for task, at in plan.placement.items() if at in there}
         return Receipt(plan.placement, landed, tuple(one.task for one in plan.unplaced))
 
@@ -147,10 +133,13 @@ def progress(simulation: Simulation, last: int = 40) -> list[dict[str, Any]]:
     found = []
     for one in simulation.batches[-last:]:
         start, end = round(one.offset), round(one.offset + one.rows)
-        source: dict[str, Any] = {"startOffset": {"n": start}, "endOffset": {"n": end}}
-        source |= {"latestOffset": {"n": round(one.latest)}, "numInputRows": end - start}
         began = datetime.datetime.fromtimestamp(one.start, datetime.UTC)
-        entry: dict[str, Any] = {"batchId": one.id, "numInputRows": end - start}
-        entry |= {"timestamp": began.isoformat(), "sources": [source]}
-        found.append(entry | {"durationMs": {"triggerExecution": 1e3 * (one.end - one.start)}})
+        source = {
+            "startOffset": {"n": start}, "endOffset": {"n": end},
+            "latestOffset": {"n": round(one.latest)}, "numInputRows": end - start,
+        }  # fmt: skip
+        found.append({
+            "batchId": one.id, "numInputRows": end - start, "timestamp": began.isoformat(),
+            "sources": [source], "durationMs": {"triggerExecution": 1e3 * (one.end - one.start)},
+        })  # fmt: skip
     return found

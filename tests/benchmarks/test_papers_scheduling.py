@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from benchmarks.harness.outcome import Context, Outcome
 from benchmarks.harness.records import plain
 from benchmarks.papers import flink, oera, paper_scheduling, published, st_stream
+from benchmarks.papers.buffered import Buffered
 from benchmarks.papers.claims import Row, held
+from benchmarks.papers.operators import Operator, demands
 from scheduling import Exact, Move, Resources, Snapshot, Worker, policy
-from scheduling.simulate import Arrivals, Operator, Simulation, demands
+from scheduling.simulate import Arrivals, Simulation, progress
 
 
 @pytest.fixture(scope="module")
@@ -93,14 +95,33 @@ def test_st_stream_keeps_the_work_and_rests_after_one_clock() -> None:
 def test_a_part_of_a_task_becomes_a_task_of_its_own() -> None:
     workers = [Worker(f"e{at}", Resources(2, 1024), 8) for at in range(3)]
     at = {f"join-{k}": "e0" for k in range(6)}
-    query = Simulation([Operator("join", 6, 0.001)], workers, Arrivals(100), placement=at)
+    job = demands([Operator("join", 6, 0.001)])
+    query = Simulation(job, workers, Arrivals(100), placement=at)
     part = Move("join-0", "e0", "e1", 0.1, 0.0, part=0.25)
     st_stream.move(query, [part, Move("join-1", "e0", "e2", 0.1, 0.0)])
     query.run(5.0)
     where = query.batches[-1].at
     assert (where["join-6"], where["join-1"], where["join-0"]) == ("e1", "e2", "e0")
-    assert query.shares["join"][::6] == pytest.approx([0.75 / 6, 0.25 / 6])
-    assert sum(query.shares["join"]) == pytest.approx(1.0)
+    rates = [task.rate_in_per_s for task in query.graph.tasks]
+    assert rates[::6] == pytest.approx([0.75 / 6, 0.25 / 6])
+    assert sum(rates) == pytest.approx(1.0)
+
+
+def test_a_full_buffer_drops_what_comes_beyond_and_a_limit_leaves_rows_waiting() -> None:
+    job = demands([Operator("a", 1, 0.01)])
+    workers = [Worker("e0", Resources(1, 1024), 1)]
+    query = Buffered(job, workers, Arrivals(200), buffer=150, limit=50)
+    query.run(100.0)
+    assert query.lost > 0
+    assert query.offset == pytest.approx(sum(one.rows for one in query.batches) + query.lost)
+    assert query.arrived(query.batches[-1].start) <= query.offset + 150 + 200
+    told = progress(query)[-1]
+    assert told["numInputRows"] == 50
+    assert told["sources"][0]["latestOffset"]["n"] > told["sources"][0]["endOffset"]["n"]
+    query.pause(7.0)
+    query.run(130.0)
+    assert not any(100 < one.start < 107 for one in query.batches)
+    assert any(one.start < 109 for one in query.batches if one.start > 100)
 
 
 def test_a_buffer_that_is_large_enough_loses_nothing() -> None:

@@ -11,18 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling import Resources, Worker
+from benchmarks.papers import operators
+from benchmarks.papers.operators import Operator, demands
+from scheduling import JobGraph, Resources, Worker
 from scheduling.errors import ArgumentError
-from scheduling.simulate import (
-    Arrivals,
-    Operator,
-    Simulation,
-    arrivals,
-    demands,
-    engine,
-    job,
-    progress,
-)
+from scheduling.simulate import Arrivals, Simulation, arrivals, engine
 
 ONCE = [(0.0, 8.0), (1.0, 8.0), (1.0, 0.0)]  # eight rows, there at second 1
 
@@ -31,11 +24,16 @@ def workers(count: int, cores: float = 1.0, slots: int = 1) -> list[Worker]:
     return [Worker(f"e{at}", Resources(cores, 1024.0), slots) for at in range(count)]
 
 
+def idle(tasks: int) -> JobGraph:
+    """Tasks whose rows are no work."""
+    return demands([Operator("a", tasks, 0.0)])
+
+
 def once(
     operators: Sequence[Operator], there: Sequence[Worker], until_s: float = 60.0, **options: object
 ) -> Simulation:
     """One micro-batch of eight rows, which begins at second 1."""
-    query = Simulation(operators, there, Arrivals(ONCE), overhead_s=0.0, **options)  # type: ignore[arg-type]
+    query = Simulation(demands(operators), there, Arrivals(ONCE), overhead_s=0.0, **options)  # type: ignore[arg-type]
     query.run(until_s)
     assert len(query.batches) == 1
     assert query.batches[0].rows == 8
@@ -54,7 +52,7 @@ def once(
     ],
 )
 def test_equal_tasks_share_the_cores(cores: float, slots: int, width: float, ends: float) -> None:
-    query = once([Operator("a", 4, 0.0, fixed_s=1.0)], workers(1, cores, slots), width=width)
+    query = once([Operator("a", 4, 0.0)], workers(1, cores, slots), width=width, fixed_s=1.0)
     assert query.batches[0].end == pytest.approx(1.0 + ends)
     assert query.executors["e0"].busy_s == pytest.approx(4.0)
 
@@ -75,25 +73,23 @@ def test_stages_follow_one_another_and_pipelined_ones_do_not() -> None:
 
 def test_rows_and_bytes_follow_the_streams() -> None:
     job = [
-        Operator("a", 2, 0.0, fixed_s=1e-3, out=3.0, out_bytes=10.0),
-        Operator("b", 2, 0.1, inputs=("a",), remote_s=0.1),
+        Operator("a", 2, 0.0, out_bytes=30.0),
+        Operator("b", 2, 0.1, inputs=("a",), part=3.0, shares=(0.25, 0.75)),
     ]
     at = {"a-0": "e0", "a-1": "e0", "b-0": "e0", "b-1": "e1"}
-    query = once(job, workers(2, 4.0, 4), placement=at)
+    query = once(job, workers(2, 4.0, 4), placement=at, fixed_s=1e-3)
     (batch,) = query.batches
     assert batch.at == at
-    # 24 rows, 12 to each b: those of b-1 come from another host.
-    assert batch.network_bytes == pytest.approx(120.0)
-    assert batch.work_s["b-0"] == pytest.approx(1.2)
-    assert batch.work_s["b-1"] == pytest.approx(2.4)
-    assert query.executors["e1"].rows == pytest.approx(12.0)
-    graph = demands(job, 8.0)
-    far = [one for one in graph.edges if at[one.source] != at[one.target]]
-    assert sum(one.bytes_per_s for one in far) == pytest.approx(120.0)
+    # 24 rows, 6 and 18: those of b-1 come from another host.
+    assert batch.work_s["b-0"] == pytest.approx(0.6, abs=2e-3)
+    assert batch.work_s["b-1"] == pytest.approx(1.8, abs=2e-3)
+    assert query.executors["e1"].rows == pytest.approx(18.0)
+    far = [one for one in demands(job, 8.0).edges if at[one.source] != at[one.target]]
+    assert sum(one.bytes_per_s for one in far) == pytest.approx(180.0)
 
 
 def test_a_saturated_query_grows_by_lambda_over_mu_and_a_calm_one_converges() -> None:
-    job = [Operator("a", 2, 0.001)]
+    job = demands([Operator("a", 2, 0.001)])
     hot = Simulation(job, workers(2), Arrivals(3000), trigger_s=0.1)
     hot.run(200.0)
     lengths = [one.end - one.start for one in hot.batches[-2:]]
@@ -101,18 +97,6 @@ def test_a_saturated_query_grows_by_lambda_over_mu_and_a_calm_one_converges() ->
     calm = Simulation(job, workers(2), Arrivals(1000), trigger_s=0.01)
     calm.run(60.0)
     assert calm.batches[-1].end - calm.batches[-1].start == pytest.approx(0.1 / (1 - 0.5))
-
-
-def test_a_full_buffer_drops_what_comes_beyond_and_a_limit_leaves_rows_waiting() -> None:
-    query = Simulation([Operator("a", 1, 0.01)], workers(1), Arrivals(200), buffer=150, limit=50)
-    query.run(100.0)
-    done = sum(one.rows for one in query.batches)
-    assert query.lost > 0
-    assert query.offset == pytest.approx(done + query.lost)
-    assert query.arrived(query.batches[-1].start) <= query.offset + 150 + 200
-    told = progress(query)[-1]
-    assert told["numInputRows"] == 50
-    assert told["sources"][0]["latestOffset"]["n"] > told["sources"][0]["endOffset"]["n"]
 
 
 @settings(max_examples=60, deadline=None)
@@ -128,16 +112,14 @@ def test_a_full_buffer_drops_what_comes_beyond_and_a_limit_leaves_rows_waiting()
 def test_work_is_conserved_and_events_are_in_order(
     tasks: int, count: int, slots: int, cores: float, noise: float, seed: int, pipelined: bool
 ) -> None:
-    job = [
-        Operator("a", tasks, 1e-3, fixed_s=0.01, out=0.5),
-        Operator("b", 2, 1e-3, inputs=("a",)),
-    ]
+    job = demands([Operator("a", tasks, 1e-3), Operator("b", 2, 1e-3, inputs=("a",), part=0.5)])
     arrived = Arrivals(100.0, noise=noise, seed=seed, horizon_s=100)
 
     def run() -> Simulation:
         query = Simulation(
-            job, workers(count, cores, slots), arrived, noise=noise, seed=seed, pipelined=pipelined
-        )
+            job, workers(count, cores, slots), arrived,
+            noise=noise, seed=seed, pipelined=pipelined, fixed_s=0.01,
+        )  # fmt: skip
         query.run(20.0)
         return query
 
@@ -164,9 +146,9 @@ def test_work_is_conserved_and_events_are_in_order(
 def test_tasks_of_an_executor_that_dies_run_again(
     deaths: list[tuple[float, int]], pinned: bool
 ) -> None:
-    job = [Operator("a", 6, 0.0, fixed_s=0.7), Operator("b", 3, 0.0, fixed_s=0.3, inputs=("a",))]
+    job = demands([Operator("a", 6, 0.0), Operator("b", 3, 0.0, inputs=("a",))])
     at = {f"a-{i}": f"e{i % 4}" for i in range(6)} if pinned else {}
-    query = Simulation(job, workers(5, 2.0, 2), Arrivals(100), placement=at)
+    query = Simulation(job, workers(5, 2.0, 2), Arrivals(100), placement=at, fixed_s=0.6)
     for time_s, name in deaths:
         query.at(time_s, lambda name=name: query.kill(f"e{name}"))  # type: ignore[misc]
     query.run(40.0)
@@ -183,11 +165,11 @@ def test_tasks_of_an_executor_that_dies_run_again(
     done = sum(sum(one.work_s.values()) for one in query.batches)
     worked = sum(one.busy_s for one in query.executors.values())
     # Worked: finished micro-batches, what died, and the micro-batch that has begun.
-    assert 0 <= worked - done - query.wasted_s - running <= 6 * 0.7 + 3 * 0.3 + 1e-6
+    assert 0 <= worked - done - query.wasted_s - running <= 9 * 0.6 + 1e-6
 
 
 def test_executors_come_late_leave_when_done_and_are_replaced() -> None:
-    query = Simulation([Operator("a", 8, 0.0, 1.0)], workers(2), Arrivals(10), start_s=7.0, most=4)
+    query = Simulation(idle(8), workers(2), Arrivals(10), start_s=7.0, most=4, fixed_s=1.0)
     query.resize(6)
     query.run(6.9)
     assert len(query.there()) == 2
@@ -214,7 +196,7 @@ def test_executors_come_late_leave_when_done_and_are_replaced() -> None:
 
 
 def test_a_pin_to_an_executor_that_is_gone_runs_anywhere() -> None:
-    query = Simulation([Operator("a", 2, 0.0, 0.5)], workers(2), Arrivals(10))
+    query = Simulation(idle(2), workers(2), Arrivals(10), fixed_s=0.5)
     query.placement = {"a-0": "mars", "a-1": "e1"}
     query.at(5.0, lambda: query.kill("e1"))
     query.run(20.0)
@@ -222,7 +204,7 @@ def test_a_pin_to_an_executor_that_is_gone_runs_anywhere() -> None:
     assert set(query.batches[-1].at.values()) == {"e0"}
 
 
-@pytest.mark.parametrize("module", [arrivals, engine, job])
+@pytest.mark.parametrize("module", [arrivals, engine, operators])
 def test_the_examples_run(module: types.ModuleType) -> None:
     found = doctest.testmod(module)
     assert found.attempted
@@ -259,16 +241,12 @@ def test_noise_keeps_the_mean_and_the_seed_the_draw(
         (lambda: Operator("a", 0, 1.0), "give a task or more"),
         (lambda: Operator("a", 1, math.nan), "finite numbers"),
         (lambda: Operator("a", 2, 1.0, shares=(0.5, 0.4)), "sum 1"),
-        (lambda: Simulation([], workers(1), Arrivals(1)), "no operator"),
-        (
-            lambda: Simulation([Operator("b", 1, 1, inputs=("a",))], workers(1), Arrivals(1)),
-            "order",
-        ),
-        (lambda: Simulation([Operator("a", 1, 1)], [], Arrivals(1)), "give a worker"),
-        (
-            lambda: Simulation([Operator("a", 1, 1)], workers(1), Arrivals(1), trigger_s=0),
-            "above 0",
-        ),
+        (lambda: demands([Operator("b", 1, 1, inputs=("a",))]), "order"),
+        (lambda: Simulation(JobGraph(()), workers(1), Arrivals(1)), "give a task or more"),
+        (lambda: Simulation(idle(1), [], Arrivals(1)), "a worker or more"),
+        (lambda: Simulation(idle(1), workers(1), Arrivals(1), trigger_s=0), "above 0"),
+        (lambda: Simulation(idle(1), workers(1), Arrivals(1), fixed_s=-1), "at least 0"),
+        (lambda: Simulation(idle(1), workers(1), Arrivals(1), noise=1), "noise in"),
     ],
 )
 def test_what_cannot_be_run_is_refused(make: object, told: str) -> None:

@@ -6,29 +6,28 @@ import math
 
 import pytest
 
+from benchmarks.papers.operators import Operator, demands
 from scheduling import Assignment, Controller, Plan, Resources, StStream, Worker, policy
 from scheduling.elastic import Bounds, Elastic
 from scheduling.errors import ActuatorError
 from scheduling.flow import Meter
 from scheduling.protocols import Actuator, Monitor
 from scheduling.scalers import DS2, OERA, Scaler
-from scheduling.simulate import (
-    Arrivals,
-    Operator,
-    SimActuator,
-    SimMonitor,
-    Simulation,
-    scaled,
-)
+from scheduling.simulate import Arrivals, SimActuator, SimMonitor, Simulation, scaled
 
 PRICES = (1.0, 2.0, 4.0)
 
 
-def query(tasks: int = 6, row_s: float = 0.003, **options: object) -> Simulation:
+def query(
+    tasks: int = 6, row_s: float = 0.003, shares: tuple[float, ...] = (), **options: object
+) -> Simulation:
     """Three executors of three prices, half busy."""
     there = [Worker(f"e{at}", Resources(2, 1024), 4, price) for at, price in enumerate(PRICES)]
-    job = [Operator("join", tasks, row_s, memory_mb=64.0, state_bytes=600.0)]
-    return Simulation(job, there, Arrivals(1000.0, horizon_s=1000), **options)  # type: ignore[arg-type]
+    join = Operator("join", tasks, row_s, memory_mb=64.0, state_bytes=600.0, shares=shares)
+    return Simulation(
+        demands([join], 1000.0), there, Arrivals(1000.0, horizon_s=1000), rows_per_s=1000.0,
+        **options,  # type: ignore[arg-type]
+    )  # fmt: skip
 
 
 def plan(placement: dict[str, str]) -> Plan:
@@ -78,13 +77,12 @@ def test_a_worker_that_a_policy_left_is_remembered() -> None:
 
 def test_a_plan_lands_and_what_is_unknown_is_refused() -> None:
     one = query()
-    actuator = SimActuator(one, still_s=7.0)
+    actuator = SimActuator(one)
     at = {f"join-{k}": f"e{k % 2}" for k in range(6)}
     one.run(3.5)
     receipt = actuator.apply(plan(at))
     assert receipt.landing_share == 1
     one.run(20.0)
-    assert min(b.start for b in one.batches if b.start > 3.5) >= 10.5, "the change kept it still"
     assert one.batches[-1].at == at
     one.kill("e1")
     assert actuator.apply(plan(at)).landing_share == 0.5
@@ -99,7 +97,7 @@ def test_policies_see_on_it_what_they_need(name: str) -> None:
     for cycle in range(1, 6):
         one.run(cycle * 5.0)
         snapshot = monitor.snapshot()
-        graph = monitor.graph(1000.0)
+        graph = one.graph
         answer = policy(name).plan(graph, snapshot)
         answer._check(graph, snapshot)
         assert not answer.fallback
@@ -113,8 +111,8 @@ def test_policies_see_on_it_what_they_need(name: str) -> None:
 def controlled(one: Simulation, name: str, **options: object) -> Controller:
     monitor = SimMonitor(one)
     return Controller(
-        monitor, policy(name), SimActuator(one), lambda _: monitor.graph(1000.0),
-        {"join": len(one.shares["join"])}, clock=lambda: one.now, **options,  # type: ignore[arg-type]
+        monitor, policy(name), SimActuator(one), lambda _: one.graph,
+        {"join": len(one.graph.tasks)}, clock=lambda: one.now, **options,  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -123,8 +121,8 @@ def controlled(one: Simulation, name: str, **options: object) -> Controller:
 def test_controllers_rest_on_it_and_place_again_what_ran_on_the_dead(
     name: str, balanced: bool
 ) -> None:
-    one = query(tasks=8, row_s=0.002, noise=0.03)
-    one.shares["join"] = [0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05]
+    shares = (0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05)
+    one = query(tasks=8, row_s=0.002, shares=shares, noise=0.03)
     options = {"rebalancer": StStream(cpu_weight=1.0)} if balanced else {}
     controller, seen = controlled(one, name, **options), []
     for cycle in range(1, 31):
@@ -150,7 +148,7 @@ def test_without_hysteresis_the_answer_of_every_cycle_is_pinned() -> None:
         one.run(cycle * 5.0)
         snapshot = monitor.snapshot()
         decision = controller.step()
-        answer = policy("lba-ce").plan(monitor.graph(1000.0), snapshot)
+        answer = policy("lba-ce").plan(one.graph, snapshot)
         assert decision.plan is not None
         assert one.placement == decision.plan.placement
         assert one.placement == answer.placement or cycle == 1
@@ -163,7 +161,7 @@ def elastic_run(
     there = [Worker(f"e{at}", Resources(1, 1024), 1) for at in range(4)]
     arrived = Arrivals(curve, noise=0.2, seed=3, horizon_s=int(until_s))
     one = Simulation(
-        [Operator("join", 12, 0.002, fixed_s=0.05)], there, arrived, trigger_s=5.0,
+        demands([Operator("join", 12, 0.002)]), there, arrived, fixed_s=0.05, trigger_s=5.0,
         overhead_s=0.3, start_s=8.0, noise=0.05, **options,  # type: ignore[arg-type]
     )  # fmt: skip
     elastic = Elastic(scaler, tasks=12, bounds=Bounds(most=12))
@@ -180,7 +178,7 @@ def waits(one: Simulation) -> float:
 def test_scalers_rest_at_constant_load_and_follow_a_rise_and_a_fall(scaler: Scaler) -> None:
     one, elastic = elastic_run(scaler, [(0, 1900.0)], 3 * 3600.0)
     assert elastic.requests <= 2
-    assert one.lost == 0
+    assert one.offset == pytest.approx(sum(batch.rows for batch in one.batches))
     assert waits(one) < 15
     curve = [(0, 500.0), (900, 500.0), (930, 3000.0), (2000, 3000.0), (2030, 500.0)]
     one, elastic = elastic_run(scaler, curve, 3000.0)
@@ -196,7 +194,12 @@ def test_a_scaler_is_given_fewer_then_what_it_asked_for_and_what_dies_comes_back
     there = [Worker(f"e{at}", Resources(1, 1024), 1) for at in range(2)]
     arrived = Arrivals(2500.0, noise=0.2, horizon_s=3000)
     one = Simulation(
-        [Operator("join", 12, 0.002)], there, arrived, trigger_s=5.0, start_s=8.0, most=4
+        demands([Operator("join", 12, 0.002)]),
+        there,
+        arrived,
+        trigger_s=5.0,
+        start_s=8.0,
+        most=4,
     )
     elastic = Elastic(DS2(), tasks=12, bounds=Bounds(most=12))
     meter = Meter()

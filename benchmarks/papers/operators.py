@@ -1,0 +1,96 @@
+"""The papers' jobs: operators, and the tasks and streams that they are at a rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from scheduling.errors import ArgumentError
+from scheduling.model import Edge, JobGraph, Resources, Task
+
+__all__ = ["Operator", "demands"]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator of a job: a stage of tasks.
+
+    Args:
+        name: unique in the job.
+        tasks: its number of tasks.
+        row_s: core seconds of a row that it reads.
+        inputs: the operators that feed it; none (default) makes it a source.
+        part: rows that it reads for a row of the job; default 1.
+        out_bytes: bytes that it sends, to each operator that it feeds, for a row that it reads;
+            default 0.
+        memory_mb: of a task; default 0.
+        state_bytes: of the operator; default 0.
+        shares: of its rows by task, sum 1; default all the same.
+    """
+
+    name: str
+    tasks: int
+    row_s: float
+    inputs: tuple[str, ...] = ()
+    part: float = 1.0
+    out_bytes: float = 0.0
+    memory_mb: float = 0.0
+    state_bytes: float = 0.0
+    shares: Sequence[float] = ()
+
+    def __post_init__(self) -> None:
+        numbers = (self.row_s, self.part, self.out_bytes)
+        if self.tasks < 1 or not all(0 <= one < float("inf") for one in numbers):
+            raise ArgumentError(f"{self}: give a task or more, and finite numbers of at least 0")
+        dealt = self.dealt
+        if len(dealt) != self.tasks or min(dealt) < 0 or abs(sum(dealt) - 1) > 1e-6:
+            raise ArgumentError(
+                f"shares={self.shares!r} of {self.name!r}: give one a task, {self.tasks}, sum 1"
+            )
+
+    @property
+    def dealt(self) -> list[float]:
+        """The share of its rows of each task."""
+        return list(self.shares) or [1 / self.tasks] * self.tasks
+
+
+def demands(operators: Iterable[Operator], rows_per_s: float = 1.0) -> JobGraph:
+    """The tasks with their demands at a rate (Eqs. 20 and 21), and the streams between them.
+
+    Args:
+        operators: in topological order.
+        rows_per_s: rows of the job; default 1.
+
+    Complexity: O(edges); each task of an operator sends to each of the next one.
+
+    Example:
+        >>> read = Operator("read", 2, 1e-4, out_bytes=100)
+        >>> graph = demands([read, Operator("join", 4, 2e-4, inputs=("read",))], 10_000)
+        >>> len(graph.tasks), len(graph.edges), graph.by_id["join-0"].demand.cpu_cores
+        (6, 8, 0.5)
+    """
+    by_name, tasks, edges = _checked(operators), [], []
+    for name, one in by_name.items():
+        for index, share in enumerate(one.dealt):
+            task, rate = f"{name}-{index}", rows_per_s * one.part * share
+            need = Resources(rate * one.row_s, one.memory_mb)
+            tasks.append(Task(task, name, index, need, rate, one.state_bytes * share))
+            for feeder in map(by_name.__getitem__, one.inputs):
+                sent = rows_per_s * feeder.part * feeder.out_bytes * share
+                edges += [
+                    Edge(f"{feeder.name}-{at}", task, sent * part)
+                    for at, part in enumerate(feeder.dealt)
+                ]
+    return JobGraph(tuple(tasks), tuple(edges))
+
+
+def _checked(operators: Iterable[Operator]) -> dict[str, Operator]:
+    found: dict[str, Operator] = {}
+    for one in operators:
+        if one.name in found or not set(one.inputs) <= found.keys():
+            raise ArgumentError(
+                f"{one.name!r} is there twice, or before its inputs {one.inputs}: name each "
+                "operator once, in topological order"
+            )
+        found[one.name] = one
+    return found
