@@ -220,8 +220,7 @@ def run(
         until = time.monotonic() + 60 + 5 * trigger_s * len(schedule)
         while at < len(schedule) and query.isActive and time.monotonic() < until and not wrong:
             time.sleep(0.1)
-        time.sleep(0 if wrong else trigger_s)  # the last cycle is as long as the others
-        observer.close()
+        observer.close(trigger_s)
         error = query.exception()
     if wrong:
         raise AssertionError(wrong[0])
@@ -276,8 +275,12 @@ class _Observer:
             ),
         )  # fmt: skip
 
-    def close(self) -> None:
-        """The cycle that is open has ended now."""
+    def close(self, least_s: float | None = None) -> None:
+        """The cycle that is open has ended now; the last one when the next would have begun.
+
+        Args:
+            least_s: for the last one, the time between two micro-batches.
+        """
         if self._open is None:
             return
         (began, before, cycle), self._open = self._open, None
@@ -286,6 +289,8 @@ class _Observer:
             name: max(0.0, used - before[name]) / (length_s * self._share[name])
             for name, used in self._cluster.used_s().items()
         }
+        if least_s is not None:
+            length_s = max(least_s, cycle.ran_s)
         self.cycles.append(replace(cycle, length_s=length_s, use=use))
 
 
