@@ -23,7 +23,7 @@ SHOWN = ("measured live", "simulated", "computed", "not reproduced")
 
 
 def rows(paper: str) -> list[list[str]]:
-    """The rows of a paper's table: item, what, code, test, how far it is shown."""
+    """The rows of a paper's table: item, what, how far it is shown, code, test."""
     section = PAGE.partition(f"\n## {paper}\n")[2].partition("\n## ")[0]
     lines = [line.strip("|").split(" | ") for line in section.splitlines() if line[:1] == "|"]
     return [[cell.strip() for cell in line] for line in lines[2:]]
@@ -78,7 +78,7 @@ def test_every_numbered_item_of_a_paper_is_on_the_page_once(paper: str) -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_what_a_row_names_is_there(row: list[str]) -> None:
-    _, _, code, tests, shown = row
+    _, _, shown, code, tests = row
     benchmarks = tomllib.loads((ROOT / "benchmarks/catalogue.toml").read_text("utf-8"))
     named = re.findall(r"`([^`]+)`", code)
     assert [name for name in named if not is_there(name)] == []
