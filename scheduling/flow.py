@@ -19,16 +19,15 @@ limit it is the rate of the service (1,200 for 3,000 rows per second).
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import json
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from scheduling.model.checks import number
+from scheduling.model.checks import is_number, number
 from scheduling.scalers import Load
 
 __all__ = ["Flow", "Meter", "flow", "offsets"]
@@ -42,25 +41,20 @@ Limits = Sequence[float | None]
 
 @dataclass(frozen=True)
 class Flow:
-    """What came and went in some micro-batches.
+    """What came and went in some micro-batches."""
 
-    Args:
-        seconds: from the start of the micro-batch before them to the start of the last one.
-        arrived: rows that arrived in this time; None: the source hides it.
-        done: rows of the micro-batches.
-        waiting: rows that wait after the last one; None: the source hides it.
-        working_s: seconds in which the micro-batches ran.
-    """
-
-    seconds: float
-    arrived: float | None
-    done: float
-    waiting: float | None
-    working_s: float
+    seconds: float  # from the start of the micro-batch before them to the start of the last one
+    arrived: float | None  # rows in this time; None: the source hides it
+    done: float  # rows of the micro-batches
+    waiting: float | None  # rows after the last one; None: the source hides it
+    working_s: float  # in which the micro-batches ran
+    until_s: float = 0.0  # when they were seen
+    busy_s: float = 0.0  # of cores, meanwhile; 0: not known
+    room_s: float = 0.0  # for which cores could be busy
 
 
 def offsets(offset: Any) -> dict[str, float] | None:
-    """The whole numbers of an offset by their place, as Kafka's by topic and partition.
+    """The numbers of an offset by their place, as Kafka's by topic and partition.
 
     Args:
         offset: as in the progress of a source: JSON, as text or parsed.
@@ -76,13 +70,13 @@ def offsets(offset: Any) -> dict[str, float] | None:
             offset = json.loads(offset)
         except ValueError:
             return None
-    if isinstance(offset, int | float) and not isinstance(offset, bool):
+    if is_number(offset):
         return {"": float(offset)}
     if not isinstance(offset, Mapping):
         return None
     found: dict[str, float] = {}
     for key, value in offset.items():
-        inner = offsets(value) if not isinstance(value, str) else None
+        inner = None if isinstance(value, str) else offsets(value)
         if inner is None:
             return None
         found |= {f"/{key}{path}": one for path, one in inner.items()}
@@ -107,47 +101,41 @@ def flow(before: Progress, progress: Sequence[Progress], limits: Limits = ()) ->
     seconds = _started_s(ones[-1]) - _started_s(before) if ones else 0.0
     if seconds <= 0:
         return None
-    working = [_working_s(one) for one in ones]
+    working = [float(one["durationMs"].get("triggerExecution", 0.0)) / 1e3 for one in ones]
     parts = [
-        _of_source(k, before, ones, limits[k] if k < len(limits) else None, working[-1] / seconds)
+        _of_source(k, [before, *ones], limits[k] if k < len(limits) else None)
         for k in range(len(ones[-1]["sources"]))
     ]
-    hidden = any(part is None for part in parts)
     known = [part for part in parts if part is not None]
-    done = sum(part[1] for part in known) if not hidden else sum(o["numInputRows"] for o in ones)
-    if hidden:
-        return Flow(seconds, None, done, None, sum(working))
-    arrived, waiting = sum(part[0] for part in known), sum(part[2] for part in known)
+    if len(known) < len(parts):
+        return Flow(seconds, None, sum(one["numInputRows"] for one in ones), None, sum(working))
+    arrived, done, left = (sum(part[at] for part in known) for at in range(3))
+    waiting = left + arrived * working[-1] / seconds  # what came while the last one ran, too
     return Flow(seconds, arrived, done, waiting, sum(working))
 
 
 def _of_source(
-    k: int, before: Progress, ones: Sequence[Progress], limit: float | None, share: float
+    k: int, ones: Sequence[Progress], limit: float | None
 ) -> tuple[float, float, float] | None:
-    """Rows that arrived, were done and wait, of one source; None if hidden.
-
-    ``share``: the run of the last micro-batch, as a share of the time between the starts.
-    """
-    if any(len(one["sources"]) <= k for one in (before, *ones)):
+    """Rows of a source that arrived, were done, and were left by the last start; None: hidden."""
+    if any(len(one["sources"]) <= k for one in ones):
         return None
-    old, new = before["sources"][k], ones[-1]["sources"][k]
-    rows = float(sum(one["sources"][k]["numInputRows"] for one in ones))
-    found = [offsets(one.get(name)) for one in (old, new) for name in ("endOffset", "latestOffset")]
-    if all(found):
-        start, seen, end, latest = (one or {} for one in found)
-        done = _growth(start, end)
-        arrived, waiting = _growth(seen, latest), _growth(end, latest)
+    first, *new = (one["sources"][k] for one in ones)
+    last, rows = new[-1], float(sum(one["numInputRows"] for one in new))
+    start, seen, end, latest = (
+        offsets(one.get(name)) for one in (first, last) for name in ("endOffset", "latestOffset")
+    )
+    if start and seen and end and latest:
+        done, arrived, left = _growth(start, end), _growth(seen, latest), _growth(end, latest)
         # Offsets by partition count rows, though some are of other rows: markers of transactions.
         counts = done == rows or (done > 0 and all(path.count("/") > 1 for path in end))
-        if counts and min(done, arrived, waiting) >= 0:
-            return arrived, done, waiting + arrived * share
-    if limit is None or not any(_is_full(one["numInputRows"], limit) for one in (old, new)):
-        return rows, rows, rows * share
+        if counts and min(done, arrived, left) >= 0:
+            return arrived, done, left
+    if limit is None or not any(
+        one["numInputRows"] > 0 and one["numInputRows"] >= _FULL * limit for one in (first, last)
+    ):
+        return rows, rows, 0.0
     return None
-
-
-def _is_full(rows: float, limit: float) -> bool:
-    return rows > 0 and rows >= _FULL * limit
 
 
 def _growth(before: Mapping[str, float], after: Mapping[str, float]) -> float:
@@ -159,14 +147,12 @@ def _started_s(progress: Progress) -> float:
     return datetime.datetime.fromisoformat(progress["timestamp"]).timestamp()
 
 
-def _working_s(progress: Progress) -> float:
-    return float(progress["durationMs"].get("triggerExecution", 0.0)) / 1e3
-
-
 class Meter:
     """The load of a query, from its progress and the run times of its executors.
 
-    Rates are smoothed over a sliding window; the newest micro-batches are told apart.
+    Rates are smoothed over a sliding window; the newest micro-batches are told apart. What tasks
+    cost without a row counts as work of their rows: at low load it makes ``per_core`` small, and
+    the need is overestimated.
 
     Args:
         window_s: the window; default 30.
@@ -197,12 +183,12 @@ class Meter:
         self._before: Progress | None = None
         self._heard_s, self._busy_s = 0.0, 0.0
         self._told: tuple[float, float] | None = None  # when the backlog was told, and what
-        self._seen: deque[tuple[float, Flow, float, float]] = deque()  # when, busy, core seconds
+        self._seen: deque[Flow] = deque()
         self._last: Load | None = None
 
     def forget(self) -> None:
         """Forget how busy the cores were, after a change of their number; arrivals stay."""
-        self._seen = deque((when, one, 0.0, 0.0) for when, one, _, _ in self._seen)
+        self._seen = deque(replace(one, busy_s=0.0, room_s=0.0) for one in self._seen)
 
     def load(
         self,
@@ -224,43 +210,29 @@ class Meter:
         """
         self._busy_s += max(0.0, busy_s)
         found = self._news(now, progress)
-        while self._seen and self._seen[0][0] < now - self._window_s:
+        while self._seen and self._seen[0].until_s < now - self._window_s:
             self._seen.popleft()
         if found is None:
             return self._without_news(now, cores, status or {})
-        found = self._told_of(found, now)
-        self._seen.append((now, found, self._busy_s, found.seconds * cores))
+        seen = {"until_s": now, "busy_s": self._busy_s, "room_s": found.seconds * cores}
+        found = replace(self._told_of(found, now), **seen)
+        self._seen.append(found)
         self._heard_s, self._busy_s = now, 0.0
-        flows = [one for _, one, _, _ in self._seen if one.arrived is not None]
-        known = [(one, busy, room) for _, one, busy, room in self._seen if busy > 0]
-        busy, room = sum(one[1] for one in known), sum(one[2] for one in known)
-        done = sum(one.done for one, _, _ in known)
-        if not (busy and room and done):
-            return None
-        arrival = newest = None
-        use = busy / room
-        if found.arrived is not None:
-            newest = found.arrived / found.seconds
-            arrival = sum(one.arrived or 0.0 for one in flows) / sum(one.seconds for one in flows)
-        else:  # a query that works all the time is at its limit, whatever its cores wait for
-            use = max(use, found.working_s / found.seconds)
-        use = min(1.0, use)
-        self._last = Load(found.seconds, arrival, done / busy, use, found.waiting, cores, newest)
-        return self._last
+        return self._smoothed(found, cores)
 
     def _news(self, now: float, progress: Sequence[Progress]) -> Flow | None:
-        ones = [one for one in progress if one["numInputRows"] > 0]
+        """What came since the last look; None where nothing did, or a run begins."""
+        before, ones = self._before, [one for one in progress if one["numInputRows"] > 0]
         if not ones:
             return None
-        before, last = self._before, ones[-1]
-        new = [one for one in ones if before is None or one["batchId"] > before["batchId"]]
-        if before is not None and last["batchId"] == before["batchId"] and _same(before, last):
-            return None
-        self._before = last
-        if before is None or not _same(before, last) or not new:  # a start, or a restart
-            self._heard_s, self._busy_s, self._told = now, 0.0, None
-            return None
-        return flow(before, new, self.limits)
+        last = self._before = ones[-1]
+        if before is not None and before.get("runId") == last.get("runId"):
+            if last["batchId"] == before["batchId"]:
+                return None
+            if new := [one for one in ones if one["batchId"] > before["batchId"]]:
+                return flow(before, new, self.limits)
+        self._heard_s, self._busy_s, self._told = now, 0.0, None
+        return None
 
     def _told_of(self, found: Flow, now: float) -> Flow:
         """With what the user's function tells, where the source hides it."""
@@ -273,13 +245,32 @@ class Meter:
         if before is not None and now > before[0]:
             rate = max(0.0, found.done + waits - before[1]) / (now - before[0])
             arrived = rate * found.seconds
-        return dataclasses.replace(found, arrived=arrived, waiting=float(waits))
+        return replace(found, arrived=arrived, waiting=float(waits))
+
+    def _smoothed(self, found: Flow, cores: float) -> Load | None:
+        """The load in the window; None where no work is known that cores were busy with."""
+        known = [one for one in self._seen if one.busy_s > 0]
+        busy_s, room_s = sum(one.busy_s for one in known), sum(one.room_s for one in known)
+        done = sum(one.done for one in known)
+        if not (busy_s and room_s and done and cores):
+            return None
+        use, arrival, newest = busy_s / room_s, None, None
+        if found.arrived is not None:
+            flows = [one for one in self._seen if one.arrived is not None]
+            arrival = sum(one.arrived or 0.0 for one in flows) / sum(one.seconds for one in flows)
+            newest = found.arrived / found.seconds
+        else:  # a query that works all the time is at its limit, whatever its cores wait for
+            use = max(use, found.working_s / found.seconds)
+        per_core, use = done / busy_s, min(1.0, use)
+        self._last = Load(found.seconds, arrival, per_core, use, found.waiting, cores, newest)
+        return self._last
 
     def _without_news(self, now: float, cores: float, status: Mapping[str, Any]) -> Load | None:
         last, quiet_s = self._last, now - self._heard_s
-        if last is None or not cores or quiet_s <= 0:
+        if last is None or not cores or quiet_s < max(self._window_s, 1e-9):
             return None
-        if quiet_s >= self._window_s and status.get("isDataAvailable") is False:
+        if status.get("isDataAvailable") is False:
+            self._heard_s = now - self._window_s  # what comes from now on may wait
             return Load(quiet_s, 0.0, last.per_core, 0.0, 0.0, cores)
         # What came since a micro-batch began that runs for several windows waits.
         late = quiet_s >= _OVERDUE * self._window_s and status.get("isTriggerActive") is True
@@ -287,8 +278,3 @@ class Meter:
             return None
         waits = last.arrival * quiet_s
         return Load(quiet_s, last.arrival, last.per_core, 1.0, waits, cores)
-
-
-def _same(one: Progress, other: Progress) -> bool:
-    """Whether two entries are of the same run of a query."""
-    return bool(one.get("runId") == other.get("runId"))

@@ -23,21 +23,13 @@ __all__ = ["Executor", "Executors"]
 
 @dataclass(frozen=True)
 class Executor:
-    """An executor that is there.
-
-    Args:
-        id: Spark's id.
-        host: Spark's name of its host.
-        cores: how many tasks it runs at once.
-        run_s: the run time of all its tasks that have ended, in seconds.
-        running: the number of tasks that run now.
-    """
+    """An executor that is there: Spark's id of it, and its host."""
 
     id: str
     host: str
-    cores: int
-    run_s: float = 0.0
-    running: int = 0
+    cores: int  # how many tasks it runs at once, where a task takes one
+    run_s: float = 0.0  # of all its tasks that have ended
+    running: int = 0  # tasks
 
     def price_per_s(self, prices: Sequence[Price]) -> float:
         """Its price in $/s: that of the first row that matches its host or ``host/id``; else 0."""
@@ -54,7 +46,7 @@ class Executors:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self.reason = self._why_not()
+        self.reason = _why_not(spark)
         """Why the number cannot be changed; None if it can."""
         self._status = None if is_connect(spark) else status_of(spark)
         self._there: tuple[Executor, ...] = ()
@@ -63,7 +55,6 @@ class Executors:
 
     def there(self) -> tuple[Executor, ...]:
         """The executors that are registered and alive, those that are leaving among them."""
-        listed = [] if self._status is None else self._status.executors()
         self._there = tuple(
             Executor(
                 str(one["id"]),
@@ -72,7 +63,7 @@ class Executors:
                 max(0.0, float(one.get("totalDuration") or 0) / 1e3),
                 int(one.get("activeTasks") or 0),
             )
-            for one in listed
+            for one in (self._status.executors() if self._status is not None else ())
             if one["isActive"] and one["id"] != "driver" and one["totalCores"] > 0
         )
         self._leaving &= {one.id for one in self._there}
@@ -100,22 +91,14 @@ class Executors:
         Raises:
             ActuatorError: the number cannot be changed; see ``reason``.
         """
-        if self.reason is not None:
-            raise ActuatorError(f"{target} executors cannot be requested: {self.reason}")
-        there = self.there()
-        order = sorted(
-            there,
-            key=lambda one: (
-                one.id not in self._leaving,
-                -one.price_per_s(prices),
-                one.running > 0,
-                -int(one.id),
-            ),
-        )
-        spare = tuple(one.id for one in order[: max(0, len(there) - target)])
-        self._leave(spare)
-        # Spark counts from its own target, which may differ from what is there.
-        internals.request_total(self._spark, target)
+
+        def order(one: Executor) -> tuple[bool, float, bool, int]:
+            is_leaving = one.id in self._leaving
+            return not is_leaving, -one.price_per_s(prices), one.running > 0, -int(one.id)
+
+        there = sorted(self.there(), key=order)
+        spare = tuple(one.id for one in there[: max(0, len(there) - target)])
+        self._leave(spare, target)
         return spare
 
     def release(self, ids: Collection[str]) -> None:
@@ -127,30 +110,32 @@ class Executors:
         Raises:
             ActuatorError: the number cannot be changed; see ``reason``.
         """
-        if self.reason is not None:
-            raise ActuatorError(f"executors cannot be released: {self.reason}")
-        stay = len({one.id for one in self.there()} - set(ids) - self._leaving)
-        self._leave(ids)
-        internals.request_total(self._spark, stay)
+        stay = {one.id for one in self.there()} - self._leaving - set(ids)
+        self._leave(ids, len(stay))
 
-    def _leave(self, ids: Iterable[str]) -> None:
-        conf = self._spark.sparkContext.getConf()
-        gently = conf.get("spark.decommission.enabled", "false").lower() == "true"
+    def _leave(self, ids: Iterable[str], stay: int) -> None:
+        if self.reason is not None:
+            raise ActuatorError(f"{stay} executors cannot be requested: {self.reason}")
+        gently = _is_on(self._spark, "spark.decommission.enabled")
         for one in ids:
             if one not in self._leaving:
                 if not (gently and internals.decommission_executor(self._spark, one)):
                     internals.kill_executor(self._spark, one)
                 self._leaving.add(one)
+        # Spark counts from its own target, which may differ from what is there.
+        internals.request_total(self._spark, stay)
 
-    def _why_not(self) -> str | None:
-        if is_connect(self._spark):
-            return "Spark Connect does not show executors: use a classic session"
-        if internals.is_local(self._spark):
-            master = self._spark.sparkContext.master
-            return f"the master is {master}: there is one executor, the driver"
-        conf = self._spark.sparkContext.getConf()
-        if conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
-            return (
-                "dynamic allocation changes it already: set spark.dynamicAllocation.enabled=false"
-            )
-        return None
+
+def _why_not(spark: SparkSession) -> str | None:
+    if is_connect(spark):
+        return "Spark Connect does not show executors: use a classic session"
+    if internals.is_local(spark):
+        master = spark.sparkContext.master
+        return f"the master is {master}: there is one executor, the driver"
+    if _is_on(spark, "spark.dynamicAllocation.enabled"):
+        return "dynamic allocation changes it already: set spark.dynamicAllocation.enabled=false"
+    return None
+
+
+def _is_on(spark: SparkSession, setting: str) -> bool:
+    return bool(spark.sparkContext.getConf().get(setting, "false").lower() == "true")

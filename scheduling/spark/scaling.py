@@ -1,15 +1,4 @@
-"""Scales the executors of a plain streaming query, beside it.
-
-::
-
-    query = rows.writeStream.format("delta").start(path)
-    with Scaling(query, OERA(), executors=(2, 8)):
-        query.awaitTermination()
-
-It observes the query's progress and its executors, asks the scaler, and requests another number of
-executors when :class:`scheduling.elastic.Elastic` decides so. Failures are logged, each cause once,
-and never end the query.
-"""
+"""Scales the executors of a plain streaming query, beside it."""
 
 from __future__ import annotations
 
@@ -18,7 +7,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -32,23 +20,63 @@ from scheduling.prices import Price
 from scheduling.protocols import Clock
 from scheduling.scalers import Load, Scaler
 from scheduling.spark import internals
-from scheduling.spark.executors import Executor, Executors
+from scheduling.spark.executors import Executors
 from scheduling.spark.once import LogOnce, WarnOnce
+from scheduling.spark.status import is_connect
 
-__all__ = ["Scaling"]
+__all__ = ["UNKNOWN", "Scaling", "progress_of", "request", "told"]
 
 _log = logging.getLogger("scheduling")
 
 _RECENT = 50  # micro-batches to look at in a step
-_UNKNOWN = (0.0,) * 32  # sources of which it is not known whether they have a limit
+UNKNOWN = (0.0,) * 32
+"""Limits of sources of which it is not known whether they have one."""
+
+
+def progress_of(query: StreamingQuery, meter: Meter) -> list[dict[str, Any]]:
+    """The recent progress of a query; the meter is told the limits of its sources."""
+    meter.limits = internals.limits_of(query) or UNKNOWN
+    return internals.recent_progress(query, _RECENT)
+
+
+def request(
+    step: Step, elastic: Elastic, meter: Meter, executors: Executors, prices: Sequence[Price]
+) -> None:
+    """Request what a step decided; after an error what was requested before it stands."""
+    if step.target is None:
+        return
+    try:
+        gone = executors.resize(step.target, prices)
+    except Exception:
+        elastic.failed()
+        raise
+    meter.forget()
+    leaving = f", leaving: {', '.join(gone)}" if gone else ""
+    _log.info("scheduling: %d executors requested: %s%s", step.target, step.reason, leaving)
+
+
+def told(backlog: Callable[[], float] | None, log: LogOnce) -> float | None:
+    """What a user's function tells of the backlog; None without one, or where it fails."""
+    try:
+        return None if backlog is None else float(backlog())
+    except Exception as error:
+        log.warn("the backlog is not known", error)
+        return None
 
 
 class Scaling:
     """Follows a scaler with the number of executors of one streaming query.
 
-    Use it as a context manager or call :meth:`start` and :meth:`stop`, which run :meth:`step` in a
-    thread of its own until the query ends; or call :meth:`step` yourself. Executors must be the
-    query's alone: what else runs in the application counts as its load.
+    ::
+
+        query = rows.writeStream.format("delta").start(path)
+        with Scaling(query, OERA(), executors=(2, 8)):
+            query.awaitTermination()
+
+    As a context manager, or between :meth:`start` and :meth:`stop`, it runs :meth:`step` in a
+    thread of its own until the query ends; or call :meth:`step` yourself. Failures are logged, each
+    cause once, and never end the query. Executors must be the query's alone: what else runs in the
+    application counts as its load.
 
     Args:
         query: the query. None: it is not known yet; set the attribute before the next step.
@@ -91,26 +119,21 @@ class Scaling:
             raise ArgumentError(f"scaler={scaler!r}: give a scaler, as scheduling.scalers.OERA()")
         if not (isinstance(executors, Sequence) and len(executors) == 2):
             raise ArgumentError(f"executors={executors!r}: give (fewest, most)")
-        least, most = executors
         spark = spark or SparkSession.active()
-        self.query = query
-        self.executors = Executors(spark)
-        if type(query).__module__.startswith("pyspark.sql.connect") or not self._classic():
+        if is_connect(spark) or is_connect(query):
             raise ArgumentError(
                 "Scaling looks at executors, which Spark Connect does not show: use a classic "
                 "session, or dynamic allocation"
             )
+        least, most = executors
+        bounds = dataclasses.replace(bounds or Bounds(), least=least, most=most)
+        self.query = query
+        self.executors = Executors(spark)
         self._spark, self._prices, self._clock = spark, tuple(prices), clock
-        self._every_s = number("every_s", every_s, above=True)
-        self._tasks, self._backlog = tasks, backlog
-        self._elastic = Elastic(
-            scaler,
-            tasks=tasks,
-            bounds=dataclasses.replace(bounds or Bounds(), least=least, most=most),
-        )
-        self._meter = Meter(window_s, limits=_UNKNOWN, backlog=self._told if backlog else None)
-        self._run: Any = None
+        self._every_s, self._tasks = number("every_s", every_s, above=True), tasks
+        self._elastic = Elastic(scaler, tasks=tasks, bounds=bounds)
         self._log, self._warn = LogOnce(), WarnOnce()
+        self._meter = Meter(window_s, limits=UNKNOWN, backlog=lambda: told(backlog, self._log))
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self.load: Load | None = None
@@ -138,25 +161,18 @@ class Scaling:
         if self.executors.reason is not None:
             self._warn.warn(f"the number of executors stays: {self.executors.reason}")
             return Step(now, "steady", 0, None, None, f"not scaled: {self.executors.reason}")
-        there = self.executors.there()
-        measured = self._measured(now, there)
-        if load is None:
-            load = measured
+        every = [one.cores for one in self.executors.there()]
+        busy_s, query, elastic = self.executors.busy_s(), self.query, self._elastic
+        if query is not None:
+            if self._tasks is None:
+                elastic.tasks = internals.widest_stage(self._spark, query) or elastic.tasks
+            progress, cores = progress_of(query, self._meter), sum(every)
+            measured = self._meter.load(now, progress, busy_s, cores, query.status)
+            load = load or measured
         self.load = load or self.load
-        if there:
-            self._elastic.each = max(1, min(one.cores for one in there))
-        step = self._elastic.step(now, len(there), load)
-        if step.target is not None:
-            try:
-                gone = self.executors.resize(step.target, self._prices)
-            except Exception:
-                self._elastic.failed()
-                raise
-            self._meter.forget()
-            gone_text = f", leaving: {', '.join(gone)}" if gone else ""
-            _log.info(
-                "scheduling: %d executors requested: %s%s", step.target, step.reason, gone_text
-            )
+        elastic.each = min(every, default=elastic.each)
+        step = elastic.step(now, len(every), load)
+        request(step, elastic, self._meter, self.executors, self._prices)
         return step
 
     def start(self) -> Scaling:
@@ -180,31 +196,22 @@ class Scaling:
     def __enter__(self) -> Scaling:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     def explain(self) -> str:
         """In words: the scaler, the bounds, what was requested, what is there and why."""
-        elastic, last = self._elastic, self.steps[-1:] or (None,)
-        lines = [
-            f"scaler {elastic.scaler.name}, {elastic.bounds.least} to {elastic.bounds.most} "
-            f"executors of {elastic.each} cores, tasks: {elastic.tasks or 'unknown'}",
-            f"{elastic.state}: {elastic.requests} requests, last {elastic.requested}",
-            f"load: {self.load or 'nothing measured'}",
-        ]
+        elastic, last = self._elastic, "no step yet"
+        if self.steps:
+            last = f"last step: {self.steps[-1].there} are there, {self.steps[-1].reason}"
         if self.executors.reason is not None:
-            lines.append(f"not scaled: {self.executors.reason}")
-        elif last[0] is not None:
-            lines.append(f"last step: {last[0].there} are there, {last[0].reason}")
-        return "\n".join(lines)
-
-    def _classic(self) -> bool:
-        return not (self.executors.reason or "").startswith("Spark Connect")
+            last = f"not scaled: {self.executors.reason}"
+        return (
+            f"scaler {elastic.scaler.name}, {elastic.bounds.least} to {elastic.bounds.most} "
+            f"executors of {elastic.each} cores, tasks: {elastic.tasks or 'unknown'}\n"
+            f"{elastic.state}: {elastic.requests} requests, last {elastic.requested}\n"
+            f"load: {self.load or 'nothing measured'}\n{last}"
+        )
 
     def _steps(self) -> None:
         while not self._over.wait(self._every_s):
@@ -214,24 +221,3 @@ class Scaling:
                 self.step()
             except Exception as error:
                 self._log.warn("a step of scaling failed", error)
-
-    def _measured(self, now: float, there: Sequence[Executor]) -> Load | None:
-        busy_s, query = self.executors.busy_s(), self.query
-        if query is None:
-            return None
-        if query.runId != self._run:  # a start, or a restart
-            self._run, self._meter.limits = query.runId, _UNKNOWN
-        if self._meter.limits is _UNKNOWN:
-            self._meter.limits = internals.limits_of(query) or _UNKNOWN
-        if self._tasks is None:
-            self._elastic.tasks = internals.widest_stage(self._spark, query) or self._elastic.tasks
-        progress = internals.recent_progress(query, _RECENT)
-        cores = sum(one.cores for one in there)
-        return self._meter.load(now, progress, busy_s, cores, query.status)
-
-    def _told(self) -> float | None:
-        try:
-            return float(self._backlog()) if self._backlog is not None else None
-        except Exception as error:
-            self._log.warn("the backlog is not known", error)
-            return None

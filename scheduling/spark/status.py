@@ -12,8 +12,8 @@ from scheduling.spark.internals import StatusStore
 __all__ = ["StatusStore", "is_connect", "status_of"]
 
 
-def is_connect(spark: SparkSession) -> bool:
-    """Whether the session talks to a Spark Connect server, and has no driver in this process."""
+def is_connect(spark: object) -> bool:
+    """Whether a session, or a query of one, is Spark Connect's: no driver is in this process."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 

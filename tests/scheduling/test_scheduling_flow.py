@@ -231,12 +231,26 @@ def test_a_silent_source_is_told_from_a_long_micro_batch() -> None:
     assert meter.load(now + 5, query.progress, 0, 2) is None
     for status in (None, waits):  # between the triggers of a long interval nothing is known
         assert meter.load(now + 500, query.progress, 0, 2, status) is None
-    silent = meter.load(now + 30, query.progress, 0, 2, {**waits, "isDataAvailable": False})
-    assert silent is not None
-    assert (silent.arrival, silent.waiting, silent.busy) == (0, 0, 0)
     long = meter.load(now + 90, query.progress, 0, 2, {**waits, "isTriggerActive": True})
     assert long is not None
     assert long.waiting == pytest.approx(800 * 90, rel=0.1)
+    for second in (100, 500):
+        none = {**waits, "isDataAvailable": False}
+        silent = meter.load(now + second, query.progress, 0, 2, none)
+        assert silent is not None
+        assert (silent.arrival, silent.waiting, silent.busy) == (0, 0, 0)
+    # The first micro-batch after the silence has not run since then.
+    begun = {**waits, "isTriggerActive": True}
+    assert meter.load(now + 510, query.progress, 0, 2, begun) is None
+    assert meter.load(now + 600, query.progress, 0, 2, begun) is not None
+
+
+def test_while_no_executor_is_there_nothing_is_measured() -> None:
+    query, meter = Query(Source(800, offset=kafka)), Meter(20)
+    assert drive(query, meter, 4) is not None
+    query.batch()
+    assert meter.load(query.ended, query.progress, 1.0, cores=0) is None
+    assert drive(query, meter, 1) is not None
 
 
 @given(st.floats(200, 4000))
