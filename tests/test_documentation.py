@@ -324,6 +324,7 @@ def test_every_public_name_has_a_place_in_the_reference() -> None:
         bsjoin.sources,
         scheduling,
         importlib.import_module("scheduling.spark"),
+        importlib.import_module("scheduling.simulate"),
     ):
         for name in package.__all__:
             path = f"{package.__name__}.{name}"
