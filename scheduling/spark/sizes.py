@@ -9,7 +9,6 @@ room.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,12 +23,12 @@ from scheduling.spark.demand import CycleSeen
 from scheduling.spark.executors import Executors
 from scheduling.spark.once import LogOnce, WarnOnce
 from scheduling.spark.placement import Placement
+from scheduling.spark.scaling import UNKNOWN, progress_of, request, told
 
 __all__ = ["Sizes"]
 
-_RECENT = 20  # entries of progress to look at
+_RECENT = 20  # cycles that are known to the meter
 _IDLE_CYCLES = 3  # without a task, before an executor is released
-_UNKNOWN = (0.0,) * 32  # sources of which it is not known whether they have a limit
 
 
 class Sizes:
@@ -38,7 +37,7 @@ class Sizes:
     def __init__(
         self, spark: SparkSession, options: Placement, scaler: Scaler | None, begin: int
     ) -> None:
-        self._spark, self._options, self._scaler = spark, options, scaler
+        self._spark, self._options = spark, options
         self.begin, self.scaled, self.reason = begin, scaler is not None, ""
         conf = spark.sparkContext.getConf()
         self._cpus = max(1, int(conf.get("spark.task.cpus", "1")))
@@ -46,8 +45,8 @@ class Sizes:
         changes = options.executors is not None and not options.dry_run
         self._executors = Executors(spark) if changes else None
         self._prices = options.price_table()
-        self._elastic: Elastic | None = None
-        self._meter = Meter(backlog=None if options.backlog is None else self._backlog)
+        self._elastic = None if scaler is None else Elastic(scaler)
+        self._meter = Meter(backlog=lambda: told(options.backlog, self._log))
         self._own: deque[dict[str, Any]] = deque(maxlen=_RECENT)
         self._busy_s = 0.0
         self._idle: dict[str, int] = {}  # cycles without a task
@@ -81,57 +80,43 @@ class Sizes:
 
         Of executors only those that are ``seen`` count, and not those that are requested.
         """
-        self.reason = ""
-        if self._scaler is None:
+        self.reason, executors = "", self._executors
+        if self._elastic is None:
             return before
-        if self._executors is None:
+        if executors is None:
             # A price table may say that an executor has a part of a core; it runs a task all the
             # same.
             slots = sum(max(1, int(one.capacity.cpu_cores) // self._cpus) for one in seen.workers)
-            there, busy_s, cores, each = before, self._busy_s, before, 1
-        elif self._executors.reason is not None:
+            cores, busy_s = [1] * before, self._busy_s
+        elif executors.reason is not None:
             return self._stays(before)
         else:
-            found = self._executors.there()
-            there, busy_s = len(found), self._executors.busy_s()
-            every = [one.cores for one in found] or [1]
-            cores, each = sum(every), min(every)
-            slots = sum(one.cores // self._cpus for one in found) or before
+            cores, busy_s = [one.cores for one in executors.there()], executors.busy_s()
+            slots = sum(one // self._cpus for one in cores) or before
         least, most = self._options.partitions or (1, max(slots, 1))
-        bounds = self._bounds(*(self._options.executors or (1, 1)))
-        if self._executors is None:
-            bounds = self._bounds(least, most)
-        elastic = self._elastic = self._elastic or Elastic(self._scaler, bounds=bounds)
-        elastic.bounds, elastic.each = bounds, each
-        load = self._meter.load(now, self._progress(), busy_s, cores)
+        limits = self._options.executors if executors is not None else None
+        self._elastic.bounds = self._bounds(*(limits or (least, most)))
+        self._elastic.each = min(cores, default=1)
+        load = self._meter.load(now, self._progress(), busy_s, sum(cores))
         self._busy_s = 0.0
-        step = elastic.step(now, there, load)
-        self.reason = f"{self._scaler.name}: {step.reason}"
-        if step.target is not None:
-            self._meter.forget()
-            if self._executors is not None:
-                self._executors.resize(step.target, self._prices)
-        if self._executors is None:
-            return before if step.target is None else step.target
-        return min(max(slots, least), most)
+        step = self._elastic.step(now, len(cores), load)
+        self.reason = f"{self._elastic.scaler.name}: {step.reason}"
+        if executors is not None:
+            request(step, self._elastic, self._meter, executors, self._prices)
+            return min(max(slots, least), most)
+        if step.target is None:
+            return before
+        self._meter.forget()
+        return step.target
 
-    def _progress(self) -> list[Mapping[str, Any]]:
+    def _progress(self) -> list[dict[str, Any]]:
         """Of the query whose micro-batch runs here; else of the loop's own cycles."""
         query = internals.running_query(self._spark)
-        if query is None:
-            # What limits these is not known: what waits is told, or none does.
-            self._meter.limits = () if self._options.backlog is None else _UNKNOWN
-            return list(self._own)
-        self._meter.limits = internals.limits_of(query) or _UNKNOWN
-        return list(internals.recent_progress(query, _RECENT))
-
-    def _backlog(self) -> float | None:
-        """What the user's function tells; None if it fails."""
-        try:
-            return None if self._options.backlog is None else float(self._options.backlog())
-        except Exception as error:
-            self._log.warn("the backlog is not known", error)
-            return None
+        if query is not None:
+            return progress_of(query, self._meter)
+        # What limits these is not known: what waits is told, or none does.
+        self._meter.limits = () if self._options.backlog is None else UNKNOWN
+        return list(self._own)
 
     def _bounds(self, least: int, most: int) -> Bounds:
         """Of the scaler, with times in the proportions of the defaults to the cooldown."""
@@ -175,8 +160,8 @@ class Sizes:
 
     def explain(self) -> str:
         """Who decides the numbers; one line."""
-        if self._scaler is not None:
+        if self._elastic is not None:
             what = "partitions" if self._executors is None else "executors"
-            return f"{self._scaler.name} decides the number of {what}"
+            return f"{self._elastic.scaler.name} decides the number of {what}"
         bounds = self._options.executors
         return "none" if bounds is None else f"idle executors leave, within {bounds}"

@@ -139,6 +139,22 @@ def test_executors_leave_when_a_scaler_wants_fewer(monkeypatch: pytest.MonkeyPat
     assert (job.session.wanted, count) == ([1], 4)
 
 
+def test_a_request_that_fails_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Job(monkeypatch, Wants(8.0), executors=(1, 4))
+    ask = job.session.requestTotalExecutors
+
+    def fails(*_: Any) -> bool:
+        raise OSError("no answer")
+
+    count = job.cycle(job.cycle(2))
+    job.session.requestTotalExecutors = fails
+    with pytest.raises(OSError, match="no answer"):
+        job.cycle(count)
+    job.session.requestTotalExecutors = ask
+    job.cycle(job.cycle(count))
+    assert job.session.wanted == [4]
+
+
 def test_without_a_scaler_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     job = Job(monkeypatch)
     assert job.cycle(3) == 3
