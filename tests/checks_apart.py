@@ -14,15 +14,16 @@ import sys
 import tempfile
 import traceback
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-__all__ = ["Check", "environment", "named", "passes", "run"]
+__all__ = ["Check", "each", "environment", "named", "passes", "run"]
 
 TESTS = Path(__file__).resolve().parent
+_LIMIT_S = 900  # of a program, on a busy machine
 
 Check = Callable[[Any, Path], None]
 """It takes the session, and a folder of its own."""
@@ -63,8 +64,7 @@ def environment() -> dict[str, str]:
 def _outcomes(script: str) -> dict[str, str | None]:
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            # The program ends before pytest ends the test.
-            ["timeout", "-s", "KILL", "280", sys.executable, str(TESTS / script)],
+            ["timeout", "-s", "KILL", str(_LIMIT_S), sys.executable, str(TESTS / script)],
             env=environment(),
             cwd=folder,
             capture_output=True,
@@ -76,6 +76,17 @@ def _outcomes(script: str) -> dict[str, str | None]:
         ended = f"It ended with {done.returncode}: {done.stderr[-5_000:]}"
         return defaultdict(lambda: ended, {name: told or ended for name, told in outcomes.items()})
     return outcomes
+
+
+def each(checks: Iterable[str]) -> Callable[[Any], Any]:
+    """A test of each check, with time for the program that runs them all."""
+
+    def marked(test: Any) -> Any:
+        # The program ends before pytest ends the test.
+        timed = pytest.mark.timeout(_LIMIT_S + 20)(test)
+        return pytest.mark.parametrize("check", checks)(timed)
+
+    return marked
 
 
 def passes(script: str, check: str) -> None:

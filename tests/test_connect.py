@@ -7,9 +7,9 @@ import pytest
 pytest.importorskip("grpc", reason="install bsjoin[connect] to test Spark Connect")
 
 import connect_checks
-from checks_apart import passes
+from checks_apart import each, passes
 
 
-@pytest.mark.parametrize("check", connect_checks.CHECKS)
+@each(connect_checks.CHECKS)
 def test_connect_does_as_classic_does(check: str) -> None:
     passes("connect_checks.py", check)

@@ -13,7 +13,7 @@ import pytest
 import worker_checks
 from cache_runs import planes
 from cache_samples import Model, until
-from checks_apart import environment, passes
+from checks_apart import each, environment, passes
 from pyspark.sql import SparkSession
 
 import bsjoin
@@ -24,7 +24,7 @@ TESTS = Path(__file__).resolve().parent
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("check", worker_checks.CHECKS)
+@each(worker_checks.CHECKS)
 def test_four_workers_share_a_cache(check: str) -> None:
     passes("worker_checks.py", check)
 

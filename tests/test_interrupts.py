@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import checks_apart
 import interrupt_checks
-import pytest
 
 
-@pytest.mark.parametrize("check", interrupt_checks.CHECKS)
+@checks_apart.each(interrupt_checks.CHECKS)
 def test_what_ctrl_c_leaves(check: str) -> None:
     checks_apart.passes("interrupt_checks.py", check)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import kafka_checks
 import pytest
-from checks_apart import passes
+from checks_apart import each, passes
 from servers import Kafka
 
 
-@pytest.mark.parametrize("check", kafka_checks.EXAMPLES)
+@each(kafka_checks.EXAMPLES)
 def test_the_example_of_the_documentation_keeps_every_record(
     check: str, kafka: Kafka, kafka_connector: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

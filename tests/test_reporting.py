@@ -14,7 +14,7 @@ from unittest import mock
 
 import pytest
 import reporting_checks
-from checks_apart import passes
+from checks_apart import each, passes
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
@@ -67,7 +67,7 @@ def test_what_is_no_function_is_refused(thing: Any) -> None:
         bsjoin.reporting(thing)
 
 
-@pytest.mark.parametrize("check", reporting_checks.CHECKS)
+@each(reporting_checks.CHECKS)
 def test_under_connect(check: str) -> None:
     pytest.importorskip("grpc", reason="install bsjoin[connect] to test Spark Connect")
     passes("reporting_checks.py", check)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 import workers_python_checks
-from checks_apart import TESTS, environment, passes
+from checks_apart import TESTS, each, environment, passes
 
 from bsjoin._spark import workers
 
 
-@pytest.mark.parametrize("check", workers_python_checks.CHECKS)
+@each(workers_python_checks.CHECKS)
 def test_workers_that_cannot_run_bsjoin_are_refused(check: str) -> None:
     passes("workers_python_checks.py", check)
 

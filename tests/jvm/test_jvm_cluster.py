@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from checks_apart import passes
+from checks_apart import each, passes
 from cluster_checks import CHECKS
 
 pytestmark = [
@@ -17,6 +17,6 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("check", CHECKS)
+@each(CHECKS)
 def test_on_a_cluster(check: str) -> None:
     passes("jvm/cluster_checks.py", check)
