@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from scheduling.errors import ArgumentError, ClusterFileError
-from scheduling.model import Resources
 
 __all__ = ["Field"]
 
@@ -37,10 +37,6 @@ class Field:
         """An error that says the value and the rule."""
         return ClusterFileError(f"{self.where} is {self.value!r}: {rule}", self.path)
 
-    def called(self, where: str) -> Field:
-        """The same, with another name."""
-        return replace(self, where=where)
-
     def fields(self, names: str, need: Iterable[str] = ()) -> dict[str, Field]:
         """The fields of a mapping, which has these ``names`` only, and all those in ``need``."""
         if self.value is None:
@@ -58,6 +54,17 @@ class Field:
             if name not in self.value:
                 raise ClusterFileError(f"{self.where} lacks {name!r}; add it", self.path)
         return {name: self.at(name) for name in self.value}
+
+    def read(self, names: str, need: Iterable[str] = ()) -> dict[str, Any]:
+        """The values of the fields of a mapping that are given; mappings as they are."""
+        given = self.fields(names, need).items()
+        return {name: _KINDS.get(name, Field.number)(one) for name, one in given}
+
+    def named(self, what: str, by: str, names: str) -> tuple[Field, dict[str, Any]]:
+        """The same under the name that one of its fields gives, and the values of all."""
+        name = self.fields(names, need=(by,))[by].text()
+        row = replace(self, where=f"{what} {name!r}")
+        return row, row.read(names)
 
     def at(self, name: Any) -> Field:
         """A field of a mapping."""
@@ -102,25 +109,6 @@ class Field:
             raise self.error("give a name")
         return str(self.value)
 
-    def numbers(self, names: str) -> dict[str, Any]:
-        """The numbers among the fields of a mapping."""
-        return {name: self.at(name).number() for name in names.split() if name in self.value}
-
-    def texts(self, names: str) -> dict[str, Any]:
-        """The texts among the fields of a mapping."""
-        return {name: self.at(name).text() for name in names.split() if name in self.value}
-
-    def counted(self, name: str, default: int = 0, least: int = 0) -> int:
-        """A whole number among the fields of a mapping."""
-        return self.at(name).count(least) if name in self.value else default
-
-    def resources(self) -> Resources:
-        """The resources among the fields of a mapping; what is missing is 0."""
-        with self.making():
-            return Resources(
-                **{"cpu_cores": 0.0, "memory_mb": 0.0} | self.numbers("cpu_cores memory_mb disk_mb")
-            )
-
     @contextmanager
     def making(self) -> Iterator[None]:
         """Say of an error of what is made of a mapping whose it is, and in which field."""
@@ -133,3 +121,14 @@ class Field:
             inside = name is not None and isinstance(self.value, Mapping) and name[0] in self.value
             path = (*self.path, name[0]) if name and inside else self.path
             raise ClusterFileError(f"{self.where}: {error}", path) from error
+
+
+_KINDS: dict[str, Callable[[Field], Any]] = {
+    **dict.fromkeys(("pattern", "tier", "id", "host", "executor_id", "name"), Field.text),
+    **dict.fromkeys(("tuples", "cost", "busyness", "cpu", "memory"), Field.measured),
+    "slots": Field.count,
+    "parallelism": partial(Field.count, least=1),
+    "preferred": lambda one: tuple(row.text() for row in one.rows()),
+    "weights": lambda one: tuple(row.number() for row in one.rows()),
+    **dict.fromkeys(("to", "reserved"), lambda one: one),
+}  # all other fields are numbers

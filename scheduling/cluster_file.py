@@ -17,7 +17,16 @@ from typing import Any, TypeVar
 from scheduling.cluster_fields import Field
 from scheduling.cost import CostModel
 from scheduling.errors import ArgumentError, ClusterFileError
-from scheduling.model import Edge, JobGraph, Reserved, Snapshot, Task, Utilisation, Worker
+from scheduling.model import (
+    Edge,
+    JobGraph,
+    Reserved,
+    Resources,
+    Snapshot,
+    Task,
+    Utilisation,
+    Worker,
+)
 from scheduling.model.checks import share
 from scheduling.prices import Price, priced
 
@@ -26,11 +35,11 @@ __all__ = ["Cluster", "parse", "read", "read_prices"]
 _TOP = "delta prices workers operators cost"
 _SIZES = "slots cpu_cores memory_mb disk_mb"
 _PRICE = f"pattern tier price_per_s {_SIZES}"
-_NETWORK = "bandwidth_bytes_per_s latency_s"
-_MEASURED = "tuples cost busyness cpu memory"
-_WORKER = f"id host executor_id tier price_per_s delta reserved {_SIZES} {_NETWORK} {_MEASURED}"
-_RATES = "rate_in_per_s state_bytes input_bytes input_bytes_per_s"
-_OPERATOR = f"name parallelism cpu_cores memory_mb disk_mb preferred to {_RATES}"
+_OF_WORKERS = "id host executor_id tier price_per_s delta slots bandwidth_bytes_per_s latency_s"
+_WORKER = f"{_OF_WORKERS} {_SIZES} reserved tuples cost busyness cpu memory"
+_OF_TASKS = "preferred rate_in_per_s state_bytes input_bytes input_bytes_per_s"
+_OPERATOR = f"name parallelism cpu_cores memory_mb disk_mb to {_OF_TASKS}"
+_SEEN = ("utilisation", "tuples", "cost", "busyness", "reserved")
 _DEEPEST = 6  # names and positions that lead to a value that an error may name
 
 T = TypeVar("T")
@@ -69,12 +78,7 @@ def read_prices(path: str | Path) -> tuple[Price, ...]:
         ClusterFileError: it is not there, is no YAML, or its prices cannot be used.
         ImportError: PyYAML is not installed; ``pip install bsjoin[scheduling]``.
     """
-
-    def prices(content: Any) -> tuple[Price, ...]:
-        top = Field(content).fields(_TOP, need=("prices",))
-        return tuple(map(_price, top["prices"].rows()))
-
-    return _read(path, prices)
+    return _read(path, lambda file: _prices(Field(file).fields(_TOP, need=("prices",))["prices"]))
 
 
 def parse(content: Any) -> Cluster:
@@ -91,40 +95,30 @@ def parse(content: Any) -> Cluster:
     delta = top["delta"].number() if "delta" in top else 0.8
     with file.making():
         share("delta", delta, above=True)
-    table = tuple(map(_price, top["prices"].rows())) if "prices" in top else ()
-    seen: dict[str, dict[str, Any]] = {name: {} for name in (*_MEASURED.split(), "reserved")}
+    table = _prices(top["prices"]) if "prices" in top else ()
+    seen: dict[str, dict[str, Any]] = {name: {} for name in _SEEN}
     workers = [_worker(row, delta, table, seen) for row in top["workers"].rows()]
     _once(top["workers"], "worker", [worker.id for worker in workers])
     graph = _graph(top["operators"])
-    cost = _cost(top["cost"]) if "cost" in top else CostModel()
+    cost = top["cost"].read("price_per_byte weights") if "cost" in top else {}
+    with top.get("cost", file).making():
+        model = CostModel(**cost)
     for name, given in (("workers", workers), ("operators", graph.tasks)):
         if not given:
             raise ClusterFileError(f"there are no {name}: give one or more", (name,))
-    memory = seen.pop("memory")
-    used = {name: Utilisation(cpu, memory.get(name, 0.0)) for name, cpu in seen.pop("cpu").items()}
-    snapshot = Snapshot(0.0, tuple(workers), utilisation=used, **seen)
-    return Cluster(snapshot, graph, cost)
+    return Cluster(Snapshot(0.0, tuple(workers), **seen), graph, model)
+
+
+def _prices(table: Field) -> tuple[Price, ...]:
+    return tuple(map(_price, table.rows()))
 
 
 def _price(row: Field) -> Price:
-    known = row.fields(_PRICE, need=("pattern", "price_per_s"))
+    known = row.read(_PRICE, need=("pattern", "price_per_s"))
     with row.making():
-        return Price(
-            known["pattern"].text(),
-            known["price_per_s"].number(),
-            known["slots"].count() if "slots" in known else None,
-            known["tier"].text() if "tier" in known else None,
-            row.resources() if {"cpu_cores", "memory_mb"} & set(known) else None,
-        )
-
-
-def _cost(row: Field) -> CostModel:
-    known = row.fields("price_per_byte weights")
-    given = row.numbers("price_per_byte")
-    if "weights" in known:
-        given["weights"] = tuple(one.number() for one in known["weights"].rows())
-    with row.making():
-        return CostModel(**given)
+        capacity = _resources(known) if {"cpu_cores", "memory_mb"} & known.keys() else None
+        pattern, price = known["pattern"], known["price_per_s"]
+        return Price(pattern, price, known.get("slots"), known.get("tier"), capacity)
 
 
 def _worker(
@@ -132,66 +126,67 @@ def _worker(
 ) -> Worker:
     """A worker; what was measured of it is added to what has been seen."""
     if not isinstance(row.value, Mapping):
-        row = Field({"id": row.text()}, row.where, row.path)
-    name = row.fields(_WORKER, need=("id",))["id"].text()
-    row = row.called(f"worker {name!r}")
-    known = row.fields(_WORKER)
-    said = row.texts("host executor_id tier") | {"delta": delta}
-    said |= row.numbers(f"price_per_s delta {_NETWORK}")
-    slots = row.counted("slots")
+        row = replace(row, value={"id": row.text()})
+    row, known = row.named("worker", "id", _WORKER)
+    name = known["id"]
     with row.making():
-        bare = Worker(name, row.resources(), slots, **said)
+        own = {"delta": delta, "slots": 0} | _among(_OF_WORKERS, known)
+        bare = Worker(capacity=_resources(known), **own)
         # The worker's own values take precedence over the table.
-        priced_as = priced([bare], table)[0] if table and "price_per_s" not in known else bare
-        sized = bare if {"cpu_cores", "memory_mb"} & set(known) else priced_as
-        slots = slots if "slots" in known else priced_as.slots
-        size, tier = sized.capacity, bare.tier or priced_as.tier
-        worker = replace(priced_as, slots=slots, capacity=size, tier=tier)
-        if not (worker.slots and size.cpu_cores and size.memory_mb):
+        by_table = priced([bare], table)[0] if table and "price_per_s" not in known else bare
+        size = (bare if {"cpu_cores", "memory_mb"} & known.keys() else by_table).capacity
+        slots = (bare if "slots" in known else by_table).slots
+        worker = replace(by_table, slots=slots, capacity=size, tier=bare.tier or by_table.tier)
+        if not (slots and size.cpu_cores and size.memory_mb):
             raise ClusterFileError(
-                f"{row.where} has {worker.slots} slots, {size}; give slots, cpu_cores and "
-                "memory_mb, there or in a row of prices",
+                f"{row.where} has {slots} slots, {size}; give slots, cpu_cores and memory_mb, "
+                "there or in a row of prices",
                 row.path,
             )
-        for key in known.keys() & set(_MEASURED.split()):
-            seen[key][name] = known[key].measured()
-            if key in ("cpu", "memory", "busyness"):
-                share(key, seen[key][name])
-        if "memory" in known and "cpu" not in known:
+        if "cpu" in known:
+            seen["utilisation"][name] = Utilisation(known["cpu"], known.get("memory", 0.0))
+        elif "memory" in known:
             raise ArgumentError("memory is in use, and how much of the CPU is not said; add cpu")
-        if "reserved" in known:
-            taken = known["reserved"]
-            taken.fields(_SIZES)
-            seen["reserved"][name] = Reserved(taken.counted("slots"), taken.resources())
+        share("busyness", known.get("busyness", 0.0))
+        for key, value in _among("tuples cost busyness", known).items():
+            seen[key][name] = value
+    if "reserved" in known:
+        taken = known["reserved"].read(_SIZES)
+        with known["reserved"].making():
+            seen["reserved"][name] = Reserved(taken.get("slots", 0), _resources(taken))
     return worker
 
 
+def _among(names: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: known[name] for name in names.split() if name in known}
+
+
+def _resources(known: Mapping[str, Any]) -> Resources:
+    sizes = {"cpu_cores": 0.0, "memory_mb": 0.0}
+    return Resources(**sizes | _among("cpu_cores memory_mb disk_mb", known))
+
+
 def _graph(operators: Field) -> JobGraph:
+    """The tasks of the operators; what one sends is shared evenly by all pairs of tasks."""
+    named = [row.named("operator", "name", _OPERATOR) for row in operators.rows()]
+    _once(operators, "operator", [known["name"] for _, known in named])
+    counts = {known["name"]: known.get("parallelism", 1) for _, known in named}
     tasks: list[Task] = []
-    rows: dict[str, Field] = {}
-    counts: dict[str, int] = {}
-    names = [row.fields(_OPERATOR, need=("name",))["name"].text() for row in operators.rows()]
-    _once(operators, "operator", names)
-    for name, row in zip(names, operators.rows(), strict=True):
-        row = rows[name] = row.called(f"operator {name!r}")
-        known = row.fields(_OPERATOR)
-        counts[name] = row.counted("parallelism", 1, 1)
-        preferred = known["preferred"].rows() if "preferred" in known else []
+    edges: list[Edge] = []
+    for row, known in named:
+        name, to = known["name"], known.get("to")
         with row.making():
-            places = tuple(one.text() for one in preferred)
-            kind = Task(name, name, 0, row.resources(), preferred=places, **row.numbers(_RATES))
+            kind = Task(name, name, 0, _resources(known), **_among(_OF_TASKS, known))
         tasks += [replace(kind, id=f"{name}-{i}", index=i) for i in range(counts[name])]
-    send = [(name, row.at("to")) for name, row in rows.items() if "to" in row.value]
-    edges = [edge for name, to in send for edge in _edges(name, to, counts)]
-    _acyclic({name: list(row.value.get("to", {})) for name, row in rows.items()}, rows)
+        edges += _edges(name, to, counts) if to else []
+    _acyclic({known["name"]: known["to"] for _, known in named if "to" in known})
     return JobGraph(tuple(tasks), tuple(edges))
 
 
 def _edges(name: str, to: Field, counts: Mapping[str, int]) -> list[Edge]:
-    """The streams of an operator: what goes to another is shared evenly by all pairs of tasks."""
+    found = []
     if not isinstance(to.value, Mapping):
         raise to.error("give {name: bytes}")
-    found = []
     for target in to.value:
         if target not in counts:
             raise ClusterFileError(
@@ -212,18 +207,18 @@ def _once(rows: Field, what: str, names: list[str]) -> None:
             raise ClusterFileError(message, (*rows.path, k))
 
 
-def _acyclic(targets: Mapping[str, list[str]], rows: Mapping[str, Field]) -> None:
+def _acyclic(sends: Mapping[str, Field]) -> None:
     """Refuse operators that send to themselves, directly or through others."""
     try:
-        TopologicalSorter(targets).prepare()
+        TopologicalSorter({name: list(to.value) for name, to in sends.items()}).prepare()
     except CycleError as error:
         circle = error.args[1][:0:-1]
-        k = circle.index(min(circle, key=list(targets).index))
+        k = circle.index(min(circle, key=list(sends).index))
         circle = [*circle[k:], *circle[: k + 1]]
         raise ClusterFileError(
             f"the operators form a cycle, {' -> '.join(circle)}: a job is a directed acyclic "
             "graph; remove one of these `to` entries",
-            (*rows[circle[-2]].path, "to", circle[-1]),
+            (*sends[circle[-2]].path, circle[-1]),
         ) from None
 
 

@@ -10,21 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Plan, Snapshot
-from scheduling.model.checks import instance, is_number, number, set_fields
+from scheduling.model.checks import check, instance, is_number, number
 
 __all__ = ["CostModel", "Costs", "rent_per_s"]
 
 
 def rent_per_s(plan: Plan | Mapping[str, str], snapshot: Snapshot) -> float:
-    """The price in $/s of all workers that have a task. O(tasks).
-
-    Args:
-        plan: a plan, or the worker of each task.
-        snapshot: the workers with their prices.
-    """
+    """The price in $/s of all workers that have a task, of a plan or a placement. O(tasks)."""
     placement = plan.placement if isinstance(plan, Plan) else plan
     return math.fsum(snapshot.by_id[name].price_per_s for name in set(placement.values()))
 
@@ -56,18 +52,18 @@ class CostModel:
     """The cost model of placements.
 
     Args:
-        weights: the weights of rent, network and scheduling in WEC (Eqs. 15 and 16), which sum to
-            1; default one third each.
+        weights: of rent, network and scheduling in WEC (Eqs. 15 and 16), with the sum 1; default
+            one third each.
         price_per_byte: P_f, the price of a byte between hosts in $; default 0.
-        distance: D of Eq. 10 for pairs of hosts, in either order; 1 for a missing pair (default
-            for all).
+        distance: D of Eq. 10 by pair of hosts, in either order; 1 (default) for a missing pair.
 
     Raises:
         ArgumentError: a weight is negative, they do not sum to 1, or the price is negative.
 
-    >>> from scheduling.model import Resources, Worker
+    >>> from scheduling.model import Assignment, Resources, Worker
     >>> workers = tuple(Worker(name, Resources(4, 8192), 4, 0.25) for name in "ab")
-    >>> CostModel().rc({"t1": "a", "t2": "a"}, Snapshot(0.0, workers), seconds=10)
+    >>> plan = Plan((Assignment("t1", "a", "cheap"), Assignment("t2", "a", "cheap")))
+    >>> CostModel().costs(plan, JobGraph(()), Snapshot(0.0, workers), seconds=10).rc
     2.5
     """
 
@@ -76,76 +72,28 @@ class CostModel:
     distance: Mapping[tuple[str, str], float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        weights = tuple(self.weights) if isinstance(self.weights, list) else self.weights
-        if (
-            not isinstance(weights, tuple)
-            or len(weights) != 3
-            or not all(is_number(one) and one >= 0 for one in weights)
-            or abs(sum(weights) - 1) > 1e-9
-        ):
-            raise ArgumentError(
-                f"weights={self.weights!r}: give three numbers, at least 0 each, that sum to 1"
-            )
-        set_fields(self, weights=weights)
-        if not is_number(self.price_per_byte) or self.price_per_byte < 0:
-            raise ArgumentError(f"price_per_byte={self.price_per_byte!r}: give $, at least 0")
-        instance("distance", self.distance, Mapping)  # type: ignore[type-abstract]
+        check(self, weights=_weights, price_per_byte=number, distance=instance(Mapping))
         for hosts, far in self.distance.items():
             number(f"distance[{hosts!r}]", far)
 
-    def rc(self, plan: Plan | Mapping[str, str], snapshot: Snapshot, seconds: float) -> float:
-        """RC in $, the rent of the workers in use (Eqs. 6-9). O(tasks).
-
-        Args:
-            plan: a plan, or the worker of each task.
-            snapshot: the workers with their prices.
-            seconds: how long the job runs on the slowest worker.
-        """
-        return rent_per_s(plan, snapshot) * seconds
-
-    def cc(
-        self, plan: Plan | Mapping[str, str], graph: JobGraph, snapshot: Snapshot, seconds: float
-    ) -> float:
-        """CC in $, the cost of the streams between hosts (Eqs. 10-12). O(edges).
-
-        Args:
-            plan: a plan, or the worker of each task.
-            graph: the streams.
-            snapshot: the workers with their hosts.
-            seconds: how long the job runs.
-        """
-        return self.network_per_s(plan, graph, snapshot) * seconds
-
-    def sc(self, plan: Plan, snapshot: Snapshot) -> float:
-        """SC in $, the rent of the workers in use during planning (Eqs. 13 and 14).
-
-        Args:
-            plan: a plan with its ``scheduling_time_s``.
-            snapshot: the workers with their prices.
-        """
-        return rent_per_s(plan, snapshot) * plan.scheduling_time_s
-
     def costs(self, plan: Plan, graph: JobGraph, snapshot: Snapshot, seconds: float) -> Costs:
-        """RC, CC, SC and WEC of a job.
+        """RC, CC, SC and WEC of a job (Eqs. 6-16). O(tasks + edges).
 
         Args:
-            plan: the plan.
+            plan: the plan, with its ``scheduling_time_s``.
             graph: the tasks and streams.
-            snapshot: the workers.
+            snapshot: the workers, with their prices and hosts.
             seconds: how long the job runs on the slowest worker (ET_max, Eq. 8).
         """
-        parts = (
-            self.rc(plan, snapshot, seconds),
-            self.cc(plan, graph, snapshot, seconds),
-            self.sc(plan, snapshot),
-        )
+        rent, network = rent_per_s(plan, snapshot), self.network_per_s(plan, graph, snapshot)
+        parts = rent * seconds, network * seconds, rent * plan.scheduling_time_s
         wec = math.fsum(weight * part for weight, part in zip(self.weights, parts, strict=True))
         return Costs(*parts, wec)
 
     def network_per_s(
         self, plan: Plan | Mapping[str, str], graph: JobGraph, snapshot: Snapshot
     ) -> float:
-        """The cost in $/s of the streams between tasks on different hosts.
+        """The cost in $/s of the streams between tasks on different hosts (Eqs. 10-12).
 
         Args:
             plan: a plan, or the worker of each task.
@@ -165,3 +113,11 @@ class CostModel:
         if one == other:
             return 0.0
         return self.distance.get((one, other), self.distance.get((other, one), 1.0))
+
+
+def _weights(name: str, given: Any, of: str) -> tuple[float, ...]:
+    weights = given if isinstance(given, list | tuple) else ()
+    good = len(weights) == 3 and all(is_number(one) and one >= 0 for one in weights)
+    if not good or abs(sum(weights) - 1) > 1e-9:
+        raise ArgumentError(f"{name}={given!r}: give three numbers, at least 0 each, that sum to 1")
+    return tuple(weights)

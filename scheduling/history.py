@@ -1,8 +1,7 @@
 """What a controller remembers of tasks and workers that are missing at the moment.
 
-Partitions come and go, as AQE's do: plans are made for the largest of the last numbers, so a
-partition that returns has its worker. One look may miss an executor: a worker with tasks is lost
-when it is missed twice.
+Partitions come and go, as AQE's do: plans are made for the largest of the last numbers. One look
+may miss an executor: a worker with tasks is lost when it is missed twice.
 """
 
 from __future__ import annotations
@@ -10,15 +9,14 @@ from __future__ import annotations
 import dataclasses
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
-from typing import TypeVar
+from typing import Any
 
 from scheduling.model import JobGraph, Snapshot
 
 __all__ = ["History"]
 
-T = TypeVar("T")
-
 _RECENT = 20  # adopted numbers of instances
+_OF_WORKERS = ("utilisation", "tuples", "cost", "busyness", "reserved")
 
 
 class History:
@@ -28,28 +26,19 @@ class History:
         self._workers: dict[str, str] = {}
         self._counts: dict[str, deque[int]] = {}
         self._seen: Snapshot | None = None
-        self._missed: frozenset[str] = frozenset()
-
-    @property
-    def missing(self) -> frozenset[str]:
+        self.missing: frozenset[str] = frozenset()
         """The workers that the last look has missed, and that had tasks."""
-        return self._missed
 
     def look(self, snapshot: Snapshot, used: Collection[str]) -> tuple[Snapshot, bool]:
-        """A new snapshot, with the workers that are missed for the first time.
+        """A new snapshot, with the workers in use that are missed for the first time.
 
-        Args:
-            snapshot: the monitor's.
-            used: the workers that have tasks.
-
-        Returns:
-            The snapshot, and whether workers have come or gone since the last one.
+        And whether workers have come or gone since the last one.
         """
         before = self._seen
         known = frozenset() if before is None else frozenset(before.by_id)
         missing = frozenset(used) - frozenset(snapshot.by_id)
-        once = (missing & known) - self._missed
-        self._missed = missing
+        once = (missing & known) - self.missing
+        self.missing = missing
         self._seen = _with(snapshot, before, once)
         return self._seen, before is not None and frozenset(self._seen.by_id) != known
 
@@ -57,7 +46,7 @@ class History:
         """A snapshot between two looks, with the workers that the last look has kept."""
         if self._seen is None:
             self._seen = snapshot
-        return _with(snapshot, self._seen, self._missed & frozenset(self._seen.by_id))
+        return _with(snapshot, self._seen, self.missing & frozenset(self._seen.by_id))
 
     def ran(self, placement: Mapping[str, str]) -> None:
         """Keep the workers of tasks."""
@@ -92,15 +81,12 @@ def _with(snapshot: Snapshot, before: Snapshot | None, names: Collection[str]) -
     old = [snapshot.by_id.get(w.id, w) for w in before.workers if w.id in there]
     new = [worker for worker in snapshot.workers if worker.id not in before.by_id]
 
-    def kept(now: Mapping[str, T], was: Mapping[str, T]) -> dict[str, T]:
-        return {**now, **{name: was[name] for name in names if name in was}}
+    def kept(what: str) -> dict[str, Any]:
+        was = getattr(before, what)
+        return {**getattr(snapshot, what), **{name: was[name] for name in names if name in was}}
 
     return dataclasses.replace(
         snapshot,
         workers=(*old, *new),
-        utilisation=kept(snapshot.utilisation, before.utilisation),
-        tuples=kept(snapshot.tuples, before.tuples),
-        cost=kept(snapshot.cost, before.cost),
-        busyness=kept(snapshot.busyness, before.busyness),
-        reserved=kept(snapshot.reserved, before.reserved),
+        **{name: kept(name) for name in _OF_WORKERS},  # type: ignore[arg-type]
     )

@@ -14,23 +14,11 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
-from scheduling.model import JobGraph, Resources, Snapshot, Utilisation, Worker
-from scheduling.model.checks import is_number, share
+from scheduling.model import JobGraph, Resources, Snapshot, Worker
+from scheduling.model.checks import is_number
 
-__all__ = [
-    "CPU_WEIGHT",
-    "EPSILON",
-    "average_fitness",
-    "busyness",
-    "cost_evaluation",
-    "deviation",
-    "fitness",
-    "guessed",
-    "load",
-    "planned_loads",
-    "skew",
-    "task_load",
-]
+__all__ = ["CPU_WEIGHT", "EPSILON", "average_fitness", "busyness", "cost_evaluation", "deviation"]
+__all__ += ["fitness", "guessed", "planned_loads", "task_load"]
 
 CPU_WEIGHT = 0.8
 """Alpha of Eq. 28, the weight of the CPU in a load; memory has the rest."""
@@ -96,20 +84,17 @@ def guessed(snapshot: Snapshot, *, busy: bool = False) -> dict[str, str]:
 
 def _measured(snapshot: Snapshot) -> dict[str, float]:
     """The CE of the workers that have one of their own."""
-    own = {
-        worker.id: snapshot.cost[worker.id] / snapshot.tuples[worker.id]
-        for worker in snapshot.workers
-        if snapshot.tuples.get(worker.id, 0) > 0 and worker.id in snapshot.cost
+    counts = {
+        name: snapshot.tuples.get(name, 0) for name in snapshot.by_id if name in snapshot.cost
     }
+    own = {name: snapshot.cost[name] / count for name, count in counts.items() if count > 0}
     return {name: value for name, value in own.items() if math.isfinite(value)}
 
 
 def _busy(snapshot: Snapshot) -> dict[str, float]:
     """B of the workers that have one, else their CPU utilisation."""
-    used = {name: one.cpu for name, one in snapshot.utilisation.items()}
-    return {
-        name: b for name, b in (used | dict(snapshot.busyness)).items() if name in snapshot.by_id
-    }
+    used = {name: one.cpu for name, one in snapshot.utilisation.items()} | dict(snapshot.busyness)
+    return {name: b for name, b in used.items() if name in snapshot.by_id}
 
 
 def _price_per_core(worker: Worker) -> float:
@@ -135,19 +120,19 @@ def busyness(periods: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, floa
         worker: [[value for value in samples if is_number(value) and value >= 0] for samples in one]
         for worker, one in periods.items()
     }
-    means = []
-    for x in range(max((len(one) for one in good.values()), default=0)):
-        samples = [value for one in good.values() if x < len(one) for value in one[x]]
-        means.append(statistics.fmean(samples) if samples else 0.0)
+    together: dict[int, list[float]] = {}
+    for one in good.values():
+        for x, samples in enumerate(one):
+            together.setdefault(x, []).extend(samples)
+    means = {x: statistics.fmean(samples) for x, samples in together.items() if samples}
     found = {}
     for worker, one in good.items():
-        shares = [
-            sum(_above(value, means[x]) for value in samples) / len(samples)
-            for x, samples in enumerate(one)
-            if samples
-        ]
-        if shares:
-            found[worker] = statistics.fmean(shares)
+        filled = [(means[x], samples) for x, samples in enumerate(one) if samples]
+        if filled:
+            found[worker] = statistics.fmean(
+                sum(_above(value, mean) for value in samples) / len(samples)
+                for mean, samples in filled
+            )
     most = max(found.values(), default=0.0)
     return {worker: found.get(worker, most) for worker in periods}
 
@@ -181,18 +166,8 @@ def average_fitness(values: Iterable[float]) -> float:
     return statistics.fmean(finite) if finite else max(every, default=0.0)
 
 
-def load(used: Utilisation, *, cpu_weight: float = CPU_WEIGHT) -> float:
-    """The load of a worker, alpha x CPU + beta x memory (Eqs. 28 and 29), in [0, 1].
-
-    >>> load(Utilisation(0.5, 1.0))
-    0.6
-    """
-    share("cpu_weight", cpu_weight)
-    return cpu_weight * used.cpu + (1 - cpu_weight) * used.memory
-
-
 def task_load(demand: Resources, capacity: Resources, cpu_weight: float = CPU_WEIGHT) -> float:
-    """The share of a worker's capacity that a task takes, weighted as in Eq. 28."""
+    """The load that a task is to a worker, alpha x CPU + beta x memory (Eqs. 28 and 29)."""
     cpu = demand.cpu_cores / capacity.cpu_cores if capacity.cpu_cores else 0.0
     memory = demand.memory_mb / capacity.memory_mb if capacity.memory_mb else 0.0
     return cpu_weight * cpu + (1 - cpu_weight) * memory
@@ -204,18 +179,12 @@ def planned_loads(
     snapshot: Snapshot,
     *,
     cpu_weight: float = CPU_WEIGHT,
-    every: bool = True,
 ) -> dict[str, float]:
     """The load each worker would have from the tasks of a placement. O(tasks + workers).
 
-    Args:
-        placement: the worker of each task.
-        graph: the tasks; the snapshot's ``usage`` goes before a task's demand.
-        snapshot: the workers.
-        cpu_weight: alpha of Eq. 28.
-        every: with the workers that have none, as Eq. 31 counts; else those in use only.
+    The snapshot's ``usage`` goes before a task's demand; idle workers count, as in Eq. 31.
     """
-    found = dict.fromkeys(snapshot.by_id if every else placement.values(), 0.0)
+    found = dict.fromkeys(snapshot.by_id, 0.0)
     for name, worker in placement.items():
         used = snapshot.usage.get(name, graph.by_id[name].demand)
         found[worker] += task_load(used, snapshot.by_id[worker].capacity, cpu_weight)
@@ -233,10 +202,3 @@ def deviation(values: Iterable[float]) -> float:
         return 0.0
     mean = math.fsum(every) / len(every)
     return math.sqrt(math.fsum((value - mean) ** 2 for value in every) / len(every))
-
-
-def skew(values: Iterable[float]) -> float:
-    """The largest load over the mean; 1 where all are equal, none, or idle."""
-    every = list(values)
-    mean = math.fsum(every) / len(every) if every else 0.0
-    return max(every) / mean if mean > 0 else 1.0

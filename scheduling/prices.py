@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from scheduling.errors import ArgumentError
 from scheduling.model import Resources, Worker
-from scheduling.model.checks import instance, is_number, number, set_fields, text, whole
+from scheduling.model.checks import check, instance, number, optional, text, whole
 
 __all__ = ["Price", "priced"]
 
@@ -37,18 +37,15 @@ class Price:
     capacity: Resources | None = None
 
     def __post_init__(self) -> None:
-        if not text("pattern", self.pattern, empty=True):
-            raise ArgumentError("pattern='': give a name, or a pattern such as 'm*'")
-        if not is_number(self.price_per_s) or self.price_per_s < 0:
-            raise ArgumentError(f"price_per_s={self.price_per_s!r}: give $/s, at least 0")
-        of = f" of pattern {self.pattern!r}"
-        set_fields(self, price_per_s=number("price_per_s", self.price_per_s, of))
-        if self.slots is not None:
-            set_fields(self, slots=whole("slots", self.slots, of))
-        if self.tier is not None:
-            text("tier", self.tier, of, empty=True)
-        if self.capacity is not None:
-            instance("capacity", self.capacity, Resources, of)
+        check(self, pattern=text)
+        check(
+            self,
+            f" of pattern {self.pattern!r}",
+            price_per_s=number,
+            slots=optional(whole),
+            tier=optional(partial(text, empty=True)),
+            capacity=optional(instance(Resources)),
+        )
 
     def matches(self, worker: Worker) -> bool:
         """Whether the worker's id or host matches the pattern; case-sensitive."""
@@ -72,20 +69,15 @@ def priced(workers: Iterable[Worker], table: Sequence[Price]) -> tuple[Worker, .
     >>> [one.price_per_s for one in priced(found, [Price("m*", 0.002417), Price("*", 0.004861)])]
     [0.002417, 0.004861]
     """
-    every = tuple(workers)
-    return tuple(_priced(worker, table) for worker in every) if table else every
+    return tuple(_priced(worker, table) if table else worker for worker in workers)
 
 
 def _priced(worker: Worker, table: Sequence[Price]) -> Worker:
     for row in table:
         if row.matches(worker):
-            return dataclasses.replace(
-                worker,
-                price_per_s=row.price_per_s,
-                slots=worker.slots if row.slots is None else row.slots,
-                tier=worker.tier if row.tier is None else row.tier,
-                capacity=worker.capacity if row.capacity is None else row.capacity,
-            )
+            given = {name: getattr(row, name) for name in ("slots", "tier", "capacity")}
+            known = {name: value for name, value in given.items() if value is not None}
+            return replace(worker, price_per_s=row.price_per_s, **known)
     raise ArgumentError(
         f"no row of the price table matches worker {worker.id!r} on host {worker.host!r}; the "
         f"patterns are {', '.join(repr(row.pattern) for row in table)}. Add one, or '*' at the end"

@@ -17,11 +17,9 @@ Clock = Callable[[], float]
 
 @runtime_checkable
 class Policy(Protocol):
-    """Computes a placement. Pure: it changes nothing.
+    """Computes a placement. Pure: the same arguments give the same plan; seeds are the policy's.
 
-    The same graph, snapshot and previous plan give the same plan; what is random comes from a
-    seed of the policy. A class attribute ``weights`` may say what it is for, as :func:`weights_of`
-    reads it.
+    A class attribute ``weights`` may say what it is for: rent, imbalance and communication.
     """
 
     @property
@@ -63,11 +61,7 @@ class Rebalancer(Protocol):
 
 @runtime_checkable
 class Monitor(Protocol):
-    """Observes a cluster.
-
-    Figures that are odd or stale are left out of a snapshot, or keep their last value, and are
-    named in its ``ignored``.
-    """
+    """Observes a cluster; odd and stale figures are left out, or kept, and named in ``ignored``."""
 
     def snapshot(self) -> Snapshot:
         """The workers, their metrics since the last call, and the placement of the tasks."""
@@ -78,7 +72,7 @@ class Actuator(Protocol):
     """Applies plans to a cluster.
 
     It may have a method ``lands(placement, snapshot)``: the worker of each task as the placement
-    would land, where that differs, as with tiers. Without it, what landed before is remembered.
+    would land, as with tiers. Without it, what landed before is remembered.
     """
 
     def capabilities(self) -> frozenset[str]:
@@ -99,15 +93,7 @@ class Actuator(Protocol):
 
 
 def weights_of(policy: Any) -> tuple[float, float, float]:
-    """What a policy is for: the weights of rent, imbalance and communication.
-
-    A policy of the user without the attribute ``weights`` is for balance.
-
-    Args:
-        policy: the policy.
-
-    Raises:
-        ArgumentError: its weights are not three finite numbers of at least 0.
+    """The weights of rent, imbalance and communication of a policy; without any: for balance.
 
     >>> weights_of(object())
     (0.0, 1.0, 0.0)

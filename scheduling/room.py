@@ -20,12 +20,7 @@ _SLACK = 5e-10
 class Room:
     """Free slots and free resources of the workers of a snapshot, by their positions in it.
 
-    What others take (``snapshot.reserved``) is not free. Every method but :meth:`plan` is
-    O(log workers).
-
-    Args:
-        graph: what is to be placed.
-        snapshot: the workers.
+    What others take is not free. Every method but :meth:`plan` is O(log workers).
 
     Attributes:
         free: by position, slots, cores, MB of memory and MB of disk that may be taken.
@@ -40,10 +35,9 @@ class Room:
         _feasible(graph, snapshot)
         self.workers = snapshot.workers
         self.free: list[list[float]] = []
-        for worker in snapshot.workers:
-            free = snapshot.free[worker.id]
+        for name, free in snapshot.free.items():
             sizes = (free.cpu_cores, free.memory_mb, free.disk_mb)
-            slots = snapshot.free_slots[worker.id]
+            slots = snapshot.free_slots[name]
             self.free.append([slots, *(size * (1 + _SLACK) + _SLACK for size in sizes)])
         self.at: dict[str, int] = {}
         self._graph, self._snapshot = graph, snapshot
@@ -53,9 +47,7 @@ class Room:
         self._least_cores = min((need.cpu_cores for need in needs), default=0.0)
         self._least_mb = min((need.memory_mb for need in needs), default=0.0)
         self._is_open = [self._takes_any(free) for free in self.free]
-        self.open: SortedList[int] = SortedList(
-            i for i, is_open in enumerate(self._is_open) if is_open
-        )
+        self.open: SortedList[int] = SortedList(i for i, is_it in enumerate(self._is_open) if is_it)
 
     def _takes_any(self, free: list[float]) -> bool:
         return free[0] >= 1 and free[1] >= self._least_cores and free[2] >= self._least_mb
@@ -63,12 +55,8 @@ class Room:
     def fits(self, task: Task, i: int) -> bool:
         """Whether worker ``i`` has a slot and the resources free."""
         need, free = task.demand, self.free[i]
-        return (
-            free[0] > 0
-            and need.cpu_cores <= free[1]
-            and need.memory_mb <= free[2]
-            and need.disk_mb <= free[3]
-        )
+        sized = need.memory_mb <= free[2] and need.disk_mb <= free[3]
+        return free[0] > 0 and need.cpu_cores <= free[1] and sized
 
     def place(self, task: Task, i: int, reason: str) -> None:
         """Give a task to worker ``i``, which must have room."""
@@ -105,16 +93,15 @@ class Room:
 
     def turn(self, start: int) -> Iterator[int]:
         """The open workers from a position on, then those before it."""
-        return chain(
-            self.open.irange(start), self.open.irange(maximum=start, inclusive=(True, False))
-        )
+        before = self.open.irange(maximum=start, inclusive=(True, False))
+        return chain(self.open.irange(start), before)
 
     def leave(self, task: Task, reason: str) -> None:
         """List a task as having no room now, for a reason of the policy's own."""
         self._left[task.id] = reason
 
-    def plan(self, policy: str, score: float | None = None) -> Plan:
-        """The plan; what was not placed is unplaced; without a score: the rent in $/s."""
+    def plan(self, policy: str) -> Plan:
+        """The plan; what was not placed is unplaced; the score is the rent in $/s."""
         names = [worker.id for worker in self.workers]
         placed = [Assignment(task, names[i], self._reasons[task]) for task, i in self.at.items()]
         left = [
@@ -122,8 +109,7 @@ class Room:
             for task in self._graph.tasks
             if task.id not in self.at
         ]
-        if score is None:
-            score = rent_per_s({one.task: one.worker for one in placed}, self._snapshot)
+        score = rent_per_s({one.task: one.worker for one in placed}, self._snapshot)
         return Plan(tuple(placed), tuple(left), score, policy=policy)
 
     def _why(self, task: Task) -> str:
@@ -138,15 +124,16 @@ class Room:
 
 
 def _feasible(graph: JobGraph, snapshot: Snapshot) -> None:
-    if not snapshot.workers:
-        return
     sizes = {worker.usable for worker in snapshot.workers}
-    for need in dict.fromkeys(task.demand for task in graph.tasks):
-        if not any(need.within(usable) for usable in sizes):
-            task = next(task for task in graph.tasks if task.demand == need)
+    fitting = {
+        need: any(need.within(usable) for usable in sizes)
+        for need in {task.demand for task in graph.tasks}
+    }
+    for task in graph.tasks if sizes else ():
+        if not fitting[task.demand]:
             most = max(snapshot.workers, key=lambda w: (w.usable.cpu_cores, w.usable.memory_mb))
             raise InfeasibleError(
-                f"task {task.id!r} needs {need}; the largest worker, {most.id!r}, has "
+                f"task {task.id!r} needs {task.demand}; the largest worker, {most.id!r}, has "
                 f"{most.capacity}, of which {most.delta:.0%} (delta) may be taken. "
                 "Split the task into more partitions, or add a larger worker"
             )

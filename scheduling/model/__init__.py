@@ -4,9 +4,8 @@ A task is one join partition, a key range of one operator; a worker is a Spark e
 host in the simulator. All classes are frozen; units are in the names. A *share* is in [0, 1].
 """
 
-from scheduling.model.cluster import DataNode, Resources, Worker
+from scheduling.model.cluster import DataNode, Reserved, Resources, Snapshot, Utilisation, Worker
 from scheduling.model.job import Edge, JobGraph, Task
-from scheduling.model.observed import Reserved, Snapshot, Utilisation
 from scheduling.model.plan import Assignment, Move, Plan, Receipt, Unplaced
 
 __all__ = [

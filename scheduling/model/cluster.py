@@ -1,18 +1,34 @@
-"""Workers and their resources."""
+"""Workers, their resources, and what is observed of them at a moment."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
-from scheduling.model.checks import instance, number, set_fields, share, text, whole
+from scheduling.errors import ArgumentError
+from scheduling.model.checks import (
+    check,
+    every,
+    instance,
+    is_number,
+    number,
+    optional,
+    positive,
+    set_fields,
+    share,
+    some_share,
+    text,
+    unique,
+    whole,
+)
 
-__all__ = ["DataNode", "Resources", "Worker"]
+__all__ = ["DataNode", "Reserved", "Resources", "Snapshot", "Utilisation", "Worker"]
 
 # Sums of demands are compared with thresholds: a tolerance for rounding of some thousand terms.
 _ROUNDING = 1e-9
+_TEXT = partial(text, empty=True)
 
 
 @dataclass(frozen=True)
@@ -36,20 +52,17 @@ class Resources:
     disk_mb: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("cpu_cores", "memory_mb", "disk_mb"):
-            value = getattr(self, name)
-            if type(value) is not float or not 0 <= value < math.inf:
-                set_fields(self, **{name: number(name, value, endless=name == "disk_mb")})
+        check(self, cpu_cores=number, memory_mb=number, disk_mb=partial(number, endless=True))
+
+    @property
+    def _each(self) -> tuple[float, float, float]:
+        return self.cpu_cores, self.memory_mb, self.disk_mb
 
     def __add__(self, other: Resources) -> Resources:
-        return Resources(
-            self.cpu_cores + other.cpu_cores,
-            self.memory_mb + other.memory_mb,
-            self.disk_mb + other.disk_mb,
-        )
+        return Resources(*(a + b for a, b in zip(self._each, other._each, strict=True)))
 
     def __mul__(self, factor: float) -> Resources:
-        return Resources(self.cpu_cores * factor, self.memory_mb * factor, self.disk_mb * factor)
+        return Resources(*(one * factor for one in self._each))
 
     def __str__(self) -> str:
         disk = f" and {self.disk_mb:g} MB of disk" if self.disk_mb else ""
@@ -57,19 +70,12 @@ class Resources:
 
     def less(self, taken: Resources) -> Resources:
         """What is left of these, at least 0 of each."""
-        return Resources(
-            max(self.cpu_cores - taken.cpu_cores, 0.0),
-            max(self.memory_mb - taken.memory_mb, 0.0),
-            max(self.disk_mb - taken.disk_mb, 0.0),
-        )
+        return Resources(*(max(a - b, 0.0) for a, b in zip(self._each, taken._each, strict=True)))
 
     def within(self, limit: Resources) -> bool:
         """Whether each of the three is at most the limit's, up to rounding (Eqs. 1-4, 18-19)."""
-        return (
-            self.cpu_cores <= limit.cpu_cores * (1 + _ROUNDING) + _ROUNDING
-            and self.memory_mb <= limit.memory_mb * (1 + _ROUNDING) + _ROUNDING
-            and self.disk_mb <= limit.disk_mb * (1 + _ROUNDING) + _ROUNDING
-        )
+        pairs = zip(self._each, limit._each, strict=True)
+        return all(one <= most * (1 + _ROUNDING) + _ROUNDING for one, most in pairs)
 
 
 @dataclass(frozen=True)
@@ -87,11 +93,9 @@ class DataNode:
     latency_s: float = 0.001
 
     def __post_init__(self) -> None:
-        set_fields(
-            self,
-            host=text("the host of a data node", self.host),
-            **_network(self, f" of data node {self.host!r}"),
-        )
+        text("the host of a data node", self.host)
+        of = f" of data node {self.host!r}"
+        check(self, of, bandwidth_bytes_per_s=positive, latency_s=number)
 
 
 @dataclass(frozen=True)
@@ -108,8 +112,7 @@ class Worker:
         tier: the name of its kind, for example m, l, xl; default empty.
         bandwidth_bytes_per_s: the bandwidth of its network; default 125e6 (1 Gbit/s).
         latency_s: the one-way latency of its network; default 1 ms.
-        delta: the share of the capacity that tasks may use (Eq. 17); default 0.8 as in the
-            papers.
+        delta: the share of the capacity that tasks may use (Eq. 17); 0.8 as in the papers.
         labels: additional information of the user; default none.
 
     Raises:
@@ -131,21 +134,21 @@ class Worker:
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        name = text("a worker id", self.id)
-        of = f" of worker {name!r}"
-        if self.executor_id is not None:
-            text("executor_id", self.executor_id, of)
-        instance("capacity", self.capacity, Resources, of)
-        instance("labels", self.labels, Mapping, of)  # type: ignore[type-abstract]
-        set_fields(
+        check(
             self,
-            slots=whole("slots", self.slots, of),
-            price_per_s=number("price_per_s", self.price_per_s, of),
-            host=text("host", self.host, of, empty=True) or name,
-            tier=text("tier", self.tier, of, empty=True),
-            delta=share("delta", self.delta, of, above=True),
-            **_network(self, of),
+            f" of worker {text('a worker id', self.id)!r}",
+            capacity=instance(Resources),
+            slots=whole,
+            price_per_s=number,
+            host=_TEXT,
+            executor_id=optional(text),
+            tier=_TEXT,
+            bandwidth_bytes_per_s=positive,
+            latency_s=number,
+            delta=some_share,
+            labels=instance(Mapping),
         )
+        set_fields(self, host=self.host or self.id)
 
     @cached_property
     def usable(self) -> Resources:
@@ -153,10 +156,144 @@ class Worker:
         return self.capacity * self.delta
 
 
-def _network(one: Worker | DataNode, of: str) -> dict[str, float]:
-    return {
-        "bandwidth_bytes_per_s": number(
-            "bandwidth_bytes_per_s", one.bandwidth_bytes_per_s, of, above=True
-        ),
-        "latency_s": number("latency_s", one.latency_s, of),
-    }
+@dataclass(frozen=True)
+class Utilisation:
+    """The shares of CPU and memory in use (Eqs. 26 and 27).
+
+    Args:
+        cpu: the share of the CPU in use, in [0, 1].
+        memory: the share of the memory in use, in [0, 1]; default 0.
+    """
+
+    cpu: float
+    memory: float = 0.0
+
+    def __post_init__(self) -> None:
+        check(self, cpu=share, memory=share)
+
+
+@dataclass(frozen=True)
+class Reserved:
+    """The part of a worker that other jobs and services use; not available to this job.
+
+    Args:
+        slots: used slots; default 0.
+        resources: used CPU, memory and disk; default none.
+    """
+
+    slots: int = 0
+    resources: Resources = Resources(0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        check(self, " reserved", slots=whole, resources=instance(Resources))
+        number("disk_mb", self.resources.disk_mb, " reserved")
+
+
+_NO_ONE = Reserved()
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state of a cluster at one moment. Mappings contain only what was measured.
+
+    A measured value that cannot be one (NaN, infinite, negative, of another kind) raises no
+    error: it is left out, and named in ``ignored``.
+
+    Args:
+        time_s: the time on the controller's clock.
+        workers: the available workers, with unique ids.
+        utilisation: per worker, over the last period; all mappings are empty by default.
+        tuples: per worker, the tuples processed in the period (Eq. 22).
+        cost: per worker, the $ spent in the period (Eq. 22).
+        busyness: per worker, B of Eq. 23 in [0, 1]; :func:`scheduling.busyness` computes it.
+        backlog: per operator, the waiting tuples.
+        placement: per task, the worker on which it runs.
+        usage: per task, its measured resources; its demand if missing.
+        reserved: per worker, what others than the tasks of this job use; delta includes it.
+        ignored: per worker, task or operator, what was left out, and why; more is added here.
+
+    Raises:
+        ArgumentError: a worker is there twice, or something is of another kind.
+
+    >>> workers = (Worker("w", Resources(4, 8192), 4),)
+    >>> Snapshot(0.0, workers, tuples={"w": 9}, cost={"w": float("nan")}).ignored
+    {'w': 'cost nan is no number of at least 0'}
+    """
+
+    time_s: float
+    workers: tuple[Worker, ...]
+    utilisation: Mapping[str, Utilisation] = field(default_factory=dict)
+    tuples: Mapping[str, float] = field(default_factory=dict)
+    cost: Mapping[str, float] = field(default_factory=dict)
+    busyness: Mapping[str, float] = field(default_factory=dict)
+    backlog: Mapping[str, float] = field(default_factory=dict)
+    placement: Mapping[str, str] = field(default_factory=dict)
+    usage: Mapping[str, Resources] = field(default_factory=dict)
+    reserved: Mapping[str, Reserved] = field(default_factory=dict)
+    ignored: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not is_number(self.time_s):
+            raise ArgumentError(f"time_s={self.time_s!r}: give seconds, a finite number")
+        maps = dict.fromkeys((*_MEASURED, "reserved", "ignored"), instance(Mapping))
+        check(self, workers=every(Worker), **maps)
+        unique("worker", (worker.id for worker in self.workers))
+        for worker, taken in self.reserved.items():
+            instance(Reserved)(f"reserved[{text('a worker id', worker)!r}]", taken, "")
+        ignored = dict(self.ignored)
+        for name, (known, rule) in _MEASURED.items():
+            given = getattr(self, name)
+            good = {key: value for key, value in given.items() if known(value)}
+            for key in given.keys() - good.keys():
+                why = f"{name} {given[key]!r} is {rule}"
+                before = ignored.get(key, why)
+                ignored[key] = why if before == why else f"{before}; {why}"
+            set_fields(self, **{name: good})
+        set_fields(self, ignored=ignored)
+
+    @cached_property
+    def by_id(self) -> dict[str, Worker]:
+        """The workers by their ids."""
+        return {worker.id: worker for worker in self.workers}
+
+    @cached_property
+    def free(self) -> dict[str, Resources]:
+        """Per worker, delta times its capacity minus the reserved part, at least 0 of each.
+
+        >>> worker = Worker("w", Resources(4, 8192), 4, delta=0.5)
+        >>> Snapshot(0.0, (worker,), reserved={"w": Reserved(1, Resources(1, 6000))}).free["w"]
+        Resources(cpu_cores=1.0, memory_mb=0.0, disk_mb=0.0)
+        """
+        taken = self.reserved
+        return {w.id: w.usable.less(taken.get(w.id, _NO_ONE).resources) for w in self.workers}
+
+    @cached_property
+    def free_slots(self) -> dict[str, int]:
+        """Per worker, its slots minus the reserved ones."""
+        taken = self.reserved
+        return {w.id: max(w.slots - taken.get(w.id, _NO_ONE).slots, 0) for w in self.workers}
+
+    @property
+    def has_history(self) -> bool:
+        """Whether any worker has processed a tuple, so that CE (Eq. 22) is defined."""
+        return any(count > 0 for count in self.tuples.values())
+
+
+def _amount(value: Any) -> bool:
+    return is_number(value) and bool(value >= 0)
+
+
+def _kind(kind: type) -> tuple[Callable[[Any], bool], str]:
+    return lambda value: isinstance(value, kind), f"no {kind.__name__}"
+
+
+_NUMBER = (_amount, "no number of at least 0")
+_MEASURED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "utilisation": _kind(Utilisation),
+    "tuples": _NUMBER,
+    "cost": _NUMBER,
+    "busyness": (lambda value: _amount(value) and bool(value <= 1), "no share in [0, 1]"),
+    "backlog": _NUMBER,
+    "placement": (lambda value: isinstance(value, str) and value != "", "no worker's id"),
+    "usage": _kind(Resources),
+}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from scheduling.errors import ArgumentError
-from scheduling.model.checks import each, instance, number, set_fields, text, unique, whole
+from scheduling.model.checks import check, every, instance, number, text, unique, whole
 from scheduling.model.cluster import Resources
 
 __all__ = ["Edge", "JobGraph", "Task"]
@@ -23,15 +22,14 @@ class Task:
         id: its name, unique in a graph.
         operator: the operator it belongs to.
         index: which instance of the operator, from 0.
-        demand: its demand; :meth:`demanding` computes it from a rate (Eqs. 20-21).
+        demand: its rate times the demand of a record (Eqs. 20-21).
         rate_in_per_s: input tuples per second; default 0.
         state_bytes: the state that a move to any other worker must transfer; default 0.
         preferred: hosts or worker ids that store its data, equally preferred; default none.
         input_bytes: the data that it reads from there once; default 0.
         input_bytes_per_s: the data that it reads from there all the time; default 0.
-        cached: by host, the bytes of tables and cache entries of this task that are in memory or
-            on disk there; the largest is what it needs, and what is missing on another host is
-            loaded after a move. Default none.
+        cached: by host, the bytes that it has there in memory or on disk; the largest is what it
+            needs, and what is missing on another host is loaded after a move. Default none.
 
     Raises:
         ArgumentError: the id is empty, a value is of another kind, or a number out of its range.
@@ -50,34 +48,21 @@ class Task:
 
     def __post_init__(self) -> None:
         of = f" of task {text('a task id', self.id)!r}"
-        text("operator", self.operator, of)
-        instance("demand", self.demand, Resources, of)
-        instance("cached", self.cached, Mapping, of)  # type: ignore[type-abstract]
-        numbers = ("rate_in_per_s", "state_bytes", "input_bytes", "input_bytes_per_s")
-        set_fields(
+        check(
             self,
-            index=whole("index", self.index, of),
-            preferred=each("preferred", self.preferred, str, of),
-            **{name: number(name, getattr(self, name), of) for name in numbers},
+            of,
+            operator=text,
+            index=whole,
+            demand=instance(Resources),
+            rate_in_per_s=number,
+            state_bytes=number,
+            preferred=every(str),
+            input_bytes=number,
+            input_bytes_per_s=number,
+            cached=instance(Mapping),
         )
         for host, size in self.cached.items():
             number(f"cached[{host!r}]", size, of)
-
-    @staticmethod
-    def demanding(
-        tuples_per_s: float, cpu_s_per_tuple: float, memory_mb_s_per_tuple: float
-    ) -> Resources:
-        """The demand of a task at a rate (Eqs. 20 and 21: data times the demand of a record).
-
-        Args:
-            tuples_per_s: input tuples per second.
-            cpu_s_per_tuple: core seconds per tuple.
-            memory_mb_s_per_tuple: MB per tuple per second.
-
-        >>> Task.demanding(2000, 0.0005, 0.25)
-        Resources(cpu_cores=1.0, memory_mb=500.0, disk_mb=0.0)
-        """
-        return Resources(tuples_per_s * cpu_s_per_tuple, tuples_per_s * memory_mb_s_per_tuple)
 
 
 @dataclass(frozen=True)
@@ -95,11 +80,8 @@ class Edge:
     bytes_per_s: float
 
     def __post_init__(self) -> None:
-        for name in ("source", "target"):
-            text(name, getattr(self, name), " of a stream")
-        if type(self.bytes_per_s) is not float or not 0 <= self.bytes_per_s < math.inf:
-            between = f" from {self.source!r} to {self.target!r}"
-            set_fields(self, bytes_per_s=number("bytes_per_s", self.bytes_per_s, between))
+        check(self, " of a stream", source=text, target=text)
+        check(self, f" from {self.source!r} to {self.target!r}", bytes_per_s=number)
 
 
 @dataclass(frozen=True)
@@ -123,8 +105,7 @@ class JobGraph:
     edges: tuple[Edge, ...] = ()
 
     def __post_init__(self) -> None:
-        set_fields(self, tasks=each("tasks", self.tasks, Task))
-        set_fields(self, edges=each("edges", self.edges, Edge))
+        check(self, tasks=every(Task), edges=every(Edge))
         unique("task", (task.id for task in self.tasks))
         for edge in self.edges:
             for end in (edge.source, edge.target):

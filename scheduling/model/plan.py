@@ -8,10 +8,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from scheduling.errors import ArgumentError
-from scheduling.model.checks import each, instance, is_number, number, set_fields, share, text
-from scheduling.model.cluster import Resources
+from scheduling.model.checks import (
+    check,
+    every,
+    instance,
+    is_number,
+    number,
+    set_fields,
+    some_share,
+    text,
+)
+from scheduling.model.cluster import Resources, Snapshot
 from scheduling.model.job import JobGraph
-from scheduling.model.observed import Snapshot
 
 __all__ = ["Assignment", "Move", "Plan", "Receipt", "Unplaced"]
 
@@ -31,8 +39,7 @@ class Assignment:
     reason: str
 
     def __post_init__(self) -> None:
-        text("the task of an assignment", self.task)
-        text(f"the worker of task {self.task!r}", self.worker)
+        check(self, " of an assignment", task=text, worker=text)
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class Unplaced:
     reason: str
 
     def __post_init__(self) -> None:
-        text("an unplaced task", self.task)
+        check(self, " without room", task=text)
 
 
 @dataclass(frozen=True)
@@ -77,17 +84,11 @@ class Move:
     load: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("task", "source", "target"):
-            text(name, getattr(self, name), " of a move")
         if not is_number(self.gain):
             raise ArgumentError(f"gain={self.gain!r} of a move: give a finite number")
-        set_fields(
-            self,
-            gain=float(self.gain),
-            state_bytes=number("state_bytes", self.state_bytes, " of a move"),
-            load=number("load", self.load, " of a move"),
-            part=share("part", self.part, " of a move", above=True),
-        )
+        names = dict.fromkeys(("task", "source", "target"), text)
+        check(self, " of a move", **names, state_bytes=number, part=some_share, load=number)
+        set_fields(self, gain=float(self.gain))
 
 
 @dataclass(frozen=True)
@@ -97,13 +98,10 @@ class Plan:
     Args:
         assignments: the placed tasks, each once.
         unplaced: the other tasks; default none.
-        score: the objective that the policy minimised, usually $/s of the workers in use;
-            default 0.
-        scheduling_time_s: the duration of planning in seconds (ST of Eq. 14); 0 (default) unless
-            it was measured.
-        policy: the name of the policy.
-        moves: the moves from the previous plan, for actuators that can move or split tasks;
-            default none.
+        score: what the policy minimised, usually $/s of the workers in use; default 0.
+        scheduling_time_s: how long planning took (ST of Eq. 14); 0 (default) if not measured.
+        policy: the name of the policy; default empty.
+        moves: the moves from the previous plan, of tasks and parts of them; default none.
         fallback: the policy that planned instead, and why; empty (default) if none did.
     """
 
@@ -116,12 +114,7 @@ class Plan:
     fallback: str = ""
 
     def __post_init__(self) -> None:
-        set_fields(
-            self,
-            assignments=each("assignments", self.assignments, Assignment),
-            unplaced=each("unplaced", self.unplaced, Unplaced),
-            moves=each("moves", self.moves, Move),
-        )
+        check(self, assignments=every(Assignment), unplaced=every(Unplaced), moves=every(Move))
 
     @cached_property
     def placement(self) -> dict[str, str]:
@@ -148,11 +141,10 @@ class Plan:
           a: t0, t1
         """
         lines: list[str] = []
-        left, every = len(self.unplaced), len(self.assignments) + len(self.unplaced)
+        left, total = len(self.unplaced), len(self.assignments) + len(self.unplaced)
         if left:
-            lines.append(
-                f"{left} of {_many(every, 'task')} {'has' if left == 1 else 'have'} no room now:"
-            )
+            have = "has" if left == 1 else "have"
+            lines.append(f"{left} of {_many(total, 'task')} {have} no room now:")
             whys: dict[str, list[str]] = defaultdict(list)
             for one in self.unplaced:
                 whys[one.reason].append(one.task)
@@ -165,8 +157,8 @@ class Plan:
 
     def _check(self, graph: JobGraph, snapshot: Snapshot) -> None:
         """Assert that the plan is feasible and complete (Eqs. 18 and 19). O(tasks)."""
-        every: list[Assignment | Unplaced] = [*self.assignments, *self.unplaced]
-        listed = [one.task for one in every]
+        both: list[Assignment | Unplaced] = [*self.assignments, *self.unplaced]
+        listed = [one.task for one in both]
         assert len(listed) == len(set(listed)), "a task is there twice"
         assert set(listed) == set(graph.by_id), "a task is missing, or none of the graph's"
         for name, tasks in self.by_worker.items():
@@ -175,7 +167,7 @@ class Plan:
             assert len(tasks) <= slots, f"{len(tasks)} tasks in {slots} slots"
             total = sum((graph.by_id[task].demand for task in tasks), Resources(0.0, 0.0))
             assert total.within(free), f"{name}: {total!r} is over {free!r}"
-        assert all(one.reason for one in every), "no reason is given"
+        assert all(one.reason for one in both), "no reason is given"
 
 
 @dataclass(frozen=True)
@@ -193,9 +185,8 @@ class Receipt:
     unplaced: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("requested", "landed"):
-            instance(name, getattr(self, name), Mapping)  # type: ignore[type-abstract]
-        set_fields(self, unplaced=each("unplaced", self.unplaced, str))
+        maps = dict.fromkeys(("requested", "landed"), instance(Mapping))
+        check(self, **maps, unplaced=every(str))
 
     @property
     def missed(self) -> dict[str, str]:

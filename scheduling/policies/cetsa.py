@@ -14,7 +14,7 @@ from sortedcontainers import SortedList
 
 from scheduling.load import cost_evaluation, guessed
 from scheduling.model import JobGraph, Plan, Snapshot
-from scheduling.model.checks import flag
+from scheduling.model.checks import check, flag
 from scheduling.policies.round_robin import without_history
 from scheduling.room import Room
 
@@ -26,10 +26,8 @@ class CETSA:
     """Fill the workers in the order of $ per tuple, the cheapest first.
 
     Args:
-        together: whether the next task is the one with the most traffic to the worker's tasks;
-            default True. If False, the tasks are placed in their order.
-        by_price: whether to rank workers by $/s per slot if there is no runtime information;
-            default False: round robin.
+        together: whether the task with the most traffic to the worker's is next; else in order.
+        by_price: whether workers are ranked by $/s a slot without history; else round robin.
 
     Raises:
         ArgumentError: an option is neither True nor False.
@@ -51,8 +49,7 @@ class CETSA:
     weights: ClassVar[tuple[float, float, float]] = (1.0, 0.0, 1.0)
 
     def __post_init__(self) -> None:
-        flag("together", self.together)
-        flag("by_price", self.by_price)
+        check(self, together=flag, by_price=flag)
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks; see :class:`scheduling.Policy`."""

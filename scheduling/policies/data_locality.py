@@ -1,20 +1,16 @@
 """Data locality: places each task where the transfer of its input is fastest.
 
-Source: Twister2's data locality streaming scheduler. Its distance, |2bl of the worker - 2bl of the
-data node| with bandwidth b and latency l, ignores how much is read, and its code hands instances
-out round robin, independent of the distances; ``compat="twister2"`` does the same.
+Source: Twister2's data locality streaming scheduler, whose distance ignores how much is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from dataclasses import dataclass
+from typing import ClassVar
 
-from scheduling.cost import rent_per_s
-from scheduling.errors import ArgumentError
-from scheduling.model import Assignment, DataNode, JobGraph, Plan, Snapshot, Task, Unplaced, Worker
-from scheduling.model.checks import each, one_of
+from scheduling.model import DataNode, JobGraph, Plan, Snapshot, Task, Worker
+from scheduling.model.checks import check, every
 from scheduling.quantities import is_preferred
 from scheduling.room import Room
 
@@ -31,24 +27,16 @@ class DataLocality:
     Args:
         data_nodes: hosts that store data and run no worker; default none. An unknown host is
             assumed to be as fast as the reading worker.
-        compat: ``"twister2"`` does not rank: instances are placed round robin, every operator
-            continues where the last one ended, and sizes are not checked. None (default): the
-            ranking.
-
-    Raises:
-        ArgumentError: with ``compat``, there are more instances than the workers have slots.
 
     Complexity: O(tasks x workers x log workers).
     """
 
     data_nodes: Sequence[DataNode] = ()
-    compat: Literal["twister2"] | None = None
     name: ClassVar[str] = "data-locality"
     weights: ClassVar[tuple[float, float, float]] = (0.0, 1.0, 1.0)
 
     def __post_init__(self) -> None:
-        one_of("compat", self.compat, (None, "twister2"))
-        each("data_nodes", self.data_nodes, DataNode)
+        check(self, data_nodes=every(DataNode))
 
     def transfer_s(self, task: Task, worker: Worker, snapshot: Snapshot) -> float:
         """Seconds to transfer the task's input to the worker, from the nearest host that stores it.
@@ -63,21 +51,18 @@ class DataLocality:
         """
         if not task.preferred or is_preferred(task, worker):
             return 0.0
-        return _transfer_s(task, _network(worker), _networks(snapshot, self.data_nodes))
+        return _transfer_s(task, _network(worker), self._networks(snapshot))
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks in their order; see :class:`scheduling.Policy`."""
-        if self.compat:
-            return self._original(graph, snapshot)
-        room, known = Room(graph, snapshot), _networks(snapshot, self.data_nodes)
+        room, known = Room(graph, snapshot), self._networks(snapshot)
         networks = [_network(worker) for worker in snapshot.workers]
-        kinds = set(networks)
         at: dict[str, list[int]] = {}
         for i, worker in enumerate(snapshot.workers):
             for name in {worker.id, worker.host}:
                 at.setdefault(name, []).append(i)
         for task in graph.tasks:
-            by_kind = {kind: _transfer_s(task, kind, known) for kind in kinds}
+            by_kind = {kind: _transfer_s(task, kind, known) for kind in set(networks)}
             seconds = [by_kind[kind] for kind in networks]
             for i in (i for holder in task.preferred for i in at.get(holder, ())):
                 seconds[i] = 0.0
@@ -90,24 +75,11 @@ class DataLocality:
             room.first(task, sorted(room.open, key=seconds.__getitem__), why)
         return room.plan(self.name)
 
-    def _original(self, graph: JobGraph, snapshot: Snapshot) -> Plan:
-        names = [worker.id for worker in snapshot.workers]
-        if not names:
-            none = tuple(Unplaced(task.id, "there is no worker") for task in graph.tasks)
-            return Plan((), none, policy=self.name)
-        slots = sum(worker.slots for worker in snapshot.workers)
-        if len(graph.tasks) > slots:
-            raise ArgumentError(
-                f"{len(graph.tasks)} instances are more than the {slots} that the workers hold; "
-                "add workers, or lower the parallelism"
-            )
-        every = (task for tasks in graph.operators.values() for task in tasks)
-        placed = tuple(
-            Assignment(task.id, names[turn % len(names)], f"turn {turn} of {len(names)} workers")
-            for turn, task in enumerate(every)
-        )
-        plan = Plan(placed, policy=self.name)
-        return replace(plan, score=rent_per_s(plan, snapshot))
+    def _networks(self, snapshot: Snapshot) -> dict[str, Network]:
+        """The network by host and worker id; the first of a name counts, workers before nodes."""
+        named = [(name, worker) for worker in snapshot.workers for name in (worker.id, worker.host)]
+        nodes = {node.host: _network(node) for node in reversed(self.data_nodes)}
+        return nodes | {name: _network(worker) for name, worker in reversed(named)}
 
 
 def _network(one: Worker | DataNode) -> Network:
@@ -119,12 +91,3 @@ def _transfer_s(task: Task, own: Network, known: Mapping[str, Network]) -> float
     holders = (known.get(holder, own) for holder in task.preferred)
     times = (away + own[1] + task.input_bytes / min(rate, own[0]) for rate, away in holders)
     return min(times, default=0.0)
-
-
-def _networks(snapshot: Snapshot, nodes: Sequence[DataNode]) -> dict[str, Network]:
-    """The network by host and worker id."""
-    found: dict[str, Network] = {}
-    for worker in snapshot.workers:
-        for name in (worker.id, worker.host):
-            found.setdefault(name, _network(worker))
-    return {node.host: _network(node) for node in reversed(nodes)} | found

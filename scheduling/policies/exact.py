@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from scheduling.cost import CostModel
 from scheduling.errors import TooLargeError
 from scheduling.model import JobGraph, Plan, Snapshot, Task
-from scheduling.model.checks import instance, whole
+from scheduling.model.checks import check, instance, whole
 from scheduling.room import Room
 
 __all__ = ["Exact"]
@@ -49,8 +50,7 @@ class Exact:
     weights: ClassVar[tuple[float, float, float]] = (1.0, 0.0, 1.0)
 
     def __post_init__(self) -> None:
-        instance("cost", self.cost, CostModel)
-        whole("max_nodes", self.max_nodes, least=1)
+        check(self, cost=instance(CostModel), max_nodes=partial(whole, least=1))
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks; see :class:`scheduling.Policy`."""

@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 from sortedcontainers import SortedList
 
 from scheduling.model import JobGraph, Plan, Snapshot, Task
-from scheduling.model.checks import one_of, share
+from scheduling.model.checks import check, one_of, share
 from scheduling.room import Room
 
 __all__ = ["GSBFD"]
@@ -43,8 +43,7 @@ class GSBFD:
     weights: ClassVar[tuple[float, float, float]] = (1.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        share("theta", self.theta)
-        one_of("jobs", self.jobs, ("operator", "graph", "task"))
+        check(self, theta=share, jobs=one_of("operator", "graph", "task"))
 
     def _size(self, cores: float, memory_mb: float) -> float:
         return (1 - self.theta) * cores + self.theta * memory_mb / _MB_PER_GB

@@ -15,7 +15,7 @@ from sortedcontainers import SortedList
 
 from scheduling.load import CPU_WEIGHT, EPSILON, average_fitness, fitness, guessed, task_load
 from scheduling.model import JobGraph, Plan, Snapshot
-from scheduling.model.checks import number, one_of, share
+from scheduling.model.checks import check, one_of, positive, share
 from scheduling.policies.round_robin import without_history
 from scheduling.room import Room
 
@@ -55,19 +55,16 @@ class LBACE:
     weights: ClassVar[tuple[float, float, float]] = (1.0, 1.0, 1.0)
 
     def __post_init__(self) -> None:
-        one_of("spread", self.spread, ("least-loaded", "turns", "literal"))
-        share("cpu_weight", self.cpu_weight)
-        number("epsilon", self.epsilon, above=True)
+        ways = one_of("least-loaded", "turns", "literal")
+        check(self, spread=ways, cpu_weight=share, epsilon=positive)
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks in their order; see :class:`scheduling.Policy`."""
         high, low, why = split_at_mean(snapshot, epsilon=self.epsilon)
         if not high and not low:
             return without_history(graph, snapshot, self.name)
-        room, at = (
-            Room(graph, snapshot),
-            {worker.id: i for i, worker in enumerate(snapshot.workers)},
-        )
+        room = Room(graph, snapshot)
+        at = {worker.id: i for i, worker in enumerate(snapshot.workers)}
         rank = {at[name]: place for place, name in enumerate([*high, *low])}
         load = [0.0] * len(at)
         queue: SortedList[tuple[float, int, int]] = SortedList(
@@ -99,18 +96,12 @@ class LBACE:
 def split_at_mean(
     snapshot: Snapshot, *, epsilon: float = EPSILON
 ) -> tuple[list[str], list[str], dict[str, str]]:
-    """The high and the low list of Algorithm 2, the fittest first in each, and why.
-
-    Args:
-        snapshot: the workers and what was measured.
-        epsilon: the least busyness, for Eq. 24.
-    """
+    """The high and the low list of Algorithm 2, the fittest first in each, and why."""
     fit, unsure = fitness(snapshot, epsilon=epsilon), guessed(snapshot, busy=True)
     mean = average_fitness(fit.values())
     # The sort is stable: of equal ones the first worker comes first, those measured before others.
     order = sorted(fit, key=lambda name: (-fit[name], name in unsure))
-    high = [name for name in order if fit[name] >= mean]
-    why = {}
+    high, why = [name for name in order if fit[name] >= mean], {}
     for name in order:
         which = "high list" if fit[name] >= mean else "low list, the high one is full"
         doubt = f"; {unsure[name]}" if name in unsure else ""

@@ -10,7 +10,7 @@ from random import Random as Generator
 from typing import ClassVar
 
 from scheduling.model import JobGraph, Plan, Snapshot
-from scheduling.model.checks import whole
+from scheduling.model.checks import check, whole
 from scheduling.room import Room
 
 __all__ = ["Random"]
@@ -31,7 +31,7 @@ class Random:
     weights: ClassVar[tuple[float, float, float]] = (0.0, 1.0, 0.0)
 
     def __post_init__(self) -> None:
-        whole("seed", self.seed)
+        check(self, seed=whole)
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks in their order; see :class:`scheduling.Policy`."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import ClassVar
 
 import numpy as np
 
 from scheduling.model import JobGraph, Plan, Snapshot, Task
-from scheduling.model.checks import number
+from scheduling.model.checks import check, number
 from scheduling.room import Room
 
 __all__ = ["ResourceAware"]
@@ -42,8 +43,7 @@ class ResourceAware:
     weights: ClassVar[tuple[float, float, float]] = (1.0, 1.0, 1.0)
 
     def __post_init__(self) -> None:
-        for name in ("cpu_weight", "memory_weight", "network_weight"):
-            number(name, getattr(self, name))
+        check(self, cpu_weight=number, memory_weight=number, network_weight=number)
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks along the streams; see :class:`scheduling.Policy`."""
@@ -53,14 +53,12 @@ class ResourceAware:
         free = np.array(room.free)
         slots, cpu, memory, disk = free.T
         per_cpu, per_memory = 1 / max(cpu.max(), 1e-12), 1 / max(memory.max(), 1e-12)
-        codes = {name: code for code, name in enumerate({w.host: 0 for w in room.workers})}
-        hosts = np.array([codes[worker.host] for worker in room.workers])
-        # It starts where most is free.
+        hosts = np.unique([worker.host for worker in room.workers], return_inverse=True)[1]
         last = int(np.argmax(np.where(slots > 0, cpu * per_cpu + memory * per_memory, -1.0)))
         for task in _along(graph):
             need = task.demand
-            fits = (slots > 0) & (cpu >= need.cpu_cores) & (memory >= need.memory_mb)
-            fits &= disk >= need.disk_mb
+            fits = (slots > 0) & (cpu >= need.cpu_cores)
+            fits &= (memory >= need.memory_mb) & (disk >= need.disk_mb)
             if not fits.any():
                 continue
             apart = np.where(hosts == hosts[last], 0.5, 1.0)
@@ -96,9 +94,5 @@ def _along(graph: JobGraph) -> list[Task]:
         if name not in order:
             order[name] = None
             waiting.extend(follows[name])
-    turns = [deque(graph.operators[name]) for name in order]
-    tasks = []
-    while turns:
-        tasks += [one.popleft() for one in turns]
-        turns = [one for one in turns if one]
-    return tasks
+    turns = (graph.operators[name] for name in order)
+    return [task for turn in zip_longest(*turns) for task in turn if task is not None]

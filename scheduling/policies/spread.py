@@ -12,7 +12,7 @@ from sortedcontainers import SortedList
 
 from scheduling.load import CPU_WEIGHT, task_load
 from scheduling.model import JobGraph, Plan, Snapshot
-from scheduling.model.checks import share
+from scheduling.model.checks import check, share
 from scheduling.room import Room
 
 __all__ = ["Spread"]
@@ -33,7 +33,7 @@ class Spread:
     weights: ClassVar[tuple[float, float, float]] = (0.0, 1.0, 0.0)
 
     def __post_init__(self) -> None:
-        share("cpu_weight", self.cpu_weight)
+        check(self, cpu_weight=share)
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks; see :class:`scheduling.Policy`."""

@@ -186,7 +186,10 @@ def test_the_prices_of_a_cluster_file_are_read_alone(table_4: str, tmp_path: Pat
         ("price: []", "has no field 'price'. Did you mean 'prices'?"),
         ("prices: 3", "prices is 3: give a list"),
         ("prices: [{price_per_s: 1}]", "prices[0] lacks 'pattern'"),
-        ("prices: [{pattern: a, price_per_s: -1}]", "price_per_s=-1.0: give $/s"),
+        (
+            "prices: [{pattern: a, price_per_s: -1}]",
+            "price_per_s=-1.0 of pattern 'a': give a finite",
+        ),
         (
             "prices: [{pattern: a, price_per_s: '2 $'}]",
             "price_per_s of prices[0] is '2 $': give a number, without quotes and units",
@@ -218,7 +221,7 @@ def test_the_first_row_that_matches_counts_by_id_or_host() -> None:
     found = priced([worker], table)[0]
     assert (found.price_per_s, found.slots, found.tier) == (2, 5, "old")
     assert found.capacity == Resources(2, 2)
-    with pytest.raises(errors.ArgumentError, match="pattern=''"):
+    with pytest.raises(errors.ArgumentError, match="pattern is empty"):
         Price("")
     with pytest.raises(errors.ArgumentError, match="price_per_s=-1"):
         Price("*", -1)

@@ -23,6 +23,7 @@ from scheduling import (
     busyness,
     errors,
 )
+from scheduling.cost import rent_per_s
 from scheduling.errors import InfeasibleError
 from scheduling.load import (
     EPSILON,
@@ -31,9 +32,8 @@ from scheduling.load import (
     deviation,
     fitness,
     guessed,
-    load,
     planned_loads,
-    skew,
+    task_load,
 )
 
 TWO = (
@@ -46,18 +46,18 @@ APART = {"map-0": "a", "map-1": "b", "map-2": "b"}
 
 def test_rent_is_paid_once_for_each_worker_in_use() -> None:
     snapshot = Snapshot(0, TWO)
-    assert CostModel().rc(APART, snapshot, 10) == 7.5
-    assert CostModel().rc({"map-0": "a"}, snapshot, 10) == 2.5
-    assert CostModel().rc({}, snapshot, 10) == 0
+    assert rent_per_s(APART, snapshot) == 0.75
+    assert rent_per_s({"map-0": "a"}, snapshot) == 0.25
+    assert rent_per_s({}, snapshot) == 0
 
 
 def test_each_stream_between_hosts_is_paid_once() -> None:
     cost = CostModel(price_per_byte=0.5)
-    assert cost.cc(APART, GRAPH, Snapshot(0, TWO), 2) == 10
+    assert cost.network_per_s(APART, GRAPH, Snapshot(0, TWO)) == 5
     together = tuple(dataclasses.replace(worker, host="h") for worker in TWO)
-    assert cost.cc(APART, GRAPH, Snapshot(0, together), 2) == 0
+    assert cost.network_per_s(APART, GRAPH, Snapshot(0, together)) == 0
     far = CostModel(price_per_byte=0.5, distance={("b", "a"): 3})
-    assert far.cc(APART, GRAPH, Snapshot(0, TWO), 2) == 30
+    assert far.network_per_s(APART, GRAPH, Snapshot(0, TWO)) == 15
 
 
 def test_the_weighted_cost_is_the_weighted_sum() -> None:
@@ -92,9 +92,9 @@ def test_costs_are_those_of_a_loop(graph: JobGraph, snapshot: Snapshot, seed: in
         ends = [one for one in plan.assignments if one.task in (edge.source, edge.target)]
         if len({snapshot.by_id[one.worker].host for one in ends}) == 2:
             network += edge.bytes_per_s
-    cost = CostModel(price_per_byte=2.0)
-    assert cost.rc(plan, snapshot, 3) == pytest.approx(3 * rent)
-    assert cost.cc(plan, graph, snapshot, 3) == pytest.approx(6 * network)
+    costs = CostModel(price_per_byte=2.0).costs(plan, graph, snapshot, 3)
+    assert costs.rc == pytest.approx(3 * rent)
+    assert costs.cc == pytest.approx(6 * network)
     assert plan.score == pytest.approx(rent)
 
 
@@ -146,31 +146,27 @@ def test_fitness_is_one_over_cost_and_busyness() -> None:
 
 
 def test_load_weighs_cpu_four_times_memory() -> None:
-    assert load(Utilisation(0.5, 0.25)) == pytest.approx(0.45)
-    with pytest.raises(errors.ArgumentError, match="cpu_weight=2"):
-        load(Utilisation(0.5), cpu_weight=2)
+    assert task_load(Resources(2, 1024), TWO[0].capacity) == pytest.approx(0.45)
+    assert task_load(Resources(2, 1024), Resources(0, 2048)) == pytest.approx(0.1)
 
 
 def test_planned_loads_are_the_demands_over_the_capacity() -> None:
     found = planned_loads({"map-0": "a"}, GRAPH, Snapshot(0, TWO))
     assert found == {"a": pytest.approx(0.8 / 8 + 0.2 / 8), "b": 0.0}
     measured = Snapshot(0, TWO, usage={"map-0": Resources(2, 0)})
-    assert planned_loads({"map-0": "a"}, GRAPH, measured, every=False) == {"a": pytest.approx(0.4)}
+    assert planned_loads({"map-0": "a"}, GRAPH, measured) == {"a": pytest.approx(0.4), "b": 0}
 
 
 @settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=9))
-def test_deviation_and_skew_are_zero_and_one_for_even_loads(values: list[float]) -> None:
+def test_the_deviation_is_zero_for_even_loads(values: list[float]) -> None:
     assert deviation(values) >= 0
     assert deviation([values[0]] * 3) == pytest.approx(0, abs=1e-12)
-    assert skew([max(values[0], 0.1)] * 3) == pytest.approx(1)
-    assert skew(values) >= 1 - 1e-12
 
 
 def test_deviation_divides_by_the_number_of_workers() -> None:
     assert deviation([0.0, 1.0]) == 0.5
     assert deviation([]) == 0
-    assert skew([]) == skew([0.0]) == 1
 
 
 def test_an_empty_plan_costs_nothing() -> None:

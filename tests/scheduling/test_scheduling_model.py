@@ -48,17 +48,13 @@ def test_a_worker_has_its_own_host_by_default() -> None:
     assert WORKER.usable == Resources(3.2, 3276.8)
 
 
-def test_a_demand_is_the_rate_times_what_a_record_takes() -> None:
-    assert Task.demanding(1000, 0.002, 0.5) == Resources(2.0, 500.0)
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         (lambda: Worker("", Resources(1, 1), 1), "id is empty"),
         (lambda: dataclasses.replace(WORKER, slots=-1), "slots=-1 of worker 'w'"),
         (lambda: dataclasses.replace(WORKER, slots=1.5), "slots=1.5"),
-        (lambda: dataclasses.replace(WORKER, price_per_s=-1), "price_per_s of worker 'w'=-1"),
+        (lambda: dataclasses.replace(WORKER, price_per_s=-1), "price_per_s=-1 of worker 'w'"),
         (lambda: dataclasses.replace(WORKER, price_per_s=math.nan), "price_per_s"),
         (lambda: dataclasses.replace(WORKER, delta=0), "delta=0"),
         (lambda: dataclasses.replace(WORKER, delta=1.2), "delta=1.2"),
@@ -67,8 +63,11 @@ def test_a_demand_is_the_rate_times_what_a_record_takes() -> None:
         (lambda: Resources(1, math.inf), "memory_mb=inf"),
         (lambda: Resources(1, 1, math.nan), "disk_mb=nan"),
         (lambda: Task("", "o", 0, Resources(1, 1)), "id is empty"),
-        (lambda: Task("t", "o", 0, Resources(1, 1), rate_in_per_s=-2), "rate_in_per_s of task"),
-        (lambda: Edge("a", "b", -1), "bytes_per_s from 'a' to 'b'"),
+        (
+            lambda: Task("t", "o", 0, Resources(1, 1), rate_in_per_s=-2),
+            "rate_in_per_s=-2 of task 't'",
+        ),
+        (lambda: Edge("a", "b", -1), "bytes_per_s=-1 from 'a' to 'b'"),
         (lambda: Utilisation(1.2), "cpu=1.2"),
         (lambda: JobGraph(tasks(1) + tasks(1)), "'map-0' is there twice"),
         (lambda: JobGraph(tasks(1), (Edge("map-0", "x", 1),)), "no task 'x'"),

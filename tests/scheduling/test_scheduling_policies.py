@@ -389,7 +389,7 @@ def test_a_policy_says_what_it_is_for() -> None:
     for odd in ((1, 2, math.nan), (1, -1, 0)):
         one = Random()
         object.__setattr__(one, "weights", odd)
-        with pytest.raises(errors.ArgumentError, match="a weight of a policy="):
+        with pytest.raises(errors.ArgumentError, match=r"a weight=.* of a policy"):
             weights_of(one)
 
 
@@ -398,8 +398,6 @@ def test_a_policy_says_what_it_is_for() -> None:
     [
         lambda: CETSA(together="no"),  # type: ignore[arg-type]
         lambda: RoundRobin(restart="false"),  # type: ignore[arg-type]
-        lambda: RoundRobin(compat="twister"),  # type: ignore[arg-type]
-        lambda: FirstFit(container=(1, 2)),  # type: ignore[arg-type]
         lambda: DataLocality("ab"),  # type: ignore[arg-type]
         lambda: Exact(cost=None),  # type: ignore[arg-type]
         lambda: LBACE(epsilon=0),

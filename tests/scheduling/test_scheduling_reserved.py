@@ -128,5 +128,5 @@ def test_a_cluster_file_says_what_others_take() -> None:
 def test_what_is_reserved_is_checked() -> None:
     with pytest.raises(errors.ArgumentError, match="slots=-1 reserved: give 0, 1, 2"):
         Reserved(-1)
-    with pytest.raises(errors.ArgumentError, match="disk_mb reserved=inf"):
+    with pytest.raises(errors.ArgumentError, match="disk_mb=inf reserved"):
         Reserved(0, Resources(1, 1, float("inf")))

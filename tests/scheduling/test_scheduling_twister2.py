@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from scheduling_samples import tasks
 
-from benchmarks.papers.containers import PADDING, container_sizes, distance
+from benchmarks.papers import containers
+from benchmarks.papers.containers import CONTAINER, INSTANCE, PADDING, container_sizes, distance
 from scheduling import (
-    DataLocality,
     DataNode,
     FirstFit,
     JobGraph,
@@ -17,7 +17,6 @@ from scheduling import (
     Worker,
     errors,
 )
-from scheduling.policies.first_fit import CONTAINER, INSTANCE
 
 ROOMY = Resources(100, 100_000, 100_000)
 TWO = Snapshot(0, tuple(Worker(f"c{i}", ROOMY, 50) for i in range(2)))
@@ -37,12 +36,12 @@ def test_the_example_of_round_robin() -> None:
     # Instance 0 of both tasks in the first container, instance 1 of both in the second.
     expected = {"c0": ("t1-0", "t2-0"), "c1": ("t1-1", "t2-1")}
     assert RoundRobin(restart=True).plan(JOB, TWO).by_worker == expected
-    assert RoundRobin(compat="twister2").plan(JOB, TWO).by_worker == expected
+    assert containers.round_robin(JOB, TWO).by_worker == expected
 
 
 def test_the_original_round_robin_places_nothing_where_containers_are_enough() -> None:
     four = Snapshot(0, tuple(Worker(f"c{i}", ROOMY, 50) for i in range(4)))
-    plan = RoundRobin(compat="twister2").plan(JOB, four)
+    plan = containers.round_robin(JOB, four)
     assert not plan.assignments
     assert plan.unplaced[0].reason == "4 containers are not fewer than 4 instances"
     assert not RoundRobin(restart=True).plan(JOB, four).unplaced
@@ -50,7 +49,7 @@ def test_the_original_round_robin_places_nothing_where_containers_are_enough() -
 
 def test_the_original_round_robin_looks_at_no_size() -> None:
     tiny = Snapshot(0, (Worker("c0", Resources(1, 1), 1),))
-    assert len(RoundRobin(compat="twister2").plan(JOB, tiny).assignments) == 4
+    assert len(containers.round_robin(JOB, tiny).assignments) == 4
 
 
 def test_a_container_is_as_large_as_its_worker_or_its_instances_and_padding() -> None:
@@ -87,7 +86,7 @@ def test_the_original_first_fit_puts_one_default_instance_into_a_container() -> 
     whole = (round(size) for size in (two.cpu_cores, two.memory_mb, two.disk_mb))
     assert Resources(*whole) == CONTAINER
     four = Snapshot(0, tuple(Worker(f"c{i}", ROOMY, 50) for i in range(4)))
-    plan = FirstFit(compat="twister2").plan(JOB, four)
+    plan = containers.first_fit(JOB, four)
     assert plan.by_worker == {"c0": ("t1-0",), "c1": ("t1-1",), "c2": ("t2-0",), "c3": ("t2-1",)}
     # What the text promises: two instances to a container.
     default = Snapshot(0, tuple(Worker(f"c{i}", CONTAINER, 50, delta=1.0) for i in range(4)))
@@ -97,18 +96,18 @@ def test_the_original_first_fit_puts_one_default_instance_into_a_container() -> 
 def test_the_original_first_fit_refuses_a_task_larger_than_a_container() -> None:
     job = JobGraph(tasks(1, cpu_cores=3.5))
     with pytest.raises(errors.InfeasibleError, match="'map-0' needs"):
-        FirstFit(compat="twister2").plan(job, TWO)
-    full = FirstFit(compat="twister2").plan(JOB, TWO)
+        containers.first_fit(job, TWO)
+    full = containers.first_fit(JOB, TWO)
     assert [one.reason for one in full.unplaced] == ["all 2 containers are full"] * 2
 
 
 def test_the_original_data_locality_hands_instances_out_in_turns() -> None:
     job = JobGraph((*instances(3, "t1"), *instances(2, "t2")))
-    plan = DataLocality(compat="twister2").plan(job, TWO)
+    plan = containers.data_locality(job, TWO)
     assert list(plan.placement.values()) == ["c0", "c1", "c0", "c1", "c0"]
     few = Snapshot(0, (Worker("c0", ROOMY, 2), Worker("c1", ROOMY, 2)))
     with pytest.raises(errors.ArgumentError, match="5 instances are more than the 4"):
-        DataLocality(compat="twister2").plan(job, few)
+        containers.data_locality(job, few)
 
 
 def test_the_original_distance_ignores_what_is_read() -> None:
@@ -118,12 +117,11 @@ def test_the_original_distance_ignores_what_is_read() -> None:
     assert distance(worker, DataNode("d", 512, 0.4)) == pytest.approx(405.6)
 
 
-@pytest.mark.parametrize("one", [RoundRobin, FirstFit, DataLocality])
-def test_without_a_worker_the_originals_place_nothing(one: type) -> None:
-    plan = one(compat="twister2").plan(JOB, Snapshot(0, ()))
+@pytest.mark.parametrize("name", ["round_robin", "first_fit", "data_locality"])
+def test_without_a_worker_the_originals_place_nothing(name: str) -> None:
+    original = getattr(containers, name)
+    plan = original(JOB, Snapshot(0, ()))
     assert not plan.assignments
     assert {left.reason for left in plan.unplaced} == {"there is no worker"}
     assert len(plan.unplaced) == len(JOB.tasks)
-    assert one(compat="twister2").plan(JobGraph(()), Snapshot(0, ())).unplaced == ()
-    with pytest.raises(errors.ArgumentError, match="compat='twister3'"):
-        one(compat="twister3")
+    assert original(JobGraph(()), Snapshot(0, ())).unplaced == ()
