@@ -61,58 +61,11 @@ from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, S
 from scheduling.rebalance import StStream
 from scheduling.scalers import DS2, OERA, Load, Median, Probe, Static
 
-__all__ = [
-    "CETSA",
-    "DS2",
-    "GSBFD",
-    "LBACE",
-    "OERA",
-    "POLICIES",
-    "Actuator",
-    "Assignment",
-    "Bounds",
-    "Clock",
-    "Controller",
-    "CostModel",
-    "Costs",
-    "DataLocality",
-    "DataNode",
-    "Decision",
-    "Edge",
-    "Elastic",
-    "Exact",
-    "FirstFit",
-    "JobGraph",
-    "Load",
-    "LocalSearch",
-    "Median",
-    "Monitor",
-    "Move",
-    "Objective",
-    "PlacementCost",
-    "Plan",
-    "Policy",
-    "Price",
-    "Probe",
-    "Random",
-    "Rebalancer",
-    "Receipt",
-    "Reserved",
-    "ResourceAware",
-    "Resources",
-    "RoundRobin",
-    "Scaler",
-    "SchedulingError",
-    "Snapshot",
-    "Spread",
-    "StStream",
-    "Static",
-    "Task",
-    "Unplaced",
-    "Utilisation",
-    "Worker",
-    "busyness",
-    "errors",
-    "policy",
-    "priced",
-]
+__all__ = ["DataNode", "Edge", "JobGraph", "Reserved", "Resources", "Snapshot", "Task", "Worker"]
+__all__ += ["Assignment", "Move", "Plan", "Receipt", "Unplaced", "Utilisation", "busyness"]
+__all__ += ["CETSA", "GSBFD", "LBACE", "DataLocality", "Exact", "FirstFit", "LocalSearch", "Random"]
+__all__ += ["POLICIES", "ResourceAware", "RoundRobin", "Spread", "StStream", "policy"]
+__all__ += ["DS2", "OERA", "Bounds", "Elastic", "Load", "Median", "Probe", "Static"]
+__all__ += ["Controller", "CostModel", "Costs", "Decision", "Objective", "PlacementCost"]
+__all__ += ["Actuator", "Clock", "Monitor", "Policy", "Rebalancer", "Scaler"]
+__all__ += ["Price", "SchedulingError", "errors", "priced"]

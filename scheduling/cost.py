@@ -57,9 +57,6 @@ class CostModel:
         price_per_byte: P_f, the price of a byte between hosts in $; default 0.
         distance: D of Eq. 10 by pair of hosts, in either order; 1 (default) for a missing pair.
 
-    Raises:
-        ArgumentError: a weight is negative, they do not sum to 1, or the price is negative.
-
     >>> from scheduling.model import Assignment, Resources, Worker
     >>> workers = tuple(Worker(name, Resources(4, 8192), 4, 0.25) for name in "ab")
     >>> plan = Plan((Assignment("t1", "a", "cheap"), Assignment("t2", "a", "cheap")))
@@ -93,12 +90,9 @@ class CostModel:
     def network_per_s(
         self, plan: Plan | Mapping[str, str], graph: JobGraph, snapshot: Snapshot
     ) -> float:
-        """The cost in $/s of the streams between tasks on different hosts (Eqs. 10-12).
+        """The cost in $/s of the streams of a ``graph`` between hosts (Eqs. 10-12).
 
-        Args:
-            plan: a plan, or the worker of each task.
-            graph: the streams.
-            snapshot: the workers with their hosts.
+        With the workers of a ``snapshot``, under a ``plan``, or with the worker of each task.
         """
         placement = plan.placement if isinstance(plan, Plan) else plan
         host = {task: snapshot.by_id[worker].host for task, worker in placement.items()}

@@ -1,31 +1,28 @@
 """St-Stream: balances skewed load, first inside hosts, then between them.
 
-Assumes that a task's load can be moved as it is, or be split so that a part of it moves, and that
-load counts in absolute terms: what is a tenth of a small worker is less of a large one.
+Load counts in absolute terms: what is a tenth of a small worker is less of a large one.
 
 Source: St-Stream, section 4, Eqs. 1-13, Algorithms 1 and 2. As read here:
 
 - Eq. 1 adds GHz to GB; the size of a worker is its CPU and memory, each as a share of the mean
-  worker's, weighted as in Eq. 7.
+  worker's, weighted as in Eq. 7. Eq. 6 cannot be computed; S (Eq. 31 of LBA-CE) is the balance.
 - Eqs. 8 and 9: ``L_max = (1 + theta) L_avg`` and ``L_min = (1 - theta) L_avg``, anew every clock.
-- Eq. 6 cannot be computed; :func:`scheduling.load.deviation` and ``skew`` measure the balance.
 - Eqs. 10-13: what moves of a split task is the excess over L_max; headroom is L_max - S_i; the
   routing table is taken in descending order.
-- Algorithm 2: Nl is the low list, and its line 12 moves from the normal to the low node. A move is
-  made only if the giver stays at L_min or above, the taker at L_max or below, and the gap between
-  the two shrinks.
+- Algorithm 2: Nl is the low list, and its line 12 moves from the normal to the low node.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 from scheduling.load import CPU_WEIGHT, task_load
-from scheduling.model import JobGraph, Move, Snapshot, Task, Worker
-from scheduling.model.checks import flag, share
+from scheduling.model import JobGraph, Move, Resources, Snapshot, Task, Worker
+from scheduling.model.checks import check, flag, optional, share
 
 __all__ = ["Balance", "StStream", "sizes"]
 
@@ -38,13 +35,12 @@ _ROUNDS = 10_000  # moves of one clock
 
 def sizes(workers: Collection[Worker], *, cpu_weight: float = CPU_WEIGHT) -> dict[str, float]:
     """How large each worker is, 1 for the mean one (Eqs. 1 and 7, normalised)."""
-    cpu = math.fsum(worker.capacity.cpu_cores for worker in workers) / max(len(workers), 1)
-    memory = math.fsum(worker.capacity.memory_mb for worker in workers) / max(len(workers), 1)
-    return {
-        worker.id: cpu_weight * (worker.capacity.cpu_cores / cpu if cpu else 1.0)
-        + (1 - cpu_weight) * (worker.capacity.memory_mb / memory if memory else 1.0)
-        for worker in workers
-    }
+    every = {worker.id: worker.capacity for worker in workers}
+    cpu = math.fsum(one.cpu_cores for one in every.values()) / max(len(every), 1)
+    memory = math.fsum(one.memory_mb for one in every.values()) / max(len(every), 1)
+    full = Resources(cpu, memory)
+    unknown = cpu_weight * (not cpu) + (1 - cpu_weight) * (not memory)
+    return {name: task_load(one, full, cpu_weight) + unknown for name, one in every.items()}
 
 
 class Balance(NamedTuple):
@@ -65,13 +61,9 @@ class StStream:
 
     Args:
         theta: the tolerated deviation from the mean load, as a share of it; default 0.2.
-        least: the least L_min, as long as the mean allows; default 0.3 as in the paper.
-            None: L_min is (1 - theta) L_avg.
+        least: the least L_min, as long as the mean allows; 0.3 as in the paper. None: only theta.
         split: whether tasks may be split; default True.
         cpu_weight: the weight of CPU against memory in loads and sizes; 1.0 in the paper.
-
-    Raises:
-        ArgumentError: a number is out of its range.
 
     Complexity: O(workers^2 + moves x (workers + tasks of a worker)) a clock.
 
@@ -89,24 +81,14 @@ class StStream:
     name: ClassVar[str] = "st-stream"
 
     def __post_init__(self) -> None:
-        share("theta", self.theta, above=True, below=True)
-        if self.least is not None:
-            share("least", self.least)
-        flag("split", self.split)
-        share("cpu_weight", self.cpu_weight)
+        check(self, theta=partial(share, above=True, below=True), least=optional(share))
+        check(self, split=flag, cpu_weight=share)
 
     def thresholds(self, units: Units, size: Mapping[str, float]) -> Balance:
-        """L_min, L_avg and L_max of the nodes; the mean is the total load over the total size.
-
-        Args:
-            units: per node, the load of each task in units of the mean node.
-            size: per node, its size; 1 for the mean one.
-        """
+        """L_min, L_avg and L_max of the nodes with such ``units`` of load and such a ``size``."""
         total = math.fsum(size[node] for node in units)
         mean = math.fsum(math.fsum(tasks.values()) for tasks in units.values()) / (total or 1.0)
-        low = (1 - self.theta) * mean
-        if self.least is not None:
-            low = max(low, min(self.least, mean))
+        low = max((1 - self.theta) * mean, min(self.least or 0.0, mean))
         return Balance(low, mean, (1 + self.theta) * mean)
 
     def rebalance(self, graph: JobGraph, snapshot: Snapshot) -> list[Move]:
@@ -126,14 +108,8 @@ class StStream:
         for name in limits.keys() & snapshot.reserved.keys():
             taken, capacity = snapshot.reserved[name].resources, snapshot.by_id[name].capacity
             limits[name] -= task_load(taken, capacity, self.cpu_weight)
-        return self.clock(
-            units,
-            size,
-            hosts={worker.id: worker.host for worker in snapshot.workers},
-            limits=limits,
-            slots=snapshot.free_slots,
-            tasks=graph.by_id,
-        )
+        hosts = {worker.id: worker.host for worker in snapshot.workers}
+        return self.clock(units, size, hosts, limits, snapshot.free_slots, graph.by_id)
 
     def clock(
         self,
@@ -151,9 +127,9 @@ class StStream:
             size: per node, its size; 1 for the mean one.
             hosts: per node, its host. None (default): each node on its own host.
             limits: per node, the maximum load (delta). None (default): 1.
-            slots: per node, the number of concurrent tasks. None (default): no limit.
-            tasks: the tasks by id, with the state to transfer, and the operator: a part of a task
-                needs no slot on a node that runs its operator already. None (default): unknown.
+            slots: per node, the number of concurrent tasks. None (default): no limit. A part of a
+                task needs none on a node that runs its operator already.
+            tasks: the tasks, by id. None (default): their operators and states are unknown.
         """
         own = {node: dict(load) for node, load in units.items()}
         book = _Book(own, size, limits or {}, slots, tasks or {}, self.split)
@@ -177,12 +153,11 @@ class _Book:
     slots: Mapping[str, int] | None
     tasks: Mapping[str, Task]
     split: bool
+    moves: list[Move] = field(default_factory=list)
+    arrived: set[tuple[str, str]] = field(default_factory=set)  # these do not move on
 
     def __post_init__(self) -> None:
         self.totals = {node: math.fsum(tasks.values()) for node, tasks in self.units.items()}
-        self.moves: list[Move] = []
-        # A task that came here in this clock does not move on.
-        self.arrived: set[tuple[str, str]] = set()
 
     def load(self, node: str) -> float:
         return self.totals[node] / self.size[node]
@@ -206,8 +181,8 @@ class _Book:
     def move(self, giver: str, taker: str, surplus: float, aim: Balance) -> bool:
         """Move at most ``surplus`` (a share of the giver) of one task; whether anything moved.
 
-        The giver stays at L_min or above, the taker at L_max and its limit or below, and no
-        higher than the mean if that is below, and the gap between them shrinks.
+        The giver stays at L_min or above, the taker at L_max, its limit and the mean or below,
+        and the gap between them shrinks.
         """
         gap = self.load(giver) - self.load(taker)
         if giver == taker or gap <= _LEAST or len(self.moves) >= _ROUNDS:
@@ -219,14 +194,12 @@ class _Book:
         level = gap / (1 / gives + 1 / takes)
         towards = max((aim.mean - self.load(taker)) * takes, 0.0)
         wanted = min(min(surplus, most) * gives, room, level, towards)
-        able = sorted(
-            (
-                (amount, task)
-                for task, amount in self.units[giver].items()
-                if amount > _LEAST and (giver, task) not in self.arrived and self._slot(taker, task)
-            ),
-            key=lambda one: (-one[0], one[1]),
-        )
+        able = [
+            (amount, task)
+            for task, amount in self.units[giver].items()
+            if amount > _LEAST and (giver, task) not in self.arrived and self._slot(taker, task)
+        ]
+        able.sort(key=lambda one: (-one[0], one[1]))
         fits = next((one for one in able if one[0] <= wanted + _LEAST), None)
         if fits is None and self.split and wanted > _LEAST and able:
             fits = (wanted, able[0][1])

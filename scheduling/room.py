@@ -43,9 +43,8 @@ class Room:
         self._graph, self._snapshot = graph, snapshot
         self._reasons: dict[str, str] = {}
         self._left: dict[str, str] = {}
-        needs = [task.demand for task in graph.tasks]
-        self._least_cores = min((need.cpu_cores for need in needs), default=0.0)
-        self._least_mb = min((need.memory_mb for need in needs), default=0.0)
+        self._least_cores = min((task.demand.cpu_cores for task in graph.tasks), default=0.0)
+        self._least_mb = min((task.demand.memory_mb for task in graph.tasks), default=0.0)
         self._is_open = [self._takes_any(free) for free in self.free]
         self.open: SortedList[int] = SortedList(i for i, is_it in enumerate(self._is_open) if is_it)
 

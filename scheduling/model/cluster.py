@@ -8,21 +8,8 @@ from functools import cached_property, partial
 from typing import Any
 
 from scheduling.errors import ArgumentError
-from scheduling.model.checks import (
-    check,
-    every,
-    instance,
-    is_number,
-    number,
-    optional,
-    positive,
-    set_fields,
-    share,
-    some_share,
-    text,
-    unique,
-    whole,
-)
+from scheduling.model import checks
+from scheduling.model.checks import check, instance, is_number, number, set_fields, share, text
 
 __all__ = ["DataNode", "Reserved", "Resources", "Snapshot", "Utilisation", "Worker"]
 
@@ -39,9 +26,6 @@ class Resources:
         cpu_cores: CPU cores, also fractions.
         memory_mb: memory in MB.
         disk_mb: disk in MB; ``math.inf`` for an unlimited disk; default 0.
-
-    Raises:
-        ArgumentError: a value is no number, negative or not finite.
 
     >>> Resources(2, 4096) * 0.5
     Resources(cpu_cores=1.0, memory_mb=2048.0, disk_mb=0.0)
@@ -95,7 +79,7 @@ class DataNode:
     def __post_init__(self) -> None:
         text("the host of a data node", self.host)
         of = f" of data node {self.host!r}"
-        check(self, of, bandwidth_bytes_per_s=positive, latency_s=number)
+        check(self, of, bandwidth_bytes_per_s=checks.positive, latency_s=number)
 
 
 @dataclass(frozen=True)
@@ -115,9 +99,6 @@ class Worker:
         delta: the share of the capacity that tasks may use (Eq. 17); 0.8 as in the papers.
         labels: additional information of the user; default none.
 
-    Raises:
-        ArgumentError: the id is empty, a value is of another kind, or a number out of its range.
-
     Source: CETSA and LBA-CE, section 3, Eqs. 3, 4, 17.
     """
 
@@ -134,20 +115,11 @@ class Worker:
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        check(
-            self,
-            f" of worker {text('a worker id', self.id)!r}",
-            capacity=instance(Resources),
-            slots=whole,
-            price_per_s=number,
-            host=_TEXT,
-            executor_id=optional(text),
-            tier=_TEXT,
-            bandwidth_bytes_per_s=positive,
-            latency_s=number,
-            delta=some_share,
-            labels=instance(Mapping),
-        )
+        of = f" of worker {text('a worker id', self.id)!r}"
+        check(self, of, capacity=instance(Resources), slots=checks.whole, price_per_s=number)
+        check(self, of, host=_TEXT, executor_id=checks.optional(text), tier=_TEXT)
+        check(self, of, bandwidth_bytes_per_s=checks.positive, latency_s=number)
+        check(self, of, delta=checks.some_share, labels=instance(Mapping))
         set_fields(self, host=self.host or self.id)
 
     @cached_property
@@ -185,7 +157,7 @@ class Reserved:
     resources: Resources = Resources(0.0, 0.0)
 
     def __post_init__(self) -> None:
-        check(self, " reserved", slots=whole, resources=instance(Resources))
+        check(self, " reserved", slots=checks.whole, resources=instance(Resources))
         number("disk_mb", self.resources.disk_mb, " reserved")
 
 
@@ -196,8 +168,8 @@ _NO_ONE = Reserved()
 class Snapshot:
     """The state of a cluster at one moment. Mappings contain only what was measured.
 
-    A measured value that cannot be one (NaN, infinite, negative, of another kind) raises no
-    error: it is left out, and named in ``ignored``.
+    A measured value that cannot be one (NaN, infinite, negative, of another kind) is left out, and
+    named in ``ignored``.
 
     Args:
         time_s: the time on the controller's clock.
@@ -236,8 +208,8 @@ class Snapshot:
         if not is_number(self.time_s):
             raise ArgumentError(f"time_s={self.time_s!r}: give seconds, a finite number")
         maps = dict.fromkeys((*_MEASURED, "reserved", "ignored"), instance(Mapping))
-        check(self, workers=every(Worker), **maps)
-        unique("worker", (worker.id for worker in self.workers))
+        check(self, workers=checks.every(Worker), **maps)
+        checks.unique("worker", (worker.id for worker in self.workers))
         for worker, taken in self.reserved.items():
             instance(Reserved)(f"reserved[{text('a worker id', worker)!r}]", taken, "")
         ignored = dict(self.ignored)

@@ -30,9 +30,6 @@ class Task:
         input_bytes_per_s: the data that it reads from there all the time; default 0.
         cached: by host, the bytes that it has there in memory or on disk; the largest is what it
             needs, and what is missing on another host is loaded after a move. Default none.
-
-    Raises:
-        ArgumentError: the id is empty, a value is of another kind, or a number out of its range.
     """
 
     id: str
@@ -49,18 +46,10 @@ class Task:
     def __post_init__(self) -> None:
         of = f" of task {text('a task id', self.id)!r}"
         check(
-            self,
-            of,
-            operator=text,
-            index=whole,
-            demand=instance(Resources),
-            rate_in_per_s=number,
-            state_bytes=number,
-            preferred=every(str),
-            input_bytes=number,
-            input_bytes_per_s=number,
-            cached=instance(Mapping),
+            self, of, operator=text, index=whole, demand=instance(Resources), preferred=every(str)
         )
+        check(self, of, rate_in_per_s=number, state_bytes=number, cached=instance(Mapping))
+        check(self, of, input_bytes=number, input_bytes_per_s=number)
         for host, size in self.cached.items():
             number(f"cached[{host!r}]", size, of)
 
@@ -110,9 +99,9 @@ class JobGraph:
         for edge in self.edges:
             for end in (edge.source, edge.target):
                 if end not in self.by_id:
+                    stream = f"an edge leads from {edge.source!r} to {edge.target!r}, but"
                     raise ArgumentError(
-                        f"an edge leads from {edge.source!r} to {edge.target!r}, but there is no "
-                        f"task {end!r}; name tasks of the graph"
+                        f"{stream} there is no task {end!r}; name tasks of the graph"
                     )
 
     @cached_property

@@ -70,9 +70,6 @@ class Move:
         state_bytes: the state to transfer.
         part: the share of the task's load that moves; below 1 the task is split. Default 1.
         load: the load that moves, as a share of the target's capacity; default 0.
-
-    Raises:
-        ArgumentError: a name is empty, or a number is out of its range.
     """
 
     task: str
@@ -86,8 +83,8 @@ class Move:
     def __post_init__(self) -> None:
         if not is_number(self.gain):
             raise ArgumentError(f"gain={self.gain!r} of a move: give a finite number")
-        names = dict.fromkeys(("task", "source", "target"), text)
-        check(self, " of a move", **names, state_bytes=number, part=some_share, load=number)
+        check(self, " of a move", task=text, source=text, target=text)
+        check(self, " of a move", state_bytes=number, part=some_share, load=number)
         set_fields(self, gain=float(self.gain))
 
 
@@ -185,8 +182,8 @@ class Receipt:
     unplaced: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        maps = dict.fromkeys(("requested", "landed"), instance(Mapping))
-        check(self, **maps, unplaced=every(str))
+        mapping = instance(Mapping)
+        check(self, requested=mapping, landed=mapping, unplaced=every(str))
 
     @property
     def missed(self) -> dict[str, str]:
@@ -195,9 +192,7 @@ class Receipt:
 
     @property
     def landing_share(self) -> float:
-        """The share of all tasks that run where the plan has them; 1 without tasks.
-
-        A task without a place counts as one that missed it.
+        """The share of all tasks, with or without a place, that run as planned; 1 of none.
 
         >>> Receipt({"t0": "a", "t1": "b"}, {"t0": "a", "t1": "b"}, ("t2", "t3")).landing_share
         0.5

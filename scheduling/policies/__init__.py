@@ -1,8 +1,4 @@
-"""The policies by name: each computes a placement from a job graph and a snapshot.
-
-A policy is pure: it changes nothing, and returns the same plan for the same arguments. The
-docstring of each module states the policy's assumptions and source.
-"""
+"""The policies by name; the docstring of each module states its assumptions and source."""
 
 from __future__ import annotations
 
@@ -25,22 +21,8 @@ from scheduling.policies.round_robin import RoundRobin
 from scheduling.policies.spread import Spread
 from scheduling.protocols import Policy
 
-__all__ = [
-    "CETSA",
-    "GSBFD",
-    "LBACE",
-    "POLICIES",
-    "DataLocality",
-    "Exact",
-    "FirstFit",
-    "LocalSearch",
-    "Random",
-    "ResourceAware",
-    "RoundRobin",
-    "Spread",
-    "policy",
-]
-
+__all__ = ["CETSA", "GSBFD", "LBACE", "POLICIES", "DataLocality", "Exact", "FirstFit"]
+__all__ += ["LocalSearch", "Random", "ResourceAware", "RoundRobin", "Spread", "policy"]
 
 POLICIES: dict[str, Callable[..., Policy]] = {
     "cetsa": CETSA,
@@ -60,14 +42,11 @@ POLICIES: dict[str, Callable[..., Policy]] = {
 
 
 def policy(name: str, **options: Any) -> Policy:
-    """Create a policy by its name.
+    """A policy by its name.
 
     Args:
         name: a key of :data:`POLICIES`.
         options: keyword arguments of the policy's class.
-
-    Returns:
-        The policy.
 
     Raises:
         ArgumentError: the name or an option is unknown, or a value is invalid.

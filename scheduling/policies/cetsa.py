@@ -29,9 +29,6 @@ class CETSA:
         together: whether the task with the most traffic to the worker's is next; else in order.
         by_price: whether workers are ranked by $/s a slot without history; else round robin.
 
-    Raises:
-        ArgumentError: an option is neither True nor False.
-
     Complexity: O(workers x log workers + (tasks + edges) x log tasks), and O(tasks) more for a
     worker whose resources are exhausted before its slots.
 

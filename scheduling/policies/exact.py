@@ -30,16 +30,13 @@ _DEAREST = 1e4  # of all that is paid for, as HiGHS sees it: it takes 1e-6 for n
 class Exact:
     """Find the cheapest placement; for some 12 workers and 20 tasks.
 
-    Needs scipy: ``pip install 'bsjoin[exact]'``.
-
     Args:
         cost: prices and weights of rent and network.
         max_nodes: nodes of branch and bound that are searched before it gives up; default 2,000.
 
     Raises:
-        ArgumentError: ``max_nodes`` is below 1.
         TooLargeError: ``max_nodes`` were not enough; use :class:`LocalSearch`.
-        ImportError: scipy is not installed.
+        ImportError: scipy is not installed: ``pip install 'bsjoin[exact]'``.
 
     Complexity: exponential in the tasks at worst.
     """
@@ -66,10 +63,10 @@ _Row = tuple[dict[int, float], float, float]
 
 
 class _Program:
-    """The mixed-integer program: weighted sums of variables with two bounds.
+    """The mixed-integer program.
 
-    They say which task is on which worker (0 or 1), which worker is rented (0 or 1), and of each
-    stream whether both its tasks are placed and on which two hosts (0 to 1).
+    Variables: which task is on which worker, which worker is rented (0 or 1), and of each stream
+    whether both its tasks are placed and on which two hosts (0 to 1).
     """
 
     def __init__(self, graph: JobGraph, snapshot: Snapshot, policy: Exact) -> None:
@@ -147,9 +144,7 @@ class _Program:
             placed = values[: self.on.size].reshape(self.on.shape) > 0.5
             room, crowded = Room(self.graph, self.snapshot), set()
             for t, i in np.argwhere(placed).tolist():
-                if room.fits(self.graph.tasks[t], i):
-                    room.place(self.graph.tasks[t], i, "")
-                else:
+                if not room.first(self.graph.tasks[t], (i,), lambda passed, i: ""):
                     crowded.add(i)
             if not crowded:
                 return {self.graph.by_id[task]: i for task, i in room.at.items()}
@@ -164,9 +159,8 @@ class _Program:
             from scipy.optimize import Bounds, LinearConstraint, milp
             from scipy.sparse import coo_array
         except ImportError as error:
-            raise ImportError(
-                "the exact policy needs scipy, which is not installed: pip install 'bsjoin[exact]'"
-            ) from error
+            hint = "which is not installed: pip install 'bsjoin[exact]'"
+            raise ImportError(f"the exact policy needs scipy, {hint}") from error
         at = [(r, v, weight) for r, (row, _, _) in enumerate(rows) for v, weight in row.items()]
         r, v, weights = zip(*at, strict=True)
         places = np.array([r, v], np.int32)  # before scipy 1.15 no other integers will do

@@ -7,7 +7,7 @@ LBA-CE compare themselves with (section 4.4 there).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -28,11 +28,7 @@ class GSBFD:
 
     Args:
         theta: the weight of memory against cores, in [0, 1]; default 0.25.
-        jobs: the unit that is placed completely or not at all: each ``"operator"`` (default), the
-            ``"graph"``, or each ``"task"``.
-
-    Raises:
-        ArgumentError: theta is no share, or ``jobs`` is none of the three.
+        jobs: what is placed completely or not at all: ``"operator"``, ``"graph"`` or ``"task"``.
 
     Complexity: O(jobs x workers + tasks x log workers).
     """
@@ -49,14 +45,16 @@ class GSBFD:
         return (1 - self.theta) * cores + self.theta * memory_mb / _MB_PER_GB
 
     def _jobs(self, graph: JobGraph) -> list[Sequence[Task]]:
-        jobs: list[Sequence[Task]] = list(graph.operators.values())
-        if self.jobs != "operator":
-            jobs = [graph.tasks] if self.jobs == "graph" else [(task,) for task in graph.tasks]
+        jobs: dict[str, Iterable[Sequence[Task]]] = {
+            "operator": graph.operators.values(),
+            "graph": [graph.tasks],
+            "task": [(task,) for task in graph.tasks],
+        }
 
         def size(job: Sequence[Task]) -> float:
             return sum(self._size(task.demand.cpu_cores, task.demand.memory_mb) for task in job)
 
-        return sorted(jobs, key=lambda job: -size(job))
+        return sorted(jobs[self.jobs], key=lambda job: -size(job))
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the jobs by size; see :class:`scheduling.Policy`."""

@@ -27,17 +27,12 @@ class LBACE:
     """Balance the tasks over the workers with at least the mean fitness.
 
     Args:
-        spread: ``"least-loaded"``: each task goes to the worker of the high list whose planned
-            load is least (equal ones: the fitter); ``"turns"``: to the next one;
-            ``"literal"``: to the fittest that has room.
+        spread: each task goes to the ``"least-loaded"`` worker of the high list (default), of
+            equal ones the fitter; in ``"turns"`` to the next; or to the fittest (``"literal"``).
         cpu_weight: alpha of Eq. 28.
         epsilon: the least busyness, for Eq. 24.
 
-    Raises:
-        ArgumentError: ``spread`` is unknown, or a number is out of its range.
-
-    Complexity: O(workers x log workers + tasks x log workers); O(tasks x workers) where many
-    workers cannot run the task.
+    Complexity: O((workers + tasks) x log workers), O(tasks x workers) where many have no room.
 
     Example:
         >>> from scheduling.model import JobGraph, Resources, Task, Worker

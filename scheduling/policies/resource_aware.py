@@ -30,9 +30,6 @@ class ResourceAware:
         network_weight: of the squared distance in the network: 0 on the reference worker, one
             half on its host, 1 elsewhere. All weights are 1 by default.
 
-    Raises:
-        ArgumentError: a weight is negative.
-
     Complexity: O(tasks x workers) in numpy.
     """
 
