@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 from scheduling.errors import ArgumentError, ClusterFileError
@@ -17,6 +15,7 @@ __all__ = ["Field"]
 
 # YAML 1.1 reads 1e5 and 1.0e12 as texts: its numbers have a point and a sign there.
 _EXPONENT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+")
+_TEXTS = ("pattern", "tier", "id", "host", "executor_id", "name", "preferred")
 
 
 @dataclass(frozen=True)
@@ -56,15 +55,19 @@ class Field:
         return {name: self.at(name) for name in self.value}
 
     def read(self, names: str, need: Iterable[str] = ()) -> dict[str, Any]:
-        """The values of the fields of a mapping that are given; mappings as they are."""
-        given = self.fields(names, need).items()
-        return {name: _KINDS.get(name, Field.number)(one) for name, one in given}
+        """The values of the fields of a mapping, as what is made of them will check them."""
+        return {name: one.plain(name) for name, one in self.fields(names, need).items()}
 
-    def named(self, what: str, by: str, names: str) -> tuple[Field, dict[str, Any]]:
-        """The same under the name that one of its fields gives, and the values of all."""
-        name = self.fields(names, need=(by,))[by].text()
-        row = replace(self, where=f"{what} {name!r}")
-        return row, row.read(names)
+    def plain(self, name: str) -> Any:
+        """The value as it is meant: a number is the text that shows it, and the reverse."""
+        value = self.value
+        if name in _TEXTS and isinstance(value, int | float) and not isinstance(value, bool):
+            return str(value)
+        if name not in _TEXTS and isinstance(value, str) and _EXPONENT.fullmatch(value):
+            return float(value)
+        if isinstance(value, list):
+            return tuple(row.plain(name) for row in self.rows())
+        return value
 
     def at(self, name: Any) -> Field:
         """A field of a mapping."""
@@ -78,37 +81,6 @@ class Field:
         each = enumerate(self.value)
         return [Field(value, f"{self.where}[{k}]", (*self.path, k)) for k, value in each]
 
-    def number(self) -> float:
-        """A number, which may be out of any range."""
-        if isinstance(self.value, str) and _EXPONENT.fullmatch(self.value):
-            return float(self.value)
-        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
-            hint = ", without quotes and units" if isinstance(self.value, str) else ""
-            raise self.error(f"give a number{hint}")
-        return float(self.value)
-
-    def measured(self) -> float:
-        """A finite number of at least 0."""
-        value = self.number()
-        if not 0 <= value < math.inf:
-            raise self.error("give a finite number, at least 0")
-        return value
-
-    def count(self, least: int = 0) -> int:
-        """A whole number of at least ``least``."""
-        value = self.value
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise self.error(f"give a whole number, at least {least}")
-        return value
-
-    def text(self) -> str:
-        """A text; a number is the text that shows it."""
-        if isinstance(self.value, bool) or not isinstance(self.value, str | int | float):
-            raise self.error("give a text; quote what YAML takes for something else")
-        if self.value == "":
-            raise self.error("give a name")
-        return str(self.value)
-
     @contextmanager
     def making(self) -> Iterator[None]:
         """Say of an error of what is made of a mapping whose it is, and in which field."""
@@ -120,15 +92,5 @@ class Field:
             name = re.match(r"\w*", str(error))
             inside = name is not None and isinstance(self.value, Mapping) and name[0] in self.value
             path = (*self.path, name[0]) if name and inside else self.path
-            raise ClusterFileError(f"{self.where}: {error}", path) from error
-
-
-_KINDS: dict[str, Callable[[Field], Any]] = {
-    **dict.fromkeys(("pattern", "tier", "id", "host", "executor_id", "name"), Field.text),
-    **dict.fromkeys(("tuples", "cost", "busyness", "cpu", "memory"), Field.measured),
-    "slots": Field.count,
-    "parallelism": partial(Field.count, least=1),
-    "preferred": lambda one: tuple(row.text() for row in one.rows()),
-    "weights": lambda one: tuple(row.number() for row in one.rows()),
-    **dict.fromkeys(("to", "reserved"), lambda one: one),
-}  # all other fields are numbers
+            whose = "" if self.where in str(error) else f"{self.where}: "
+            raise ClusterFileError(f"{whose}{error}", path) from error

@@ -27,7 +27,7 @@ from scheduling.model import (
     Utilisation,
     Worker,
 )
-from scheduling.model.checks import share
+from scheduling.model.checks import number, share, text, whole
 from scheduling.prices import Price, priced
 
 __all__ = ["Cluster", "parse", "read", "read_prices"]
@@ -92,7 +92,7 @@ def parse(content: Any) -> Cluster:
     """
     file = Field(content)
     top = file.fields(_TOP, need=("workers", "operators"))
-    delta = top["delta"].number() if "delta" in top else 0.8
+    delta = top["delta"].plain("delta") if "delta" in top else 0.8
     with file.making():
         share("delta", delta, above=True)
     table = _prices(top["prices"]) if "prices" in top else ()
@@ -100,25 +100,31 @@ def parse(content: Any) -> Cluster:
     workers = [_worker(row, delta, table, seen) for row in top["workers"].rows()]
     _once(top["workers"], "worker", [worker.id for worker in workers])
     graph = _graph(top["operators"])
-    cost = top["cost"].read("price_per_byte weights") if "cost" in top else {}
+    known = top["cost"].read("price_per_byte weights") if "cost" in top else {}
     with top.get("cost", file).making():
-        model = CostModel(**cost)
+        cost = CostModel(**known)
     for name, given in (("workers", workers), ("operators", graph.tasks)):
         if not given:
             raise ClusterFileError(f"there are no {name}: give one or more", (name,))
-    return Cluster(Snapshot(0.0, tuple(workers), **seen), graph, model)
+    return Cluster(Snapshot(0.0, tuple(workers), **seen), graph, cost)
 
 
-def _prices(table: Field) -> tuple[Price, ...]:
-    return tuple(map(_price, table.rows()))
+def _prices(rows: Field) -> tuple[Price, ...]:
+    return tuple(map(_price, rows.rows()))
 
 
 def _price(row: Field) -> Price:
     known = row.read(_PRICE, need=("pattern", "price_per_s"))
     with row.making():
         capacity = _resources(known) if {"cpu_cores", "memory_mb"} & known.keys() else None
-        pattern, price = known["pattern"], known["price_per_s"]
-        return Price(pattern, price, known.get("slots"), known.get("tier"), capacity)
+        return Price(capacity=capacity, **_among("pattern price_per_s slots tier", known))
+
+
+def _named(row: Field, what: str, by: str, names: str) -> tuple[Field, dict[str, Any]]:
+    """A row under the name that it has in a field, and the values of its fields."""
+    known = row.read(names, need=(by,))
+    with row.making():
+        return replace(row, where=f"{what} {text(by, known[by])!r}"), known
 
 
 def _worker(
@@ -126,8 +132,8 @@ def _worker(
 ) -> Worker:
     """A worker; what was measured of it is added to what has been seen."""
     if not isinstance(row.value, Mapping):
-        row = replace(row, value={"id": row.text()})
-    row, known = row.named("worker", "id", _WORKER)
+        row = replace(row, value={"id": row.value})
+    row, known = _named(row, "worker", "id", _WORKER)
     name = known["id"]
     with row.making():
         own = {"delta": delta, "slots": 0} | _among(_OF_WORKERS, known)
@@ -147,12 +153,12 @@ def _worker(
             seen["utilisation"][name] = Utilisation(known["cpu"], known.get("memory", 0.0))
         elif "memory" in known:
             raise ArgumentError("memory is in use, and how much of the CPU is not said; add cpu")
-        share("busyness", known.get("busyness", 0.0))
-        for key, value in _among("tuples cost busyness", known).items():
-            seen[key][name] = value
+        for what, value in _among("tuples cost busyness", known).items():
+            seen[what][name] = (share if what == "busyness" else number)(what, value)
     if "reserved" in known:
-        taken = known["reserved"].read(_SIZES)
-        with known["reserved"].making():
+        part = row.at("reserved")
+        taken = part.read(_SIZES)
+        with part.making():
             seen["reserved"][name] = Reserved(taken.get("slots", 0), _resources(taken))
     return worker
 
@@ -168,18 +174,21 @@ def _resources(known: Mapping[str, Any]) -> Resources:
 
 def _graph(operators: Field) -> JobGraph:
     """The tasks of the operators; what one sends is shared evenly by all pairs of tasks."""
-    named = [row.named("operator", "name", _OPERATOR) for row in operators.rows()]
-    _once(operators, "operator", [known["name"] for _, known in named])
-    counts = {known["name"]: known.get("parallelism", 1) for _, known in named}
-    tasks: list[Task] = []
-    edges: list[Edge] = []
-    for row, known in named:
-        name, to = known["name"], known.get("to")
+    rows = [_named(row, "operator", "name", _OPERATOR) for row in operators.rows()]
+    _once(operators, "operator", [known["name"] for _, known in rows])
+    counts: dict[str, int] = {}
+    kinds: list[Task] = []
+    for row, known in rows:
+        name = known["name"]
         with row.making():
-            kind = Task(name, name, 0, _resources(known), **_among(_OF_TASKS, known))
-        tasks += [replace(kind, id=f"{name}-{i}", index=i) for i in range(counts[name])]
-        edges += _edges(name, to, counts) if to else []
-    _acyclic({known["name"]: known["to"] for _, known in named if "to" in known})
+            counts[name] = whole("parallelism", known.get("parallelism", 1), least=1)
+            kinds.append(Task(name, name, 0, _resources(known), **_among(_OF_TASKS, known)))
+    tasks = [
+        replace(one, id=f"{one.id}-{i}", index=i) for one in kinds for i in range(counts[one.id])
+    ]
+    sends = {known["name"]: row.at("to") for row, known in rows if "to" in known}
+    edges = [edge for name, to in sends.items() for edge in _edges(name, to, counts)]
+    _acyclic(sends)
     return JobGraph(tuple(tasks), tuple(edges))
 
 
@@ -189,13 +198,14 @@ def _edges(name: str, to: Field, counts: Mapping[str, int]) -> list[Edge]:
         raise to.error("give {name: bytes}")
     for target in to.value:
         if target not in counts:
-            raise ClusterFileError(
-                f"operator {name!r} sends to {target!r}, which is no operator; there are "
-                f"{', '.join(map(repr, counts))}",
-                (*to.path, target),
+            names = ", ".join(map(repr, counts))
+            message = (
+                f"operator {name!r} sends to {target!r}, which is no operator; there are {names}"
             )
+            raise ClusterFileError(message, (*to.path, target))
         pairs = [(i, j) for i in range(counts[name]) for j in range(counts[target])]
-        each = to.at(target).measured() / len(pairs)
+        with to.at(target).making():
+            each = number("bytes", to.at(target).plain("bytes")) / len(pairs)
         found += [Edge(f"{name}-{i}", f"{target}-{j}", each) for i, j in pairs]
     return found
 

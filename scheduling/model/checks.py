@@ -39,7 +39,8 @@ def number(
     known = is_number(value) or (endless and isinstance(value, Real) and value == math.inf)
     if not known or value < 0 or (above and value == 0):
         kind = "a number" if endless else "a finite number"
-        _refuse(name, value, of, f"{kind}, {'greater than 0' if above else 'at least 0'}")
+        hint = ", without quotes and units" if isinstance(value, str) else ""
+        _refuse(name, value, of, f"{kind}, {'greater than 0' if above else 'at least 0'}{hint}")
     return int(value) if isinstance(value, Integral) else float(value)
 
 
@@ -79,11 +80,11 @@ def flag(name: str, value: Any, of: str = "") -> Any:
 
 def each(name: str, values: Any, kind: type[T], of: str = "") -> tuple[T, ...]:
     """Some objects of a class, in a list, a tuple or another collection; a text is none."""
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+    some = isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
+    found = values if type(values) is tuple else tuple(values) if some else ()
+    if not some or not all(isinstance(value, kind) for value in found):
         _refuse(name, values, of, f"a list or a tuple of {kind.__name__}")
-    if type(values) is tuple and all(type(value) is kind for value in values):
-        return values
-    return tuple(instance(kind)(f"one of {name}", value, of) for value in values)
+    return found
 
 
 positive = partial(number, above=True)
