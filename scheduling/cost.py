@@ -41,11 +41,6 @@ class Costs:
     sc: float
     wec: float
 
-    @property
-    def total(self) -> float:
-        """The sum of RC, CC and SC."""
-        return self.rc + self.cc + self.sc
-
 
 @dataclass(frozen=True)
 class CostModel:

@@ -15,14 +15,8 @@ it is listed in ``Plan.unplaced``.
 
 from __future__ import annotations
 
-__all__ = [
-    "ActuatorError",
-    "ArgumentError",
-    "ClusterFileError",
-    "InfeasibleError",
-    "SchedulingError",
-    "TooLargeError",
-]
+__all__ = ["ActuatorError", "ArgumentError", "ClusterFileError", "InfeasibleError"]
+__all__ += ["SchedulingError", "TooLargeError"]
 
 
 class SchedulingError(Exception):

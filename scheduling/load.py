@@ -30,10 +30,9 @@ EPSILON = 0.05
 def cost_evaluation(snapshot: Snapshot) -> dict[str, float]:
     """CE of every worker: $ per tuple in the last period (Eq. 22). O(workers).
 
-    A worker that processed nothing has no CE of its own and would never be tried. It gets the mean
-    of its tier; where the tier is unknown, what the workers known pay per $ of price a core; and
-    never less than the least that was measured. A worker whose figures are missing or were ignored
-    has an infinite CE. Empty without any history.
+    A worker that processed nothing gets the mean of its tier, so that it is tried; where the tier
+    is unknown, what the known workers pay per $ of price a core; never less than the least that was
+    measured. One whose figures are missing or ignored has an infinite CE. Empty without history.
 
     >>> from scheduling.model import Resources, Worker
     >>> workers = tuple(Worker(name, Resources(4, 8192), 4, tier="m") for name in "abc")
@@ -104,14 +103,12 @@ def _price_per_core(worker: Worker) -> float:
 def busyness(periods: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, float]:
     """B of every worker: the share of time that its CPU was above the cluster's mean (Eq. 23).
 
-    It is the mean over its periods of the share of samples above the mean of all workers' samples
-    in that period (EP). Samples equal to that mean count where it is above one half: of workers
-    that are all at 100 % each is busy, not idle. A worker without samples is as busy as the
-    busiest. O(samples).
+    The mean over its periods of the share of samples above the mean of all workers' samples in
+    that period (EP). Samples equal to it count where it is above one half: workers that are all at
+    100 % are busy. A worker without samples is as busy as the busiest. O(samples).
 
     Args:
-        periods: by worker, samples of CPU utilisation in [0, 1] for each of X periods; what is
-            not finite or negative is left out.
+        periods: by worker, for each period, samples of CPU utilisation; odd ones are left out.
 
     >>> busyness({"a": [[1.0, 1.0]], "b": [[0.1, 0.9]], "c": [[float("nan")]]})
     {'a': 1.0, 'b': 0.5, 'c': 1.0}
@@ -141,18 +138,18 @@ def _above(value: float, mean: float) -> bool:
     return value > mean + 1e-12 or (mean > 0.5 and value > mean - 1e-12)
 
 
-def fitness(snapshot: Snapshot, *, epsilon: float = EPSILON) -> dict[str, float]:
+def fitness(snapshot: Snapshot) -> dict[str, float]:
     """F of every worker, 1 / (CE x B) (Eq. 24); the larger the better. Empty without history.
 
     B is the busyness, else the CPU utilisation, else the largest of the others, or one half where
-    nobody has any; at least ``epsilon``. A worker without cost has infinite fitness. One of those
-    that are :func:`guessed` is never fitter than the fittest of the others.
+    nobody has any. A worker without cost has infinite fitness; one that is :func:`guessed` is never
+    fitter than the fittest of the others.
     """
     busy = _busy(snapshot)
     most = max(busy.values(), default=0.5)
     found = {}
     for worker, evaluation in cost_evaluation(snapshot).items():
-        product = evaluation * max(busy.get(worker, most), epsilon)
+        product = evaluation * max(busy.get(worker, most), EPSILON)
         found[worker] = 1 / product if product > 0 else math.inf
     unsure = guessed(snapshot, busy=True)
     best = max((value for name, value in found.items() if name not in unsure), default=math.inf)
@@ -177,7 +174,6 @@ def planned_loads(
     placement: Mapping[str, str],
     graph: JobGraph,
     snapshot: Snapshot,
-    *,
     cpu_weight: float = CPU_WEIGHT,
 ) -> dict[str, float]:
     """The load each worker would have from the tasks of a placement. O(tasks + workers).

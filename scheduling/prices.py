@@ -19,15 +19,12 @@ class Price:
     """The price and the size of workers whose names match a pattern.
 
     Args:
-        pattern: a pattern for the worker's id or host: ``*`` stands for any text, ``?`` for one
-            character, everything else for itself, also the brackets of ``[fe80::1]``.
+        pattern: for the worker's id or host: ``*`` stands for any text, ``?`` for one character,
+            everything else for itself, also the brackets of ``[fe80::1]``.
         price_per_s: the price in $/s; default 1.
         slots: the number of concurrent tasks; None (default): the worker's own.
         tier: the name of the kind; None (default): the worker's own.
         capacity: cores and memory; None (default): the worker's own.
-
-    Raises:
-        ArgumentError: the pattern is empty, or a number is out of its range.
     """
 
     pattern: str
@@ -38,14 +35,10 @@ class Price:
 
     def __post_init__(self) -> None:
         check(self, pattern=text)
-        check(
-            self,
-            f" of pattern {self.pattern!r}",
-            price_per_s=number,
-            slots=optional(whole),
-            tier=optional(partial(text, empty=True)),
-            capacity=optional(instance(Resources)),
-        )
+        of = f" of pattern {self.pattern!r}"
+        check(self, of, price_per_s=number, slots=optional(whole))
+        check(self, of, tier=optional(partial(text, empty=True)))
+        check(self, of, capacity=optional(instance(Resources)))
 
     def matches(self, worker: Worker) -> bool:
         """Whether the worker's id or host matches the pattern; case-sensitive."""
@@ -56,10 +49,8 @@ class Price:
 def priced(workers: Iterable[Worker], table: Sequence[Price]) -> tuple[Worker, ...]:
     """The workers with the prices of a table; the first matching row counts.
 
-    Without a table every worker costs the same: 1 $/s. With one, every worker needs a row.
-
     Args:
-        workers: the workers.
+        workers: the workers; without a table every one costs the same, 1 $/s.
         table: the rows; ``Price("*", ...)`` at the end matches all others.
 
     Raises:

@@ -27,15 +27,12 @@ class Policy(Protocol):
         """A short name, as on the command line."""
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
-        """Place the tasks of a graph on the workers of a snapshot.
+        """A plan in which every task is placed once, or listed as unplaced.
 
         Args:
             graph: the tasks to place.
             snapshot: the workers and their state.
             previous: the current plan, for incremental policies; None (default) without.
-
-        Returns:
-            A plan in which every task is placed once, or listed as unplaced.
 
         Raises:
             InfeasibleError: a task fits no worker, not even an empty one.
@@ -51,12 +48,7 @@ class Rebalancer(Protocol):
         """A short name."""
 
     def rebalance(self, graph: JobGraph, snapshot: Snapshot) -> Sequence[Move]:
-        """The moves for the placement in a snapshot, in their order; none if the load is balanced.
-
-        Args:
-            graph: the running tasks.
-            snapshot: the workers, the placement and the usage.
-        """
+        """The moves for the placement in a ``snapshot`` of the tasks of a ``graph``, in order."""
 
 
 @runtime_checkable

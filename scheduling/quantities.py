@@ -23,9 +23,7 @@ def prices(snapshot: Snapshot) -> list[float]:
 
 
 def cpu_loads(graph: JobGraph, snapshot: Snapshot) -> dict[str, float]:
-    """The CPU cores that each task uses: as measured, else as demanded.
-
-    Where nothing is known of any task, each counts as one core.
+    """The CPU cores that each task uses, as measured, else as demanded; 1 if none has any.
 
     >>> from scheduling.model import Resources
     >>> graph = JobGraph((Task("t0", "t", 0, Resources(0, 0)), Task("t1", "t", 1, Resources(0, 0))))
@@ -64,9 +62,8 @@ def speeds(snapshot: Snapshot) -> dict[str, float]:
     >>> speeds(Snapshot(0.0, workers, reserved=taken))
     {'a': 3.0, 'b': 0.0, 'c': 4.0}
     """
-    found = {}
-    for worker in snapshot.workers:
-        others = snapshot.reserved.get(worker.id)
-        cores = worker.capacity.cpu_cores - (others.resources.cpu_cores if others else 0.0)
-        found[worker.id] = max(float(cores), 0.0) if snapshot.free_slots[worker.id] else 0.0
-    return found
+    left = {worker.id: worker.capacity.cpu_cores for worker in snapshot.workers}
+    for name, taken in snapshot.reserved.items():
+        left[name] = left.get(name, 0.0) - taken.resources.cpu_cores
+    slots = snapshot.free_slots
+    return {name: max(float(left[name]), 0.0) if slots[name] else 0.0 for name in snapshot.by_id}

@@ -58,7 +58,7 @@ class CETSA:
             cost = {one.id: one.price_per_s / max(one.slots, 1) for one in snapshot.workers}
         room, unsure = Room(graph, snapshot), guessed(snapshot)
         names = [worker.id for worker in room.workers]
-        order = sorted(range(len(names)), key=lambda i: (cost[names[i]], names[i] in unsure, i))
+        order = sorted(range(len(names)), key=lambda i: (cost[names[i]], names[i] in unsure))
         talk = graph.neighbours if self.together and graph.edges else {}
         waiting = dict.fromkeys(range(len(graph.tasks)))
         places = {task.id: place for place, task in enumerate(graph.tasks)}

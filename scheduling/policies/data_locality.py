@@ -39,15 +39,10 @@ class DataLocality:
         check(self, data_nodes=every(DataNode))
 
     def transfer_s(self, task: Task, worker: Worker, snapshot: Snapshot) -> float:
-        """Seconds to transfer the task's input to the worker, from the nearest host that stores it.
+        """Seconds to transfer a ``task``'s input from the nearest host that stores it.
 
-        Two latencies, and the bytes at the slower of the two bandwidths; 0 if the worker's host
-        stores the data, and for tasks without input.
-
-        Args:
-            task: the task.
-            worker: the reading worker.
-            snapshot: all workers.
+        Two latencies, and the bytes at the slower of the two bandwidths; 0 without input, and if
+        the ``worker``, one of a ``snapshot``, stores it.
         """
         if not task.preferred or is_preferred(task, worker):
             return 0.0

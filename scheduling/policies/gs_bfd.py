@@ -70,11 +70,11 @@ class GSBFD:
                     waiting = [task for task in waiting if task.id not in room.at]
                 if not waiting:
                     break
-            if waiting:
-                for task in job:
-                    if task.id in room.at:
-                        room.release(task)
-                    room.leave(task, _rolled_back(job, len(waiting)))
+            lacking = f"{len(waiting)} of the {len(job)} tasks of its job have no room"
+            for task in job if waiting else ():
+                if task.id in room.at:
+                    room.release(task)
+                room.leave(task, f"{lacking}: all or nothing" if job[1:] else "no worker has room")
             for i in touched:
                 queue.remove((size[i], i))
                 size[i] = self._size(room.free[i][1], room.free[i][2])
@@ -84,9 +84,3 @@ class GSBFD:
 
     def _placed(self, room: Room, task: Task, i: int, rank: int) -> bool:
         return room.first(task, (i,), lambda _, i: f"the worker with the {rank + 1}. least free")
-
-
-def _rolled_back(job: Sequence[Task], lacking: int) -> str:
-    if len(job) == 1:
-        return "no worker has room"
-    return f"{lacking} of the {len(job)} tasks of its job have no room: all or nothing"

@@ -13,9 +13,9 @@ from typing import ClassVar, Literal
 
 from sortedcontainers import SortedList
 
-from scheduling.load import CPU_WEIGHT, EPSILON, average_fitness, fitness, guessed, task_load
+from scheduling.load import average_fitness, fitness, guessed, task_load
 from scheduling.model import JobGraph, Plan, Snapshot
-from scheduling.model.checks import check, one_of, positive, share
+from scheduling.model.checks import check, one_of
 from scheduling.policies.round_robin import without_history
 from scheduling.room import Room
 
@@ -29,8 +29,6 @@ class LBACE:
     Args:
         spread: each task goes to the ``"least-loaded"`` worker of the high list (default), of
             equal ones the fitter; in ``"turns"`` to the next; or to the fittest (``"literal"``).
-        cpu_weight: alpha of Eq. 28.
-        epsilon: the least busyness, for Eq. 24.
 
     Complexity: O((workers + tasks) x log workers), O(tasks x workers) where many have no room.
 
@@ -44,18 +42,15 @@ class LBACE:
     """
 
     spread: Literal["least-loaded", "turns", "literal"] = "least-loaded"
-    cpu_weight: float = CPU_WEIGHT
-    epsilon: float = EPSILON
     name: ClassVar[str] = "lba-ce"
     weights: ClassVar[tuple[float, float, float]] = (1.0, 1.0, 1.0)
 
     def __post_init__(self) -> None:
-        ways = one_of("least-loaded", "turns", "literal")
-        check(self, spread=ways, cpu_weight=share, epsilon=positive)
+        check(self, spread=one_of("least-loaded", "turns", "literal"))
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks in their order; see :class:`scheduling.Policy`."""
-        high, low, why = split_at_mean(snapshot, epsilon=self.epsilon)
+        high, low, why = split_at_mean(snapshot)
         if not high and not low:
             return without_history(graph, snapshot, self.name)
         room = Room(graph, snapshot)
@@ -76,7 +71,7 @@ class LBACE:
                 continue
             key, _, i = entry
             worker = room.workers[i]
-            load[i] += task_load(task.demand, worker.capacity, self.cpu_weight)
+            load[i] += task_load(task.demand, worker.capacity)
             told = f"; least load, then {load[i]:.0%}" if self.spread == "least-loaded" else ""
             room.place(task, i, why[worker.id] + told)
             queue.remove(entry)
@@ -88,11 +83,9 @@ class LBACE:
         return room.plan(self.name)
 
 
-def split_at_mean(
-    snapshot: Snapshot, *, epsilon: float = EPSILON
-) -> tuple[list[str], list[str], dict[str, str]]:
+def split_at_mean(snapshot: Snapshot) -> tuple[list[str], list[str], dict[str, str]]:
     """The high and the low list of Algorithm 2, the fittest first in each, and why."""
-    fit, unsure = fitness(snapshot, epsilon=epsilon), guessed(snapshot, busy=True)
+    fit, unsure = fitness(snapshot), guessed(snapshot, busy=True)
     mean = average_fitness(fit.values())
     # The sort is stable: of equal ones the first worker comes first, those measured before others.
     order = sorted(fit, key=lambda name: (-fit[name], name in unsure))

@@ -10,9 +10,8 @@ from typing import ClassVar
 
 from sortedcontainers import SortedList
 
-from scheduling.load import CPU_WEIGHT, task_load
+from scheduling.load import task_load
 from scheduling.model import JobGraph, Plan, Snapshot
-from scheduling.model.checks import check, share
 from scheduling.room import Room
 
 __all__ = ["Spread"]
@@ -22,18 +21,11 @@ __all__ = ["Spread"]
 class Spread:
     """Place each task, the largest first, on the worker with the least planned load.
 
-    Args:
-        cpu_weight: alpha of Eq. 28.
-
     Complexity: O(tasks x log(tasks + workers)), O(tasks x workers) where many have no room.
     """
 
-    cpu_weight: float = CPU_WEIGHT
     name: ClassVar[str] = "spread"
     weights: ClassVar[tuple[float, float, float]] = (0.0, 1.0, 0.0)
-
-    def __post_init__(self) -> None:
-        check(self, cpu_weight=share)
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks; see :class:`scheduling.Policy`."""
@@ -45,7 +37,7 @@ class Spread:
                 continue
             load, _, i = entry
             worker = room.workers[i]
-            load += task_load(task.demand, worker.capacity, self.cpu_weight)
+            load += task_load(task.demand, worker.capacity)
             room.place(task, i, f"the least load, then {load:.0%}")
             queue.remove(entry)
             if room.free[i][0]:

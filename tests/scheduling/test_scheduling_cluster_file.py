@@ -131,7 +131,7 @@ def test_everything_in_a_file_is_read() -> None:
         ({"workers": [{**WORKER, "slots": 1.5}], "operators": []}, "slots=1.5 of worker 'a'"),
         (
             {"workers": [{**WORKER, "memory_mb": "8GB"}], "operators": []},
-            "worker 'a': memory_mb='8GB': give a finite number, at least 0, without quotes and units",
+            "worker 'a': memory_mb='8GB': give a finite number, at least 0, without quotes",
         ),
         (
             {"workers": [{**WORKER, "cpu_cores": float("nan")}], "operators": []},
@@ -192,7 +192,7 @@ def test_the_prices_of_a_cluster_file_are_read_alone(table_4: str, tmp_path: Pat
         ),
         (
             "prices: [{pattern: a, price_per_s: '2 $'}]",
-            "prices[0]: price_per_s='2 $' of pattern 'a': give a finite number, at least 0, without",
+            "prices[0]: price_per_s='2 $' of pattern 'a': give a finite number, at least 0",
         ),
         ("prices: [", "is no YAML"),
         ("", "the file is empty: give names with values"),
