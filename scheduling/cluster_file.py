@@ -55,37 +55,22 @@ class Cluster:
 
 
 def read(path: str | Path) -> Cluster:
-    """Read a cluster file.
-
-    Args:
-        path: of a YAML file, in the form of ``python -m scheduling example``.
+    """The cluster of a YAML file, in the form of ``python -m scheduling example``.
 
     Raises:
-        ClusterFileError: it is not there, is no YAML, or says something that cannot be used; the
-            message names the file, the line and the field.
+        ClusterFileError: it cannot be read or used; the message names the file, line and field.
         ImportError: PyYAML is not installed; ``pip install bsjoin[scheduling]``.
     """
     return _read(path, parse)
 
 
 def read_prices(path: str | Path) -> tuple[Price, ...]:
-    """Read the price table of a cluster file, which may hold nothing else.
-
-    Args:
-        path: of a YAML file with ``prices:``, in the form of ``python -m scheduling example``.
-
-    Raises:
-        ClusterFileError: it is not there, is no YAML, or its prices cannot be used.
-        ImportError: PyYAML is not installed; ``pip install bsjoin[scheduling]``.
-    """
+    """The price table of a cluster file, which may hold nothing else; errors as of :func:`read`."""
     return _read(path, lambda file: _prices(Field(file).fields(_TOP, need=("prices",))["prices"]))
 
 
 def parse(content: Any) -> Cluster:
-    """The cluster that the content of a file describes.
-
-    Args:
-        content: mappings, lists, numbers and texts, as in ``python -m scheduling example``.
+    """The cluster that the content of a file describes: mappings, lists, numbers and texts.
 
     Raises:
         ClusterFileError: a name is unknown or missing, or a value cannot be used.
@@ -198,11 +183,9 @@ def _edges(name: str, to: Field, counts: Mapping[str, int]) -> list[Edge]:
         raise to.error("give {name: bytes}")
     for target in to.value:
         if target not in counts:
-            names = ", ".join(map(repr, counts))
-            message = (
-                f"operator {name!r} sends to {target!r}, which is no operator; there are {names}"
-            )
-            raise ClusterFileError(message, (*to.path, target))
+            message = f"operator {name!r} sends to {target!r}, which is no operator; there are"
+            known = ", ".join(map(repr, counts))
+            raise ClusterFileError(f"{message} {known}", (*to.path, target))
         pairs = [(i, j) for i in range(counts[name]) for j in range(counts[target])]
         with to.at(target).making():
             each = number("bytes", to.at(target).plain("bytes")) / len(pairs)
@@ -237,16 +220,15 @@ def _read(path: str | Path, parse: Callable[[Any], T]) -> T:
     try:
         import yaml
     except ImportError as error:
-        raise ImportError(
-            "cluster files are YAML, and PyYAML is not installed: pip install 'bsjoin[scheduling]'"
-        ) from error
+        hint = "and PyYAML is not installed: pip install 'bsjoin[scheduling]'"
+        raise ImportError(f"cluster files are YAML, {hint}") from error
     try:
-        text = Path(path).read_text("utf-8")
+        said = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ClusterFileError(f"{path}: cannot be read: {error}. Give a YAML file") from error
     lines: dict[tuple[str, ...], int] = {}
     try:
-        loader = yaml.SafeLoader(text)
+        loader = yaml.SafeLoader(said)
         node = loader.get_single_node()
         content = None if node is None else loader.construct_document(node)
     except (yaml.YAMLError, ValueError, RecursionError) as error:

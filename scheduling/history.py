@@ -30,10 +30,7 @@ class History:
         """The workers that the last look has missed, and that had tasks."""
 
     def look(self, snapshot: Snapshot, used: Collection[str]) -> tuple[Snapshot, bool]:
-        """A new snapshot, with the workers in use that are missed for the first time.
-
-        And whether workers have come or gone since the last one.
-        """
+        """A snapshot with the workers in use that it misses first; whether workers came or went."""
         before = self._seen
         known = frozenset() if before is None else frozenset(before.by_id)
         missing = frozenset(used) - frozenset(snapshot.by_id)
@@ -69,7 +66,7 @@ class History:
 
     def largest(self, parallelism: Mapping[str, int]) -> dict[str, int]:
         """The numbers of instances that plans are made for."""
-        return {n: max(count, *self._counts.get(n, ()), count) for n, count in parallelism.items()}
+        return {n: max([count, *self._counts.get(n, ())]) for n, count in parallelism.items()}
 
 
 def _with(snapshot: Snapshot, before: Snapshot | None, names: Collection[str]) -> Snapshot:

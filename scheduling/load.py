@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, zip_longest
 
 from scheduling.model import JobGraph, Resources, Snapshot, Worker
 from scheduling.model.checks import is_number
@@ -117,19 +118,14 @@ def busyness(periods: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, floa
         worker: [[value for value in samples if is_number(value) and value >= 0] for samples in one]
         for worker, one in periods.items()
     }
-    together: dict[int, list[float]] = {}
-    for one in good.values():
-        for x, samples in enumerate(one):
-            together.setdefault(x, []).extend(samples)
-    means = {x: statistics.fmean(samples) for x, samples in together.items() if samples}
+    together = (chain(*samples) for samples in zip_longest(*good.values(), fillvalue=()))
+    means = [statistics.fmean(samples or [0.0]) for samples in map(list, together)]
     found = {}
     for worker, one in good.items():
         filled = [(means[x], samples) for x, samples in enumerate(one) if samples]
-        if filled:
-            found[worker] = statistics.fmean(
-                sum(_above(value, mean) for value in samples) / len(samples)
-                for mean, samples in filled
-            )
+        shares = [sum(_above(s, mean) for s in samples) / len(samples) for mean, samples in filled]
+        if shares:
+            found[worker] = statistics.fmean(shares)
     most = max(found.values(), default=0.0)
     return {worker: found.get(worker, most) for worker in periods}
 
@@ -194,7 +190,5 @@ def deviation(values: Iterable[float]) -> float:
     0.1
     """
     every = list(values)
-    if not every:
-        return 0.0
-    mean = math.fsum(every) / len(every)
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in every) / len(every))
+    mean = math.fsum(every) / max(len(every), 1)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in every) / max(len(every), 1))

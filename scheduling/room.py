@@ -18,9 +18,9 @@ _SLACK = 5e-10
 
 
 class Room:
-    """Free slots and free resources of the workers of a snapshot, by their positions in it.
+    """Free slots and resources of the workers of a snapshot, by their positions in it.
 
-    What others take is not free. Every method but :meth:`plan` is O(log workers).
+    Every method but :meth:`plan` is O(log workers).
 
     Attributes:
         free: by position, slots, cores, MB of memory and MB of disk that may be taken.
@@ -80,7 +80,7 @@ class Room:
             (self.open.add if self._is_open[i] else self.open.remove)(i)
 
     def first(self, task: Task, order: Iterable[int], why: Callable[[int, int], str]) -> bool:
-        """Place a task on the first worker of an order that has room; whether there was one.
+        """Place a task on the first of some workers with room; whether there was one.
 
         ``why`` gives the reason, of how many were passed over and the worker's position.
         """

@@ -14,11 +14,11 @@ from typing import Any, NoReturn, TypeVar
 
 from scheduling.errors import ArgumentError
 
-__all__ = ["check", "each", "every", "flag", "instance", "is_number", "number", "one_of"]
+__all__ = ["check", "every", "flag", "instance", "is_number", "number", "one_of"]
 __all__ += ["optional", "positive", "set_fields", "share", "some_share", "text", "unique", "whole"]
 
 T = TypeVar("T")
-Rule = Callable[[str, Any, str], Any]
+Rule = Callable[..., Any]
 
 
 def is_number(value: Any) -> bool:
@@ -78,15 +78,6 @@ def flag(name: str, value: Any, of: str = "") -> Any:
     return value
 
 
-def each(name: str, values: Any, kind: type[T], of: str = "") -> tuple[T, ...]:
-    """Some objects of a class, in a list, a tuple or another collection; a text is none."""
-    some = isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
-    found = values if type(values) is tuple else tuple(values) if some else ()
-    if not some or not all(isinstance(value, kind) for value in found):
-        _refuse(name, values, of, f"a list or a tuple of {kind.__name__}")
-    return found
-
-
 positive = partial(number, above=True)
 some_share = partial(share, above=True)
 
@@ -113,9 +104,17 @@ def instance(kind: type) -> Rule:
     return rule
 
 
-def every(kind: type) -> Rule:
-    """The rule that a value holds objects of a class."""
-    return lambda name, values, of: each(name, values, kind, of)
+def every(kind: type[T]) -> Callable[..., tuple[T, ...]]:
+    """The rule that a value is a list, a tuple or another collection of objects of a class."""
+
+    def rule(name: str, values: Any, of: str = "") -> tuple[T, ...]:
+        some = isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
+        found = values if type(values) is tuple else tuple(values) if some else ()
+        if not some or not all(isinstance(value, kind) for value in found):
+            _refuse(name, values, of, f"a list or a tuple of {kind.__name__}")
+        return found
+
+    return rule
 
 
 def optional(rule: Rule) -> Rule:

@@ -95,19 +95,16 @@ class _Program:
     def _rooms(self) -> None:
         """A task is on one worker at most; a worker that has tasks is rented, and has room."""
         empty = Room(self.graph, self.snapshot)
+        demands = [task.demand for task in self.graph.tasks]
+        needs = np.array([(1, one.cpu_cores, one.memory_mb, one.disk_mb) for one in demands])
         for of_task in self.on:
             self.rows.append((_each(of_task), 0, 1))
         for i in range(len(self.snapshot.workers)):
             rented = {self.on.size + i: -1.0}
-            free = np.array(empty.free[i])
-            shares = [
-                np.array([1, n.cpu_cores, n.memory_mb, n.disk_mb]) / free
-                if empty.fits(task, i)
-                else np.zeros(len(free))
-                for task in self.graph.tasks
-                for n in [task.demand]
-            ]
-            self.most[self.on[:, i]] = [share.any() for share in shares]
+            fits = np.array([empty.fits(task, i) for task in self.graph.tasks])
+            shares = np.zeros(needs.shape)
+            shares[fits] = needs[fits] / empty.free[i]
+            self.most[self.on[:, i]] = fits
             for of_kind in np.transpose(shares):
                 taken = dict(zip(self.on[:, i], of_kind, strict=True))
                 self.rows.append((taken | rented, -np.inf, 0))
@@ -174,11 +171,9 @@ class _Program:
             options={"node_limit": self.policy.max_nodes, "mip_rel_gap": 0},
         )
         if answer.status not in (0, 2):
-            raise TooLargeError(
-                f"{len(self.graph.tasks)} tasks on {len(self.snapshot.workers)} workers: no "
-                f"optimum was proven after max_nodes={self.policy.max_nodes} nodes. Give more "
-                "nodes, or use LocalSearch"
-            )
+            case = f"{len(self.graph.tasks)} tasks on {len(self.snapshot.workers)} workers"
+            tried = f"no optimum was proven after max_nodes={self.policy.max_nodes} nodes"
+            raise TooLargeError(f"{case}: {tried}. Give more nodes, or use LocalSearch")
         return None if answer.x is None else np.asarray(answer.x)
 
 

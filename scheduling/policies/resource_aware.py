@@ -14,7 +14,6 @@ from typing import ClassVar
 import numpy as np
 
 from scheduling.model import JobGraph, Plan, Snapshot, Task
-from scheduling.model.checks import check, number
 from scheduling.room import Room
 
 __all__ = ["ResourceAware"]
@@ -24,23 +23,13 @@ __all__ = ["ResourceAware"]
 class ResourceAware:
     """Place each task on the nearest worker in resources and network.
 
-    Args:
-        cpu_weight: of the squared distance in CPU.
-        memory_weight: of the squared distance in memory.
-        network_weight: of the squared distance in the network: 0 on the reference worker, one
-            half on its host, 1 elsewhere. All weights are 1 by default.
+    The distance in the network is 0 on the worker of the task before, one half on its host, else 1.
 
     Complexity: O(tasks x workers) in numpy.
     """
 
-    cpu_weight: float = 1.0
-    memory_weight: float = 1.0
-    network_weight: float = 1.0
     name: ClassVar[str] = "resource-aware"
     weights: ClassVar[tuple[float, float, float]] = (1.0, 1.0, 1.0)
-
-    def __post_init__(self) -> None:
-        check(self, cpu_weight=number, memory_weight=number, network_weight=number)
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks along the streams; see :class:`scheduling.Policy`."""
@@ -60,11 +49,8 @@ class ResourceAware:
                 continue
             apart = np.where(hosts == hosts[last], 0.5, 1.0)
             apart[last] = 0.0
-            squares = (
-                self.cpu_weight * ((cpu - need.cpu_cores) * per_cpu) ** 2
-                + self.memory_weight * ((memory - need.memory_mb) * per_memory) ** 2
-                + self.network_weight * apart**2
-            )
+            squares = ((cpu - need.cpu_cores) * per_cpu) ** 2 + apart**2
+            squares += ((memory - need.memory_mb) * per_memory) ** 2
             last = int(np.argmin(np.where(fits, squares, np.inf)))
             room.place(task, last, f"at distance {squares[last] ** 0.5:.3f}, the nearest")
             free[last] = room.free[last]

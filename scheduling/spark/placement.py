@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from scheduling.errors import ArgumentError
-from scheduling.model.checks import each, number, share
+from scheduling.model.checks import every, number, share
 from scheduling.objective import Objective
 from scheduling.prices import Price
 from scheduling.protocols import Policy, Rebalancer
@@ -101,7 +101,7 @@ class Placement:
         number("cooldown_s", self.cooldown_s)
         share("hysteresis", self.hysteresis, below=True)
         share("delta", self.delta, above=True)
-        each("tiers", self.tiers, Tier)
+        every(Tier)("tiers", self.tiers)
         if self.tiers and self.executors:
             raise ArgumentError(
                 "tiers= and executors= exclude each other: tiers need dynamic allocation, which "
@@ -125,7 +125,7 @@ class Placement:
             from scheduling.cluster_file import read_prices
 
             return read_prices(os.fspath(self.prices))
-        return each("prices", self.prices, Price)
+        return every(Price)("prices", self.prices)
 
 
 def _are_bounds(value: object) -> bool:
