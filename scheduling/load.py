@@ -134,18 +134,18 @@ def _above(value: float, mean: float) -> bool:
     return value > mean + 1e-12 or (mean > 0.5 and value > mean - 1e-12)
 
 
-def fitness(snapshot: Snapshot) -> dict[str, float]:
+def fitness(snapshot: Snapshot, epsilon: float = EPSILON) -> dict[str, float]:
     """F of every worker, 1 / (CE x B) (Eq. 24); the larger the better. Empty without history.
 
     B is the busyness, else the CPU utilisation, else the largest of the others, or one half where
-    nobody has any. A worker without cost has infinite fitness; one that is :func:`guessed` is never
-    fitter than the fittest of the others.
+    nobody has any; at least ``epsilon``. A worker without cost has infinite fitness; one that is
+    :func:`guessed` is never fitter than the fittest of the others.
     """
     busy = _busy(snapshot)
     most = max(busy.values(), default=0.5)
     found = {}
     for worker, evaluation in cost_evaluation(snapshot).items():
-        product = evaluation * max(busy.get(worker, most), EPSILON)
+        product = evaluation * max(busy.get(worker, most), epsilon)
         found[worker] = 1 / product if product > 0 else math.inf
     unsure = guessed(snapshot, busy=True)
     best = max((value for name, value in found.items() if name not in unsure), default=math.inf)

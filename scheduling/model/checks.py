@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 
 from scheduling.errors import ArgumentError
 
-__all__ = ["check", "every", "flag", "instance", "is_number", "number", "one_of"]
+__all__ = ["check", "every", "finite", "flag", "instance", "is_number", "number", "one_of"]
 __all__ += ["optional", "positive", "set_fields", "share", "some_share", "text", "unique", "whole"]
 
 T = TypeVar("T")
@@ -42,6 +42,13 @@ def number(
         hint = ", without quotes and units" if isinstance(value, str) else ""
         _refuse(name, value, of, f"{kind}, {'greater than 0' if above else 'at least 0'}{hint}")
     return int(value) if isinstance(value, Integral) else float(value)
+
+
+def finite(name: str, value: Any, of: str = "") -> float:
+    """A finite number, also below zero."""
+    if not is_number(value):
+        _refuse(name, value, of, "a finite number")
+    return float(value)
 
 
 def whole(name: str, value: Any, of: str = "", *, least: int = 0) -> int:

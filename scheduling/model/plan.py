@@ -7,17 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from scheduling.errors import ArgumentError
-from scheduling.model.checks import (
-    check,
-    every,
-    instance,
-    is_number,
-    number,
-    set_fields,
-    some_share,
-    text,
-)
+from scheduling.model.checks import check, every, finite, instance, number, some_share, text
 from scheduling.model.cluster import Resources, Snapshot
 from scheduling.model.job import JobGraph
 
@@ -81,11 +71,8 @@ class Move:
     load: float = 0.0
 
     def __post_init__(self) -> None:
-        if not is_number(self.gain):
-            raise ArgumentError(f"gain={self.gain!r} of a move: give a finite number")
         check(self, " of a move", task=text, source=text, target=text)
-        check(self, " of a move", state_bytes=number, part=some_share, load=number)
-        set_fields(self, gain=float(self.gain))
+        check(self, " of a move", gain=finite, state_bytes=number, part=some_share, load=number)
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from typing import ClassVar, Literal
 
 from sortedcontainers import SortedList
 
-from scheduling.load import average_fitness, fitness, guessed, task_load
+from scheduling.load import EPSILON, average_fitness, fitness, guessed, task_load
 from scheduling.model import JobGraph, Plan, Snapshot
-from scheduling.model.checks import check, one_of
+from scheduling.model.checks import check, one_of, positive
 from scheduling.policies.round_robin import without_history
 from scheduling.room import Room
 
@@ -29,6 +29,7 @@ class LBACE:
     Args:
         spread: each task goes to the ``"least-loaded"`` worker of the high list (default), of
             equal ones the fitter; in ``"turns"`` to the next; or to the fittest (``"literal"``).
+        epsilon: the least busyness, for Eq. 24.
 
     Complexity: O((workers + tasks) x log workers), O(tasks x workers) where many have no room.
 
@@ -42,15 +43,17 @@ class LBACE:
     """
 
     spread: Literal["least-loaded", "turns", "literal"] = "least-loaded"
+    epsilon: float = EPSILON
     name: ClassVar[str] = "lba-ce"
     weights: ClassVar[tuple[float, float, float]] = (1.0, 1.0, 1.0)
 
     def __post_init__(self) -> None:
-        check(self, spread=one_of("least-loaded", "turns", "literal"))
+        ways = one_of("least-loaded", "turns", "literal")
+        check(self, spread=ways, epsilon=positive)
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks in their order; see :class:`scheduling.Policy`."""
-        high, low, why = split_at_mean(snapshot)
+        high, low, why = split_at_mean(snapshot, self.epsilon)
         if not high and not low:
             return without_history(graph, snapshot, self.name)
         room = Room(graph, snapshot)
@@ -83,9 +86,11 @@ class LBACE:
         return room.plan(self.name)
 
 
-def split_at_mean(snapshot: Snapshot) -> tuple[list[str], list[str], dict[str, str]]:
+def split_at_mean(
+    snapshot: Snapshot, epsilon: float = EPSILON
+) -> tuple[list[str], list[str], dict[str, str]]:
     """The high and the low list of Algorithm 2, the fittest first in each, and why."""
-    fit, unsure = fitness(snapshot), guessed(snapshot, busy=True)
+    fit, unsure = fitness(snapshot, epsilon), guessed(snapshot, busy=True)
     mean = average_fitness(fit.values())
     # The sort is stable: of equal ones the first worker comes first, those measured before others.
     order = sorted(fit, key=lambda name: (-fit[name], name in unsure))

@@ -395,6 +395,7 @@ def test_a_policy_says_what_it_is_for() -> None:
         lambda: RoundRobin(restart="false"),  # type: ignore[arg-type]
         lambda: DataLocality("ab"),  # type: ignore[arg-type]
         lambda: Exact(cost=None),  # type: ignore[arg-type]
+        lambda: LBACE(epsilon=0),
         lambda: GSBFD(jobs=["task"]),  # type: ignore[arg-type]
     ],
 )
