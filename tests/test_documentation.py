@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import doctest
 import importlib
 import io
@@ -297,6 +298,18 @@ def test_the_cluster_file_of_the_page_is_planned_by_the_commands_of_the_page(
     for arguments in ran:
         assert scheduling_main(arguments) == 0, capsys.readouterr().err
     assert len(ran) == 3
+
+
+def test_the_page_on_placement_has_every_option() -> None:
+    options = importlib.import_module("scheduling.spark").Placement
+    section = text_of("docs/how-to/placement.md").partition("## Options of `Placement`")[2]
+    shown = re.findall(r"(?m)^\| `(\w+)` \| ([^|]+) \|", section.partition("\n## ")[0])
+    assert {name for name, _ in shown} == {one.name for one in dataclasses.fields(options)}
+    for name, default in shown:
+        value = getattr(options(), name)
+        if isinstance(value, bool | float):  # the others are said in words
+            told = str(value) if isinstance(value, bool) else f"{value:g}"
+            assert default.strip("`") == told, name
 
 
 # -- pages -----------------------------------------------------------------------------------------
