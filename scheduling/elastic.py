@@ -73,13 +73,22 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Step:
-    """What came of one step."""
+    """What came of one step.
+
+    Args:
+        time_s: when.
+        state: after it.
+        there: the observed number.
+        wanted: what the scaler wants, bounded and in numbers that help; None: not asked.
+        target: the new request; None: none.
+        reason: why, in words.
+    """
 
     time_s: float
-    state: State  # after it
-    there: int  # observed
-    wanted: int | None  # by the scaler, bounded and in numbers that help; None: not asked
-    target: int | None  # the new request; None: none
+    state: State
+    there: int
+    wanted: int | None
+    target: int | None
     reason: str
 
 

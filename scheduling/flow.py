@@ -41,16 +41,27 @@ Limits = Sequence[float | None]
 
 @dataclass(frozen=True)
 class Flow:
-    """What came and went in some micro-batches."""
+    """What came and went in some micro-batches.
 
-    seconds: float  # from the start of the micro-batch before them to the start of the last one
-    arrived: float | None  # rows in this time; None: the source hides it
-    done: float  # rows of the micro-batches
-    waiting: float | None  # rows after the last one; None: the source hides it
-    working_s: float  # in which the micro-batches ran
-    until_s: float = 0.0  # when they were seen
-    busy_s: float = 0.0  # of cores, meanwhile; 0: not known
-    room_s: float = 0.0  # for which cores could be busy
+    Args:
+        seconds: from the start of the micro-batch before them to the start of the last one.
+        arrived: rows that arrived in this time; None: the source hides it.
+        done: rows of the micro-batches.
+        waiting: rows that wait after the last one; None: the source hides it.
+        working_s: seconds in which the micro-batches ran.
+        until_s: when a meter saw them; default 0.
+        busy_s: seconds for which cores were busy with them; default 0: not known.
+        room_s: seconds for which cores could be busy; default 0.
+    """
+
+    seconds: float
+    arrived: float | None
+    done: float
+    waiting: float | None
+    working_s: float
+    until_s: float = 0.0
+    busy_s: float = 0.0
+    room_s: float = 0.0
 
 
 def offsets(offset: Any) -> dict[str, float] | None:

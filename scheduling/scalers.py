@@ -3,8 +3,7 @@
 ===========  ======================================================  ==============
 scaler       wants                                                   source
 ===========  ======================================================  ==============
-``OERA``     a buffer between two thresholds; ``literal=True``: as   OERA, Alg. 1
-             printed
+``OERA``     the input's buffer between two thresholds               OERA, Alg. 1
 ``DS2``      arrival over the true rate of a core                    DS2 (OSDI 2018)
 ``Median``   the median of another scaler's answers                  OERA, 4.2
 ``Static``   what there is, or a given number                        OERA, 4.2
@@ -168,11 +167,8 @@ class DS2:
     Assumption: a core that is always busy processes rows at the rate that it has while it is busy,
     so the number follows in one step. It grows with the newest rate and shrinks with the smoothed
     one. Where the source hides what arrives it answers as :class:`Probe`; a backlog that is
-    unknown is not caught up with.
-
-    Source: V. Kalavri et al., "Three steps is all you need: fast, accurate, automatic scaling
-    decisions for distributed streaming dataflows", OSDI 2018; the band and the catching up are of
-    Flink's autoscaler.
+    unknown is not caught up with. Source: V. Kalavri et al., "Three steps is all you need", OSDI
+    2018; the band and the catching up are of Flink's autoscaler.
 
     Args:
         target: the share of the time that a core should be busy, above 0; default 0.7.
@@ -215,13 +211,12 @@ class DS2:
 class OERA:
     """Grow when the buffer is nearly full or the input exceeds the capacity, shrink to the need.
 
-    Algorithm 1 as printed adds R(n), the occupancy of the input's buffer, up by Eq. 1, and above
-    alpha and below beta Eq. 2 gives the number of instances that leaves a share of upsilon. It
-    shrinks below what the input needs once the buffer is empty, and grows again when it is full:
-    thousands of changes in a day of noisy constant load, and rows lost (``python -m benchmarks run
-    scaling-days``). Mended: the buffer is what the cores process in the delay that is tolerated;
-    R(n) is measured, and is what Eq. 2 has (not R(n - 1)), with the seconds that a change costs;
-    what the input needs, at ``rho`` busy, is a floor, and the only thing that a shrink leads to.
+    Algorithm 1 as printed adds R(n), the occupancy of the input's buffer, up by Eq. 1; Eq. 2 gives
+    the instances that leave a share of upsilon. On noisy constant load it makes thousands of
+    changes a day and loses rows (``python -m benchmarks run scaling-days``). Mended: the buffer is
+    what the cores process in the delay that is tolerated; R(n) is measured, and Eq. 2 has it, not
+    R(n - 1), and the seconds that a change costs; what the input needs, at ``rho`` busy, is a
+    floor, and the only thing that a shrink leads to.
 
     Where the source hides what arrives or what waits it answers as :class:`Probe`. Source: OERA
     (adaptive elastic allocation for Storm), section 2, Eqs. 1 and 2, Algorithm 1.
@@ -289,19 +284,16 @@ class OERA:
             return load.capacity * self.delay_s
         return self.buffer * load.cores if self.per_thread else self.buffer
 
-    def occupancy(self, load: Load) -> float:
-        """R(n) as measured: the share of the buffer that waits, at most 1; 0 if unknown."""
-        return min(1.0, (load.waiting or 0.0) / self.size(load))
-
     def cores(self, load: Load) -> float:
         """The number of cores for the next window; see :meth:`Scaler.cores`."""
         if load.arrival is None or load.waiting is None:
             return Probe().cores(load)
         if self.literal:
             return self._as_printed(load, load.arrival)
-        taken = self.occupancy(load)
+        size = self.size(load)
+        taken = min(1.0, load.waiting / size)
         if taken > self.alpha or load.rising > _AT_CAPACITY * load.capacity:
-            data = load.rising * self.horizon_s + load.waiting - self.upsilon * self.size(load)
+            data = load.rising * self.horizon_s + load.waiting - self.upsilon * size
             need = load.rising / (self.rho * load.per_core)
             return max(need, data / (load.per_core * (self.horizon_s - self.downtime_s)))
         need = load.arrival / (self.rho * load.per_core)
