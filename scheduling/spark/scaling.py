@@ -30,7 +30,7 @@ _log = logging.getLogger("scheduling")
 
 _RECENT = 50  # micro-batches to look at in a step
 UNKNOWN = (0.0,) * 32
-"""Limits of sources of which it is not known whether they have one."""
+"""The limits of sources of which it is not known whether they have one: they may."""
 
 
 def progress_of(query: StreamingQuery, meter: Meter) -> list[dict[str, Any]]:
@@ -133,7 +133,7 @@ class Scaling:
         self._every_s, self._tasks = number("every_s", every_s, above=True), tasks
         self._elastic = Elastic(scaler, tasks=tasks, bounds=bounds)
         self._log, self._warn = LogOnce(), WarnOnce()
-        self._meter = Meter(window_s, limits=UNKNOWN, backlog=lambda: told(backlog, self._log))
+        self._meter = Meter(window_s, backlog=lambda: told(backlog, self._log))
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self.load: Load | None = None
@@ -209,7 +209,7 @@ class Scaling:
         return (
             f"scaler {elastic.scaler.name}, {elastic.bounds.least} to {elastic.bounds.most} "
             f"executors of {elastic.each} cores, tasks: {elastic.tasks or 'unknown'}\n"
-            f"{elastic.state}: {elastic.requests} requests, last {elastic.requested}\n"
+            f"{elastic.state}: {elastic.requests} requests, last {elastic.requested or None}\n"
             f"load: {self.load or 'nothing measured'}\n{last}"
         )
 
