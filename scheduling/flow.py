@@ -104,9 +104,8 @@ def flow(before: Progress, progress: Sequence[Progress], limits: Limits = ()) ->
             kind, as files. Default: none has a limit.
 
     Returns:
-        None without a micro-batch with rows, or if the clock went back.
-
-    Complexity: O(micro-batches + partitions of the sources).
+        None without a micro-batch with rows, or if the clock went back. O(micro-batches +
+        partitions of the sources).
     """
     ones = [one for one in progress if one["numInputRows"] > 0]
     seconds = _started_s(ones[-1]) - _started_s(before) if ones else 0.0
@@ -142,11 +141,9 @@ def _of_source(
         counts = done == rows or (done > 0 and all(path.count("/") > 1 for path in end))
         if counts and min(done, arrived, left) >= 0:
             return arrived, done, left
-    if limit is None or not any(
-        one["numInputRows"] > 0 and one["numInputRows"] >= _FULL * limit for one in (first, last)
-    ):
-        return rows, rows, 0.0
-    return None
+    largest = max(first["numInputRows"], last["numInputRows"])
+    is_full = limit is not None and largest > 0 and largest >= _FULL * limit
+    return None if is_full else (rows, rows, 0.0)
 
 
 def _growth(before: Mapping[str, float], after: Mapping[str, float]) -> float:
@@ -167,8 +164,7 @@ class Meter:
 
     Args:
         window_s: the window; default 30.
-        limits: by source, the rows of a micro-batch at most; see :func:`flow`. Default: none has a
-            limit.
+        limits: the rows of a micro-batch at most, as of :func:`flow`; default: no limits.
         backlog: returns the rows that wait at sources that hide it, or None where it does not
             know. None (default): they stay unknown.
 

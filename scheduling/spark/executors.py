@@ -102,10 +102,7 @@ class Executors:
         return spare
 
     def release(self, ids: Collection[str]) -> None:
-        """Let some executors leave, and request none in their place.
-
-        Args:
-            ids: Spark's ids.
+        """Let the executors with these ``ids`` of Spark leave, and request none in their place.
 
         Raises:
             ActuatorError: the number cannot be changed; see ``reason``.
