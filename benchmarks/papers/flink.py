@@ -20,7 +20,7 @@ from benchmarks.papers.operators import Operator, demands
 from benchmarks.papers.published import CETSA, DEFAULT, GS_BFD, LBA_CE, ROUND_ROBIN, table_4
 from scheduling import Controller, Policy, Snapshot, policy
 from scheduling.load import EPSILON, deviation, planned_loads
-from scheduling.simulate import Arrivals, SimActuator, SimMonitor, Simulation
+from scheduling.simulate import Arrivals, SimCluster, Simulation
 
 __all__ = ["JOBS", "NOTE", "Outcome", "compare", "key_shares", "rows", "run", "sensitivity"]
 
@@ -127,8 +127,9 @@ def run(
         seed=seed,
     )  # fmt: skip
     sizes = {one.name: one.tasks for one in job}
+    cluster = SimCluster(query)
     controller = Controller(
-        SimMonitor(query), asked, SimActuator(query), lambda _: graph, sizes,
+        cluster, asked, cluster, lambda _: graph, sizes,
         clock=lambda: query.now, hysteresis=hysteresis,
     )  # fmt: skip
     found, before = [], dict[str, str]()

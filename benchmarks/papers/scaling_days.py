@@ -125,20 +125,19 @@ def measured(query: Simulation, lost: float = 0.0) -> dict[str, float]:
 
 
 def run(context: Context) -> Outcome:
-    """The table of all scalers and loads; quick: days of six hours."""
-    seconds = context.pick(DAY_S // 4, DAY_S)
-    short, told = seconds // 8, context.pick("six hours", "a day")
-    rows: list[dict[str, float | str]] = []
+    """The table of all scalers and loads; quick: days of three hours."""
+    seconds = context.pick(DAY_S // 8, DAY_S)
+    short, told = seconds // 8, context.pick("three hours", "a day")
+    rows: list[dict[str, str | float | None]] = []
     figures = []
     for load, curve in LOADS.items():
         literal, changes = literal_day(curve(short), seconds=short, seed=context.seed)
-        of = {"load": load, "scaler": "OERA as printed", "changes": float(8 * changes)}
-        rows.append(of | measured(literal, literal.lost))
+        found = measured(literal, literal.lost)
+        rows.append({"load": load, "scaler": "OERA as printed", "changes": 8 * changes, **found})
         for name, make in _SCALERS.items():
             query, elastic = day(make(), curve(seconds), seconds=seconds, seed=context.seed)
             changes = elastic.requests
-            of = {"load": load, "scaler": name, "changes": float(changes)}
-            rows.append(of | measured(query))
+            rows.append({"load": load, "scaler": name, "changes": changes, **measured(query)})
             if name in ("OERA mended", "DS2"):
                 most = 2 if load == "constant" else 20
                 figures.append(

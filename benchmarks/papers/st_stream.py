@@ -12,7 +12,7 @@ from benchmarks.papers.operators import Operator, demands
 from benchmarks.papers.published import st_stream
 from scheduling import JobGraph, Move, Rebalancer, Resources, StStream, Task
 from scheduling.load import deviation
-from scheduling.simulate import Arrivals, SimMonitor, Simulation
+from scheduling.simulate import Arrivals, SimCluster, Simulation
 
 __all__ = ["BEFORE", "NOTE", "Skewed", "compare", "rows", "run", "use_table"]
 
@@ -64,7 +64,7 @@ def run(rebalancer: Rebalancer | None, *, clocks: int = 6) -> Skewed:
         rows_per_s=_RATE, overhead_s=0.01,
         placement={f"count-{at}": nodes[at // 2].id for at in range(len(halves))},
     )  # fmt: skip
-    monitor, found = SimMonitor(query), Skewed()
+    monitor, found = SimCluster(query), Skewed()
     for clock in range(1, clocks + 1):
         query.run(clock * _CLOCK_S)
         snapshot = monitor.snapshot()

@@ -2,15 +2,6 @@
 
 from scheduling.simulate.arrivals import Arrivals
 from scheduling.simulate.engine import Batch, Executor, Simulation
-from scheduling.simulate.steering import SimActuator, SimMonitor, progress, scaled
+from scheduling.simulate.steering import SimCluster, progress, scaled
 
-__all__ = [
-    "Arrivals",
-    "Batch",
-    "Executor",
-    "SimActuator",
-    "SimMonitor",
-    "Simulation",
-    "progress",
-    "scaled",
-]
+__all__ = ["Arrivals", "Batch", "Executor", "SimCluster", "Simulation", "progress", "scaled"]

@@ -10,7 +10,7 @@ import heapq
 import itertools
 import math
 import random
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -39,7 +39,6 @@ class Executor:
     leaving: bool = False
     gone: bool = False
     _running: dict[str, list[float]] = field(default_factory=dict)  # core seconds left, start
-    _queue: deque[str] = field(default_factory=deque)
     _since: float = 0.0
     _version: int = 0
 
@@ -134,7 +133,8 @@ class Simulation:
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._count, self._coming = itertools.count(), 0
         self._tasks: dict[str, Task] = {}  # of the micro-batch
-        self._waiting, self._left = deque[str](), 0
+        self._queues: defaultdict[str, deque[str]] = defaultdict(deque)  # by executor; "": any
+        self._left = 0  # tasks of the stage
         self._busy = (0.0, dict.fromkeys(self.executors, 0.0))
         self.at(0.0, self._trigger)
 
@@ -168,8 +168,7 @@ class Simulation:
         self.requested = target
         for one in self.there()[target:]:
             one.leaving, one.gone = True, not one._running
-            self._waiting += one._queue
-            one._queue.clear()
+            self._queues[""] += self._queues.pop(one.worker.id, ())
         self._fulfil()
         self._dispatch()
 
@@ -178,10 +177,9 @@ class Simulation:
         one = self.executors[name]
         self._advance(one)
         self.wasted_s += sum(self._work[task] - left for task, (left, _) in one._running.items())
-        self._waiting += [*one._running, *one._queue]
+        self._queues[""] += [*one._running, *self._queues.pop(name, ())]
         one.gone, one._version = True, one._version + 1
         one._running.clear()
-        one._queue.clear()
         self._fulfil()
         self._dispatch()
 
@@ -224,15 +222,15 @@ class Simulation:
 
     def _next(self) -> None:
         """The next stage, or the end of the micro-batch."""
-        operators = self.graph.operators.values()
-        stages = [self.graph.tasks] if self._pipelined else list(operators)
+        stages = [self.graph.tasks] if self._pipelined else [*self.graph.operators.values()]
         if self._stage == len(stages):
             self._finish()
             return
+        there = {one.worker.id for one in self.there()}
         for task in stages[self._stage]:
             self._tasks[task.id] = task
-            pinned = self.executors.get(self.placement.get(task.id, ""))
-            (pinned._queue if pinned and pinned._usable else self._waiting).append(task.id)
+            at = self.placement.get(task.id, "")
+            self._queues[at if at in there else ""].append(task.id)
             self._left += 1
         self._stage += 1
         self._dispatch()
@@ -245,8 +243,8 @@ class Simulation:
             share = (one.busy_s - before.get(name, 0.0)) / one.worker.capacity.cpu_cores / span_s
             busy[name] = min(1.0, share)
         self._busy = self.now, {name: one.busy_s for name, one in there.items()}
-        span = (len(self.batches), start, self.now, rows, self.offset, latest)
-        self.batches.append(Batch(*span, self._ran, self._work, busy))
+        told = (len(self.batches), start, self.now, rows, self.offset, latest)
+        self.batches.append(Batch(*told, self._ran, self._work, busy))
         self.offset += rows
         self.at(max(self.now, start + self._trigger_s), self._trigger)
 
@@ -255,13 +253,14 @@ class Simulation:
     def _dispatch(self) -> None:
         there = self.there()
         for one in there:
-            while one._queue and len(one._running) < one.worker.slots:
-                self._start(one._queue.popleft(), one)
-        while self._waiting:
+            queue = self._queues[one.worker.id]
+            while queue and len(one._running) < one.worker.slots:
+                self._start(queue.popleft(), one)
+        while self._queues[""]:
             least = min(there, key=lambda one: len(one._running) / one.worker.slots, default=None)
             if least is None or len(least._running) >= least.worker.slots:
                 return
-            self._start(self._waiting.popleft(), least)
+            self._start(self._queues[""].popleft(), least)
 
     def _start(self, name: str, one: Executor) -> None:
         self._advance(one)

@@ -13,17 +13,17 @@ from scheduling.load import busyness
 from scheduling.model import Plan, Receipt, Resources, Snapshot, Utilisation
 from scheduling.simulate.engine import Simulation
 
-__all__ = ["SimActuator", "SimMonitor", "progress", "scaled"]
+__all__ = ["SimCluster", "progress", "scaled"]
 
 
-class SimMonitor:
-    """Reads a simulation as a cluster's metrics are read: what happened since the last call.
+class SimCluster:
+    """A simulation as a :class:`scheduling.Controller`'s monitor and actuator.
 
     Rows and cost of a worker (Eq. 22) count half as much with each call, and stay while it is
     idle: a worker is not forgotten because a policy left it.
 
     Args:
-        simulation: what is read; its clock is the snapshots' clock.
+        simulation: what is read and changed; its clock is the snapshots' clock.
     """
 
     def __init__(self, simulation: Simulation) -> None:
@@ -34,7 +34,7 @@ class SimMonitor:
         self._cost: dict[str, float] = {}
 
     def snapshot(self) -> Snapshot:
-        """The executors that are there, and what each did; without a new micro-batch nothing."""
+        """The executors, and what each did since the last call; without a micro-batch nothing."""
         query = self.simulation
         there = {one.worker.id: one for one in query.there()}
         workers = tuple(one.worker for one in there.values())
@@ -72,17 +72,6 @@ class SimMonitor:
             placement=placement,
             usage=usage,
         )
-
-
-class SimActuator:
-    """Pins the tasks of a simulation.
-
-    Args:
-        simulation: what is changed.
-    """
-
-    def __init__(self, simulation: Simulation) -> None:
-        self.simulation = simulation
 
     def capabilities(self) -> frozenset[str]:
         """Places and moves whole tasks; executors without a task are released."""

@@ -13,7 +13,7 @@ from scheduling.errors import ActuatorError
 from scheduling.flow import Meter
 from scheduling.protocols import Actuator, Monitor
 from scheduling.scalers import DS2, OERA, Scaler
-from scheduling.simulate import Arrivals, SimActuator, SimMonitor, Simulation, scaled
+from scheduling.simulate import Arrivals, SimCluster, Simulation, scaled
 
 PRICES = (1.0, 2.0, 4.0)
 
@@ -35,13 +35,13 @@ def plan(placement: dict[str, str]) -> Plan:
 
 
 def test_they_are_what_a_controller_requires() -> None:
-    assert isinstance(SimMonitor(query()), Monitor)
-    assert isinstance(SimActuator(query()), Actuator)
+    assert isinstance(SimCluster(query()), Monitor)
+    assert isinstance(SimCluster(query()), Actuator)
 
 
 def test_a_snapshot_has_what_happened_since_the_last() -> None:
     one = query()
-    monitor = SimMonitor(one)
+    monitor = SimCluster(one)
     assert not monitor.snapshot().has_history
     one.run(20.0)
     first = monitor.snapshot()
@@ -61,7 +61,7 @@ def test_a_snapshot_has_what_happened_since_the_last() -> None:
 
 def test_a_worker_that_a_policy_left_is_remembered() -> None:
     one = query()
-    monitor, actuator = SimMonitor(one), SimActuator(one)
+    monitor = actuator = SimCluster(one)
     one.run(10.0)
     known = monitor.snapshot()
     actuator.apply(plan({f"join-{at}": "e0" if at < 4 else "e1" for at in range(6)}))
@@ -77,7 +77,7 @@ def test_a_worker_that_a_policy_left_is_remembered() -> None:
 
 def test_a_plan_lands_and_what_is_unknown_is_refused() -> None:
     one = query()
-    actuator = SimActuator(one)
+    actuator = SimCluster(one)
     at = {f"join-{k}": f"e{k % 2}" for k in range(6)}
     one.run(3.5)
     receipt = actuator.apply(plan(at))
@@ -93,7 +93,7 @@ def test_a_plan_lands_and_what_is_unknown_is_refused() -> None:
 @pytest.mark.parametrize("name", ["round-robin", "cetsa", "gs-bfd", "lba-ce", "first-fit"])
 def test_policies_see_on_it_what_they_need(name: str) -> None:
     one = query()
-    monitor, actuator = SimMonitor(one), SimActuator(one)
+    monitor = actuator = SimCluster(one)
     for cycle in range(1, 6):
         one.run(cycle * 5.0)
         snapshot = monitor.snapshot()
@@ -109,9 +109,9 @@ def test_policies_see_on_it_what_they_need(name: str) -> None:
 
 
 def controlled(one: Simulation, name: str, **options: object) -> Controller:
-    monitor = SimMonitor(one)
+    monitor = SimCluster(one)
     return Controller(
-        monitor, policy(name), SimActuator(one), lambda _: one.graph,
+        monitor, policy(name), monitor, lambda _: one.graph,
         {"join": len(one.graph.tasks)}, clock=lambda: one.now, **options,  # type: ignore[arg-type]
     )  # fmt: skip
 
@@ -143,7 +143,7 @@ def test_controllers_rest_on_it_and_place_again_what_ran_on_the_dead(
 
 def test_without_hysteresis_the_answer_of_every_cycle_is_pinned() -> None:
     one = query(noise=0.05)
-    controller, monitor = controlled(one, "lba-ce", hysteresis=0.0), SimMonitor(one)
+    controller, monitor = controlled(one, "lba-ce", hysteresis=0.0), SimCluster(one)
     for cycle in range(1, 8):
         one.run(cycle * 5.0)
         snapshot = monitor.snapshot()
