@@ -40,11 +40,8 @@ class Executor:
     gone: bool = False
     _running: dict[str, list[float]] = field(default_factory=dict)  # core seconds left, start
     _since: float = 0.0
+    _counted: float = 0.0  # of busy_s, in micro-batches
     _version: int = 0
-
-    @property
-    def _usable(self) -> bool:
-        return not (self.gone or self.leaving)
 
 
 @dataclass(frozen=True)
@@ -125,7 +122,7 @@ class Simulation:
         self.executors = {one.id: Executor(one) for one in workers}
         self.batches: list[Batch] = []
         self.requested: int | None = None
-        self.now = self.offset = self.rent = self.wasted_s = 0.0
+        self.now = self.offset = self.rent = self.wasted_s = self._ended_s = 0.0
         self._trigger_s, self._overhead_s, self._start_s = trigger_s, overhead_s, start_s
         self._rows_per_s, self._fixed_s, self._width = rows_per_s, fixed_s, width
         self._pipelined, self._noise, self._draw = pipelined, noise, random.Random(seed)
@@ -135,14 +132,13 @@ class Simulation:
         self._tasks: dict[str, Task] = {}  # of the micro-batch
         self._queues: defaultdict[str, deque[str]] = defaultdict(deque)  # by executor; "": any
         self._left = 0  # tasks of the stage
-        self._busy = (0.0, dict.fromkeys(self.executors, 0.0))
         self.at(0.0, self._trigger)
 
     # What controllers and callers do
 
     def there(self) -> list[Executor]:
         """The executors that take tasks."""
-        return [one for one in self.executors.values() if one._usable]
+        return [one for one in self.executors.values() if not (one.gone or one.leaving)]
 
     def busy_s(self) -> float:
         """Durations of all finished tasks: the sum of ``totalDuration`` of Spark's executors."""
@@ -215,6 +211,7 @@ class Simulation:
             self.at(self.now + self._trigger_s, self._trigger)
             return
         self._batch = self.now, rows, self.arrived(self.now)
+        self._times = rows / self._rows_per_s
         self._ran: dict[str, str] = {}
         self._work: dict[str, float] = {}
         self._stage = 0
@@ -236,13 +233,12 @@ class Simulation:
         self._dispatch()
 
     def _finish(self) -> None:
-        (start, rows, latest), (then, before) = self._batch, self._busy
-        there = {name: one for name, one in self.executors.items() if not one.gone}
-        span_s, busy = max(self.now - then, _NOTHING), dict[str, float]()
-        for name, one in there.items():
-            share = (one.busy_s - before.get(name, 0.0)) / one.worker.capacity.cpu_cores / span_s
-            busy[name] = min(1.0, share)
-        self._busy = self.now, {name: one.busy_s for name, one in there.items()}
+        (start, rows, latest), busy = self._batch, dict[str, float]()
+        span_s, self._ended_s = max(self.now - self._ended_s, _NOTHING), self.now
+        for name, one in self.executors.items():
+            if not one.gone:
+                share = (one.busy_s - one._counted) / one.worker.capacity.cpu_cores / span_s
+                busy[name], one._counted = min(1.0, share), one.busy_s
         told = (len(self.batches), start, self.now, rows, self.offset, latest)
         self.batches.append(Batch(*told, self._ran, self._work, busy))
         self.offset += rows
@@ -269,11 +265,6 @@ class Simulation:
         self._work[name], self._ran[name] = work, one.worker.id
         one._running[name] = [work, self.now]
         self._plan(one)
-
-    @property
-    def _times(self) -> float:
-        """The rows of the micro-batch, over those for which the graph tells the demands."""
-        return self._batch[1] / self._rows_per_s
 
     def _rate(self, one: Executor) -> float:
         return min(self._width, one.worker.capacity.cpu_cores / max(1, len(one._running)))

@@ -56,8 +56,7 @@ class SimCluster:
             memory[worker] += usage[task].memory_mb
         use, periods = dict[str, Utilisation](), dict[str, list[list[float]]]()
         for name, one in there.items():
-            seen = [batch.busy[name] for batch in batches if name in batch.busy]
-            if seen:
+            if seen := [batch.busy[name] for batch in batches if name in batch.busy]:
                 full = min(1.0, memory[name] / max(1.0, one.worker.capacity.memory_mb))
                 use[name] = Utilisation(math.fsum(seen) / len(seen), full)
                 periods[name] = [[share] for share in seen]
