@@ -140,7 +140,11 @@ def unique(what: str, names: Iterable[str]) -> None:
 
 def check(one: object, of: str = "", /, **rules: Rule) -> None:
     """Check fields of a frozen object, each by its rule, and keep what the rule returns."""
-    set_fields(one, **{name: rule(name, getattr(one, name), of) for name, rule in rules.items()})
+    now = one.__dict__
+    for name, rule in rules.items():
+        good = rule(name, now[name], of)
+        if good is not now[name]:
+            object.__setattr__(one, name, good)
 
 
 def set_fields(one: object, **values: Any) -> None:

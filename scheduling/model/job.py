@@ -69,8 +69,8 @@ class Edge:
     bytes_per_s: float
 
     def __post_init__(self) -> None:
-        check(self, " of a stream", source=text, target=text)
-        check(self, f" from {self.source!r} to {self.target!r}", bytes_per_s=number)
+        of = f" from {self.source!r} to {self.target!r}"
+        check(self, of, source=text, target=text, bytes_per_s=number)
 
 
 @dataclass(frozen=True)

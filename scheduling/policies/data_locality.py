@@ -52,12 +52,13 @@ class DataLocality:
         """Place the tasks in their order; see :class:`scheduling.Policy`."""
         room, known = Room(graph, snapshot), self._networks(snapshot)
         networks = [_network(worker) for worker in snapshot.workers]
+        kinds = set(networks)
         at: dict[str, list[int]] = {}
         for i, worker in enumerate(snapshot.workers):
             for name in {worker.id, worker.host}:
                 at.setdefault(name, []).append(i)
         for task in graph.tasks:
-            by_kind = {kind: _transfer_s(task, kind, known) for kind in set(networks)}
+            by_kind = {kind: _transfer_s(task, kind, known) for kind in kinds}
             seconds = [by_kind[kind] for kind in networks]
             for i in (i for holder in task.preferred for i in at.get(holder, ())):
                 seconds[i] = 0.0
