@@ -15,7 +15,8 @@ from typing import Any, NoReturn, TypeVar
 from scheduling.errors import ArgumentError
 
 __all__ = ["check", "every", "finite", "flag", "instance", "is_number", "number", "one_of"]
-__all__ += ["optional", "positive", "set_fields", "share", "some_share", "text", "unique", "whole"]
+__all__ += ["optional", "positive", "set_fields", "share", "some_share", "text", "unchecked", "unique"]
+__all__ += ["whole"]
 
 T = TypeVar("T")
 Rule = Callable[..., Any]
@@ -145,6 +146,13 @@ def check(one: object, of: str = "", /, **rules: Rule) -> None:
         good = rule(name, now[name], of)
         if good is not now[name]:
             object.__setattr__(one, name, good)
+
+
+def unchecked(kind: type[T], **values: Any) -> T:
+    """An object of a frozen class without its checks: of values that have passed them before."""
+    one = object.__new__(kind)
+    one.__dict__.update(values)
+    return one
 
 
 def set_fields(one: object, **values: Any) -> None:

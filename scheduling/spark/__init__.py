@@ -4,7 +4,7 @@
 runs it for any job with cycles. ``import scheduling`` does not import this package.
 """
 
-from scheduling.spark.cached import CachesSeen, EntriesSeen
+from scheduling.spark.demand import CachesSeen, EntriesSeen
 from scheduling.spark.executors import Executors
 from scheduling.spark.loop import CycleContext, Loop
 from scheduling.spark.monitor import SparkMonitor

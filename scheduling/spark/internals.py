@@ -23,10 +23,9 @@ to Spark then, with one warning.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -38,29 +37,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from scheduling.errors import ActuatorError
 from scheduling.spark import java
 
-__all__ = [
-    "VERIFIED",
-    "StatusStore",
-    "can_pin",
-    "decommission_executor",
-    "executor_memory_mb",
-    "is_local",
-    "kill_executor",
-    "least_wait",
-    "limits_of",
-    "observed_metrics",
-    "pinned_rdd",
-    "plan_of",
-    "preferred_hosts",
-    "recent_progress",
-    "request_total",
-    "running_query",
-    "stages_of",
-    "to_frame",
-    "wait_for_executors",
-    "widest_stage",
-]
-
 VERIFIED = ("4.1", "4.2", "4.3")
 """The versions of Spark on which these members were found and worked."""
 
@@ -68,7 +44,14 @@ _log = logging.getLogger("scheduling")
 
 _MOST_TASKS = 1_000_000
 _MOST_MS = 2**31 - 1
+_WAIT = "spark.locality.wait"
 _PROCESS_WAIT = "spark.locality.wait.process"
+_MISSING = (AttributeError, TypeError, Py4JError)
+
+
+def _jvm(spark: SparkSession) -> Any:
+    context: Any = spark.sparkContext
+    return context._jvm
 
 
 def _context(spark: SparkSession) -> Any:
@@ -86,29 +69,15 @@ def executor_memory_mb(spark: SparkSession) -> float:
     return float(_context(spark).executorMemory())
 
 
-def least_wait(spark: SparkSession, seconds: float) -> Callable[[], None] | None:
-    """Let tasks wait for an executor at least so long; the returned function takes that back.
-
-    It applies to all jobs of the application. None where they wait so long anyway.
-    """
+def least_wait(spark: SparkSession, seconds: float) -> Callable[[], None]:
+    """Let tasks of all jobs wait for an executor at least so long; the result takes that back."""
     conf = _context(spark).conf()
-    for name in (_PROCESS_WAIT, "spark.locality.wait"):
-        if conf.contains(name):
-            break
-    else:
-        return None
-    if conf.getTimeAsMs(name, "3s") >= seconds * 1000:
-        return None
-    before = conf.get(_PROCESS_WAIT) if name == _PROCESS_WAIT else None
-    conf.set(_PROCESS_WAIT, f"{round(seconds * 1000)}ms")
-
-    def restore() -> None:
-        if before is None:
-            conf.remove(_PROCESS_WAIT)
-        else:
-            conf.set(_PROCESS_WAIT, before)
-
-    return restore
+    before = conf.get(_PROCESS_WAIT) if conf.contains(_PROCESS_WAIT) else None
+    if conf.getTimeAsMs(_WAIT if before is None else _PROCESS_WAIT, "3s") < seconds * 1000:
+        conf.set(_PROCESS_WAIT, f"{round(seconds * 1000)}ms")
+    if before is None:
+        return lambda: conf.remove(_PROCESS_WAIT)
+    return lambda: conf.set(_PROCESS_WAIT, before)
 
 
 def stages_of(spark: SparkSession, tag: str) -> tuple[list[int], bool]:
@@ -141,9 +110,8 @@ class StatusStore:
 
     def __init__(self, spark: SparkSession) -> None:
         context: Any = spark.sparkContext
-        self._jvm: Any = context._jvm
-        self._gateway: Any = context._gateway
-        self._store: Any = _context(spark).statusStore()
+        self._jvm, self._gateway = context._jvm, context._gateway
+        self._store = _context(spark).statusStore()
         self._writer = self._jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
 
     def executors(self) -> list[dict[str, Any]]:
@@ -160,9 +128,8 @@ class StatusStore:
         """The tasks of one attempt."""
         return self._json(self._store.taskList(stage, attempt, _MOST_TASKS))
 
-    def _json(self, thing: Any) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self._writer.writeValueAsString(thing))
-        return found
+    def _json(self, thing: Any) -> Any:
+        return json.loads(self._writer.writeValueAsString(thing))
 
 
 def kill_executor(spark: SparkSession, executor: str) -> bool:
@@ -172,11 +139,9 @@ def kill_executor(spark: SparkSession, executor: str) -> bool:
 
 def decommission_executor(spark: SparkSession, executor: str) -> bool:
     """Let an executor end its tasks and leave; needs ``spark.decommission.enabled``."""
-    context: Any = spark.sparkContext
-    jvm = context._jvm
-    why = jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo(
-        "scaled down", jvm.scala.Option.empty()
-    )
+    jvm = _jvm(spark)
+    info = jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo
+    why = info("scaled down", jvm.scala.Option.empty())
     backend = _context(spark).schedulerBackend()
     return bool(backend.decommissionExecutor(executor, why, True, False))
 
@@ -195,7 +160,7 @@ def limits_of(query: Any) -> tuple[float | None, ...] | None:
         if sources is None or sources.isEmpty():
             return None
         return tuple(_rows(limits.get(sources.apply(k)).get()) for k in range(sources.size()))
-    except (AttributeError, TypeError, Py4JError):
+    except _MISSING:
         return None
 
 
@@ -213,9 +178,7 @@ def _rows(limit: Any) -> float | None:
 
 def request_total(spark: SparkSession, count: int) -> None:
     """Request a total number of executors; a lower number than the current one kills none."""
-    context: Any = spark.sparkContext
-    nowhere = context._jvm.scala.Predef.Map().empty()
-    _context(spark).requestTotalExecutors(count, 0, nowhere)
+    _context(spark).requestTotalExecutors(count, 0, _jvm(spark).scala.Predef.Map().empty())
 
 
 def running_query(spark: SparkSession) -> StreamingQuery | None:
@@ -255,13 +218,7 @@ def plan_of(df: DataFrame) -> tuple[Any, Any, int]:
 
 
 def pinned_rdd(spark: SparkSession, rdd: Any, locations: Sequence[str]) -> Any:
-    """An RDD of the same partitions with these preferred locations; empty ones have none.
-
-    One call to the JVM for all partitions.
-
-    Raises:
-        ActuatorError: a class differs from the verified versions.
-    """
+    """An RDD of the same partitions with these preferred locations; empty ones have none."""
     return _run(spark, java.PIN, "partitions cannot be pinned", rdd, "\n".join(locations))
 
 
@@ -277,33 +234,27 @@ def preferred_hosts(spark: SparkSession, rdd: Any) -> list[tuple[str, ...]]:
 
 def _host(location: str) -> str:
     """The host of a location in Spark's format."""
-    for prefix in ("executor_", "hdfs_cache_"):
-        if location.startswith(prefix):
-            location = location.removeprefix(prefix)
-            return location.rpartition("_")[0] if prefix == "executor_" else location
-    return location
+    if location.startswith("executor_"):
+        return location.removeprefix("executor_").rpartition("_")[0]
+    return location.removeprefix("hdfs_cache_")
 
 
 def to_frame(df: DataFrame, rdd: Any) -> DataFrame:
-    """An RDD of internal rows as a DataFrame with the schema of another.
-
-    Raises:
-        ActuatorError: the member is missing.
-    """
+    """An RDD of internal rows as a DataFrame with the schema of another."""
     spark = df.sparkSession
-    with _members("rows cannot be pinned"):
+    try:
         made = spark._jsparkSession.internalCreateDataFrame(rdd, df._jdf.schema(), False)
+    except _MISSING as error:
+        raise _unusable("rows cannot be pinned", error) from error
     return DataFrame(made, spark)
 
 
 def observed_metrics(spark: SparkSession, execution: Any) -> dict[str, dict[str, Any]]:
     """The metrics of ``DataFrame.observe`` in a query execution; empty before it ran."""
-    jvm: Any = spark.sparkContext._jvm
+    java_of = _jvm(spark).scala.jdk.javaapi.CollectionConverters.asJava
+    found = {}
     try:
-        rows = jvm.scala.jdk.javaapi.CollectionConverters.asJava(execution.observedMetrics())
-        found = {}
-        for name in rows:
-            row = rows[name]
+        for name, row in java_of(execution.observedMetrics()).items():
             values = json.loads(row.json())
             found[name] = {field: values.get(field) for field in row.schema().fieldNames()}
     except PySparkException:
@@ -315,13 +266,8 @@ def wait_for_executors(spark: SparkSession, rdd: int, seconds: float) -> int:
     """Set how long the running stages of an RDD wait for the executors that partitions name.
 
     Tasks whose executor is lost, is being released or is decommissioned do not wait. Spark sets its
-    own wait again when executors come or go, so this is to be repeated. One call to the JVM.
-
-    Returns:
-        The number of running stages.
-
-    Raises:
-        ActuatorError: Janino or a member is missing.
+    own wait again when executors come or go, so this is to be repeated. Returns how many stages
+    run.
     """
     milliseconds = min(round(seconds * 1000), _MOST_MS)
     what = "the wait of a stage cannot be set"
@@ -329,20 +275,17 @@ def wait_for_executors(spark: SparkSession, rdd: int, seconds: float) -> int:
 
 
 def _run(spark: SparkSession, script: str, failure: str, *arguments: Any) -> Any:
-    with _members(failure):
+    """What a script returns, in one call to the JVM."""
+    try:
         context: Any = spark.sparkContext
         return _compiled(context._gateway, script).run(*arguments)
+    except _MISSING as error:
+        raise _unusable(failure, error) from error
 
 
-@contextlib.contextmanager
-def _members(failure: str) -> Iterator[None]:
-    """A private member that is missing is an error in words."""
-    try:
-        yield
-    except (AttributeError, TypeError, Py4JError) as error:
-        raise ActuatorError(
-            f"{failure} in this version of Spark (verified: {', '.join(VERIFIED)}): {error}"
-        ) from error
+def _unusable(failure: str, error: Exception) -> ActuatorError:
+    verified = ", ".join(VERIFIED)
+    return ActuatorError(f"{failure} in this version of Spark (verified: {verified}): {error}")
 
 
 @lru_cache(maxsize=8)

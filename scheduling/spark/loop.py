@@ -36,8 +36,7 @@ from scheduling.policies import RoundRobin
 from scheduling.protocols import Clock, Policy
 from scheduling.scalers import Scaler
 from scheduling.spark import internals, pins
-from scheduling.spark.cached import CachesSeen
-from scheduling.spark.demand import CycleSeen, TaskSeen
+from scheduling.spark.demand import CachesSeen, CycleSeen, TaskSeen
 from scheduling.spark.monitor import SparkMonitor, workers_of
 from scheduling.spark.once import LogOnce
 from scheduling.spark.placement import Placement

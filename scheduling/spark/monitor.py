@@ -1,8 +1,8 @@
 """Observes a live Spark cluster: its executors, their metrics, and where tasks ran.
 
 Workers are executors. Utilisation comes from the probe, which reads the processes of every
-executor; without it from the time that Spark's tasks took. Tuples, busy time and the demand of a
-task come from the tasks of the cycles that were recorded, smoothed over the last few.
+executor; without it from the time that Spark's tasks took. Rows, cost, busy time and the demand of
+a task come from the tasks of the cycles that were recorded, smoothed over the last few.
 
 A metric that cannot be, or that stands still while others move, is not believed: the last value is
 kept for three looks, then the worker has none. :attr:`SparkMonitor.ignored` says which and why.
@@ -19,18 +19,21 @@ from scheduling.load import busyness
 from scheduling.model import Resources, Snapshot, Task, Utilisation, Worker
 from scheduling.prices import Price, priced
 from scheduling.protocols import Clock
-from scheduling.spark.cached import Cached, CachesSeen
-from scheduling.spark.demand import CycleSeen, Demand, is_sound
+from scheduling.spark.demand import Caches, CachesSeen, CycleSeen, Demand, forget, is_sound
 from scheduling.spark.probe import Reading
 
 __all__ = ["SparkMonitor", "workers_of"]
 
 _PERIODS = 10  # X of Eq. 23: the number of cycles for busyness
 _KEPT = 3  # looks for which a value is kept that is not measured again
+_EXECUTORS = 1000  # of which rows and seconds are kept
 
 
 class SparkMonitor:
     """Snapshots of a live job; see :class:`scheduling.Monitor`.
+
+    Rows and cost of a worker (Eq. 22) count half as much with each cycle in which it had rows, and
+    stay while it has none: a worker is not forgotten because a policy left it.
 
     Args:
         executors: returns the executors in the form of Spark's REST API.
@@ -57,13 +60,15 @@ class SparkMonitor:
     ) -> None:
         self._executors, self._memory_mb, self._operator = executors, memory_mb, operator
         self._clock, self._prices, self._delta, self._probe = clock, tuple(prices), delta, probe
-        self._task_cpus, self._tasks = task_cpus, 1
-        self._demand, self._cached = Demand(task_cpus), Cached()
+        self._task_cpus, self._count = task_cpus, 1
+        self._demand, self._caches = Demand(task_cpus), Caches()
         self._last: CycleSeen | None = None
+        self._did: dict[str, tuple[float, float]] = {}  # by executor its rows and seconds
         self._ran: frozenset[str] = frozenset()  # executors of the tasks since the last look
         self._samples: dict[str, deque[list[float]]] = {}
-        # By worker and kind of metric the last time and CPU seconds; by worker the last value.
-        self._before: dict[tuple[str, str], tuple[float, float]] = {}
+        # By worker and whether it is probed the last time, CPU seconds and seconds of all tasks; by
+        # worker the last value, and for how many looks it was kept.
+        self._before: dict[tuple[str, bool], tuple[float, float, float]] = {}
         self._used: dict[str, tuple[Utilisation, int]] = {}
         self.snapshot_seen: Snapshot | None = None
         """The last result of :meth:`snapshot`; None before the first."""
@@ -72,28 +77,37 @@ class SparkMonitor:
 
     def expect(self, tasks: int) -> None:
         """Set the number of tasks of a cycle, which determines the slots of an executor."""
-        self._tasks = tasks
+        self._count = tasks
 
     def record(self, cycle: CycleSeen) -> None:
-        """Record a finished cycle."""
-        if cycle.tasks and is_sound(cycle.length_s) and cycle.length_s > 0:
-            self._last = cycle
-            self._ran = frozenset(task.executor for task in cycle.tasks)
-            self._demand.record(cycle)
+        """Record a finished cycle. O(tasks)."""
+        if not (cycle.tasks and is_sound(cycle.length_s) and cycle.length_s > 0):
+            return
+        self._last = cycle
+        self._ran = frozenset(task.executor for task in cycle.tasks)
+        self._demand.record(cycle)
+        rows: dict[str, float] = {}
+        for task in cycle.tasks:
+            if not task.odd and task.rows:
+                rows[task.executor] = rows.get(task.executor, 0.0) + task.rows
+        for executor, count in rows.items():
+            before, seconds = self._did.pop(executor, (0.0, 0.0))
+            self._did[executor] = before / 2 + count, seconds / 2 + cycle.length_s
+        forget(self._did, _EXECUTORS)
 
     def prefer(self, hosts: Sequence[tuple[str, ...]]) -> None:
         """Set the hosts that store the data of each partition, as the source says."""
-        self._demand.prefer(hosts)
+        self._demand.preferred = hosts
 
     def caches(self, count: int, at: Mapping[int, str], seen: CachesSeen) -> None:
-        """Set what the job says of its caches after a cycle of ``count`` partitions.
-
-        ``at`` has the executor of each partition, ``seen`` what is cached.
-        """
-        workers = () if self.snapshot_seen is None else self.snapshot_seen.workers
-        host = {str(worker.executor_id): worker.host for worker in workers}
+        """Set what the job has cached after a cycle; ``at``: the executor of each partition."""
+        host = {str(worker.executor_id): worker.host for worker in self._workers}
         hosts = {index: host[executor] for index, executor in at.items() if executor in host}
-        self._cached.record(count, hosts, seen)
+        self._caches.record(count, hosts, seen)
+
+    @property
+    def _workers(self) -> tuple[Worker, ...]:
+        return () if self.snapshot_seen is None else self.snapshot_seen.workers
 
     def demand(self, tasks: int) -> list[Resources]:
         """The demand of each of ``tasks`` tasks: CPU time per cycle time (Eq. 20), and memory.
@@ -101,17 +115,11 @@ class SparkMonitor:
         A different number of tasks shares the same work evenly. A demand never exceeds the largest
         executor.
         """
-        workers = () if self.snapshot_seen is None else self.snapshot_seen.workers
-        found = self._demand.resources(tasks, sum(one.capacity.cpu_cores for one in workers))
-        if not workers:
-            return found
-        cores = max(worker.usable.cpu_cores for worker in workers)
-        memory = max(worker.usable.memory_mb for worker in workers)
-        return [Resources(min(one.cpu_cores, cores), min(one.memory_mb, memory)) for one in found]
+        return self._demand.resources(tasks, self._workers)
 
     def tasks(self, count: int) -> tuple[Task, ...]:
         """The partitions of a cycle as tasks: their demands and data."""
-        return self._demand.tasks(self._operator, self.demand(count), self._cached.of(count))
+        return self._demand.tasks(self._operator, self.demand(count), self._caches.of(count))
 
     def snapshot(self) -> Snapshot:
         """The executors and their metrics since the last call; see :class:`scheduling.Monitor`."""
@@ -121,43 +129,43 @@ class SparkMonitor:
             if _counts(one) and (why := _unusable(one)):
                 self.ignored[f"executor {one.get('id')}"] = f"{why}: it is no worker"
         workers = workers_of(
-            found, self._memory_mb, self._tasks, self._prices, self._delta, self._task_cpus
+            found, self._memory_mb, self._count, self._prices, self._delta, self._task_cpus
         )
         used = self._utilisation(now, {one.get("id"): one for one in found}, workers)
-        done = self._done(workers)  # with what a reading has corrected
+        placement, usage = self._placed(workers)  # with what a reading has corrected
         self._ran = frozenset()
         samples = self._samples
         self._samples = {one.id: samples.get(one.id, deque(maxlen=_PERIODS)) for one in workers}
         for name, kept in self._samples.items():
             kept.append([used[name].cpu] if name in used else [])
-        busy = busyness({name: list(kept) for name, kept in self._samples.items()})
-        self.snapshot_seen = Snapshot(now, workers, utilisation=used, busyness=busy, **done)
-        self._cached.keep({worker.host for worker in workers})
+        did = {one: self._did[one.executor_id] for one in workers if one.executor_id in self._did}
+        self.snapshot_seen = Snapshot(
+            now,
+            workers,
+            utilisation=used,
+            tuples={one.id: rows for one, (rows, _) in did.items()},
+            cost={one.id: one.price_per_s * seconds for one, (_, seconds) in did.items()},
+            busyness=busyness({name: list(kept) for name, kept in self._samples.items()}),
+            placement=placement,
+            usage=usage,
+        )
+        self._caches.keep({worker.host for worker in workers})
         return self.snapshot_seen
 
-    def _done(self, workers: Sequence[Worker]) -> dict[str, dict[str, Any]]:
-        """Metrics of the last cycle's tasks: tuples, cost, placement, usage."""
-        if self._last is None:
-            return {}
-        at = {worker.executor_id: worker for worker in workers}
-        tuples: dict[str, float] = {}
+    def _placed(self, workers: Sequence[Worker]) -> tuple[dict[str, str], dict[str, Resources]]:
+        """Where the last cycle's tasks ran, of the workers that are there, and what they use."""
+        at = {worker.executor_id: worker.id for worker in workers}
         placement: dict[str, str] = {}
         usage: dict[str, Resources] = {}
-        for task in self._last.tasks:
-            worker, name = at.get(task.executor), f"{self._operator}-{task.index}"
+        for task in () if self._last is None else self._last.tasks:
+            name = f"{self._operator}-{task.index}"
             if task.odd:
                 self.ignored[name] = task.odd
-            if worker is None:
-                continue
-            placement[name] = worker.id
-            used = self._demand.usage(task.index)
-            if used is not None:
-                usage[name] = used
-            if not task.odd:
-                tuples[worker.id] = tuples.get(worker.id, 0.0) + task.rows
-        seconds = self._last.length_s
-        cost = {one.id: one.price_per_s * seconds for one in workers if one.id in tuples}
-        return {"tuples": tuples, "cost": cost, "placement": placement, "usage": usage}
+            if task.executor in at:
+                placement[name] = at[task.executor]
+                if (used := self._demand.usage(task.index)) is not None:
+                    usage[name] = used
+        return placement, usage
 
     def _utilisation(
         self, now: float, entries: Mapping[Any, Mapping[str, Any]], workers: Sequence[Worker]
@@ -165,61 +173,59 @@ class SparkMonitor:
         """What is new of each worker, or its last value for some looks."""
         readings = self._probe(Snapshot(now, tuple(workers))) if self._probe else ()
         probed = {one.executor: one for one in readings}
-        new: dict[str, tuple[float, float, float]] = {}  # worker: seconds, CPU seconds, memory
+        new: dict[str, Utilisation] = {}
         still: dict[str, str] = {}
         for worker in workers:
             entry, reading = entries.get(worker.executor_id, {}), probed.get(worker.executor_id)
-            if reading is not None:
-                kind, at, cpu_s = "probe", reading.time_s, reading.cpu_s
-                memory = _over(reading.memory_mb, worker.capacity.memory_mb)
-            else:
-                kind, at, cpu_s = "tasks", now, _over(entry.get("totalDuration"), 1e3)
+            total_s = _over(entry.get("totalDuration"), 1e3)
+            if reading is None:
+                at, cpu_s = now, total_s
                 memory = _over(entry.get("memoryUsed"), entry.get("maxMemory") or 1)
+            else:
+                at, cpu_s = reading.time_s, reading.cpu_s
+                memory = _over(reading.memory_mb, worker.capacity.memory_mb)
             if not (is_sound(at) and is_sound(cpu_s)):
                 self.ignored[worker.id] = f"CPU time {cpu_s!r} at {at!r}"
                 continue
-            before = self._before.get((worker.id, kind))
-            self._before[worker.id, kind] = at, cpu_s
-            tasks_s = 0.0
-            if kind == "probe" and (before is None or at > before[0]):
-                total_s = _over(entry.get("totalDuration"), 1e3)
-                tasks_s = total_s - self._before.get((worker.id, "all"), (at, total_s))[1]
-                self._before[worker.id, "all"] = at, total_s
+            key = worker.id, reading is not None
+            before = self._before.get(key)
+            if before is None or at != before[0]:
+                self._before[key] = at, cpu_s, total_s
             if before is None:
                 continue
-            seconds, spent = at - before[0], cpu_s - before[1]
+            seconds, spent, tasks_s = at - before[0], cpu_s - before[1], total_s - before[2]
+            cpu = _over(spent, seconds * worker.capacity.cpu_cores)
+            moved = spent or reading is not None or worker.executor_id not in self._ran
             if seconds < 0 or spent < 0:
                 self.ignored[worker.id] = f"{spent:.3g} s of CPU time in {seconds:.3g} s"
             elif not is_sound(memory):
                 self.ignored[worker.id] = f"share of memory {memory!r}"
-            elif not seconds or (not spent and kind == "tasks" and worker.executor_id in self._ran):
+            elif not (moved and is_sound(cpu)):
                 still[worker.id] = "nothing changed, and others' metrics did"
             else:
-                new[worker.id] = seconds, spent, memory
-                if kind == "probe":
-                    known = tasks_s if is_sound(tasks_s) else 0.0
-                    self._demand.read(str(worker.executor_id), spent, known)
+                new[worker.id] = Utilisation(min(1.0, cpu), min(1.0, memory))
+                if reading is not None:
+                    known_s = tasks_s if is_sound(tasks_s) else 0.0
+                    self._demand.read(str(worker.executor_id), spent, known_s)
         if new:
             self.ignored |= still
         return self._kept(workers, new)
 
     def _kept(
-        self, workers: Sequence[Worker], new: Mapping[str, tuple[float, float, float]]
+        self, workers: Sequence[Worker], new: Mapping[str, Utilisation]
     ) -> dict[str, Utilisation]:
+        """The new values, and the last ones of workers without; those that are gone are dropped."""
         kept: dict[str, tuple[Utilisation, int]] = {}
-        for worker in workers:
-            if worker.id in new:
-                seconds, spent, memory = new[worker.id]
-                cpu = _over(spent, seconds * worker.capacity.cpu_cores)
-                if is_sound(cpu):
-                    kept[worker.id] = Utilisation(min(1.0, cpu), min(1.0, memory)), 0
-            elif worker.id in self._used:
-                value, looks = self._used[worker.id]
-                looks += worker.id in self.ignored
-                if looks <= _KEPT:
-                    kept[worker.id] = value, looks
-        self._used = kept
         there = {worker.id for worker in workers}
+        for name in sorted(there):
+            if name in new:
+                kept[name] = new[name], 0
+            elif name in self._used:
+                value, looks = self._used[name]
+                looks += name in self.ignored
+                if looks <= _KEPT:
+                    kept[name] = value, looks
+        self._used = kept
         self._before = {key: at for key, at in self._before.items() if key[0] in there}
         return {name: value for name, (value, _) in kept.items()}
 

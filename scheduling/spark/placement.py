@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from scheduling.errors import ArgumentError
 from scheduling.model.checks import every, number, share
@@ -81,22 +82,10 @@ class Placement:
     dry_run: bool = False
 
     def __post_init__(self) -> None:
-        for name, kind, example in (
-            ("policy", Policy, "a policy of scheduling, as scheduling.LBACE()"),
-            ("rebalancer", Rebalancer, "a rebalancer of scheduling, as scheduling.StStream()"),
-        ):
+        for name, (is_one, example) in _OPTIONS.items():
             given = getattr(self, name)
-            # A class has the methods of its objects, too.
-            if given is not None and (isinstance(given, type) or not isinstance(given, kind)):
+            if not is_one(given):
                 raise ArgumentError(f"{name}={given!r}: give {example}")
-        if not isinstance(self.objective, Objective):
-            raise ArgumentError(f"objective={self.objective!r}: give a scheduling.Objective(...)")
-        if not (self.backlog is None or callable(self.backlog)):
-            raise ArgumentError(f"backlog={self.backlog!r}: give a function that returns a number")
-        for name in ("partitions", "executors"):
-            bounds = getattr(self, name)
-            if bounds is not None and not _are_bounds(bounds):
-                raise ArgumentError(f"{name}={bounds!r}: give (fewest, most), 1 <= fewest <= most")
         number("locality_wait_s", self.locality_wait_s)
         number("cooldown_s", self.cooldown_s)
         share("hysteresis", self.hysteresis, below=True)
@@ -111,9 +100,7 @@ class Placement:
     @staticmethod
     def of(placement: Policy | Placement | None) -> Placement:
         """The options for ``placement``: the options themselves, or a policy with all defaults."""
-        if isinstance(placement, Placement):
-            return placement
-        return Placement(policy=placement)
+        return placement if isinstance(placement, Placement) else Placement(policy=placement)
 
     def price_table(self) -> tuple[Price, ...]:
         """The rows of the price table, read from the file if there is one.
@@ -128,8 +115,24 @@ class Placement:
         return every(Price)("prices", self.prices)
 
 
-def _are_bounds(value: object) -> bool:
+def _is_one(value: object, kind: Any) -> bool:
+    """Whether a value is None or of a protocol; a class has the methods of its objects, too."""
+    return value is None or (isinstance(value, kind) and not isinstance(value, type))
+
+
+def _are_bounds(value: Any) -> bool:
     if not (isinstance(value, Sequence) and len(value) == 2):
-        return False
-    least, most = value
-    return isinstance(least, int) and isinstance(most, int) and 1 <= least <= most
+        return value is None
+    return all(isinstance(one, int) for one in value) and 1 <= value[0] <= value[1]
+
+
+_BOUNDS = (_are_bounds, "(fewest, most), 1 <= fewest <= most")
+_OPTIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "policy": (lambda one: _is_one(one, Policy), "a policy, as scheduling.LBACE()"),
+    "rebalancer": (lambda one: _is_one(one, Rebalancer), "a rebalancer, as scheduling.StStream()"),
+    "objective": (lambda one: isinstance(one, Objective), "a scheduling.Objective(...)"),
+    "backlog": (lambda one: one is None or callable(one), "a function that returns a number"),
+    "partitions": _BOUNDS,
+    "executors": _BOUNDS,
+}
+"""What an option must be, and what to give."""

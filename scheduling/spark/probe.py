@@ -7,14 +7,14 @@ Spark's own figures know the JVM's share only, and only while tasks run.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
 import resource
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
@@ -37,7 +37,7 @@ _AT_FIRST_S = 0.5  # until there are two readings, of which nothing can be told 
 _WAIT_S = 1.0
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Reading:
     """The usage of an executor's processes at one moment.
 
@@ -57,13 +57,9 @@ class Reading:
 
 
 def read(proc: Path = _PROC, pid: int | None = None) -> Reading:
-    """Read the executor that this process belongs to.
+    """Read the executor that this process, or ``pid``, belongs to. O(processes of the host).
 
-    Where there is no ``/proc``, the process alone is read. O(processes of the host).
-
-    Args:
-        proc: the file system of processes.
-        pid: of a process below the executor; this one.
+    Where there is no ``/proc``, the process alone is read.
     """
     now = time.monotonic()
     try:
@@ -84,14 +80,8 @@ def readings(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
     for _ in batches:
         pass
-    one = read()
-    row: list[Any] = [one.executor, one.host, one.time_s, one.cpu_s, one.memory_mb]
-    texts, numbers = pa.string(), pa.float64()
-    types = (texts, texts, numbers, numbers, numbers)
-    names = [field.split()[0] for field in SCHEMA.split(", ")]
-    yield pa.record_batch(
-        [pa.array([value], kind) for value, kind in zip(row, types, strict=True)], names=names
-    )
+    schema = pa.schema([tuple(field.split()) for field in SCHEMA.split(", ")])
+    yield pa.RecordBatch.from_pylist([dataclasses.asdict(read())], schema)
 
 
 def _processes(proc: Path) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
@@ -140,17 +130,11 @@ def _below(parents: dict[int, int], top: int) -> set[int]:
 
 
 class Prober:
-    """Reads every executor's processes by a job of one small task each; a failure is logged once.
-
-    Args:
-        spark: the session.
-        clock: seconds.
-    """
+    """Reads every executor's processes by a job of small tasks; a failure is logged once."""
 
     def __init__(self, spark: SparkSession, clock: Clock) -> None:
         self._spark, self._clock = spark, clock
-        self._read_s, self._log = -_EVERY_S, LogOnce()
-        self._count = 0
+        self._read_s, self._count, self._log = -_EVERY_S, 0, LogOnce()
         self._readings: Sequence[Reading] = ()
 
     def __call__(self, snapshot: Snapshot) -> Sequence[Reading]:
@@ -162,16 +146,14 @@ class Prober:
         every_s = _AT_FIRST_S if self._count == 1 else _EVERY_S
         if now - self._read_s < every_s or not snapshot.workers:
             return self._readings
-        self._read_s = now
+        self._read_s, self._readings = now, ()
         there = [pins.Executor(worker.host, str(worker.executor_id)) for worker in snapshot.workers]
         try:
-            one_each = self._spark.range(0, len(there), 1, len(there))
-            pinned = pins.pin(one_each, there)
+            pinned = pins.pin(self._spark.range(0, len(there), 1, len(there)), there)
             with pins.waiting(self._spark, pinned, _WAIT_S):
                 rows = pinned.df.mapInArrow(readings, SCHEMA).collect()
             self._readings = [Reading(*row) for row in rows]
             self._count += 1
         except Exception as error:
             self._log.warn("the executors' processes cannot be read", error)
-            self._readings = ()
         return self._readings

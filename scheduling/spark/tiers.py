@@ -22,8 +22,8 @@ from pyspark.resource import (
 )
 from pyspark.sql import DataFrame, SparkSession
 
-from scheduling.errors import ArgumentError
 from scheduling.model import Plan, Receipt, Resources, Snapshot, Utilisation, Worker
+from scheduling.model.checks import set_fields, text, whole
 from scheduling.spark import internals
 from scheduling.spark.once import WarnOnce
 from scheduling.spark.status import is_connect
@@ -65,13 +65,9 @@ class Tier:
 
     def __post_init__(self) -> None:
         for field in ("name", "resource"):
-            value = getattr(self, field)
-            if not (isinstance(value, str) and value):
-                raise ArgumentError(f"{field}={value!r}: give a name")
+            text(field, getattr(self, field))
         for field in ("cores", "memory_mb", "slots"):
-            value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ArgumentError(f"{field}={value!r}: give a whole number, 1 or more")
+            set_fields(self, **{field: whole(field, getattr(self, field), least=1)})
         _ = self.worker  # checks the price
 
     @property
@@ -85,9 +81,8 @@ class Tier:
         """The resource profile that only this tier satisfies."""
         executor = ExecutorResourceRequests().cores(self.cores).memory(f"{self.memory_mb}m")
         task = TaskResourceRequests().cpus(1).resource(self.resource, _SHARE)
-        return (
-            ResourceProfileBuilder().require(executor.resource(self.resource, 1)).require(task)
-        ).build
+        builder = ResourceProfileBuilder().require(executor.resource(self.resource, 1))
+        return builder.require(task).build
 
 
 class Tiers:
@@ -118,20 +113,19 @@ class Tiers:
         It is the cheapest tier with room for all of them, of those that the placement names if one
         of these has it, else of all; where none has, the one with the most slots.
         """
+        if not placement or not snapshot.workers:
+            return {}
         need = Resources(0.0, 0.0)
         for task in placement:
             need += snapshot.usage.get(task, Resources(0.0, 0.0))
-        free, slots = snapshot.free, snapshot.free_slots
         named = set(placement.values())
 
         def order(worker: Worker) -> tuple[bool, bool, int, float, str]:
-            name, price = worker.id, worker.price_per_s
-            if slots[name] >= len(placement) and need.within(free[name]):
+            name, price, slots = worker.id, worker.price_per_s, snapshot.free_slots[worker.id]
+            if slots >= len(placement) and need.within(snapshot.free[name]):
                 return False, name not in named, 0, price, name
-            return True, False, -slots[name], price, name
+            return True, False, -slots, price, name
 
-        if not placement or not snapshot.workers:
-            return {}
         return dict.fromkeys(placement, min(snapshot.workers, key=order).id)
 
     def apply(self, plan: Plan) -> Receipt:
@@ -147,10 +141,13 @@ class Tiers:
             return df
         if self._chosen is None:
             return df
-        # Spark keeps every profile it was ever given.
-        if self._chosen not in self._profiles:
+        if self._chosen not in self._profiles:  # Spark keeps every profile it was ever given
             self._profiles[self._chosen] = self._tiers[self._chosen].profile()
-        return on_tier(df, self._profiles[self._chosen])
+
+        def scheduling_tier(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from batches
+
+        return df.mapInArrow(scheduling_tier, df.schema, profile=self._profiles[self._chosen])
 
     @property
     def chosen(self) -> str | None:
@@ -160,11 +157,8 @@ class Tiers:
     def of(self, executors: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         """The tier of each of ``executors``, by Spark's id; without those of other profiles."""
         tiers = {profile.id: name for name, profile in self._profiles.items()}
-        return {
-            one["id"]: tiers[one["resourceProfileId"]]
-            for one in executors
-            if one.get("resourceProfileId") in tiers
-        }
+        profiles = {one["id"]: one.get("resourceProfileId") for one in executors}
+        return {name: tiers[profile] for name, profile in profiles.items() if profile in tiers}
 
     def view(self, seen: Snapshot, tier_of: Mapping[str, str]) -> Snapshot:
         """The tiers as workers, with what the executors in ``seen`` did; ``tier_of`` by id."""
@@ -179,35 +173,27 @@ class Tiers:
             return {name: fold(every) for name, every in found.items()}
 
         def mean(every: list[Utilisation]) -> Utilisation:
-            return Utilisation(
-                statistics.fmean(one.cpu for one in every),
-                statistics.fmean(one.memory for one in every),
-            )
+            cpu = statistics.fmean(one.cpu for one in every)
+            return Utilisation(cpu, statistics.fmean(one.memory for one in every))
 
-        # The executors' cost says how long the last cycle took.
-        price = {worker.id: worker.price_per_s for worker in seen.workers}
-        seconds = next((seen.cost[name] / price[name] for name in seen.cost if price[name]), 0.0)
+        # The executors' cost says for how long a tier had rows.
+        rent = {worker.id: worker.price_per_s for worker in seen.workers}
+        seconds = by_tier(
+            {one: cost / rent[one] for one, cost in seen.cost.items() if rent[one]}, max
+        )
         tuples = by_tier(seen.tuples, sum)
+        price = {worker.id: worker.price_per_s for worker in self._workers}
         self._seen = Snapshot(
             seen.time_s,
             self._workers,
             utilisation=by_tier(seen.utilisation, mean),
             tuples=tuples,
-            cost={one.id: one.price_per_s * seconds for one in self._workers if one.id in tuples},
+            cost={name: price[name] * seconds.get(name, 0.0) for name in tuples},
             busyness=by_tier(seen.busyness, statistics.fmean),
             placement={task: tier[at] for task, at in seen.placement.items() if at in tier},
             usage=seen.usage,
         )
         return self._seen
-
-
-def on_tier(df: DataFrame, profile: ResourceProfile) -> DataFrame:
-    """The rows of ``df`` in the same partitions, computed under a resource ``profile``."""
-
-    def scheduling_tier(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from batches
-
-    return df.mapInArrow(scheduling_tier, df.schema, profile=profile)
 
 
 def _why_not(spark: SparkSession) -> str | None:

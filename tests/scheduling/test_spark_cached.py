@@ -9,13 +9,13 @@ from spark_fakes import executor
 
 from scheduling import JobGraph, Objective, Snapshot
 from scheduling.spark import CachesSeen, EntriesSeen, SparkMonitor
-from scheduling.spark.cached import Cached
+from scheduling.spark.demand import Caches
 
 TWO = {0: "a", 1: "a", 2: "b", 3: "b"}
 
 
-def cached(*hosts: str) -> Cached:
-    found = Cached()
+def cached(*hosts: str) -> Caches:
+    found = Caches()
     found.keep(hosts)
     return found
 

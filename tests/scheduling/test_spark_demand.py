@@ -14,7 +14,7 @@ from scheduling.spark.probe import Reading
 
 
 def cores(demand: Demand, count: int) -> list[float]:
-    return [one.cpu_cores for one in demand.resources(count, 0.0)]
+    return [one.cpu_cores for one in demand.resources(count)]
 
 
 def test_waiting_for_shuffle_data_is_no_demand() -> None:
@@ -75,15 +75,16 @@ def test_numbers_of_partitions_have_demands_of_their_own() -> None:
 def test_memory_is_needed_while_a_task_runs() -> None:
     demand = Demand(task_cpus=2)
     demand.record(CycleSeen(1.0, tuple(TaskSeen(i, "1", 0.1, 5, memory_mb=100) for i in range(8))))
-    assert {one.memory_mb for one in demand.resources(8, 8.0)} == {50.0}  # in two turns
-    assert {one.memory_mb for one in demand.resources(4, 8.0)} == {100.0}
+    workers = workers_of([executor("0", cores=8)], 1000.0, 8)
+    assert {one.memory_mb for one in demand.resources(8, workers)} == {50.0}  # in two turns
+    assert {one.memory_mb for one in demand.resources(4, workers)} == {100.0}
 
 
 def test_memory_that_is_not_told_is_unknown_and_not_none() -> None:
     demand = Demand()
     for memory in (100.0, 0.0, 0.0, 0.0):
         demand.record(CycleSeen(1.0, (TaskSeen(0, "1", 0.1, 5, memory_mb=memory),)))
-    assert demand.resources(1, 0.0)[0].memory_mb == 100.0
+    assert demand.resources(1)[0].memory_mb == 100.0
 
 
 ODD = [float("nan"), -1.0, float("inf"), None]
@@ -110,13 +111,13 @@ def test_tasks_have_their_data() -> None:
     demand.record(
         CycleSeen(2.0, tuple(TaskSeen(i, "1", 0.1, 5, shuffle_bytes=100.0) for i in range(2)))
     )
-    demand.prefer([("a",), ("a", "b")])
-    zero, one = demand.tasks("join", demand.resources(2, 0.0), [{"a": 5.0}, {}])
+    demand.preferred = [("a",), ("a", "b")]
+    zero, one = demand.tasks("join", demand.resources(2), [{"a": 5.0}, {}])
     assert (zero.cached, one.cached) == ({"a": 5.0}, {})
     assert (zero.input_bytes_per_s, zero.preferred) == (50.0, ("a",))
     assert (one.id, one.preferred) == ("join-1", ("a", "b"))
     # The hosts of other numbers of partitions are not theirs.
-    assert demand.tasks("join", demand.resources(3, 0.0), [{}] * 3)[0].preferred == ()
+    assert demand.tasks("join", demand.resources(3), [{}] * 3)[0].preferred == ()
 
 
 def test_a_monitor_reads_the_share_of_cpu_time_from_its_probe() -> None:

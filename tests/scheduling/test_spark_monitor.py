@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from spark_fakes import executor
 
 from scheduling import Monitor, Price, Resources, errors
+from scheduling.load import cost_evaluation
 from scheduling.spark.demand import CycleSeen, TaskSeen
 from scheduling.spark.monitor import SparkMonitor, workers_of
 from scheduling.spark.probe import Reading
@@ -303,3 +304,42 @@ def test_a_snapshot_says_what_the_last_cycle_did_where_its_executors_still_are()
     assert seen.usage == {"join-0": Resources(0.25, 0), "join-1": Resources(1.0, 0)}
     assert [worker.slots for worker in seen.workers] == [8, 8]  # 5 tasks on 4 cores: two turns
     assert seen.has_history
+
+
+@given(
+    st.lists(st.sets(st.integers(0, 3), min_size=1), min_size=1, max_size=12),
+    st.lists(st.integers(1, 100), min_size=4, max_size=4),
+    st.integers(1, 3),
+)
+def test_a_worker_that_a_policy_left_keeps_what_a_row_cost_there(
+    used: list[set[int]], rows: list[int], every: int
+) -> None:
+    """Whichever workers a policy chooses in a cycle, and however seldom one looks."""
+    found = [executor(str(i)) for i in range(4)]
+    cluster = Cluster(*found, prices=[Price(f"*/{i}", 1.0 + i) for i in range(4)])
+    tried = set[int]()
+    for number, some in enumerate(used):
+        tasks = (TaskSeen(k, str(i), 0.1, rows[i]) for k, i in enumerate(sorted(some)))
+        cluster.monitor.record(CycleSeen(2.0, tuple(tasks)))
+        tried |= some
+        cluster.now += 2.0
+        if number % every == 0:
+            seen = cluster.monitor.snapshot()
+            assert set(seen.tuples) == set(seen.cost) == {f"h/{i}" for i in tried}
+            costs = cost_evaluation(seen)
+            for i in tried:
+                assert costs[f"h/{i}"] == pytest.approx((1.0 + i) * 2.0 / rows[i])
+    assert cluster.monitor.snapshot().placement.keys() == {f"join-{k}" for k in range(len(some))}
+
+
+def test_what_a_row_cost_follows_what_it_costs_now() -> None:
+    cluster = Cluster(executor("0"))
+    for rows, count in ((10, 1), (1000, 8)):
+        for _ in range(count):
+            cluster.monitor.record(cycle(0.1, rows=rows))
+    assert cost_evaluation(cluster.monitor.snapshot())["h/0"] == pytest.approx(1e-3, rel=0.02)
+    # One look that misses it does not make it unknown.
+    found, cluster.executors = cluster.executors, [DRIVER]
+    assert cluster.monitor.snapshot().tuples == {}
+    cluster.executors = found
+    assert cluster.monitor.snapshot().has_history
