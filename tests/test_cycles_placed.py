@@ -666,7 +666,7 @@ def test_pinned_rows_are_the_same_in_the_same_partitions(
         rows = stream(spark).repartition(3, "k").observe("seen", F.count("*").alias("n"))
         laid = rows.withColumn("at", F.spark_partition_id())
         pinned = pin(laid, [None] * 3)
-        assert pins.observed(pinned).get("seen", {}).get("n") in (None, 0)  # nothing has run
+        assert pinned.observed().get("seen", {}).get("n") in (None, 0)  # nothing has run
         where = F.spark_partition_id().alias("now")
         found = pinned.df.select("*", where).collect()
         assert all(row["at"] == row["now"] for row in found)
@@ -674,7 +674,7 @@ def test_pinned_rows_are_the_same_in_the_same_partitions(
             map(tuple, stream(spark).collect())
         )
         assert pinned.df.schema == laid.schema
-        assert pins.observed(pinned) == {"seen": {"n": ROWS}}
+        assert pinned.observed() == {"seen": {"n": ROWS}}
         with pytest.raises(theirs.ArgumentError, match="3 partitions, and executors for 2"):
             pin(laid, [None] * 2)
 

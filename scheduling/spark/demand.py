@@ -45,7 +45,6 @@ class TaskSeen:
     executor: str  # Spark's id
     run_s: float
     rows: float  # that it read
-    locality: str = ""  # Spark's level, as "PROCESS_LOCAL"
     cpu_s: float = 0.0  # of its thread in the JVM: a Python worker's is not in it
     wait_s: float = 0.0  # for shuffle data, within run_s
     memory_mb: float = 0.0  # peak execution memory; 0 is unknown: not all operators tell

@@ -128,8 +128,9 @@ class StatusStore:
         """The tasks of one attempt."""
         return self._json(self._store.taskList(stage, attempt, _MOST_TASKS))
 
-    def _json(self, thing: Any) -> Any:
-        return json.loads(self._writer.writeValueAsString(thing))
+    def _json(self, thing: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self._writer.writeValueAsString(thing))
+        return found
 
 
 def kill_executor(spark: SparkSession, executor: str) -> bool:

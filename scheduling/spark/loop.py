@@ -22,7 +22,7 @@ import itertools
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -106,7 +106,7 @@ class CycleContext:
         """The metrics of ``DataFrame.observe`` below the pins, by name, after their use."""
         pinned = self._loop._pins.pinned
         try:
-            return {} if pinned is None else pins.observed(pinned)
+            return {} if pinned is None else pinned.observed()
         except Exception as error:  # the rows have already been processed
             self._loop._log.warn("what was observed below the pins is not known", error)
             return {}
@@ -151,9 +151,9 @@ class Loop:
                 "a live loop looks at executors and physical plans, and Spark Connect shows "
                 "neither: use a classic session, or Tiers alone"
             )
-        self._spark, self._options = spark, Placement.of(placement)
-        self._operator, self._clock, self._splits = operator, clock, splits
-        self._log, self._status, options = LogOnce(), status_of(spark), self._options
+        options = self._options = Placement.of(placement)
+        self._spark, self._operator, self._clock, self._splits = spark, operator, clock, splits
+        self._log, self._status = LogOnce(), status_of(spark)
         begin = partitions or max(1, int(spark.sparkContext.defaultParallelism))
         measured = options.probe and not internals.is_local(spark)
         self._monitor = SparkMonitor(
@@ -169,11 +169,13 @@ class Loop:
         self._monitor.expect(begin)
         self._pins = pins.Pins(spark, operator, options.locality_wait_s)
         self._tiers = Tiers(spark, options.tiers) if options.tiers else None
+        self._lever = self._tiers or self._pins
         if self._tiers is not None:
             self.lands = self._tiers.lands
         self._sizes = Sizes(spark, options, scaler, begin)
+        self._seen = _Seen()
         self._controller = Controller(
-            _Seen(self),
+            self._seen,
             options.policy or RoundRobin(),
             self,
             lambda counts: JobGraph(self._monitor.tasks(counts[operator])),
@@ -185,7 +187,6 @@ class Loop:
             cooldown_s=options.cooldown_s,
             hysteresis=options.hysteresis,
         )
-        self._seen = Snapshot(0.0, ())
         self._began_s: float | None = None
         self._tasks: tuple[TaskSeen, ...] = ()
         self.last: PlacementResult | None = None
@@ -194,8 +195,10 @@ class Loop:
     @property
     def partitions(self) -> int:
         """The number of partitions of the next cycle; in a dry run the initial number."""
-        if self._options.dry_run:
-            return self._sizes.begin
+        return self._sizes.begin if self._options.dry_run else self._decided
+
+    @property
+    def _decided(self) -> int:
         return self._controller.parallelism[self._operator]
 
     @property
@@ -215,14 +218,13 @@ class Loop:
 
     def explain(self) -> str:
         """Who decides what here, and why the last cycle ran as it did; some lines."""
-        options = self._options
         lines = ["placement: by Spark"]
-        if options.policy is not None:
+        if self._options.policy is not None:
             lines = self._controller.explain().splitlines()
             if self._tiers is not None:
                 lines.append(f"tiers: every cycle runs on one, now on {self._tiers.chosen}")
         lines.append(f"scaling: {self._sizes.explain()}")
-        if options.dry_run:
+        if self._options.dry_run:
             lines.append("dry run: nothing is changed")
         if self.last is not None:
             lines.append(f"last cycle: {self.last.summary}")
@@ -236,9 +238,10 @@ class Loop:
         """
         if self._options.dry_run:
             return frozenset({"place", "move", "resize", "tiers"})
-        found = {"resize"} | ({"spread"} if self._splits else set())
-        if self._options.policy is not None:
-            found |= (self._tiers or self._pins).capabilities()
+        found = (
+            {"resize"} if self._options.policy is None else {"resize", *self._lever.capabilities()}
+        )
+        found |= {"spread"} if self._splits else set()
         return frozenset(found | ({"executors"} if self._sizes.releases else set()))
 
     def apply(self, plan: Plan) -> Receipt:
@@ -246,7 +249,7 @@ class Loop:
         if self._options.policy is None:
             return Receipt({}, {})
         if not self._options.dry_run:
-            return (self._tiers or self._pins).apply(plan)
+            return self._lever.apply(plan)
         for worker, tasks in plan.by_worker.items():
             _log.info("dry run, %s: %s would have %s", plan.policy, worker, ", ".join(tasks))
         for one in plan.unplaced:
@@ -274,157 +277,6 @@ class Loop:
             context.removeJobTag(tag)
         self._began_s = began_s
 
-    def _step(self, now: float) -> Decision | None:
-        """Observe, and adopt another size or ask the policy."""
-        try:
-            seen = self._monitor.snapshot()
-            self._seen = seen
-            if self._tiers is not None:
-                self._seen = self._tiers.view(seen, self._tiers.of(self._status.executors()))
-            before = self._controller.parallelism[self._operator]
-            wanted = self._sizes.wanted(now, before, seen)
-            self._monitor.expect(wanted)
-            if wanted != before:
-                decision = self._controller.adopt({self._operator: wanted}, self._seen)
-            else:
-                decision = self._controller.step()
-            if self.plan is not None and self._options.policy is not None:
-                self._sizes.settle(seen, self.plan)
-        except Exception as error:
-            self._log.warn("no new plan", error)
-            return None
-        self._monitor.expect(self.partitions)
-        for name, why in self._ignored().items():
-            self._log.warn(f"a metric of {name} is not believed", why)
-        plan = decision.plan
-        if plan is not None and plan.fallback:
-            self._log.warn(f"{plan.policy} fell back to", plan.fallback)
-        if decision.dropped:
-            shares = dropped_shares(decision.dropped)
-            _log.info("scheduling: of these partitions a share should run elsewhere: %s", shares)
-            self._log.warn(
-                "a heavy partition is not split", _NO_PARTITION if self._splits else _HOW
-            )
-        return decision
-
-    def _ignored(self) -> dict[str, str]:
-        return {**self._seen.ignored, **self._monitor.ignored}
-
-    def _splits_of(self, decision: Decision | None) -> dict[int, dict[int, float]]:
-        """What a decision wants to be spread, by partition."""
-        if decision is None or decision.plan is None or not self._splits or self._options.dry_run:
-            return {}
-        return indices(decision.plan.moves, decision.plan.placement, self._operator)
-
-    def _place(self, cycle: CycleContext, df: DataFrame) -> DataFrame:
-        dry, scaled = self._options.dry_run, self._sizes.scaled
-        try:
-            if scaled and not dry and pins.partitions(df) != self.partitions:
-                df = df.repartition(self.partitions)
-            cycle.count = pins.partitions(df)
-            if not cycle.count:  # no rows, no tasks
-                return df
-            self._monitor.prefer(pins.preferred_hosts(df) if self._options.policy else [])
-            if cycle.count != self._controller.parallelism[self._operator] and not (dry and scaled):
-                self._monitor.expect(cycle.count)
-                cycle.decision = self._controller.adopt({self._operator: cycle.count}, self._seen)
-            if self._tiers is not None and not dry:
-                df = self._tiers.prepare(df)
-            # Without a plan it only marks the rows, so that where tasks ran can be observed.
-            return self._pins.prepare(df, self.snapshot or self._seen)
-        except PySparkException:
-            raise  # the rows themselves: a shuffle below the pins has failed
-        except Exception as error:
-            self._log.warn("this cycle is placed by Spark", error)
-            return df
-
-    # After the cycle
-
-    def _look(self, cycle: CycleContext, tag: str) -> None:
-        """Where the tasks of the pinned stage ran."""
-        pinned, self._tasks = self._pins.pinned, ()
-        requested: dict[str, str] = {}
-        landed: dict[str, str] = {}
-        if pinned is not None:
-            requested = self._requested(pinned)
-            try:
-                self._tasks = tasks_of(self._spark, self._status, pinned, tag)
-                landed = self._landed(self._tasks)
-                self._observe(requested, landed)
-            except Exception as error:
-                self._log.warn("where tasks ran is not known", error)
-                landed = {self._name(t.index): f"executor {t.executor}" for t in self._tasks}
-            if cycle.caches is not None:
-                at = {task.index: task.executor for task in self._tasks}
-                self._monitor.caches(cycle.count, at, cycle.caches)
-        decision = cycle.decision
-        plan = self._controller.plan if self._options.policy is not None else None
-        self.last = PlacementResult(
-            decision,
-            cycle.count,
-            requested,
-            landed,
-            Counter(landed.values()),
-            {one.task: one.reason for one in plan.unplaced} if plan else {},
-            self.decisions[-1].idle if plan and self.decisions else {},
-            cycle.splits,
-            {} if decision is None else dropped_shares(decision.dropped),
-            self._ignored(),
-            self._sizes.reason,
-        )
-        if pinned is not None:
-            _log.info("scheduling: %s", self.last.summary)
-
-    def _name(self, index: int) -> str:
-        return f"{self._operator}-{index}"
-
-    def _requested(self, pinned: pins.Pinned) -> dict[str, str]:
-        """The requested worker or tier of each task; tasks that Spark places are left out."""
-        if self._tiers is not None:
-            names = [self._name(i) for i in range(len(pinned.requested))]
-            return {} if self._tiers.chosen is None else dict.fromkeys(names, self._tiers.chosen)
-        return {
-            self._name(i): f"{one.host}/{one.id}"
-            for i, one in enumerate(pinned.requested)
-            if one is not None
-        }
-
-    def _landed(self, tasks: tuple[TaskSeen, ...]) -> dict[str, str]:
-        """The actual worker or tier of each task.
-
-        A task that a speculative copy overtook counts where it was requested.
-        """
-        ran = {self._name(t.index): t.requested_at or t.executor for t in tasks}
-        if self._tiers is not None:
-            names = self._tiers.of(self._status.executors())
-        else:
-            workers = () if self.snapshot is None else self.snapshot.workers
-            names = {str(worker.executor_id): worker.id for worker in workers}
-            if not set(ran.values()) <= names.keys():
-                names |= self._alive()
-        return {task: names.get(at, f"executor {at}") for task, at in ran.items()}
-
-    def _alive(self) -> dict[str, str]:
-        """The workers of all executors that live now, by Spark's id."""
-        workers = workers_of(self._status.executors(), 0.0, 1)
-        return {str(worker.executor_id): worker.id for worker in workers}
-
-    def _observe(self, requested: Mapping[str, str], landed: Mapping[str, str]) -> None:
-        """Tell the controller where tasks ran, and what to pin if they ran elsewhere.
-
-        An action may skip partitions, as take() does: those did not run elsewhere. Nor did the
-        placement of a task fail whose executor is lost: it is placed again when that is certain.
-        """
-        ran = {task: at for task, at in requested.items() if task in landed}
-        if any(landed[task] != at for task, at in ran.items()) and self._tiers is None:
-            alive = set(self._alive().values())
-            ran = {task: at for task, at in ran.items() if landed[task] == at or at in alive}
-        receipt = Receipt(ran, {task: landed[task] for task in ran})
-        if ran:
-            self._controller.observe(receipt)
-        if receipt.missed and self._tiers is None and self._controller.plan is not None:
-            self.apply(self._controller.plan)
-
     def _record(self, now: float) -> None:
         """Record the previous cycle: its length is known only now."""
         tasks, self._tasks = self._tasks, ()
@@ -437,12 +289,154 @@ class Loop:
         self._monitor.record(cycle)
         self._sizes.record(self._began_s, cycle)
 
+    def _step(self, now: float) -> Decision | None:
+        """Observe, and adopt another size or ask the policy."""
+        try:
+            seen = self._seen.now = self._monitor.snapshot()
+            if self._tiers is not None:
+                self._seen.now = self._tiers.view(seen, self._tiers.of(self._status.executors()))
+            wanted = self._sizes.wanted(now, self._decided, seen)
+            self._monitor.expect(wanted)
+            changed = wanted != self._decided
+            decision = self._adopt(wanted) if changed else self._controller.step()
+            if self.plan is not None and self._options.policy is not None:
+                self._sizes.settle(seen, self.plan)
+        except Exception as error:
+            self._log.warn("no new plan", error)
+            return None
+        self._monitor.expect(self.partitions)
+        for name, why in self._ignored.items():
+            self._log.warn(f"a metric of {name} is not believed", why)
+        plan = decision.plan
+        if plan is not None and plan.fallback:
+            self._log.warn(f"{plan.policy} fell back to", plan.fallback)
+        if decision.dropped:
+            shares = dropped_shares(decision.dropped)
+            _log.info("scheduling: of these partitions a share should run elsewhere: %s", shares)
+            why = _NO_PARTITION if self._splits else _HOW
+            self._log.warn("a heavy partition is not split", why)
+        return decision
+
+    def _adopt(self, count: int) -> Decision:
+        self._monitor.expect(count)
+        return self._controller.adopt({self._operator: count}, self._seen.now)
+
+    @property
+    def _ignored(self) -> dict[str, str]:
+        return {**self._seen.now.ignored, **self._monitor.ignored}
+
+    def _splits_of(self, decision: Decision | None) -> dict[int, dict[int, float]]:
+        """What a decision wants to be spread, by partition."""
+        if decision is None or decision.plan is None or not self._splits or self._options.dry_run:
+            return {}
+        return indices(decision.plan.moves, decision.plan.placement, self._operator)
+
+    def _place(self, cycle: CycleContext, df: DataFrame) -> DataFrame:
+        dry, scaled = self._options.dry_run, self._sizes.scaled
+        try:
+            if scaled and not dry and pins.partitions(df) != self.partitions:
+                df = df.repartition(self.partitions)
+            _, rdd, cycle.count = internals.plan_of(df)
+            if not cycle.count:  # no rows, no tasks
+                return df
+            placed = self._options.policy is not None
+            self._monitor.prefer(internals.preferred_hosts(self._spark, rdd) if placed else [])
+            if cycle.count != self._decided and not (dry and scaled):
+                cycle.decision = self._adopt(cycle.count)
+            if self._tiers is not None and not dry:
+                df = self._tiers.prepare(df)
+            # Without a plan it only marks the rows, so that where tasks ran can be observed.
+            return self._pins.prepare(df, self.snapshot or self._seen.now)
+        except PySparkException:
+            raise  # the rows themselves: a shuffle below the pins has failed
+        except Exception as error:
+            self._log.warn("this cycle is placed by Spark", error)
+            return df
+
+    # After the cycle
+
+    def _look(self, cycle: CycleContext, tag: str) -> None:
+        """Where the tasks of the pinned stage ran."""
+        pinned, self._tasks = self._pins.pinned, ()
+        requested = {} if pinned is None else self._requested(pinned.requested)
+        landed: dict[str, str] = {}
+        if pinned is not None:
+            try:
+                self._tasks = tasks_of(self._spark, self._status, pinned, tag)
+                landed = self._landed()
+                self._tell(requested, landed)
+            except Exception as error:
+                self._log.warn("where tasks ran is not known", error)
+                ran = {self._name(one.index): f"executor {one.executor}" for one in self._tasks}
+                landed = landed or ran
+            if cycle.caches is not None:
+                at = {task.index: task.executor for task in self._tasks}
+                self._monitor.caches(cycle.count, at, cycle.caches)
+        decision, plan = cycle.decision, self.plan if self._options.policy is not None else None
+        self.last = PlacementResult(
+            decision,
+            cycle.count,
+            requested,
+            landed,
+            Counter(landed.values()),
+            {one.task: one.reason for one in plan.unplaced} if plan else {},
+            self.decisions[-1].idle if plan and self.decisions else {},
+            cycle.splits,
+            {} if decision is None else dropped_shares(decision.dropped),
+            self._ignored,
+            self._sizes.reason,
+        )
+        if pinned is not None:
+            _log.info("scheduling: %s", self.last.summary)
+
+    def _name(self, index: int) -> str:
+        return f"{self._operator}-{index}"
+
+    def _requested(self, executors: Sequence[pins.Executor | None]) -> dict[str, str]:
+        """The requested worker or tier of each task; tasks that Spark places are left out."""
+        if self._tiers is None:
+            at = [None if one is None else f"{one.host}/{one.id}" for one in executors]
+        else:
+            at = [self._tiers.chosen] * len(executors)
+        return {self._name(i): one for i, one in enumerate(at) if one is not None}
+
+    def _landed(self) -> dict[str, str]:
+        """The actual worker or tier of each task; one that a copy overtook ran as requested."""
+        ran = {self._name(task.index): task.requested_at or task.executor for task in self._tasks}
+        workers = () if self.snapshot is None or self._tiers is not None else self.snapshot.workers
+        names = {str(worker.executor_id): worker.id for worker in workers}
+        if not set(ran.values()) <= names.keys():
+            names |= self._alive()
+        return {task: names.get(at, f"executor {at}") for task, at in ran.items()}
+
+    def _alive(self) -> dict[str, str]:
+        """The workers, or tiers, of all executors that live now, by Spark's id."""
+        executors = self._status.executors()
+        if self._tiers is not None:
+            return self._tiers.of(executors)
+        return {str(one.executor_id): one.id for one in workers_of(executors, 0.0, 1)}
+
+    def _tell(self, requested: Mapping[str, str], landed: Mapping[str, str]) -> None:
+        """Tell the controller where tasks ran, and what to pin if they ran elsewhere.
+
+        An action may skip partitions, as take() does: those did not run elsewhere. Nor did the
+        placement of a task fail whose executor is lost: it is placed again when that is certain.
+        """
+        ran = {task: at for task, at in requested.items() if task in landed}
+        if any(landed[task] != at for task, at in ran.items()) and self._tiers is None:
+            alive = set(self._alive().values())
+            ran = {task: at for task, at in ran.items() if landed[task] == at or at in alive}
+        receipt = Receipt(ran, {task: landed[task] for task in ran})
+        if ran:
+            self._controller.observe(receipt)
+        if receipt.missed and self._tiers is None and self.plan is not None:
+            self.apply(self.plan)
+
 
 class _Seen:
-    """The snapshot that a loop took at the beginning of its cycle; see :class:`Monitor`."""
+    """The controller's monitor: what was seen at the beginning of a cycle."""
 
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
+    now = Snapshot(0.0, ())
 
     def snapshot(self) -> Snapshot:
-        return self._loop._seen
+        return self.now

@@ -15,23 +15,25 @@ class LeverWarning(UserWarning):
 
 
 class WarnOnce:
-    """Warns on its first call only, with the position of the caller's caller."""
+    """Says once why a lever is not used."""
 
     _warned = False
 
     def warn(self, text: str) -> None:
+        """Warn on the first call, with the position of the caller's caller."""
         if not self._warned:
             self._warned = True
             warnings.warn(text, LeverWarning, stacklevel=3)
 
 
 class LogOnce:
-    """Logs a failure as a warning, and one of the same cause again at level debug only."""
+    """Logs a failure as a warning, and the same again at level debug only."""
 
     def __init__(self) -> None:
         self._known: set[tuple[str, str]] = set()
 
     def warn(self, what: str, why: object) -> None:
+        """Log what happens and why; the same kind of error is the same cause."""
         cause = what, type(why).__name__ if isinstance(why, Exception) else str(why)
         level = logging.DEBUG if cause in self._known else logging.WARNING
         self._known.add(cause)

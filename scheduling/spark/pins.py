@@ -1,16 +1,13 @@
 """Pin the partitions of a DataFrame to executors.
 
-Spark queries the preferred locations of each partition of an RDD. The partitions of a
-``CoalescedRDD`` store theirs, so one with as many partitions as its parent can have arbitrary
-preferences. No jar is needed. The used members of Spark are private
-(:mod:`scheduling.spark.internals`); a session in which one is missing is left unchanged.
+Spark asks for the preferred locations of each partition of an RDD. The partitions of a
+``CoalescedRDD`` store theirs, so one with as many partitions as its parent can have any. No jar is
+needed; the members of Spark are private (:mod:`scheduling.spark.internals`).
 
 A preference is not an order: Spark waits ``spark.locality.wait`` for the executor to be free, then
 runs the task elsewhere. It waits as long for an executor that is gone (seen on 4.3: 150 s and
 more). So :func:`waiting` leaves the setting alone: it sets the wait of the pinned stage only, and
 frees the tasks of lost executors.
-
-Where a session cannot pin, :class:`Pins` warns once with the reason, and Spark places the job.
 """
 
 from __future__ import annotations
@@ -30,17 +27,7 @@ from scheduling.spark import internals
 from scheduling.spark.once import WarnOnce
 from scheduling.spark.status import is_connect
 
-__all__ = [
-    "Executor",
-    "Pinned",
-    "Pins",
-    "observed",
-    "only_executor",
-    "partitions",
-    "pin",
-    "waiting",
-    "why_not",
-]
+__all__ = ["Executor", "Pinned", "Pins", "only_executor", "partitions", "pin", "waiting"]
 
 _log = logging.getLogger("scheduling")
 
@@ -89,14 +76,9 @@ class Pinned:
     requested: tuple[Executor | None, ...]
     execution: Any
 
-
-def why_not(spark: SparkSession) -> str | None:
-    """Why partitions cannot be pinned in this session; None if they can. O(1)."""
-    if is_connect(spark):
-        return "Spark Connect gives no access to the physical plan"
-    if not internals.can_pin(spark):
-        return "this version of Spark has no internalCreateDataFrame"
-    return None
+    def observed(self) -> dict[str, dict[str, Any]]:
+        """The metrics of ``DataFrame.observe`` below the pins, by name; empty before it ran."""
+        return internals.observed_metrics(self.df.sparkSession, self.execution)
 
 
 def only_executor(spark: SparkSession) -> str | None:
@@ -109,11 +91,6 @@ def only_executor(spark: SparkSession) -> str | None:
 def partitions(df: DataFrame) -> int:
     """How many partitions a DataFrame's physical plan has. With AQE its shuffles are run for it."""
     return internals.plan_of(df)[2]
-
-
-def preferred_hosts(df: DataFrame) -> list[tuple[str, ...]]:
-    """The hosts that store the data of each partition, as the source says; [] if unknown."""
-    return internals.preferred_hosts(df.sparkSession, internals.plan_of(df)[1])
 
 
 def pin(df: DataFrame, executors: Sequence[Executor | None]) -> Pinned:
@@ -143,8 +120,7 @@ def pin(df: DataFrame, executors: Sequence[Executor | None]) -> Pinned:
         )
     locations = ["" if one is None else one.location for one in executors]
     pinned = internals.pinned_rdd(df.sparkSession, rdd, locations)
-    frame = internals.to_frame(df, pinned)
-    return Pinned(frame, int(pinned.id()), tuple(executors), execution)
+    return Pinned(internals.to_frame(df, pinned), int(pinned.id()), tuple(executors), execution)
 
 
 @contextlib.contextmanager
@@ -187,7 +163,7 @@ class _LeastWait:
 
     def __init__(self) -> None:
         self._lock, self._holders = threading.Lock(), 0
-        self._restore: Callable[[], None] | None = None
+        self._restore: Callable[[], None]
 
     @contextlib.contextmanager
     def held(self, spark: SparkSession) -> Iterator[None]:
@@ -201,20 +177,17 @@ class _LeastWait:
         finally:
             with self._lock:
                 self._holders -= 1
-                if not self._holders and self._restore is not None:
+                if not self._holders:
                     self._restore()
 
 
 _least_wait = _LeastWait()
 
 
-def observed(pinned: Pinned) -> dict[str, dict[str, Any]]:
-    """The metrics of ``DataFrame.observe`` below the pins, by name; empty before it ran."""
-    return internals.observed_metrics(pinned.df.sparkSession, pinned.execution)
-
-
 class Pins:
     """Pins partitions to executors: task ``i`` of the operator is partition ``i``.
+
+    Where a session cannot pin, it warns once with the reason, and Spark places the job.
 
     Args:
         spark: the session.
@@ -228,15 +201,14 @@ class Pins:
         self._spark, self._operator, self._wait_s = spark, operator, locality_wait_s
         self._placement: Mapping[str, str] | None = None
         self._there: dict[str, Executor] = {}
-        self._stack = contextlib.ExitStack()
-        self._warn_once = WarnOnce()
+        self._stack, self._warn_once = contextlib.ExitStack(), WarnOnce()
         self.pinned: Pinned | None = None
         """The last pinned DataFrame, until its cycle ends; else None."""
 
     def capabilities(self) -> frozenset[str]:
         """``"place"`` and ``"move"`` (between cycles); nothing with a single executor."""
-        reason = why_not(self._spark) or only_executor(self._spark)
-        return frozenset() if reason else frozenset({"place", "move"})
+        can = self._why_not() is None and only_executor(self._spark) is None
+        return frozenset({"place", "move"} if can else ())
 
     def apply(self, plan: Plan) -> Receipt:
         """Adopt a plan for the next cycle; see :class:`scheduling.Actuator`."""
@@ -250,25 +222,23 @@ class Pins:
         overlooked, and tasks of one that is gone do not wait. Spark places tasks that the plan
         omits. With a single executor nothing is requested, but where tasks ran is still observed.
         """
-        if (reason := why_not(self._spark)) is not None:
-            return self._left(df, reason)
-        if (reason := only_executor(self._spark)) is not None and self._placement is not None:
-            self._left(df, reason)
+        placed = "the job is placed by Spark: "
+        if (reason := self._why_not()) is not None:
+            self._warn_once.warn(placed + reason)
+            return df
+        if self._placement is not None and (reason := only_executor(self._spark)) is not None:
+            self._warn_once.warn(placed + reason)
             self._placement = {}
         try:
-            self.pinned = pin(df, self._executors(partitions(df), snapshot))
+            self.pinned = pin(df, self._wanted(partitions(df), snapshot))
         except ActuatorError as error:
-            return self._left(df, str(error))
+            self._warn_once.warn(f"{placed}{error}")
+            return df
         try:
             self._stack.enter_context(waiting(self._spark, self.pinned, self._wait_s))
         except ActuatorError as error:
             self._warn_once.warn(f"tasks wait for executors as spark.locality.wait says: {error}")
         return self.pinned.df
-
-    def _left(self, df: DataFrame, reason: str) -> DataFrame:
-        """The unchanged rows; warns once with the reason."""
-        self._warn_once.warn(f"the job is placed by Spark: {reason}")
-        return df
 
     @contextlib.contextmanager
     def cycle(self) -> Iterator[None]:
@@ -279,7 +249,14 @@ class Pins:
         finally:
             self._stack.close()
 
-    def _executors(self, count: int, snapshot: Snapshot) -> list[Executor | None]:
+    def _why_not(self) -> str | None:
+        if is_connect(self._spark):
+            return "Spark Connect gives no access to the physical plan"
+        if not internals.can_pin(self._spark):
+            return "this version of Spark has no internalCreateDataFrame"
+        return None
+
+    def _wanted(self, count: int, snapshot: Snapshot) -> list[Executor | None]:
         there = {
             worker.id: Executor(worker.host, worker.executor_id)
             for worker in snapshot.workers

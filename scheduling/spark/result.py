@@ -99,62 +99,52 @@ def tasks_of(
     until = time.monotonic() + _PATIENCE_S
     while True:
         found: dict[int, TaskSeen] = {}
-        stages = 0
-        every, ended = internals.stages_of(spark, tag)
-        for stage in every:
-            for attempt in reversed(status.stage(stage)):
-                if rdd not in attempt["rddIds"]:
-                    continue
-                tasks = _finished(status.tasks(stage, attempt["attemptId"]))
-                stages += 1
-                ended &= attempt["status"] not in ("ACTIVE", "PENDING")
-                ended &= len(tasks) >= attempt["numCompleteTasks"]
-                # A union has other partitions too: which ones belong to this RDD is unknown.
-                if attempt["numTasks"] <= count:
-                    found |= {one.index: one for one in tasks}
-        over = stages > 0 and ended
-        if len(found) >= count or over or time.monotonic() > until:
+        stages, ended = internals.stages_of(spark, tag)
+        attempts = [one for stage in stages for one in reversed(status.stage(stage))]
+        attempts = [one for one in attempts if rdd in one["rddIds"]]
+        for attempt in attempts:
+            tasks = _finished(status.tasks(attempt["stageId"], attempt["attemptId"]))
+            ended &= attempt["status"] not in ("ACTIVE", "PENDING")
+            ended &= len(tasks) >= attempt["numCompleteTasks"]
+            # A union has other partitions too: which ones belong to this RDD is unknown.
+            if attempt["numTasks"] <= count:
+                found |= {one.index: one for one in tasks}
+        if len(found) >= count or (attempts and ended) or time.monotonic() > until:
             return tuple(found[i] for i in sorted(found))
         time.sleep(0.02)
 
 
 def _finished(entries: Sequence[Mapping[str, Any]]) -> list[TaskSeen]:
     """The successful tasks. One that a speculative copy overtook ran where it was requested."""
-    first: dict[int, str] = {}
-    for entry in entries:
-        if not entry.get("speculative", False) and "executorId" in entry:
-            first[_partition(entry)] = entry["executorId"]
+    tasks = [(int(one.get("partitionId", one["index"])), one) for one in entries]
+    first = {
+        index: one["executorId"]
+        for index, one in tasks
+        if not one.get("speculative") and "executorId" in one
+    }
     return [
-        _task(entry, first.get(_partition(entry), "") if entry.get("speculative", False) else "")
-        for entry in entries
-        if entry["status"] == "SUCCESS"
+        _task(index, one, first.get(index, "") if one.get("speculative") else "")
+        for index, one in tasks
+        if one["status"] == "SUCCESS"
     ]
 
 
-def _partition(entry: Mapping[str, Any]) -> int:
-    return int(entry.get("partitionId", entry["index"]))
-
-
-def _task(entry: Mapping[str, Any], requested_at: str) -> TaskSeen:
+def _task(index: int, entry: Mapping[str, Any], requested_at: str) -> TaskSeen:
     metrics = entry.get("taskMetrics") or {}
     shuffle, source = metrics.get("shuffleReadMetrics") or {}, metrics.get("inputMetrics") or {}
 
-    def sum_of(*values: object, unit: float = 1.0) -> float:
-        """Of numbers; NaN if one is none."""
-        total = 0.0
-        for value in values:
-            total += value if is_sound(value) else math.nan
-        return total / unit
+    def total(*values: object, unit: float = 1.0) -> float:
+        """NaN if a value is no metric."""
+        return sum(value if is_sound(value) else math.nan for value in values) / unit
 
     return TaskSeen(
-        _partition(entry),
+        index,
         entry["executorId"],
-        sum_of(metrics.get("executorRunTime", entry.get("duration")), unit=1e3),
-        sum_of(source.get("recordsRead", 0), shuffle.get("recordsRead", 0)),
-        entry.get("taskLocality", ""),
-        sum_of(metrics.get("executorCpuTime", 0), unit=1e9),
-        sum_of(shuffle.get("fetchWaitTime", 0), unit=1e3),
-        sum_of(metrics.get("peakExecutionMemory", 0), unit=2**20),
-        sum_of(shuffle.get("remoteBytesRead", 0), shuffle.get("localBytesRead", 0)),
+        total(metrics.get("executorRunTime", entry.get("duration")), unit=1e3),
+        total(source.get("recordsRead", 0), shuffle.get("recordsRead", 0)),
+        total(metrics.get("executorCpuTime", 0), unit=1e9),
+        total(shuffle.get("fetchWaitTime", 0), unit=1e3),
+        total(metrics.get("peakExecutionMemory", 0), unit=2**20),
+        total(shuffle.get("remoteBytesRead", 0), shuffle.get("localBytesRead", 0)),
         requested_at,
     )
