@@ -175,7 +175,7 @@ class Demand:
     ) -> tuple[Task, ...]:
         """The partitions as tasks: their demands, their data, and what is cached of it where."""
         count = len(demands)
-        known = self._needs.get(count, {})
+        nothing, known = _Need(0.0, 0.0, 0.0), self._needs.get(count, {})
         near = self.preferred if len(self.preferred) == count else [()] * count
         return tuple(
             unchecked(
@@ -185,7 +185,7 @@ class Demand:
                 index=i,
                 demand=demand,
                 preferred=near[i],
-                input_bytes_per_s=known[i].bytes_per_s if i in known else 0.0,
+                input_bytes_per_s=known.get(i, nothing).bytes_per_s,
                 cached=cached[i],
             )
             for i, demand in enumerate(demands)

@@ -23,6 +23,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -62,37 +63,30 @@ _NO_PARTITION = (
 )
 
 
+@dataclass(eq=False)
 class CycleContext:
     """A running cycle; created by :meth:`Loop.cycle`.
 
     Args:
         loop: the loop.
         decision: the controller's decision before the cycle; None if it failed.
-        splits: what :attr:`splits` says.
+        splits: by partition, the share of its load that is to go to each other partition, for
+            ``Loop(splits=True)`` only. They hold from this cycle on, and are said once.
+        count: the number of placed partitions; 0 (default) before :meth:`place`.
+        caches: what the caller says of its caches before the cycle ends; None (default) for
+            nothing. It counts in the price of moves from the next cycle on.
     """
 
-    def __init__(
-        self, loop: Loop, decision: Decision | None, splits: Mapping[int, Mapping[int, float]]
-    ) -> None:
-        self._loop = loop
-        self.decision = decision
-        self.splits = splits
-        """By partition, the share of its load that is to go to each other partition.
-
-        For ``Loop(splits=True)`` only. They hold from this cycle on, and are said once.
-        """
-        self.count = 0
-        """The number of placed partitions; 0 before :meth:`place`."""
-        self.caches: CachesSeen | None = None
-        """What the caller says of its caches before the cycle ends; None (default) for nothing.
-
-        What a partition has cached counts in the price of its moves from the next cycle on.
-        """
+    loop: Loop
+    decision: Decision | None
+    splits: Mapping[int, Mapping[int, float]]
+    count: int = 0
+    caches: CachesSeen | None = None
 
     @property
     def partitions(self) -> int:
         """The decided number of partitions of the cycle."""
-        return self._loop.partitions
+        return self.loop.partitions
 
     def place(self, df: DataFrame) -> DataFrame:
         """The rows of ``df``, placed by the plan.
@@ -100,15 +94,15 @@ class CycleContext:
         The partitions are the tasks. If their number differs from the decided one, a new plan is
         made for the actual number.
         """
-        return self._loop._place(self, df)
+        return self.loop._place(self, df)
 
     def observed(self) -> dict[str, dict[str, Any]]:
         """The metrics of ``DataFrame.observe`` below the pins, by name, after their use."""
-        pinned = self._loop._pins.pinned
+        pinned = self.loop._pins.pinned
         try:
             return {} if pinned is None else pinned.observed()
         except Exception as error:  # the rows have already been processed
-            self._loop._log.warn("what was observed below the pins is not known", error)
+            self.loop._log.warn("what was observed below the pins is not known", error)
             return {}
 
 
