@@ -65,6 +65,17 @@ class Cycles:
         """The progress of the last 100 cycles, for :func:`bsjoin.progress`."""
         return list(self._recent)
 
+    def explain(self) -> str:
+        """Who decides where the join runs, and why the last cycle ran as it did; some lines.
+
+        See :meth:`scheduling.spark.Loop.explain`.
+        """
+        if self.placement is None and self.scaler is None:
+            return "placement: by Spark (no placement= and no scaler= was given)"
+        if self._placing is None:
+            return "placement: no cycle has run yet"
+        return self._placing.explain()
+
     def __call__(self, stream: DataFrame, batch_id: int) -> None:
         """Run one cycle: table version, partition rule and placement are chosen now, for all of it.
 

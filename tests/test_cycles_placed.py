@@ -208,8 +208,12 @@ def test_a_plan_is_requested_and_observed(
         seen.append(waits())
 
     ran = Ran(built, placement=LBACE(), partition=Hash(3), sink=sink)
+    assert ran.cycles.explain() == "placement: no cycle has run yet"
     ran.run(stream(spark), stream(spark))
     assert ran.rows == [right()] * 2
+    told = ran.cycles.explain()
+    assert told.startswith("policy: lba-ce, asked in every cycle")
+    assert "kept: lba-ce's answer " in told
     assert seen == [True] * 2
     first, second = ran.placed
     assert (first.action, first.reason) == ("place", "the first plan")

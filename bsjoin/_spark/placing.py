@@ -80,6 +80,10 @@ class Placing:
         """One cycle; what is yielded says how many partitions, and places rows."""
         return self._loop.cycle()
 
+    def explain(self) -> str:
+        """Who decides, and why the last cycle ran as it did."""
+        return self._loop.explain()
+
     def cached(
         self,
         context: CycleContext,
