@@ -26,13 +26,13 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
-from scheduling.decision import Action, Decision, idle_workers, saving
+from scheduling.decision import Action, Decision, idle_workers
 from scheduling.errors import ActuatorError, ArgumentError
 from scheduling.estimate import LoadEstimate
 from scheduling.history import History
 from scheduling.model import Assignment, JobGraph, Move, Plan, Receipt, Snapshot, Unplaced
 from scheduling.objective import Objective, PlacementCost
-from scheduling.proposals import Case, Proposal, Proposals, reasons
+from scheduling.proposals import Case, Proposal, Proposals
 from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, weights_of
 from scheduling.quantities import prices
 from scheduling.splits import split_names, take_parts
@@ -44,6 +44,7 @@ _SETTLING = 3  # cycles after a disturbance in which small gains count, too
 _SMALL = 0.02  # what a change must gain then
 _DEVIATIONS = 2.0  # of the loads, that a gain must exceed in any case
 _DOUBLED = 6  # how often the cooldown is doubled at most
+_ELSEWHERE = "tasks are placed elsewhere"
 
 
 class Controller:
@@ -120,7 +121,7 @@ class Controller:
         rent, imbalance, communication = weights_of(policy)
         weights = (rent, max(imbalance, rebalancer is not None), communication)
         self._objective = (objective or Objective()).weighted(weights)
-        self._proposals = Proposals(policy, rebalancer, self._objective, search)
+        self._proposals = Proposals(policy, rebalancer, self._objective, search, self._lands)
         self._monitor, self._actuator, self._clock = monitor, actuator, clock
         self._graph_of, self._parallelism = graph_of, dict(parallelism)
         self._cooldown_s, self._hysteresis, self._forget_s = cooldown_s, hysteresis, forget_s
@@ -129,10 +130,8 @@ class Controller:
         self._failed: dict[tuple[str, str], float] = {}
         self._changed_s = 0.0
         self._moved: frozenset[str] = frozenset()  # tasks of the last change
-        self._in_vain, self._missed = (
-            0,
-            False,
-        )  # changes that did not land; whether the last did not
+        self._missed = False  # whether most of them did not land
+        self._in_vain = 0  # such changes, one after another
         self._settling = self._correcting = 0  # cycles
         self._decisions: deque[Decision] = deque(maxlen=_KEPT)
 
@@ -193,12 +192,12 @@ class Controller:
             self._in_vain = 0
         known = self._estimate.measured
         self._estimate.observe(snapshot)
-        if disturbed:
+        first = self._plan is not None and not known and self._estimate.measured
+        if disturbed or first:
             self._settling = _SETTLING
-        if self._plan is not None and not known and self._estimate.measured:
-            self._settling = self._correcting = _SETTLING
-        decision = self._decide(now, self._case(snapshot, self._parallelism))
-        return self._noted(decision, snapshot)
+        if first:
+            self._correcting = _SETTLING
+        return self._noted(self._decide(self._case(now, snapshot, self._parallelism)), snapshot)
 
     def adopt(self, parallelism: Mapping[str, int], snapshot: Snapshot | None = None) -> Decision:
         """Plan for a number of tasks that was decided elsewhere, regardless of the cooldown.
@@ -215,17 +214,15 @@ class Controller:
         Raises:
             InfeasibleError: a task fits no worker, not even an empty one.
         """
-        now, changed_s = self._clock(), self._changed_s
+        changed_s, first = self._changed_s, self._plan is None
         snapshot = self._history.completed(snapshot or self._monitor.snapshot())
         self._history.counts(parallelism)
         wanted = self._parallelism | dict(parallelism)
-        case, first = self._case(snapshot, wanted), self._plan is None
+        case = self._case(self._clock(), snapshot, wanted)
+        literal = first or not self._hysteresis
+        one = self._proposals.literal(case) if literal else self._proposals.repaired(case)
         reason = ", ".join(f"{name} has {count}" for name, count in sorted(parallelism.items()))
-        if first or not self._hysteresis:
-            decision = self._answered(now, "place", reason, case, wanted)
-        else:
-            at = self._proposals.repaired(case)
-            decision = self._request(now, "place", reason, Proposal(reason, at), case, wanted)
+        decision = self._request("place", reason, one, case, wanted)
         if not first:
             self._changed_s = changed_s
         return self._noted(decision, snapshot)
@@ -247,98 +244,74 @@ class Controller:
 
     # What is decided
 
-    def _decide(self, now: float, case: Case) -> Decision:
-        if self._plan is None:
-            return self._answered(now, "place", "the first plan", case)
-        gone = sorted(set(self._plan.by_worker) - set(case.snapshot.by_id))
-        if not self._hysteresis:
-            return self._followed(now, case, gone)
+    def _decide(self, case: Case) -> Decision:
+        if case.previous is None:
+            return self._request("place", "the first plan", self._proposals.literal(case), case)
+        gone = sorted(set(case.previous.by_worker) - set(case.snapshot.by_id))
+        if gone and self._hysteresis:
+            one = self._proposals.repaired(case)
+            return self._request("repair", f"gone: {', '.join(gone)}", one, case)
+        if self._hysteresis:
+            answer = self._proposals.answer(case)
+            return self._better(answer, case) if self._places else _none(case, _ELSEWHERE)
+        one = self._proposals.literal(case)
+        if not self._places:
+            return _none(case, _ELSEWHERE)
         if gone:
-            reason = f"gone: {', '.join(gone)}"
-            at = self._proposals.repaired(case)
-            return self._request(now, "repair", reason, Proposal(reason, at), case)
-        answer = self._proposals.answer(case)
-        if not self._actuator.capabilities() & {"place", "move"}:
-            return Decision(now, "none", "tasks are placed elsewhere")
-        return self._better(now, answer, case)
+            return self._request("repair", f"gone: {', '.join(gone)}", one, case)
+        if one.placement == case.present:
+            return _none(case, f"{one.by} is the present plan")
+        return self._request("place", one.by, one, case)
 
-    def _answered(
-        self,
-        now: float,
-        action: Action,
-        reason: str,
-        case: Case,
-        parallelism: dict[str, int] | None = None,
-    ) -> Decision:
-        """Request the policy's answer."""
-        answer = self._proposals.answer(case)
-        at: Mapping[str, str] = answer.placement
-        if self._plan is not None and (moves := self._proposals.moves(at, case)):
-            at = {**at, **{one.task: one.target for one in moves if one.part >= 1}}
-        return self._request(now, action, reason, Proposal(reason, at), case, parallelism, answer)
-
-    def _followed(self, now: float, case: Case, gone: Sequence[str]) -> Decision:
-        """Request the policy's answer if it is another one than the present placement."""
-        answer = self._proposals.answer(case)
-        name, at = self._proposals.policy.name, dict(answer.placement)
-        moves = self._proposals.moves(at, case)
-        at |= {one.task: one.target for one in moves if one.part >= 1}
-        if not self._actuator.capabilities() & {"place", "move"}:
-            return Decision(now, "none", "tasks are placed elsewhere")
-        if at == case.present and not gone:
-            return Decision(now, "none", f"{name}'s answer is the present plan")
-        action: Action = "repair" if gone else "place"
-        reason = f"gone: {', '.join(gone)}" if gone else f"{name}'s answer"
-        return self._request(now, action, reason, Proposal(reason, at), case, None, answer)
-
-    def _better(self, now: float, answer: Plan, case: Case) -> Decision:
+    def _better(self, answer: Plan, case: Case) -> Decision:
         """A change to a placement that costs less than the present one, if there is any."""
         before = self._proposals.cost(case.present, case)
-        left = self._changed_s + self._cooldown_s - now
+        left = self._changed_s + self._cooldown_s - case.now
         longer = left + self._cooldown_s * (2 ** min(self._in_vain, _DOUBLED) - 1)
         waits = max(left, 0.0) if before.unplaced else longer
         if waits > 0 and (self._in_vain or not self._correcting):
-            return Decision(now, "none", f"kept: cooldown, {waits:.3g} s left", cost=before)
-        can = self._actuator.capabilities()
-        moves = self._proposals.moves(case.present, case) if "move" in can else ()
-        found = [
-            (self._proposals.cost(self._lands(one.placement, case), case), one)
-            for one in self._proposals.others(answer, moves, case)
-        ]
+            return _none(case, f"kept: cooldown, {waits:.3g} s left", before)
+        base = self._base(before, case)
+        margin, noise = self._share(case) * base, _DEVIATIONS * case.noise * base
+        moves: Sequence[Move] = ()
+        if "move" in self._actuator.capabilities():
+            moves = self._proposals.moves(case.present, case)
+        found = self._proposals.all(answer, moves, case)
+        best = _best(found, noise)
+        why_kept = self._why_kept(before, found, case)
         self._settling, self._correcting = max(0, self._settling - 1), max(0, self._correcting - 1)
-        share, base = self._share(case), self._base(before, case)
-        for cost, one in sorted(found, key=lambda pair: pair[0].rank)[:1]:
-            more = before.unplaced - cost.unplaced
-            if more > 0 and (longer <= 0 or not self._failing(one, case)):
-                return self._request(
-                    now, "place", f"{more} more fit", one, case, None, answer, cost
-                )
-            if more == 0 and before.running - cost.total > share * base:
-                action: Action = "move" if one.moves else "place"
-                reason = f"{one.by}: {saving(before, cost, self._objective.horizon_s)}"
-                return self._request(now, action, reason, one, case, None, answer, cost)
-        return self._split(now, moves, answer, case, before) or Decision(
-            now, "none", self._why_kept(before, found, case), cost=before
-        )
+        if best is not None:
+            more = before.unplaced - best.cost.unplaced
+            if more > 0 and (longer <= 0 or not set(best.placement.items()) & set(case.failed)):
+                return self._request("place", f"{more} more fit", best, case)
+            if more == 0 and before.running - best.cost.total > margin:
+                return self._taken(best, before, case)
+        return self._split(moves, answer, before, margin, case) or _none(case, why_kept, before)
+
+    def _taken(self, one: Proposal, before: PlacementCost, case: Case) -> Decision:
+        reason = one.why(before, self._objective.horizon_s)
+        return self._request("move" if one.moves else "place", reason, one, case)
 
     def _split(
-        self, now: float, moves: Sequence[Move], answer: Plan, case: Case, before: PlacementCost
+        self,
+        moves: Sequence[Move],
+        answer: Plan,
+        before: PlacementCost,
+        margin: float,
+        case: Case,
     ) -> Decision | None:
         """A change that moves parts of tasks, or the note that it would pay; None otherwise."""
-        can, least = self._actuator.capabilities(), self._share(case) * self._base(before, case)
+        can = self._actuator.capabilities()
         for able in (can, can | {"split"}):
-            found = self._proposals.split(moves, case, able)
-            if found is None or before.running - found[1].total <= least:
+            one = self._proposals.split(moves, answer, case, able)
+            if one is None or before.running - one.cost.total <= margin:
                 continue
-            one, cost = found
-            parts = split_names(one.moves)
             if able == can:
-                saved = saving(before, cost, self._objective.horizon_s)
-                reason = f"{one.by}: {saved}, splits {parts}"
-                return self._request(now, "move", reason, one, case, None, answer, cost)
-            dropped = tuple(move for move in one.moves if move.part < 1)
+                return self._taken(one, before, case)
+            parts = split_names(one.moves)
             reason = f"kept: nothing to gain but by splitting {parts}, which cannot be done here"
-            return Decision(now, "none", reason, cost=before, dropped=dropped)
+            dropped = tuple(move for move in one.moves if move.part < 1)
+            return dataclasses.replace(_none(case, reason, before), dropped=dropped)
         return None
 
     def _share(self, case: Case) -> float:
@@ -352,21 +325,18 @@ class Controller:
         rent = math.fsum(price[name] for name in set(case.present.values()))
         return max(before.running, self._objective.horizon_s * rent)
 
-    def _why_kept(
-        self, before: PlacementCost, found: Sequence[tuple[PlacementCost, Proposal]], case: Case
-    ) -> str:
-        """What the policy's answer, and what the best of all, would have saved."""
-        best = min(found, key=lambda pair: pair[0].rank, default=None)
-        parts, share, base = [], self._share(case), self._base(before, case)
+    def _why_kept(self, before: PlacementCost, found: Sequence[Proposal], case: Case) -> str:
+        """What the policy's answer, and what the best of all, would save."""
+        base, share = self._base(before, case), self._share(case)
         limit = "" if share <= _SMALL else "the noise of the loads, "
         limit = f"{'hysteresis ' if share == self._hysteresis else limit}{_percent(share)}"
-        shown = [*found[:1], *([best] if best and best is not found[0] else [])]
-        for cost, one in shown:
-            saved = (before.running - cost.total) / base if base else 0.0
-            if self._lands(one.placement, case) == case.present:
+        best, parts = _best(found), []
+        for one in [*found[:1], *([best] if best and best is not found[0] else [])]:
+            saved = (before.running - one.cost.total) / base if base else 0.0
+            if one.placement == case.present:
                 parts.append(f"{one.by} is the present plan")
-            elif cost.unplaced > before.unplaced:
-                parts.append(f"{one.by} leaves {cost.unplaced - before.unplaced} more out")
+            elif one.cost.unplaced > before.unplaced:
+                parts.append(f"{one.by} leaves {one.cost.unplaced - before.unplaced} more out")
             elif saved <= 0:
                 parts.append(f"{one.by} saves nothing")
             else:
@@ -377,65 +347,34 @@ class Controller:
 
     def _request(
         self,
-        now: float,
         action: Action,
         reason: str,
-        wanted: Proposal,
+        one: Proposal,
         case: Case,
-        parallelism: dict[str, int] | None = None,
-        answer: Plan | None = None,
-        cost: PlacementCost | None = None,
+        counts: Mapping[str, int] | None = None,
     ) -> Decision:
         """Let the actuator apply a placement, and take note of where it landed."""
-        self._changed_s = now
-        at = self._lands(wanted.placement, case) if self._hysteresis else wanted.placement
-        counts = self._parallelism if parallelism is None else parallelism
-        current = self._graph_of(counts).by_id
-        plan = self._plan_of(at, wanted, case, current, answer)
+        self._changed_s = case.now
+        plan = one.plan(case, self._proposals.policy.name)
         changed = {t: w for t, w in plan.placement.items() if case.present.get(t) != w}
         try:
             receipt = self._actuator.apply(plan)
         except ActuatorError as error:
-            self._failed |= dict.fromkeys(changed.items(), now)
-            return Decision(now, "failed", f"{action}, {reason}: {error}", plan)
-        self._failed |= dict.fromkeys(receipt.missed.items(), now)
-        self._parallelism = dict(counts)
-        for operator, count in take_parts(plan, receipt, current, self._estimate).items():
+            self._failed |= dict.fromkeys(changed.items(), case.now)
+            return Decision(case.now, "failed", f"{action}, {reason}: {error}", plan)
+        self._failed |= dict.fromkeys(receipt.missed.items(), case.now)
+        self._parallelism = dict(counts or self._parallelism)
+        for operator, count in take_parts(plan, receipt, case.current, self._estimate).items():
             self._parallelism[operator] = self._parallelism.get(operator, 0) + count
-        self._history.ran(at)
+        self._history.ran(one.placement)
         self._moved, self._missed = frozenset(changed), False
         self._settle(plan, receipt)
-        return Decision(now, action, reason, plan, receipt, cost)
-
-    def _plan_of(
-        self,
-        at: Mapping[str, str],
-        wanted: Proposal,
-        case: Case,
-        current: Mapping[str, object],
-        answer: Plan | None,
-    ) -> Plan:
-        """The plan that is requested, for the tasks that there are at the moment."""
-        said = answer or Plan(())
-        left = {one.task: one.reason for one in said.unplaced}
-        price = dict(zip(case.snapshot.by_id, prices(case.snapshot), strict=True))
-        return Plan(
-            tuple(reasons(said, {t: w for t, w in at.items() if t in current}, case, wanted.by)),
-            tuple(
-                Unplaced(task, left.get(task, "no worker has room for it"))
-                for task in current
-                if task not in at
-            ),
-            math.fsum(price[name] for name in set(at.values()) if name in price),
-            policy=self._proposals.policy.name,
-            moves=tuple(one for one in wanted.moves if one.task in current),
-            fallback=said.fallback,
-        )
+        return Decision(case.now, action, reason, plan, receipt, one.cost)
 
     def _settle(self, plan: Plan, receipt: Receipt) -> None:
         """The plan as observed: tasks on their actual workers; those that run nowhere unplaced."""
         missed = self._moved & set(receipt.missed)
-        if missed and 2 * len(missed) > len(self._moved) and not self._missed:
+        if 2 * len(missed) > len(self._moved) and not self._missed:
             self._in_vain, self._missed = self._in_vain + 1, True
         placed, left = [], list(plan.unplaced)
         for one in plan.assignments:
@@ -445,10 +384,9 @@ class Controller:
             elif at == one.worker:
                 placed.append(one)
             else:
-                reason = f"runs here, {one.worker} was requested"
-                placed.append(Assignment(one.task, at, reason))
-        listed = {*plan.placement, *(one.task for one in plan.unplaced)}
+                placed.append(Assignment(one.task, at, f"runs here, {one.worker} was requested"))
         if plan.moves:
+            listed = {*plan.placement, *(one.task for one in plan.unplaced)}
             placed += [
                 Assignment(task, at, "a part of another task")
                 for task, at in receipt.landed.items()
@@ -458,40 +396,57 @@ class Controller:
         self._history.ran(self._plan.placement)
         self._history.runs_not(one.task for one in left)
 
-    def _lands(self, placement: Mapping[str, str], case: Case) -> Mapping[str, str]:
-        """Where a placement would land. Pairs that landed elsewhere of late are not proposed."""
-        lands = getattr(self._actuator, "lands", None)
-        return placement if lands is None else dict(lands(placement, case.snapshot))
+    @property
+    def _places(self) -> bool:
+        return bool(self._actuator.capabilities() & {"place", "move"})
 
-    @staticmethod
-    def _failing(one: Proposal, case: Case) -> bool:
-        """Whether a proposal repeats a placement that has failed of late."""
-        return any(pair in case.failed for pair in one.placement.items())
+    @property
+    def _releases(self) -> bool:
+        return "executors" in self._actuator.capabilities()
 
-    def _case(self, snapshot: Snapshot, parallelism: Mapping[str, int]) -> Case:
-        counts = self._history.largest(parallelism) if self._hysteresis else parallelism
-        graph = self._graph_of(counts)
+    def _lands(self, placement: Mapping[str, str], snapshot: Snapshot) -> Mapping[str, str]:
+        """Where a placement would land; pairs that landed elsewhere of late are not proposed."""
+        lands = getattr(self._actuator, "lands", None) if self._hysteresis else None
+        return placement if lands is None else dict(lands(placement, snapshot))
+
+    def _case(self, now: float, snapshot: Snapshot, counts: Mapping[str, int]) -> Case:
+        current = graph = self._graph_of(counts)
+        largest = self._history.largest(counts)
+        if self._hysteresis and largest != dict(counts):
+            graph = self._graph_of(largest)
         present = self._history.present(graph, snapshot)
         return Case(
+            now,
             graph,
+            current,
             snapshot,
             present,
             self._estimate.loads(graph),
             self._estimate.measured,
-            "executors" in self._actuator.capabilities(),
+            self._estimate.noise(present),
+            self._releases,
             frozenset(self._failed),
             self._plan,
-            self._estimate.noise(present),
         )
 
     def _noted(self, decision: Decision, snapshot: Snapshot) -> Decision:
         """The decision with the idle workers, added to the history."""
         if self._plan is not None:
-            released = "executors" in self._actuator.capabilities()
-            idle = idle_workers(self._plan, snapshot, released=released)
+            idle = idle_workers(self._plan, snapshot, released=self._releases)
             decision = dataclasses.replace(decision, idle=idle)
         self._decisions.append(decision)
         return decision
+
+
+def _none(case: Case, reason: str, cost: PlacementCost | None = None) -> Decision:
+    return Decision(case.now, "none", reason, cost=cost)
+
+
+def _best(found: Sequence[Proposal], noise: float = 0.0) -> Proposal | None:
+    """The proposal that costs least; of those that noise alone sets apart, the least movement."""
+    left, total = min((one.cost.rank for one in found), default=(0, 0.0))
+    alike = [one for one in found if one.cost.rank <= (left, total + noise)]
+    return min(alike, key=lambda one: one.cost.movement, default=None)
 
 
 def _percent(share: float) -> str:

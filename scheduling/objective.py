@@ -4,16 +4,18 @@ The currency is that of the prices ($); where no worker has a price each counts 
 are executor seconds. Over the horizon H in seconds::
 
     rent          = H * w_r * R                                R: $/s of the workers in use
-    imbalance     = H * w_i * P * (highest load / mean load - 1)
+    imbalance     = H * w_i * P * (highest load / mean load - 1 + 0.1 * S / mean load)
     communication = H * w_c * sum over streams between hosts of
                         bytes/s * (price of a byte + R_i / B_i)
     movement      = sum over moved tasks of R_i * (fixed seconds + bytes to load / B_i)
 
-P is R where idle workers are released, else the price of all workers: an idle worker that stays is
-no rent, it is imbalance. The mean is over the same workers. R_i and B_i are the price and the
-bandwidth of the receiving worker, which waits for the bytes. The load of a worker is the cores that
-its tasks keep busy over the cores that others leave free. The weights are those of a policy: what
-it is for. A placement with fewer unplaced tasks is better than any with more.
+The load of a worker is the cores that its tasks keep busy over the cores that others leave free. P
+is R where idle workers are released, else the price of all workers: an idle worker that stays is no
+rent, it is imbalance. Mean and S, the standard deviation (Eq. 31 of LBA-CE, by cores), are over the
+same workers. Of two placements with the same highest load the one with fewer loads near it is
+better: without S a new eighth executor gets none of 42 equal tasks on seven, as two keep six each.
+R_i and B_i are the price and the bandwidth of the receiving worker, which waits for the bytes. The
+weights are those of a policy: what it is for. Fewer unplaced tasks are better than any price.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +41,11 @@ from scheduling.quantities import (
 )
 
 __all__ = ["Objective", "PlacementCost"]
+
+Number = TypeVar("Number", float, NDArray[np.float64])
+
+_DEVIATION = 0.1  # the weight of S: small enough that the highest load decides
+_NOTHING = 1e-9  # cores
 
 
 @dataclass(frozen=True)
@@ -160,20 +168,32 @@ class Objective:
         at = {task: w for task, w in at.items() if task in graph.by_id and w in snapshot.by_id}
         loads = cpu_loads(graph, snapshot) if loads is None else loads
         price = dict(zip(snapshot.by_id, prices(snapshot), strict=True))
-        used = set(at.values())
-        horizon = self.horizon_s
-        imbalance = communication = 0.0
-        if self.imbalance:
-            imbalance = self.imbalance * _waiting(at, snapshot, price, loads, release)
-        if self.communication:
-            communication = self.communication * self._bytes(at, graph, snapshot, price)
+        waiting = self._waiting(at, snapshot, price, loads, release) if self.imbalance else 0.0
         return PlacementCost(
-            horizon * self.rent * math.fsum(price[name] for name in used),
-            horizon * imbalance,
-            horizon * communication,
+            self.horizon_s * self.rent * math.fsum(price[name] for name in set(at.values())),
+            self.horizon_s * waiting,
+            self._communication(at, graph, snapshot) if self.communication else 0.0,
             0.0 if present is None else self._movement(at, graph, snapshot, price, present),
             len(graph.tasks) - len(at),
         )
+
+    def excess(self, highest: Number, squares: Number, load: float, cores: Number) -> Number:
+        """The weighted imbalance as a share of what the workers cost; one placement, or an array.
+
+        Args:
+            highest: the highest load.
+            squares: the sum of the workers' cores times their load squared.
+            load: the cores that all tasks use; nothing is uneven where they use none.
+            cores: the cores of all workers that are compared.
+        """
+        if load < _NOTHING:
+            return 0.0 * highest
+        mean = load / cores
+        deviation = np.sqrt(np.maximum(squares / (cores * mean * mean) - 1, 0.0))
+        found: Number = self.imbalance * (
+            np.maximum(highest / mean - 1, 0.0) + _DEVIATION * deviation
+        )
+        return found
 
     def byte_costs(self, snapshot: Snapshot) -> NDArray[np.float64]:
         """What a byte per second from another host costs over the horizon, at each worker."""
@@ -182,25 +202,51 @@ class Objective:
         found: NDArray[np.float64] = self.horizon_s * self.communication * byte
         return found
 
-    def _bytes(
-        self, at: Mapping[str, str], graph: JobGraph, snapshot: Snapshot, price: Mapping[str, float]
+    def _waiting(
+        self,
+        at: Mapping[str, str],
+        snapshot: Snapshot,
+        price: Mapping[str, float],
+        loads: Mapping[str, float],
+        release: bool,
     ) -> float:
-        """The $/s of the bytes between hosts."""
-        by_id, parts = snapshot.by_id, []
-        for edge in graph.edges:
-            if edge.source in at and edge.target in at:
-                target = by_id[at[edge.target]]
-                if by_id[at[edge.source]].host != target.host:
-                    parts.append((edge.bytes_per_s, target))
-        for task in graph.tasks:
-            if task.input_bytes_per_s and task.preferred and task.id in at:
-                worker = by_id[at[task.id]]
-                if not is_preferred(task, worker):
-                    parts.append((task.input_bytes_per_s, worker))
-        return math.fsum(
-            size * (self.price_per_byte + price[to.id] / to.bandwidth_bytes_per_s)
-            for size, to in parts
-        )
+        """The weighted $/s of the workers that wait for the most loaded one; 0 without load."""
+        used: dict[str, float] = {}
+        for task, name in at.items():
+            used[name] = used.get(name, 0.0) + loads[task]
+        speed = speeds(snapshot)
+        counted = [one for one in speed if one in used or (not release and speed[one] > 0)]
+        for name in used:
+            if not speed[name]:  # others took it over while a task runs there
+                speed[name] = max(snapshot.by_id[name].capacity.cpu_cores, LEAST_CORES)
+        load, cores = math.fsum(used.values()), math.fsum(speed[name] for name in counted)
+        if not cores:
+            return 0.0
+        highest = max(cpu / speed[name] for name, cpu in used.items())
+        squares = math.fsum(cpu * cpu / speed[name] for name, cpu in used.items())
+        paid = math.fsum(price[name] for name in counted)
+        return float(paid * self.excess(highest, squares, load, cores))
+
+    def _communication(self, at: Mapping[str, str], graph: JobGraph, snapshot: Snapshot) -> float:
+        """The $ of the bytes between hosts over the horizon."""
+        byte = dict(zip(snapshot.by_id, self.byte_costs(snapshot).tolist(), strict=True))
+        host = {worker.id: worker.host for worker in snapshot.workers}
+        paid = [
+            edge.bytes_per_s * byte[at[edge.target]]
+            for edge in graph.edges
+            if edge.source in at
+            and edge.target in at
+            and host[at[edge.source]] != host[at[edge.target]]
+        ]
+        paid += [
+            task.input_bytes_per_s * byte[at[task.id]]
+            for task in graph.tasks
+            if task.input_bytes_per_s
+            and task.preferred
+            and task.id in at
+            and not is_preferred(task, snapshot.by_id[at[task.id]])
+        ]
+        return math.fsum(paid)
 
     def _movement(
         self,
@@ -211,35 +257,12 @@ class Objective:
         present: Mapping[str, str],
     ) -> float:
         """The $ of the moves from a present placement."""
-        parts = []
+        paid = []
         for name, target in at.items():
-            before = present.get(name)
+            before, worker = present.get(name), snapshot.by_id[target]
             if before != target:
-                worker = snapshot.by_id[target]
-                load_s = bytes_to_load(graph.by_id[name], worker.host)
-                load_s /= worker.bandwidth_bytes_per_s
-                parts.append(price[target] * (load_s + (0.0 if before is None else self.move_s)))
-        return math.fsum(parts)
-
-
-def _waiting(
-    at: Mapping[str, str],
-    snapshot: Snapshot,
-    price: Mapping[str, float],
-    loads: Mapping[str, float],
-    release: bool,
-) -> float:
-    """The $/s of the workers that wait for the most loaded one; 0 without load."""
-    sums: dict[str, float] = {}
-    for task, name in at.items():
-        sums[name] = sums.get(name, 0.0) + loads[task]
-    speed = speeds(snapshot)
-    counted = [one for one in speed if one in sums or (not release and speed[one] > 0)]
-    for name in sums:
-        if not speed[name]:  # others took it over while a task runs there
-            speed[name] = max(snapshot.by_id[name].capacity.cpu_cores, LEAST_CORES)
-    total, cores = math.fsum(sums.values()), math.fsum(speed[name] for name in counted)
-    if not total or not cores:
-        return 0.0
-    highest = max(load / speed[name] for name, load in sums.items())
-    return max(0.0, highest * cores / total - 1) * math.fsum(price[name] for name in counted)
+                load_s = (
+                    bytes_to_load(graph.by_id[name], worker.host) / worker.bandwidth_bytes_per_s
+                )
+                paid.append(price[target] * (load_s + (0.0 if before is None else self.move_s)))
+        return math.fsum(paid)

@@ -1,4 +1,4 @@
-"""The placements that a step of the controller chooses from.
+"""The placements that a step of the controller chooses from, each with what it costs.
 
 They are the policy's answer; the same with as few moves as it allows; the present placement after
 the rebalancer's moves; and, if asked for, what the local search makes of the present one.
@@ -7,23 +7,35 @@ the rebalancer's moves; and, if asked for, what the local search makes of the pr
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from scheduling.decision import saving
 from scheduling.errors import InfeasibleError
-from scheduling.improve import improve, needs_of, room_of
-from scheduling.model import Assignment, JobGraph, Move, Plan, Reserved, Snapshot, Task
+from scheduling.improve import Numbers, improve, needs_of, room_of
+from scheduling.model import (
+    Assignment,
+    JobGraph,
+    Move,
+    Plan,
+    Reserved,
+    Resources,
+    Snapshot,
+    Unplaced,
+)
 from scheduling.objective import Objective, PlacementCost
 from scheduling.protocols import Policy, Rebalancer
-from scheduling.splits import makeable, with_parts
+from scheduling.quantities import prices
+from scheduling.splits import makeable, split_names, with_parts
 
 __all__ = ["Case", "Proposal", "Proposals"]
 
-_DEVIATIONS = 3.0  # of the loads: what is less uneven is not levelled by the search
-_SLACK = 0.01  # by which a worker's load may exceed what the policy gave it, as a share
+_LEVEL = 3.0  # standard deviations of the loads: what is less uneven is level
+_SLACK = 0.01  # by which a worker's load may exceed what the policy gave it at least, as a share
 
 
 @dataclass(frozen=True)
@@ -31,74 +43,137 @@ class Case:
     """What is known when a plan is made.
 
     Args:
+        now: the time on the controller's clock.
         graph: the tasks; of an operator whose tasks come and go the most of late.
+        current: the tasks that there are at the moment.
         snapshot: the workers.
         present: the present worker of each running task, and the last one of tasks that are
             missing at the moment; workers that are gone are left out.
         loads: the CPU cores that each task uses.
         measured: whether any of them was measured.
+        noise: the standard deviation of a worker's load, as a share.
         release: whether idle workers are released.
         failed: pairs of task and worker whose placement has failed recently.
         previous: the present plan; None before the first.
-        noise: the standard deviation of a worker's load, as a share; default 0.
     """
 
+    now: float
     graph: JobGraph
+    current: JobGraph
     snapshot: Snapshot
     present: Mapping[str, str]
     loads: Mapping[str, float]
     measured: bool
+    noise: float
     release: bool
     failed: Collection[tuple[str, str]]
     previous: Plan | None
-    noise: float = 0.0
 
     @cached_property
     def as_measured(self) -> JobGraph:
         """The graph with the measured cores as demands, at most what the largest worker has."""
         if not self.measured:
             return self.graph
-        most = max((w.usable.cpu_cores for w in self.snapshot.workers), default=0.0)
-        tasks = tuple(
-            dataclasses.replace(
-                task,
-                demand=dataclasses.replace(task.demand, cpu_cores=min(self.loads[task.id], most)),
-            )
-            for task in self.graph.tasks
-        )
-        return JobGraph(tasks, self.graph.edges)
+        most = max((one.usable.cpu_cores for one in self.snapshot.workers), default=0.0)
+        return self.graph.with_cores({t: min(load, most) for t, load in self.loads.items()})
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        """The position of each worker in the snapshot."""
+        return {name: i for i, name in enumerate(self.snapshot.by_id)}
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The position of each task in the graph."""
+        return {name: k for k, name in enumerate(self.graph.by_id)}
+
+    def left(self, placement: Mapping[str, str], need: Numbers) -> Numbers:
+        """What a placement leaves of each worker (row): slots, cores, memory, disk."""
+        taken = np.zeros((len(self.position), 4))
+        there = [self.position[worker] for worker in placement.values()]
+        np.add.at(taken, there, need[[self.number[task] for task in placement]])
+        return room_of(self.snapshot) - taken
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A placement that could be requested.
+    """A placement that may be requested.
 
     Args:
         by: who proposes it, in words.
-        placement: the worker of each placed task.
-        moves: the moves that make it of the present one, for a rebalancer's; default none.
+        placement: the worker of each placed task, where it would land.
+        cost: what that costs.
+        answer: the policy's plan, for its reasons; None (default) if it was not asked.
+        moves: the rebalancer's moves that lead to it; default none.
     """
 
     by: str
     placement: Mapping[str, str]
+    cost: PlacementCost
+    answer: Plan | None = None
     moves: tuple[Move, ...] = ()
+
+    def why(self, before: PlacementCost, seconds: float) -> str:
+        """Why it is requested: what it saves, and which tasks it splits."""
+        parts = split_names(self.moves)
+        return f"{self.by}: {saving(before, self.cost, seconds)}" + (
+            f", splits {parts}" if parts else ""
+        )
+
+    def plan(self, case: Case, policy: str) -> Plan:
+        """The plan that is requested, for the tasks that there are at the moment.
+
+        A task has the policy's reason, the one that it had, or who wanted it there.
+        """
+        answer, known = self.answer or Plan(()), case.previous.assignments if case.previous else ()
+        said = {(one.task, one.worker): one for one in (*known, *answer.assignments)}
+        had, failed = {one.task: one.worker for one in known}, dict(case.failed)
+        left = {one.task: one.reason for one in answer.unplaced}
+
+        def reason(task: str, worker: str) -> str:
+            if failed.get(task, worker) != worker:
+                return f"its placement on {failed[task]} failed"
+            if had.get(task, worker) not in case.snapshot.by_id:
+                return f"{had[task]} is gone"
+            return self.by
+
+        price = dict(zip(case.snapshot.by_id, prices(case.snapshot), strict=True))
+        at, current = self.placement, case.current.by_id
+        return Plan(
+            tuple(
+                said.get(pair) or Assignment(*pair, reason(*pair))
+                for pair in at.items()
+                if pair[0] in current
+            ),
+            tuple(
+                Unplaced(task, left.get(task, "no worker has room for it"))
+                for task in current
+                if task not in at
+            ),
+            math.fsum(price.get(name, 0.0) for name in set(at.values())),
+            policy=policy,
+            moves=tuple(one for one in self.moves if one.task in current),
+            fallback=answer.fallback,
+        )
 
 
 @dataclass(frozen=True)
 class Proposals:
-    """Asks the policy, the rebalancer and the local search.
+    """Asks the policy, the rebalancer and the local search, and prices what they say.
 
     Args:
         policy: asked in every step.
         rebalancer: suggests moves; None for none.
-        objective: what the local search lowers.
+        objective: what a placement costs.
         search: whether there is a local search.
+        lands: where a placement would land.
     """
 
     policy: Policy
     rebalancer: Rebalancer | None
     objective: Objective
     search: bool
+    lands: Callable[[Mapping[str, str], Snapshot], Mapping[str, str]]
 
     def cost(self, placement: Mapping[str, str], case: Case) -> PlacementCost:
         """The cost of a placement; moves count from the present one."""
@@ -112,32 +187,86 @@ class Proposals:
         )
 
     def answer(self, case: Case) -> Plan:
-        """The policy's plan for all tasks.
-
-        Raises:
-            InfeasibleError: a task fits no worker, not even an empty one.
-        """
+        """The policy's plan for all tasks; :class:`InfeasibleError` if one fits no worker."""
         return self.policy.plan(case.as_measured, case.snapshot, case.previous)
 
-    def others(self, answer: Plan, moves: Sequence[Move], case: Case) -> list[Proposal]:
-        """The policy's answer where it may be requested, and the other placements."""
-        said = f"{self.policy.name}'s answer"
-        allowed, found = self.allowed(answer.placement, case), []
-        if allowed == answer.placement or fits(allowed, case):
-            found.append(Proposal(said, allowed))
-        if case.present:
-            fewer = fewer_moves(allowed, case)
-            if fewer != allowed:
-                found.append(Proposal(f"{said} with fewer moves", fewer))
-        if self.rebalancer is not None and (made := fitting(moves, case)):
-            at = {**case.present, **{one.task: one.target for one in made}}
-            found.append(Proposal(f"{self.rebalancer.name}'s moves", at, tuple(made)))
-        if self.search and case.present:
-            found.append(Proposal("the search", self.searched(case)))
-        return found
+    def literal(self, case: Case) -> Proposal:
+        """The policy's answer as it is, after the rebalancer's moves from it."""
+        answer = self.answer(case)
+        moves = self.moves(answer.placement, case) if case.previous else ()
+        at = answer.placement | {one.task: one.target for one in moves if one.part >= 1}
+        return self._priced(f"{self.policy.name}'s answer", at, case, answer)
 
-    def searched(self, case: Case) -> dict[str, str]:
-        """What local search makes of the present placement."""
+    def repaired(self, case: Case) -> Proposal:
+        """The present placement; tasks without a worker go where the policy puts them beside it.
+
+        If they have no room there, the others make room, with as few moves as that takes.
+        """
+        at = self._beside(case.present, case)
+        if len(at) < len(case.graph.tasks):
+            whole = fewer_moves(self.answer(case).placement, case)
+            at = whole if len(whole) > len(at) else at
+        return self._priced("the repair", at, case)
+
+    def _priced(
+        self,
+        by: str,
+        placement: Mapping[str, str],
+        case: Case,
+        answer: Plan | None = None,
+        moves: Sequence[Move] = (),
+    ) -> Proposal:
+        at = self.lands(placement, case.snapshot)
+        return Proposal(by, at, self.cost(at, case), answer, tuple(moves))
+
+    def all(self, answer: Plan, moves: Sequence[Move], case: Case) -> list[Proposal]:
+        """The policy's answer where it may be requested, and the other placements, priced."""
+        name = f"{self.policy.name}'s answer"
+        allowed = self._allowed(answer.placement, case)
+        found: dict[str, Mapping[str, str]] = {}
+        if allowed == answer.placement or _fits(allowed, case):
+            found[name] = allowed
+        if case.present and allowed != case.present:
+            found[f"{name} with fewer moves"] = fewer_moves(allowed, case)
+        if self.search and case.present:
+            found["the search"] = self._searched(case)
+        priced = [self._priced(by, at, case, answer) for by, at in found.items()]
+        if made := _fitting(moves, case):
+            at = {**case.present, **{one.task: one.target for one in made}}
+            priced.append(self._priced(self._moved, at, case, answer, made))
+        return priced
+
+    def split(
+        self, moves: Sequence[Move], answer: Plan, case: Case, can: Collection[str]
+    ) -> Proposal | None:
+        """The present placement after the rebalancer's moves, parts of tasks included, if any."""
+        whole = _fitting(moves, case)
+        at = {**case.present, **{one.task: one.target for one in whole}}
+        tried = [one for one in moves if (one.task, one.target) not in case.failed]
+        parts = makeable(tried, at, case.graph, can)
+        if not parts:
+            return None
+        graph, loads, was, becomes = with_parts(parts, case.graph, case.loads, case.present)
+        after = dataclasses.replace(case, graph=graph, present=was, loads=loads)
+        cost = self.cost({**at, **becomes}, after)
+        return Proposal(self._moved, at, cost, answer, (*whole, *parts))
+
+    @property
+    def _moved(self) -> str:
+        return f"{self.rebalancer.name}'s moves" if self.rebalancer else ""
+
+    def moves(self, placement: Mapping[str, str], case: Case) -> Sequence[Move]:
+        """The rebalancer's moves from a placement."""
+        if self.rebalancer is None or not placement:
+            return ()
+        usage = {}
+        for task in case.graph.tasks:
+            used = case.snapshot.usage.get(task.id, task.demand)
+            usage[task.id] = Resources(case.loads[task.id], used.memory_mb, used.disk_mb)
+        seen = dataclasses.replace(case.snapshot, placement=placement, usage=usage)
+        return self.rebalancer.rebalance(case.graph, seen)
+
+    def _searched(self, case: Case) -> dict[str, str]:
         return improve(
             case.present,
             case.graph,
@@ -147,98 +276,45 @@ class Proposals:
             release=case.release,
             loads=case.loads,
             forbidden=case.failed,
-            tolerance=_DEVIATIONS * case.noise,
+            tolerance=_LEVEL * case.noise,
         )
 
-    def moves(self, placement: Mapping[str, str], case: Case) -> Sequence[Move]:
-        """The rebalancer's moves from a placement."""
-        if self.rebalancer is None or not placement:
-            return ()
-        usage = {
-            task.id: dataclasses.replace(
-                case.snapshot.usage.get(task.id, task.demand), cpu_cores=case.loads[task.id]
-            )
-            for task in case.graph.tasks
-        }
-        seen = dataclasses.replace(case.snapshot, placement=dict(placement), usage=usage)
-        return self.rebalancer.rebalance(case.graph, seen)
-
-    def split(
-        self, moves: Sequence[Move], case: Case, can: Collection[str]
-    ) -> tuple[Proposal, PlacementCost] | None:
-        """The present placement after the rebalancer's moves, those of parts of tasks included.
-
-        Args:
-            moves: the rebalancer's.
-            case: what is known.
-            can: the capabilities of the actuator.
-
-        Returns:
-            The proposal and its cost; None if no part of a task moves.
-        """
-        whole = fitting(moves, case)
-        at = {**case.present, **{one.task: one.target for one in whole}}
-        parts = makeable(
-            [one for one in moves if (one.task, one.target) not in case.failed], at, case.graph, can
-        )
-        if not parts or self.rebalancer is None:
-            return None
-        graph, loads, was, becomes = with_parts(parts, case.graph, case.loads, case.present)
-        after = dataclasses.replace(case, graph=graph, present=was, loads=loads)
-        proposal = Proposal(f"{self.rebalancer.name}'s moves", at, (*whole, *parts))
-        return proposal, self.cost({**at, **becomes}, after)
-
-    def repaired(self, case: Case) -> dict[str, str]:
-        """The present placement; tasks without a worker go where the policy puts them beside it.
-
-        If they have no room there, the others make room, with as few moves as that takes.
-        """
-        found = self._beside(case.present, case)
-        if len(found) < len(case.graph.tasks):
-            whole = fewer_moves(self.answer(case).placement, case)
-            if len(whole) > len(found):
-                return whole
-        return found
-
-    def allowed(self, placement: Mapping[str, str], case: Case) -> dict[str, str]:
+    def _allowed(self, placement: Mapping[str, str], case: Case) -> Mapping[str, str]:
         """A placement without those that have failed recently: such tasks stay, or go elsewhere."""
         at = dict(placement)
-        for pair in case.failed:
-            task, worker = pair
+        for task, worker in case.failed:
             if at.get(task) == worker and case.present.get(task) != worker:
+                del at[task]
                 if task in case.present:
                     at[task] = case.present[task]
-                else:
-                    del at[task]
-        lost = [task for task in placement if task not in at]
-        return self._beside(at, case, lost) if lost else at
+        return at if len(at) == len(placement) else self._beside(at, case)
 
-    def _beside(
-        self, stay: Mapping[str, str], case: Case, names: Iterable[str] | None = None
-    ) -> dict[str, str]:
-        """Some tasks, all others by default, placed by the policy beside tasks that stay."""
-        tasks = case.as_measured.by_id
-        names = [name for name in (tasks if names is None else names) if name not in stay]
-        at = {**stay, **self._asked([tasks[name] for name in names], stay, case, tasks)}
-        again = [name for name in names if (name, at.get(name)) in case.failed]
-        if again:
-            refused = {at[name] for name in again}
-            rest = {task: worker for task, worker in at.items() if task not in again}
-            at |= self._asked([tasks[name] for name in again], rest, case, tasks, refused)
-        return at
+    def _beside(self, stay: Mapping[str, str], case: Case) -> Mapping[str, str]:
+        """The other tasks placed by the policy beside those that stay; not where that failed."""
+        at = {**stay, **self._asked(stay, case)}
+        again = {task for task, worker in at.items() if task not in stay} & {
+            task for task, worker in case.failed if at.get(task) == worker
+        }
+        if not again:
+            return at
+        refused = {at[task] for task in again}
+        rest = {task: worker for task, worker in at.items() if task not in again}
+        return {**at, **self._asked(rest, case, refused, again)}
 
     def _asked(
         self,
-        rest: Sequence[Task],
         stay: Mapping[str, str],
         case: Case,
-        tasks: Mapping[str, Task],
         without: Collection[str] = (),
+        only: Collection[str] | None = None,
     ) -> Mapping[str, str]:
         """The policy's placement of tasks on what others that stay leave of the workers."""
+        tasks, taken = case.as_measured.by_id, dict(case.snapshot.reserved)
+        rest = [
+            t for t in case.as_measured.tasks if t.id not in stay and (not only or t.id in only)
+        ]
         if not rest:
             return {}
-        taken = dict(case.snapshot.reserved)
         for name, worker in stay.items():
             old = taken.get(worker, Reserved())
             taken[worker] = Reserved(old.slots + 1, old.resources + tasks[name].demand)
@@ -252,98 +328,63 @@ class Proposals:
             raise
 
 
-def fitting(moves: Sequence[Move], case: Case) -> list[Move]:
+def _fits(placement: Mapping[str, str], case: Case) -> bool:
+    """Whether each worker that gets another task has room for all that it has then."""
+    left = case.left(placement, needs_of(case.as_measured))
+    came = {worker for task, worker in placement.items() if case.present.get(task) != worker}
+    return bool((left[[case.position[worker] for worker in came]] >= 0).all())
+
+
+def _fitting(moves: Sequence[Move], case: Case) -> list[Move]:
     """The moves of whole tasks that have room, in their order; failed placements are left out."""
-    position = {worker.id: i for i, worker in enumerate(case.snapshot.workers)}
-    free, at, made = room_of(case.snapshot), dict(case.present), []
-    need = dict(zip(case.graph.by_id, needs_of(case.graph), strict=True))
-    for task, worker in at.items():
-        free[position[worker]] -= need[task]
+    if not any(one.part >= 1 for one in moves):
+        return []
+    needs, at, made = needs_of(case.graph), dict(case.present), []
+    free = case.left(at, needs)
     for one in moves:
+        need = needs[case.number[one.task]]
         may = one.part >= 1 and (one.task, one.target) not in case.failed
-        may = may and at.get(one.task) == one.source and one.target in position
-        if may and (free[position[one.target]] >= need[one.task]).all():
-            free[position[one.source]] += need[one.task]
-            free[position[one.target]] -= need[one.task]
+        may = may and at.get(one.task) == one.source and one.target in case.position
+        if may and (free[case.position[one.target]] >= need).all():
+            free[case.position[one.source]] += need
+            free[case.position[one.target]] -= need
             at[one.task] = one.target
             made.append(one)
     return made
 
 
-def fits(placement: Mapping[str, str], case: Case) -> bool:
-    """Whether each worker that gets another task has room for all that it has then."""
-    position = {worker.id: i for i, worker in enumerate(case.snapshot.workers)}
-    free = room_of(case.snapshot)
-    need = dict(zip(case.graph.by_id, needs_of(case.as_measured), strict=True))
-    for task, worker in placement.items():
-        free[position[worker]] -= need[task]
-    came = {w for task, w in placement.items() if case.present.get(task) != w}
-    return all((free[position[worker]] >= 0).all() for worker in came)
-
-
 def fewer_moves(wanted: Mapping[str, str], case: Case) -> dict[str, str]:
     """A placement with as many tasks and as much load on each worker, where tasks stay if they can.
 
-    Args:
-        wanted: the policy's.
-        case: the present placement.
-
     Complexity: O(tasks x (log tasks + workers)).
     """
-    names = list(case.snapshot.by_id)
-    position = {name: i for i, name in enumerate(names)}
+    names = list(case.position)
     load, count = np.zeros(len(names)), np.zeros(len(names), int)
     for task, worker in wanted.items():
-        load[position[worker]] += case.loads[task]
-        count[position[worker]] += 1
-    spare = load * _SLACK + 1e-9
-    free = room_of(case.snapshot)
-    need = dict(zip(case.graph.by_id, needs_of(case.as_measured), strict=True))
+        load[case.position[worker]] += case.loads[task]
+        count[case.position[worker]] += 1
+    spare = load * max(_SLACK, _LEVEL * case.noise) + 1e-9
     at: dict[str, str] = {}
 
     def put(task: str, i: int) -> None:
         at[task] = names[i]
         count[i] -= 1
         load[i] -= case.loads[task]
-        free[i] -= need[task]
 
     left = []
     for task in sorted(wanted, key=lambda task: -case.loads[task]):
-        i = position.get(case.present.get(task, ""), -1)
+        i = case.position.get(case.present.get(task, ""), -1)
         if i >= 0 and count[i] and case.loads[task] <= load[i] + spare[i]:
             put(task, i)
         else:
             left.append(task)
+    needs = needs_of(case.as_measured)
+    free = case.left(at, needs)
     for task in left:
-        room = np.flatnonzero((free >= need[task]).all(axis=1))
+        need = needs[case.number[task]]
+        room = np.flatnonzero((free >= need).all(axis=1))
         if len(room):
-            put(task, int(room[np.lexsort((-load[room], count[room] <= 0))[0]]))
+            i = int(room[np.lexsort((-load[room], count[room] <= 0))[0]])
+            put(task, i)
+            free[i] -= need
     return at
-
-
-def reasons(plan: Plan, placement: Mapping[str, str], case: Case, by: str) -> list[Assignment]:
-    """The assignments of a placement, with the policy's reason, the one it had, or who wanted it.
-
-    Args:
-        plan: the policy's.
-        placement: what is requested.
-        case: what is known.
-        by: who proposed it.
-    """
-    said = {one.task: one for one in plan.assignments}
-    had = {one.task: one for one in case.previous.assignments} if case.previous else {}
-    failed = dict(case.failed)
-    found = []
-    for task, worker in placement.items():
-        for known in (said.get(task), had.get(task)):
-            if known is not None and known.worker == worker:
-                found.append(known)
-                break
-        else:
-            reason = by
-            if task in failed and failed[task] != worker:
-                reason = f"its placement on {failed[task]} failed"
-            elif task in had and had[task].worker not in case.snapshot.by_id:
-                reason = f"{had[task].worker} is gone"
-            found.append(Assignment(task, worker, reason))
-    return found

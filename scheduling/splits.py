@@ -62,12 +62,12 @@ def with_parts(
 
 
 def take_parts(
-    plan: Plan, receipt: Receipt, tasks: Mapping[str, Task], estimate: LoadEstimate
+    plan: Plan, receipt: Receipt, graph: JobGraph, estimate: LoadEstimate
 ) -> dict[str, int]:
     """Move the estimated load of split tasks; the number of tasks added to each operator."""
     parts = [move for move in plan.moves if move.part < 1]
-    operators = {name: task.operator for name, task in tasks.items()}
-    left = len(set(receipt.landed) - set(tasks)) if parts else 0
+    operators = {task.id: task.operator for task in graph.tasks}
+    left = len(set(receipt.landed) - set(operators)) if parts else 0
     added: dict[str, int] = {}
     for move in parts:
         estimate.split(move.task, move.part, receivers(move, plan.placement, operators))

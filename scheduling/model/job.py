@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -103,6 +104,25 @@ class JobGraph:
                     raise ArgumentError(
                         f"{stream} there is no task {end!r}; name tasks of the graph"
                     )
+
+    def with_cores(self, cores: Mapping[str, float]) -> JobGraph:
+        """The same graph with other demands of CPU, as measured; nothing is checked again.
+
+        Args:
+            cores: the CPU cores of each task.
+
+        >>> graph = JobGraph((Task("t", "t", 0, Resources(1, 100)),))
+        >>> graph.with_cores({"t": 2.5}).tasks[0].demand
+        Resources(cpu_cores=2.5, memory_mb=100.0, disk_mb=0.0)
+        """
+        tasks = []
+        for task in self.tasks:
+            tasks.append(copy.copy(task))
+            demand = Resources(cores[task.id], task.demand.memory_mb, task.demand.disk_mb)
+            set_fields(tasks[-1], demand=demand)
+        found = object.__new__(JobGraph)
+        set_fields(found, tasks=tuple(tasks), edges=self.edges)
+        return found
 
     @cached_property
     def by_id(self) -> dict[str, Task]:

@@ -125,7 +125,7 @@ def test_a_skewed_load_is_balanced_by_search_alone(seed: int) -> None:
     cluster = SimulatedCluster(executors(8), loads, seed=seed)
     decisions = cluster.run(cluster.controller(RoundRobin(), search=True), 30)
     heaviest = max(loads) * 8 / sum(loads)
-    assert cluster.skew() < max(1.05, heaviest + 0.02)
+    assert cluster.skew() < max(1.05, heaviest + 0.01)
     assert {one.action for one in decisions[REST:]} == {"none"}
 
 
@@ -139,10 +139,11 @@ def disturbed(cluster: SimulatedCluster, controller: Controller, change: Callabl
     return cluster.moves - before
 
 
+@pytest.mark.parametrize("rebalancer", [None, StStream()], ids=["alone", "st-stream"])
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_lost_executor_moves_its_own_tasks_only(name: str) -> None:
+def test_a_lost_executor_moves_its_own_tasks_only(name: str, rebalancer: StStream | None) -> None:
     cluster = SimulatedCluster(executors(8), [0.3] * (10 if name == "exact" else 40))
-    controller = cluster.controller(planner(name), rebalancer=StStream())
+    controller = cluster.controller(planner(name), rebalancer=rebalancer)
     cluster.run(controller, 10)
     lost = cluster.at["join-3"]
     kept = {task: at for task, at in cluster.at.items() if at != lost}
@@ -150,20 +151,25 @@ def test_a_lost_executor_moves_its_own_tasks_only(name: str) -> None:
     assert [one.reason for one in cluster.run(controller, 2)][1:] == [f"gone: {lost}"]
     assert {task: cluster.at[task] for task in kept} == kept
     assert len(cluster.at) == len(cluster.loads)
-    assert len(made(cluster, controller, 20)) <= REST
+    later = [one.reason for one in cluster.run(controller, 10) if one.action != "none"]
+    # The repair is the policy's. One that packs puts the lost tasks on one executor, from where
+    # a rebalancer, which was asked to level what such a policy does not, moves them once.
+    packs = rebalancer is not None and planner(name).weights != RoundRobin.weights  # type: ignore[attr-defined]
+    assert len(later) <= packs
+    assert all(reason.startswith("st-stream's moves") for reason in later)
 
 
-@pytest.mark.parametrize("name", ["lba-ce", "round-robin", "spread"])
+@pytest.mark.parametrize("name", POLICIES)
 def test_a_new_executor_gets_its_share_and_nothing_else_moves(name: str) -> None:
-    cluster = SimulatedCluster(executors(7), [0.3] * 48)
+    cluster = SimulatedCluster(executors(7), [0.3] * 42)
     controller = cluster.controller(Balanced(planner(name)), rebalancer=StStream(), search=True)
     moved = disturbed(cluster, controller, lambda: cluster.workers.append(executors(8)[7]))
-    assert moved == sum(at == "h3/7" for at in cluster.at.values()) == 6
+    assert moved == sum(at == "h3/7" for at in cluster.at.values()) == 5
 
 
 @pytest.mark.parametrize("state_bytes", [10e12, 10e6])
 def test_a_new_executor_is_not_worth_moving_large_states(state_bytes: float) -> None:
-    cluster = SimulatedCluster(executors(7), [0.3] * 48, state_bytes=state_bytes)
+    cluster = SimulatedCluster(executors(7), [0.3] * 42, state_bytes=state_bytes)
     controller = cluster.controller(Balanced(LBACE()), search=True)
     moved = disturbed(cluster, controller, lambda: cluster.workers.append(executors(8)[7]))
     assert (moved == 0) == (state_bytes > 1e9)

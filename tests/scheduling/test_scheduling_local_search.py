@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
@@ -65,6 +66,19 @@ def large(tasks: int, workers: int, kinds: int) -> tuple[JobGraph, Snapshot]:
     return JobGraph(every, edges), Snapshot(0.0, tuple(there))
 
 
+def least_rent(graph: JobGraph, snapshot: Snapshot) -> float:
+    """The least rent of whole workers that have the slots and the cores of all tasks."""
+    unit = 0.8 * 2  # all workers of :func:`large` have a multiple of it
+    need = math.ceil(sum(task.demand.cpu_cores for task in graph.tasks) / unit - 1e-6)
+    best = {(0, 0): 0.0}  # by slots and cores, at most what is needed
+    for worker in snapshot.workers:
+        size = round(worker.usable.cpu_cores / unit)
+        for (slots, cores), rent in list(best.items()):
+            more = min(len(graph.tasks), slots + worker.slots), min(need, cores + size)
+            best[more] = min(best.get(more, math.inf), rent + worker.price_per_s)
+    return best[len(graph.tasks), need]
+
+
 @pytest.mark.parametrize("cost", [CostModel(), CostModel(price_per_byte=0.01)])
 @pytest.mark.parametrize("kinds", [1, 3, 40])
 def test_a_large_job_is_packed_close_to_what_a_fluid_would_take(
@@ -75,13 +89,7 @@ def test_a_large_job_is_packed_close_to_what_a_fluid_would_take(
     plan._check(graph, snapshot)
     assert not plan.unplaced
     if not cost.price_per_byte:
-        need = sum(task.demand.cpu_cores for task in graph.tasks)
-        least = 0.0
-        dear = {one: one.price_per_s / one.capacity.cpu_cores for one in snapshot.workers}
-        for one in sorted(dear, key=lambda one: dear[one]):
-            least += one.price_per_s * min(1.0, max(0.0, need / one.usable.cpu_cores))
-            need -= one.usable.cpu_cores
-        assert plan.score <= 1.1 * least
+        assert plan.score <= 1.1 * least_rent(graph, snapshot)
 
 
 def test_the_same_arguments_give_the_same_plan() -> None:

@@ -24,7 +24,7 @@ def test_a_heavy_partition_is_spread_and_then_nothing_moves(seed: int) -> None:
     alone.run(alone.controller(RoundRobin(), rebalancer=StStream()), 40)
     assert alone.skew() > 2
     assert cluster.skew() < 1.25  # StStream's thresholds are 0.2 from the mean
-    assert 1 <= cluster.splits <= 5
+    assert 1 <= cluster.splits <= 3
     assert math.fsum(cluster.loads) == pytest.approx(total)
     assert {one.action for one in decisions[20:]} == {"none"}
     (first, *_) = [one for one in decisions if one.plan and any(m.part < 1 for m in one.plan.moves)]
