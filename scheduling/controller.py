@@ -26,13 +26,15 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
-from scheduling.decision import Action, Decision, idle_workers
+from scheduling.case import Case
+from scheduling.choice import Choice, percent
+from scheduling.decision import Action, Decision, idle_workers, observed
 from scheduling.errors import ActuatorError, ArgumentError
 from scheduling.estimate import LoadEstimate
 from scheduling.history import History
-from scheduling.model import Assignment, JobGraph, Move, Plan, Receipt, Snapshot, Unplaced
+from scheduling.model import JobGraph, Move, Plan, Receipt, Snapshot
 from scheduling.objective import Objective, PlacementCost
-from scheduling.proposals import Case, Proposal, Proposals
+from scheduling.proposals import Proposal, Proposals
 from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, weights_of
 from scheduling.quantities import prices
 from scheduling.splits import split_names, take_parts
@@ -166,7 +168,7 @@ class Controller:
             f"policy: {proposals.policy.name}, asked in every cycle, for rent {o.rent:g}, "
             f"imbalance {o.imbalance:g}, communication {o.communication:g}",
             f"search: {'on' if proposals.search and self._hysteresis else 'off'}",
-            f"hysteresis: {_percent(self._hysteresis)}, {rule}",
+            f"hysteresis: {percent(self._hysteresis)}, {rule}",
             f"rebalancer: {rebalancer}",
         ]
         if self._plan is not None and self._plan.fallback:
@@ -271,77 +273,47 @@ class Controller:
         waits = max(left, 0.0) if before.unplaced else longer
         if waits > 0 and (self._in_vain or not self._correcting):
             return _none(case, f"kept: cooldown, {waits:.3g} s left", before)
-        base = self._base(before, case)
-        margin, noise = self._share(case) * base, _DEVIATIONS * case.noise * base
+        choice = self._choice(before, case)
         moves: Sequence[Move] = ()
         if "move" in self._actuator.capabilities():
             moves = self._proposals.moves(case.present, case)
         found = self._proposals.all(answer, moves, case)
-        best = _best(found, noise)
-        why_kept = self._why_kept(before, found, case)
         self._settling, self._correcting = max(0, self._settling - 1), max(0, self._correcting - 1)
+        best = choice.best(found)
         if best is not None:
             more = before.unplaced - best.cost.unplaced
             if more > 0 and (longer <= 0 or not set(best.placement.items()) & set(case.failed)):
                 return self._request("place", f"{more} more fit", best, case)
-            if more == 0 and before.running - best.cost.total > margin:
+            if choice.pays(best):
                 return self._taken(best, before, case)
-        return self._split(moves, answer, before, margin, case) or _none(case, why_kept, before)
+        can = self._actuator.capabilities()
+        split = self._proposals.split(moves, answer, case, can)
+        if split is not None and choice.pays(split):
+            return self._taken(split, before, case)
+        split = self._proposals.split(moves, answer, case, can | {"split"})
+        if split is not None and choice.pays(split):
+            parts = tuple(move for move in split.moves if move.part < 1)
+            named = f"by splitting {split_names(parts)}, which cannot be done here"
+            kept = _none(case, f"kept: nothing to gain but {named}", before)
+            return dataclasses.replace(kept, dropped=parts)
+        return _none(case, choice.why_kept(found, case.present), before)
 
     def _taken(self, one: Proposal, before: PlacementCost, case: Case) -> Decision:
         reason = one.why(before, self._objective.horizon_s)
         return self._request("move" if one.moves else "place", reason, one, case)
 
-    def _split(
-        self,
-        moves: Sequence[Move],
-        answer: Plan,
-        before: PlacementCost,
-        margin: float,
-        case: Case,
-    ) -> Decision | None:
-        """A change that moves parts of tasks, or the note that it would pay; None otherwise."""
-        can = self._actuator.capabilities()
-        for able in (can, can | {"split"}):
-            one = self._proposals.split(moves, answer, case, able)
-            if one is None or before.running - one.cost.total <= margin:
-                continue
-            if able == can:
-                return self._taken(one, before, case)
-            parts = split_names(one.moves)
-            reason = f"kept: nothing to gain but by splitting {parts}, which cannot be done here"
-            dropped = tuple(move for move in one.moves if move.part < 1)
-            return dataclasses.replace(_none(case, reason, before), dropped=dropped)
-        return None
-
-    def _share(self, case: Case) -> float:
-        """How much of the cost a change must save."""
-        least = min(_SMALL, self._hysteresis) if self._settling else self._hysteresis
-        return max(least, _DEVIATIONS * case.noise)
-
-    def _base(self, before: PlacementCost, case: Case) -> float:
-        """The cost that savings are a share of: at least the rent of the workers in use."""
+    def _choice(self, before: PlacementCost, case: Case) -> Choice:
+        """What a change must save: a share of the cost, which is at least the present rent."""
+        share, why = self._hysteresis, f"hysteresis {percent(self._hysteresis)}"
+        if self._settling and share > _SMALL:
+            share, why = _SMALL, percent(_SMALL)
+        noise = _DEVIATIONS * case.noise
+        if noise > share:
+            share, why = noise, f"the noise of the loads, {percent(noise)}"
         price = dict(zip(case.snapshot.by_id, prices(case.snapshot), strict=True))
         rent = math.fsum(price[name] for name in set(case.present.values()))
-        return max(before.running, self._objective.horizon_s * rent)
-
-    def _why_kept(self, before: PlacementCost, found: Sequence[Proposal], case: Case) -> str:
-        """What the policy's answer, and what the best of all, would save."""
-        base, share = self._base(before, case), self._share(case)
-        limit = "" if share <= _SMALL else "the noise of the loads, "
-        limit = f"{'hysteresis ' if share == self._hysteresis else limit}{_percent(share)}"
-        best, parts = _best(found), []
-        for one in [*found[:1], *([best] if best and best is not found[0] else [])]:
-            saved = (before.running - one.cost.total) / base if base else 0.0
-            if one.placement == case.present:
-                parts.append(f"{one.by} is the present plan")
-            elif one.cost.unplaced > before.unplaced:
-                parts.append(f"{one.by} leaves {one.cost.unplaced - before.unplaced} more out")
-            elif saved <= 0:
-                parts.append(f"{one.by} saves nothing")
-            else:
-                parts.append(f"{one.by} saves {_percent(saved)}, less than {limit}")
-        return f"kept: {'; '.join(parts) or 'no placement is possible'}"
+        base = max(before.running, self._objective.horizon_s * rent)
+        return Choice(before, base, share, why, noise)
 
     # What is done
 
@@ -376,25 +348,9 @@ class Controller:
         missed = self._moved & set(receipt.missed)
         if 2 * len(missed) > len(self._moved) and not self._missed:
             self._in_vain, self._missed = self._in_vain + 1, True
-        placed, left = [], list(plan.unplaced)
-        for one in plan.assignments:
-            at = receipt.landed.get(one.task) if one.task in receipt.requested else one.worker
-            if at is None:
-                left.append(Unplaced(one.task, f"its placement on {one.worker} failed"))
-            elif at == one.worker:
-                placed.append(one)
-            else:
-                placed.append(Assignment(one.task, at, f"runs here, {one.worker} was requested"))
-        if plan.moves:
-            listed = {*plan.placement, *(one.task for one in plan.unplaced)}
-            placed += [
-                Assignment(task, at, "a part of another task")
-                for task, at in receipt.landed.items()
-                if task not in listed
-            ]
-        self._plan = dataclasses.replace(plan, assignments=tuple(placed), unplaced=tuple(left))
+        self._plan = observed(plan, receipt)
         self._history.ran(self._plan.placement)
-        self._history.runs_not(one.task for one in left)
+        self._history.runs_not(one.task for one in self._plan.unplaced)
 
     @property
     def _places(self) -> bool:
@@ -440,14 +396,3 @@ class Controller:
 
 def _none(case: Case, reason: str, cost: PlacementCost | None = None) -> Decision:
     return Decision(case.now, "none", reason, cost=cost)
-
-
-def _best(found: Sequence[Proposal], noise: float = 0.0) -> Proposal | None:
-    """The proposal that costs least; of those that noise alone sets apart, the least movement."""
-    left, total = min((one.cost.rank for one in found), default=(0, 0.0))
-    alike = [one for one in found if one.cost.rank <= (left, total + noise)]
-    return min(alike, key=lambda one: one.cost.movement, default=None)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from scheduling.model import Move, Plan, Receipt, Snapshot
+from scheduling.model import Assignment, Move, Plan, Receipt, Snapshot, Unplaced
 from scheduling.objective import PlacementCost
 
-__all__ = ["Action", "Decision", "idle_workers", "saving"]
+__all__ = ["Action", "Decision", "idle_workers", "observed", "saving"]
 
 Action = Literal["place", "repair", "move", "none", "failed"]
 
@@ -50,6 +51,27 @@ def idle_workers(plan: Plan, snapshot: Snapshot, *, released: bool) -> dict[str,
     elif len(plan.assignments) < len(snapshot.workers):
         fate = "kept, there are fewer tasks than workers"
     return dict.fromkeys(sorted(idle), fate)
+
+
+def observed(plan: Plan, receipt: Receipt) -> Plan:
+    """A plan with its tasks on their actual workers; those that run nowhere are unplaced."""
+    placed, left = [], list(plan.unplaced)
+    for one in plan.assignments:
+        at = receipt.landed.get(one.task) if one.task in receipt.requested else one.worker
+        if at is None:
+            left.append(Unplaced(one.task, f"its placement on {one.worker} failed"))
+        elif at == one.worker:
+            placed.append(one)
+        else:
+            placed.append(Assignment(one.task, at, f"runs here, {one.worker} was requested"))
+    if plan.moves:
+        listed = {*plan.placement, *(one.task for one in plan.unplaced)}
+        placed += [
+            Assignment(task, at, "a part of another task")
+            for task, at in receipt.landed.items()
+            if task not in listed
+        ]
+    return dataclasses.replace(plan, assignments=tuple(placed), unplaced=tuple(left))
 
 
 def saving(before: PlacementCost, after: PlacementCost, seconds: float) -> str:

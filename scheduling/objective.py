@@ -220,7 +220,7 @@ class Objective:
             if not speed[name]:  # others took it over while a task runs there
                 speed[name] = max(snapshot.by_id[name].capacity.cpu_cores, LEAST_CORES)
         load, cores = math.fsum(used.values()), math.fsum(speed[name] for name in counted)
-        if not cores:
+        if not used or not cores:
             return 0.0
         highest = max(cpu / speed[name] for name, cpu in used.items())
         squares = math.fsum(cpu * cpu / speed[name] for name, cpu in used.items())

@@ -10,13 +10,11 @@ import dataclasses
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
-import numpy as np
-
+from scheduling.case import LEVEL, Case, fewer_moves, fits, fitting
 from scheduling.decision import saving
 from scheduling.errors import InfeasibleError
-from scheduling.improve import Numbers, improve, needs_of, room_of
+from scheduling.improve import improve
 from scheduling.model import (
     Assignment,
     JobGraph,
@@ -32,67 +30,7 @@ from scheduling.protocols import Policy, Rebalancer
 from scheduling.quantities import prices
 from scheduling.splits import makeable, split_names, with_parts
 
-__all__ = ["Case", "Proposal", "Proposals"]
-
-_LEVEL = 3.0  # standard deviations of the loads: what is less uneven is level
-_SLACK = 0.01  # by which a worker's load may exceed what the policy gave it at least, as a share
-
-
-@dataclass(frozen=True)
-class Case:
-    """What is known when a plan is made.
-
-    Args:
-        now: the time on the controller's clock.
-        graph: the tasks; of an operator whose tasks come and go the most of late.
-        current: the tasks that there are at the moment.
-        snapshot: the workers.
-        present: the present worker of each running task, and the last one of tasks that are
-            missing at the moment; workers that are gone are left out.
-        loads: the CPU cores that each task uses.
-        measured: whether any of them was measured.
-        noise: the standard deviation of a worker's load, as a share.
-        release: whether idle workers are released.
-        failed: pairs of task and worker whose placement has failed recently.
-        previous: the present plan; None before the first.
-    """
-
-    now: float
-    graph: JobGraph
-    current: JobGraph
-    snapshot: Snapshot
-    present: Mapping[str, str]
-    loads: Mapping[str, float]
-    measured: bool
-    noise: float
-    release: bool
-    failed: Collection[tuple[str, str]]
-    previous: Plan | None
-
-    @cached_property
-    def as_measured(self) -> JobGraph:
-        """The graph with the measured cores as demands, at most what the largest worker has."""
-        if not self.measured:
-            return self.graph
-        most = max((one.usable.cpu_cores for one in self.snapshot.workers), default=0.0)
-        return self.graph.with_cores({t: min(load, most) for t, load in self.loads.items()})
-
-    @cached_property
-    def position(self) -> dict[str, int]:
-        """The position of each worker in the snapshot."""
-        return {name: i for i, name in enumerate(self.snapshot.by_id)}
-
-    @cached_property
-    def number(self) -> dict[str, int]:
-        """The position of each task in the graph."""
-        return {name: k for k, name in enumerate(self.graph.by_id)}
-
-    def left(self, placement: Mapping[str, str], need: Numbers) -> Numbers:
-        """What a placement leaves of each worker (row): slots, cores, memory, disk."""
-        taken = np.zeros((len(self.position), 4))
-        there = [self.position[worker] for worker in placement.values()]
-        np.add.at(taken, there, need[[self.number[task] for task in placement]])
-        return room_of(self.snapshot) - taken
+__all__ = ["Proposal", "Proposals"]
 
 
 @dataclass(frozen=True)
@@ -224,14 +162,14 @@ class Proposals:
         name = f"{self.policy.name}'s answer"
         allowed = self._allowed(answer.placement, case)
         found: dict[str, Mapping[str, str]] = {}
-        if allowed == answer.placement or _fits(allowed, case):
+        if allowed == answer.placement or fits(allowed, case):
             found[name] = allowed
         if case.present and allowed != case.present:
             found[f"{name} with fewer moves"] = fewer_moves(allowed, case)
         if self.search and case.present:
             found["the search"] = self._searched(case)
         priced = [self._priced(by, at, case, answer) for by, at in found.items()]
-        if made := _fitting(moves, case):
+        if made := fitting(moves, case):
             at = {**case.present, **{one.task: one.target for one in made}}
             priced.append(self._priced(self._moved, at, case, answer, made))
         return priced
@@ -240,7 +178,7 @@ class Proposals:
         self, moves: Sequence[Move], answer: Plan, case: Case, can: Collection[str]
     ) -> Proposal | None:
         """The present placement after the rebalancer's moves, parts of tasks included, if any."""
-        whole = _fitting(moves, case)
+        whole = fitting(moves, case)
         at = {**case.present, **{one.task: one.target for one in whole}}
         tried = [one for one in moves if (one.task, one.target) not in case.failed]
         parts = makeable(tried, at, case.graph, can)
@@ -276,7 +214,7 @@ class Proposals:
             release=case.release,
             loads=case.loads,
             forbidden=case.failed,
-            tolerance=_LEVEL * case.noise,
+            tolerance=LEVEL * case.noise,
         )
 
     def _allowed(self, placement: Mapping[str, str], case: Case) -> Mapping[str, str]:
@@ -326,65 +264,3 @@ class Proposals:
             if without:
                 return {}
             raise
-
-
-def _fits(placement: Mapping[str, str], case: Case) -> bool:
-    """Whether each worker that gets another task has room for all that it has then."""
-    left = case.left(placement, needs_of(case.as_measured))
-    came = {worker for task, worker in placement.items() if case.present.get(task) != worker}
-    return bool((left[[case.position[worker] for worker in came]] >= 0).all())
-
-
-def _fitting(moves: Sequence[Move], case: Case) -> list[Move]:
-    """The moves of whole tasks that have room, in their order; failed placements are left out."""
-    if not any(one.part >= 1 for one in moves):
-        return []
-    needs, at, made = needs_of(case.graph), dict(case.present), []
-    free = case.left(at, needs)
-    for one in moves:
-        need = needs[case.number[one.task]]
-        may = one.part >= 1 and (one.task, one.target) not in case.failed
-        may = may and at.get(one.task) == one.source and one.target in case.position
-        if may and (free[case.position[one.target]] >= need).all():
-            free[case.position[one.source]] += need
-            free[case.position[one.target]] -= need
-            at[one.task] = one.target
-            made.append(one)
-    return made
-
-
-def fewer_moves(wanted: Mapping[str, str], case: Case) -> dict[str, str]:
-    """A placement with as many tasks and as much load on each worker, where tasks stay if they can.
-
-    Complexity: O(tasks x (log tasks + workers)).
-    """
-    names = list(case.position)
-    load, count = np.zeros(len(names)), np.zeros(len(names), int)
-    for task, worker in wanted.items():
-        load[case.position[worker]] += case.loads[task]
-        count[case.position[worker]] += 1
-    spare = load * max(_SLACK, _LEVEL * case.noise) + 1e-9
-    at: dict[str, str] = {}
-
-    def put(task: str, i: int) -> None:
-        at[task] = names[i]
-        count[i] -= 1
-        load[i] -= case.loads[task]
-
-    left = []
-    for task in sorted(wanted, key=lambda task: -case.loads[task]):
-        i = case.position.get(case.present.get(task, ""), -1)
-        if i >= 0 and count[i] and case.loads[task] <= load[i] + spare[i]:
-            put(task, i)
-        else:
-            left.append(task)
-    needs = needs_of(case.as_measured)
-    free = case.left(at, needs)
-    for task in left:
-        need = needs[case.number[task]]
-        room = np.flatnonzero((free >= need).all(axis=1))
-        if len(room):
-            i = int(room[np.lexsort((-load[room], count[room] <= 0))[0]])
-            put(task, i)
-            free[i] -= need
-    return at

@@ -17,16 +17,13 @@ __all__ += ["with_parts"]
 
 
 def receivers(move: Move, placement: Mapping[str, str], operators: Mapping[str, str]) -> list[str]:
-    """The tasks on the target of a move that have the same operator; O(tasks).
-
-    Args:
-        move: of a part of a task.
-        placement: the worker of each task.
-        operators: the operator of each task; others are no receivers.
-    """
+    """The tasks of the same operator on the target of a move; ``operators``: of each task."""
     own = operators.get(move.task)
-    there = [name for name, at in placement.items() if at == move.target and name != move.task]
-    return [name for name in there if name in operators and operators[name] == own]
+    return [
+        name
+        for name, at in placement.items()
+        if at == move.target and name != move.task and operators.get(name) == own is not None
+    ]
 
 
 def makeable(
@@ -47,8 +44,7 @@ def with_parts(
 ) -> tuple[JobGraph, dict[str, float], dict[str, str], dict[str, str]]:
     """What a cost is computed from when parts of tasks are tasks of their own.
 
-    Returns:
-        The graph, the loads, and by part the worker where it was and where it is to be.
+    The graph, the loads, the worker of each part and task before, and of each part afterwards.
     """
     tasks, cores = list(graph.tasks), dict(loads)
     was, becomes = dict(present), dict[str, str]()

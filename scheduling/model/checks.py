@@ -15,8 +15,8 @@ from typing import Any, NoReturn, TypeVar
 from scheduling.errors import ArgumentError
 
 __all__ = ["check", "every", "finite", "flag", "instance", "is_number", "number", "one_of"]
-__all__ += ["optional", "positive", "set_fields", "share", "some_share", "text", "unchecked", "unique"]
-__all__ += ["whole"]
+__all__ += ["optional", "positive", "set_fields", "share", "some_share", "text", "unchecked"]
+__all__ += ["unique", "whole"]
 
 T = TypeVar("T")
 Rule = Callable[..., Any]

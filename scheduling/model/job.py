@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from scheduling.errors import ArgumentError
-from scheduling.model.checks import check, every, instance, number, text, unique, whole
+from scheduling.model.checks import check, every, instance, number, text, unchecked, unique, whole
 from scheduling.model.cluster import Resources
 
 __all__ = ["Edge", "JobGraph", "Task"]
@@ -117,12 +116,10 @@ class JobGraph:
         """
         tasks = []
         for task in self.tasks:
-            tasks.append(copy.copy(task))
-            demand = Resources(cores[task.id], task.demand.memory_mb, task.demand.disk_mb)
-            set_fields(tasks[-1], demand=demand)
-        found = object.__new__(JobGraph)
-        set_fields(found, tasks=tuple(tasks), edges=self.edges)
-        return found
+            demand = {**task.demand.__dict__, "cpu_cores": float(cores[task.id])}
+            changed = {**task.__dict__, "demand": unchecked(Resources, **demand)}
+            tasks.append(unchecked(Task, **changed))
+        return unchecked(JobGraph, tasks=tuple(tasks), edges=self.edges)
 
     @cached_property
     def by_id(self) -> dict[str, Task]:
