@@ -9,14 +9,12 @@
        cooldown is over  v |  (not: the cooldown doubles, its pairs of task and worker wait)
                        CHANGED
 
-With ``hysteresis=0`` the policy's answer of every cycle is what is requested. Otherwise the present
-plan is kept until another one pays: until the policy's answer, the same with fewer moves, the
-rebalancer's moves, or (``search=True``) a local search lowers the running cost by more than the
-moves cost and a share of it, at least two standard deviations of the loads. The cost is the
-objective under the policy's own weights, and it is of the placement that would land. It depends on
-loads and prices alone, so under constant load there are at most
-ln(first / least) / -ln(1 - hysteresis) changes, whatever a policy draws: a plan comes to rest.
-(A MAPE control loop; J. O. Kephart and D. M. Chess, "The Vision of Autonomic Computing", 2003.)
+With ``hysteresis=0`` the policy's answer of every cycle is requested. Otherwise the present plan is
+kept until another one pays (:mod:`scheduling.proposals`): its running cost, of where it would land,
+is less by more than the moves cost and a share of it. The cost depends on loads and prices alone,
+so under constant load there are at most ln(first / least) / -ln(1 - hysteresis) changes, whatever a
+policy draws: a plan comes to rest. (A MAPE control loop; J. O. Kephart and D. M. Chess, "The Vision
+of Autonomic Computing", 2003.)
 """
 
 from __future__ import annotations
@@ -46,7 +44,6 @@ _SETTLING = 3  # cycles after a disturbance in which small gains count, too
 _SMALL = 0.02  # what a change must gain then
 _DEVIATIONS = 2.0  # of the loads, that a gain must exceed in any case
 _DOUBLED = 6  # how often the cooldown is doubled at most
-_ELSEWHERE = "tasks are placed elsewhere"
 
 
 class Controller:
@@ -159,17 +156,15 @@ class Controller:
 
     def explain(self) -> str:
         """How placements are decided here, and the last decision with its reason; some lines."""
-        proposals, o = self._proposals, self._objective
-        rebalancer = "none" if proposals.rebalancer is None else proposals.rebalancer.name
-        rule = "every answer is requested"
-        if self._hysteresis:
-            rule = "the present plan is kept until another saves so much of its cost"
+        asked, o = self._proposals, self._objective
+        kept = "the present plan is kept until another saves so much of its cost"
         lines = [
-            f"policy: {proposals.policy.name}, asked in every cycle, for rent {o.rent:g}, "
+            f"policy: {asked.policy.name}, asked in every cycle, for rent {o.rent:g}, "
             f"imbalance {o.imbalance:g}, communication {o.communication:g}",
-            f"search: {'on' if proposals.search and self._hysteresis else 'off'}",
-            f"hysteresis: {percent(self._hysteresis)}, {rule}",
-            f"rebalancer: {rebalancer}",
+            f"search: {'on' if asked.search and self._hysteresis else 'off'}",
+            f"hysteresis: {percent(self._hysteresis)}, "
+            f"{kept if self._hysteresis else 'every answer is requested'}",
+            f"rebalancer: {asked.rebalancer.name if asked.rebalancer else 'none'}",
         ]
         if self._plan is not None and self._plan.fallback:
             lines.append(f"fallback: {self._plan.fallback}")
@@ -194,11 +189,10 @@ class Controller:
             self._in_vain = 0
         known = self._estimate.measured
         self._estimate.observe(snapshot)
-        first = self._plan is not None and not known and self._estimate.measured
-        if disturbed or first:
+        if disturbed:
             self._settling = _SETTLING
-        if first:
-            self._correcting = _SETTLING
+        if self._plan is not None and not known and self._estimate.measured:
+            self._settling = self._correcting = _SETTLING
         return self._noted(self._decide(self._case(now, snapshot, self._parallelism)), snapshot)
 
     def adopt(self, parallelism: Mapping[str, int], snapshot: Snapshot | None = None) -> Decision:
@@ -250,20 +244,20 @@ class Controller:
         if case.previous is None:
             return self._request("place", "the first plan", self._proposals.literal(case), case)
         gone = sorted(set(case.previous.by_worker) - set(case.snapshot.by_id))
-        if gone and self._hysteresis:
-            one = self._proposals.repaired(case)
-            return self._request("repair", f"gone: {', '.join(gone)}", one, case)
-        if self._hysteresis:
+        if gone or not self._hysteresis:
+            asked = self._proposals
+            one = asked.repaired(case) if self._hysteresis else asked.literal(case)
+            if gone:
+                return self._request("repair", f"gone: {', '.join(gone)}", one, case)
+            if self._places and one.placement == case.present:
+                return _none(case, f"{one.by} is the present plan")
+            if self._places:
+                return self._request("place", one.by, one, case)
+        else:
             answer = self._proposals.answer(case)
-            return self._better(answer, case) if self._places else _none(case, _ELSEWHERE)
-        one = self._proposals.literal(case)
-        if not self._places:
-            return _none(case, _ELSEWHERE)
-        if gone:
-            return self._request("repair", f"gone: {', '.join(gone)}", one, case)
-        if one.placement == case.present:
-            return _none(case, f"{one.by} is the present plan")
-        return self._request("place", one.by, one, case)
+            if self._places:
+                return self._better(answer, case)
+        return _none(case, "tasks are placed elsewhere")
 
     def _better(self, answer: Plan, case: Case) -> Decision:
         """A change to a placement that costs less than the present one, if there is any."""
@@ -366,9 +360,9 @@ class Controller:
         return placement if lands is None else dict(lands(placement, snapshot))
 
     def _case(self, now: float, snapshot: Snapshot, counts: Mapping[str, int]) -> Case:
+        largest = self._history.largest(counts) if self._hysteresis else dict(counts)
         current = graph = self._graph_of(counts)
-        largest = self._history.largest(counts)
-        if self._hysteresis and largest != dict(counts):
+        if largest != counts:
             graph = self._graph_of(largest)
         present = self._history.present(graph, snapshot)
         return Case(
@@ -377,12 +371,12 @@ class Controller:
             current,
             snapshot,
             present,
-            self._estimate.loads(graph),
-            self._estimate.measured,
-            self._estimate.noise(present),
-            self._releases,
-            frozenset(self._failed),
-            self._plan,
+            loads=self._estimate.loads(graph),
+            measured=self._estimate.measured,
+            noise=self._estimate.noise(present),
+            release=self._releases,
+            failed=frozenset(self._failed),
+            previous=self._plan,
         )
 
     def _noted(self, decision: Decision, snapshot: Snapshot) -> Decision:

@@ -9,21 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Snapshot
 
 __all__ = ["LoadEstimate"]
+
+_KEEP = 0.5  # the weight of the past
 
 
 class LoadEstimate:
     """Exponentially weighted means and variances of the CPU cores that tasks use.
 
-    Args:
-        keep: the weight of the past, 0 to below 1; default 0.5: half of a step of the load is
-            seen after one cycle, 94 % after four.
-
-    Raises:
-        ArgumentError: ``keep`` is out of its range.
+    Half of a step of the load is seen after one cycle, 94 % after four.
 
     >>> from scheduling.model import Resources, Task
     >>> estimate = LoadEstimate()
@@ -33,10 +29,7 @@ class LoadEstimate:
     {'t0': 2.0}
     """
 
-    def __init__(self, keep: float = 0.5) -> None:
-        if not 0 <= keep < 1:
-            raise ArgumentError(f"keep={keep!r}: give a share, 0 to below 1")
-        self._keep = keep
+    def __init__(self) -> None:
         self._mean: dict[str, float] = {}
         self._variance: dict[str, float] = {}
 
@@ -47,7 +40,6 @@ class LoadEstimate:
 
     def observe(self, snapshot: Snapshot) -> None:
         """Take the usage of the tasks into account; what is no usage is left out. O(tasks)."""
-        keep = self._keep
         for name, used in snapshot.usage.items():
             cores = used.cpu_cores
             if not 0 <= cores < math.inf:
@@ -56,8 +48,8 @@ class LoadEstimate:
                 self._mean[name], self._variance[name] = cores, 0.0
                 continue
             off = cores - self._mean[name]
-            self._mean[name] += (1 - keep) * off
-            self._variance[name] = keep * (self._variance[name] + (1 - keep) * off * off)
+            self._mean[name] += (1 - _KEEP) * off
+            self._variance[name] = _KEEP * (self._variance[name] + (1 - _KEEP) * off * off)
 
     def loads(self, graph: JobGraph) -> dict[str, float]:
         """The CPU cores of each task: as estimated, else as demanded.

@@ -88,7 +88,7 @@ def test_at_most_five_changes_after_a_change_of_load_and_none_after(
     name: str, release: bool, rebalancer: StStream | None
 ) -> None:
     can = ("place", "move", "executors") if release else ("place", "move")
-    size = 8 if name == "exact" else 24
+    size = 6 if name == "exact" else 24
     draw = random.Random(9)
     for seed, prices in enumerate(((1.0,), (1.0, 1.0, 2.5, 4.0))):
         workers = executors(8, prices=prices)

@@ -203,7 +203,7 @@ def test_a_search_ends_near_the_optimum(seed: int, release: bool) -> None:
     )
     snapshot = Snapshot(0.0, machines)
     present = {task.id: draw.choice(machines).id for task in graph.tasks}
-    found = improve(present, graph, snapshot, Objective(), present, release=release, shakes=200)
+    found = improve(present, graph, snapshot, Objective(), present, release=release, shakes=60)
     value = Objective().cost(found, graph, snapshot, present, release=release).total
     best = least_total(Objective(), graph, snapshot, present, release)
     assert value <= best * 1.05 + 1e-6
