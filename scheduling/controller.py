@@ -215,9 +215,9 @@ class Controller:
         self._history.counts(parallelism)
         wanted = self._parallelism | dict(parallelism)
         case = self._case(self._clock(), snapshot, wanted)
-        literal = first or not self._hysteresis
-        one = self._proposals.literal(case) if literal else self._proposals.repaired(case)
         reason = ", ".join(f"{name} has {count}" for name, count in sorted(parallelism.items()))
+        literal, asked = first or not self._hysteresis, self._proposals
+        one = asked.literal(case) if literal else asked.repaired(reason, case)
         decision = self._request("place", reason, one, case, wanted)
         if not first:
             self._changed_s = changed_s
@@ -245,10 +245,10 @@ class Controller:
             return self._request("place", "the first plan", self._proposals.literal(case), case)
         gone = sorted(set(case.previous.by_worker) - set(case.snapshot.by_id))
         if gone or not self._hysteresis:
-            asked = self._proposals
-            one = asked.repaired(case) if self._hysteresis else asked.literal(case)
+            reason, asked = f"gone: {', '.join(gone)}", self._proposals
+            one = asked.repaired(reason, case) if self._hysteresis else asked.literal(case)
             if gone:
-                return self._request("repair", f"gone: {', '.join(gone)}", one, case)
+                return self._request("repair", reason, one, case)
             if self._places and one.placement == case.present:
                 return _none(case, f"{one.by} is the present plan")
             if self._places:

@@ -34,7 +34,8 @@ _DONORS = 16  # whose task makes room for another
 _FAILURES = 24  # workers that could not be emptied
 _TALKING = 128  # tasks that move nearer to others in one round
 _EFFORT = 30  # tasks that are inserted into sets of workers for each shake
-_FEW = 12  # workers of which all sets are tried
+_FEW = 12  # workers of which all sets are looked at
+_SETS = 8  # sets that are packed at least
 _MANY = 100  # rounds of ruin and recreate from which what is dearer is kept for a while
 _DEARER = 0.1  # than the best is what is kept at first, as a share
 
@@ -260,21 +261,23 @@ class _Search(SearchState):
     # For small jobs
 
     def choose(self, draw: random.Random, times: int) -> None:
-        """Try sets of few workers, the cheapest first, as long as their rent alone is less."""
-        if not self.objective.rent or self.workers > _FEW:
+        """Pack sets of workers, the cheapest first, as long as their rent alone is less."""
+        if not self.objective.rent:
             return
         best, kept = self.total(), self.at.copy()
-        sets = (np.arange(1, 2**self.workers)[:, None] >> np.arange(self.workers)) & 1 == 1
-        rents = self.objective.horizon_s * self.objective.rent * (sets @ self.price)
         self.restore(np.full(self.tasks, -1))
+        sets = self._sets()
+        rents = self.objective.horizon_s * self.objective.rent * (sets @ self.price)
         room = sets @ self.free
         enough = np.flatnonzero((room >= self.need.sum(axis=0)).all(axis=1) & (rents < best))
         alike = np.column_stack([rents, room])[enough].round(6)  # sets of workers of the same kinds
         order = enough[np.sort(np.unique(alike, axis=0, return_index=True)[1])]
         effort = max(1, _EFFORT * times // self.tasks)
-        order = order[np.argsort(rents[order], kind="stable")][: max(1, effort // 5)]
+        order = order[np.argsort(rents[order], kind="stable")][: max(_SETS, effort // 5)]
         more = max(1, effort // max(1, len(order)) - 2)
         sizes = [np.argsort(-self.need[:-1, k], kind="stable").tolist() for k in (1, 2)]
+        # In a set all is paid for; large tasks go where there are many cores for each slot.
+        self.opening, self.taste = 0.0, -_BETTER * self.limit / np.maximum(self.free[:, 0], 1.0)
         for s in order.tolist():
             if rents[s] >= best - _BETTER * abs(best):
                 break
@@ -285,7 +288,21 @@ class _Search(SearchState):
                 total = self.total()
                 if total < best - _BETTER * abs(best):
                     best, kept = total, self.at.copy()
+        self.opening, self.taste = self.objective.rent, np.zeros(self.workers)
         self.restore(kept)
+
+    def _sets(self) -> Mask:
+        """Sets of workers: all of few; of many those cheapest for their size, and one more."""
+        if self.workers <= _FEW:
+            every = np.arange(1, 2**self.workers)
+            bits: Mask = (every[:, None] >> np.arange(self.workers)) & 1 == 1
+            return bits
+        need = np.maximum(self.need.sum(axis=0), _BETTER)
+        size = np.maximum((self.free / need).min(axis=1), _BETTER)
+        place = np.argsort(np.argsort(self.price / size, kind="stable"))
+        first = place < np.arange(self.workers)[:, None]
+        found: Mask = first[:, None, :] | np.eye(self.workers, dtype=bool)
+        return found.reshape(-1, self.workers)
 
     def shake(self, draw: random.Random, times: int) -> None:
         """Ruin and recreate: take tasks out, put them back at other prices in another order.

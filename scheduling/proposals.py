@@ -54,9 +54,8 @@ class Proposal:
     def why(self, before: PlacementCost, seconds: float) -> str:
         """Why it is requested: what it saves, and which tasks it splits."""
         parts = split_names(self.moves)
-        return f"{self.by}: {saving(before, self.cost, seconds)}" + (
-            f", splits {parts}" if parts else ""
-        )
+        splits = f", splits {parts}" if parts else ""
+        return f"{self.by}: {saving(before, self.cost, seconds)}{splits}"
 
     def plan(self, case: Case, policy: str) -> Plan:
         """The plan that is requested, for the tasks that there are at the moment.
@@ -135,7 +134,7 @@ class Proposals:
         at = answer.placement | {one.task: one.target for one in moves if one.part >= 1}
         return self._priced(f"{self.policy.name}'s answer", at, case, answer)
 
-    def repaired(self, case: Case) -> Proposal:
+    def repaired(self, reason: str, case: Case) -> Proposal:
         """The present placement; tasks without a worker go where the policy puts them beside it.
 
         If they have no room there, the others make room, with as few moves as that takes.
@@ -144,7 +143,7 @@ class Proposals:
         if len(at) < len(case.graph.tasks):
             whole = fewer_moves(self.answer(case).placement, case)
             at = whole if len(whole) > len(at) else at
-        return self._priced("the repair", at, case)
+        return self._priced(reason, at, case)
 
     def _priced(
         self,

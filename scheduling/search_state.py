@@ -70,6 +70,7 @@ class SearchState:
         self.at = np.full(self.tasks, -1)
         self.own_sum = 0.0  # what placed tasks and the streams between them cost
         self.shut = np.zeros(self.workers, bool)
+        self.opening = objective.rent  # the weight of the rent of a worker that gets its first task
         self.taste = np.zeros(self.workers)  # $/s by which workers seem dearer, to vary attempts
         self.banned = np.zeros((self.tasks + 1, self.workers), bool)
 
@@ -233,7 +234,7 @@ class SearchState:
         counted, speed = self.counted(), self.speed
         load = np.where(counted, self.used / speed, 0.0)
         after = (self.used + self.cpu[t]) / speed
-        cost = self.objective.rent * self.price * (self.count == 0) + self.taste
+        cost = self.opening * self.price * (self.count == 0) + self.taste
         cost = cost + self.waiting(
             np.maximum(after, load.max()),
             speed @ load**2 + speed * (after**2 - load**2),
