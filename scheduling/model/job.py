@@ -110,7 +110,7 @@ class JobGraph:
         Args:
             cores: the CPU cores of each task.
 
-        >>> graph = JobGraph((Task("t", "t", 0, Resources(1, 100)),))
+        >>> graph = JobGraph((Task("t", "t", 0, Resources(1.0, 100.0)),))
         >>> graph.with_cores({"t": 2.5}).tasks[0].demand
         Resources(cpu_cores=2.5, memory_mb=100.0, disk_mb=0.0)
         """
