@@ -32,7 +32,7 @@ class Job:
 
     def __init__(
         self,
-        monkeypatch: pytest.MonkeyPatch,
+        patch: pytest.MonkeyPatch,
         scaler: Any = None,
         session: Any = None,
         **options: Any,
@@ -40,10 +40,10 @@ class Job:
         self.session: Any = session or Session()
         self.found = [executor("1"), executor("2"), executor("3")]
         self.now = 0.0
-        monkeypatch.setattr(sizes.internals, "running_query", lambda _: None)
-        monkeypatch.setattr(internals, "StatusStore", lambda _: self)
-        monkeypatch.setattr("scheduling.spark.status.StatusStore", lambda _: self)
-        monkeypatch.setattr("scheduling.spark.internals.decommission_executor", lambda *_: False)
+        patch.setattr(sizes.internals, "running_query", lambda _: None)
+        patch.setattr(internals, "StatusStore", lambda _: self)
+        patch.setattr("scheduling.spark.status.StatusStore", lambda _: self)
+        patch.setattr("scheduling.spark.internals.decommission_executor", lambda *_: False)
         options = {"cooldown_s": 0.0, "prices": [Price("*/3", 9.0), Price("*", 1.0)]} | options
         self.sizes = Sizes(self.session, Placement(**options), scaler, 2)
 
