@@ -18,11 +18,10 @@ from sessions import CLUSTER, session
 from standalone import start
 
 from scheduling.spark import Executor, LeverWarning, pin
-from scheduling.spark.internals import stages_of, wait_for_executors
+from scheduling.spark.internals import StatusStore, stages_of, wait_for_executors
 from scheduling.spark.monitor import workers_of
 from scheduling.spark.pins import waiting
 from scheduling.spark.result import tasks_of
-from scheduling.spark.status import status_of
 
 FOREVER_S = 9_000.0
 
@@ -32,7 +31,7 @@ def checks(folder: Path) -> None:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     SparkContext._ensure_initialized(conf=SparkConf().setAll(CLUSTER.items()))
     spark = session(start(SparkContext._gateway, folder, (1, 1), ("", "")), CLUSTER)
-    status = status_of(spark)
+    status = StatusStore(spark)
     while len(workers := workers_of(status.executors(), 0.0, 1)) < 2:
         spark.range(1).count()
     at = [Executor(worker.host, str(worker.executor_id)) for worker in workers]

@@ -483,7 +483,7 @@ def test_what_fails_is_logged_and_the_cycle_goes_on(
     elif what == "figures":
         monkeypatch.setattr(loop, "tasks_of", fails)
     elif what == "observed":
-        monkeypatch.setattr(pins, "observed", fails)
+        monkeypatch.setattr(pins.Pinned, "observed", fails)
     elif what == "pins":
         monkeypatch.setattr(pins, "pin", fails)
     ran = Ran(built, placement=Placement(**options, **AT_ONCE), partition=Hash(2), **more)

@@ -24,7 +24,7 @@ from benchmarks.harness.machine import ROOT
 from benchmarks.papers.placement_live_cpu import Shares, cpu_s
 from scheduling import Price, Resources
 from scheduling.spark import Executor
-from scheduling.spark.status import status_of
+from scheduling.spark.internals import StatusStore
 from tests import standalone, supervisor
 
 __all__ = ["NODES", "Cluster", "Node"]
@@ -180,7 +180,7 @@ class Cluster:
 
     def _meet(self) -> None:
         """Wait for all executors, and put each into a group of its own."""
-        status, until = status_of(self.spark), time.monotonic() + _PATIENCE_S
+        status, until = StatusStore(self.spark), time.monotonic() + _PATIENCE_S
         while len(self.executors) < len(self.nodes):
             if time.monotonic() > until:
                 raise RuntimeError(

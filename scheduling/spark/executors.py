@@ -16,7 +16,6 @@ from scheduling.errors import ActuatorError
 from scheduling.model import Resources, Worker
 from scheduling.prices import Price
 from scheduling.spark import internals
-from scheduling.spark.status import is_connect, status_of
 
 __all__ = ["Executor", "Executors"]
 
@@ -48,7 +47,7 @@ class Executors:
         self._spark = spark
         self.reason = _why_not(spark)
         """Why the number cannot be changed; None if it can."""
-        self._status = None if is_connect(spark) else status_of(spark)
+        self._status = None if internals.is_connect(spark) else internals.StatusStore(spark)
         self._there: tuple[Executor, ...] = ()
         self._run_s: dict[str, float] = {}
         self._leaving: set[str] = set()
@@ -124,7 +123,7 @@ class Executors:
 
 
 def _why_not(spark: SparkSession) -> str | None:
-    if is_connect(spark):
+    if internals.is_connect(spark):
         return "Spark Connect does not show executors: use a classic session"
     if internals.is_local(spark):
         master = spark.sparkContext.master

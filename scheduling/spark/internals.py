@@ -59,6 +59,11 @@ def _context(spark: SparkSession) -> Any:
     return context._jsc.sc()
 
 
+def is_connect(spark: object) -> bool:
+    """Whether a session, or a query of one, is Spark Connect's: no driver is in this process."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
 def is_local(spark: SparkSession) -> bool:
     """Whether the driver is the only executor."""
     return bool(_context(spark).isLocal())

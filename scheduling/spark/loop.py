@@ -44,7 +44,6 @@ from scheduling.spark.placement import Placement
 from scheduling.spark.probe import Prober
 from scheduling.spark.result import PlacementResult, tasks_of
 from scheduling.spark.sizes import Sizes
-from scheduling.spark.status import is_connect, status_of
 from scheduling.spark.tiers import Tiers
 from scheduling.splits import dropped_shares, indices
 
@@ -140,14 +139,14 @@ class Loop:
         clock: Clock = time.monotonic,
         splits: bool = False,
     ) -> None:
-        if is_connect(spark):
+        if internals.is_connect(spark):
             raise ArgumentError(
                 "a live loop looks at executors and physical plans, and Spark Connect shows "
                 "neither: use a classic session, or Tiers alone"
             )
         options = self._options = Placement.of(placement)
         self._spark, self._operator, self._clock, self._splits = spark, operator, clock, splits
-        self._log, self._status = LogOnce(), status_of(spark)
+        self._log, self._status = LogOnce(), internals.StatusStore(spark)
         begin = partitions or max(1, int(spark.sparkContext.defaultParallelism))
         measured = options.probe and not internals.is_local(spark)
         self._monitor = SparkMonitor(

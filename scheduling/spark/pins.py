@@ -25,7 +25,6 @@ from scheduling.errors import ActuatorError, ArgumentError
 from scheduling.model import Plan, Receipt, Snapshot
 from scheduling.spark import internals
 from scheduling.spark.once import WarnOnce
-from scheduling.spark.status import is_connect
 
 __all__ = ["Executor", "Pinned", "Pins", "only_executor", "partitions", "pin", "waiting"]
 
@@ -250,7 +249,7 @@ class Pins:
             self._stack.close()
 
     def _why_not(self) -> str | None:
-        if is_connect(self._spark):
+        if internals.is_connect(self._spark):
             return "Spark Connect gives no access to the physical plan"
         if not internals.can_pin(self._spark):
             return "this version of Spark has no internalCreateDataFrame"

@@ -22,7 +22,6 @@ from scheduling.scalers import Load, Scaler
 from scheduling.spark import internals
 from scheduling.spark.executors import Executors
 from scheduling.spark.once import LogOnce, WarnOnce
-from scheduling.spark.status import is_connect
 
 __all__ = ["UNKNOWN", "Scaling", "progress_of", "request", "told"]
 
@@ -120,7 +119,7 @@ class Scaling:
         if not (isinstance(executors, Sequence) and len(executors) == 2):
             raise ArgumentError(f"executors={executors!r}: give (fewest, most)")
         spark = spark or SparkSession.active()
-        if is_connect(spark) or is_connect(query):
+        if internals.is_connect(spark) or internals.is_connect(query):
             raise ArgumentError(
                 "Scaling looks at executors, which Spark Connect does not show: use a classic "
                 "session, or dynamic allocation"

@@ -26,7 +26,6 @@ from scheduling.model import Plan, Receipt, Resources, Snapshot, Utilisation, Wo
 from scheduling.model.checks import set_fields, text, whole
 from scheduling.spark import internals
 from scheduling.spark.once import WarnOnce
-from scheduling.spark.status import is_connect
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -198,7 +197,7 @@ class Tiers:
 
 def _why_not(spark: SparkSession) -> str | None:
     conf: Any = spark.conf
-    if not is_connect(spark) and internals.is_local(spark):
+    if not internals.is_connect(spark) and internals.is_local(spark):
         return f"the master is {spark.sparkContext.master}: there are no other workers"
     if str(conf.get("spark.dynamicAllocation.enabled", "false")).lower() != "true":
         return "spark.dynamicAllocation.enabled is not set, so no executors start for a profile"

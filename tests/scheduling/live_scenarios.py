@@ -43,8 +43,7 @@ from scheduling import (
 from scheduling.protocols import weights_of
 from scheduling.scalers import Load
 from scheduling.spark import Loop, Placement, Tier
-from scheduling.spark.internals import request_total
-from scheduling.spark.status import status_of
+from scheduling.spark.internals import StatusStore, request_total
 
 ROWS = 5_000
 OPTIONS = {
@@ -117,7 +116,7 @@ def wait_for(spark: SparkSession, count: int) -> list[dict[str, Any]]:
     while True:
         found = [
             one
-            for one in status_of(spark).executors()
+            for one in StatusStore(spark).executors()
             if one["id"] != "driver" and one["isActive"] and ":" in one["hostPort"]
         ]
         if len(found) == count:

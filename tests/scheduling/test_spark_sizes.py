@@ -42,7 +42,6 @@ class Job:
         self.now = 0.0
         patch.setattr(sizes.internals, "running_query", lambda _: None)
         patch.setattr(internals, "StatusStore", lambda _: self)
-        patch.setattr("scheduling.spark.status.StatusStore", lambda _: self)
         patch.setattr("scheduling.spark.internals.decommission_executor", lambda *_: False)
         options = {"cooldown_s": 0.0, "prices": [Price("*/3", 9.0), Price("*", 1.0)]} | options
         self.sizes = Sizes(self.session, Placement(**options), scaler, 2)
