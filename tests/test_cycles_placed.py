@@ -43,7 +43,6 @@ from scheduling.spark import (
     LeverWarning,
     Loop,
     Placement,
-    SparkMonitor,
     internals,
     loop,
     monitor,
@@ -51,6 +50,7 @@ from scheduling.spark import (
     pins,
 )
 from scheduling.spark.demand import TaskSeen
+from scheduling.spark.monitor import SparkMonitor
 
 ROWS = 600
 HOME = Worker("home/driver", Resources(8, 1024), 8, host="home", executor_id="driver")

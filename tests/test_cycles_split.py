@@ -18,8 +18,9 @@ import bsjoin
 from bsjoin import BatchTable, Hash, HotSpot
 from bsjoin._spark import placing
 from scheduling import LBACE, Resources, StStream, Worker
-from scheduling.spark import Loop, Placement, PlacementResult, SparkMonitor, loop, monitor, pins
+from scheduling.spark import Loop, Placement, PlacementResult, loop, monitor, pins
 from scheduling.spark.demand import TaskSeen
+from scheduling.spark.monitor import SparkMonitor
 
 ROWS, PARTS, HOT = 4_000, 4, 7
 WORKERS = tuple(

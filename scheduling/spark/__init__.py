@@ -7,11 +7,9 @@ runs it for any job with cycles. ``import scheduling`` does not import this pack
 from scheduling.spark.demand import CachesSeen, EntriesSeen
 from scheduling.spark.executors import Executors
 from scheduling.spark.loop import CycleContext, Loop
-from scheduling.spark.monitor import SparkMonitor
 from scheduling.spark.once import LeverWarning
-from scheduling.spark.pins import Executor, Pinned, Pins, pin
+from scheduling.spark.pins import Executor, Pinned, pin
 from scheduling.spark.placement import Placement
-from scheduling.spark.probe import Reading
 from scheduling.spark.result import PlacementResult
 from scheduling.spark.scaling import Scaling
 from scheduling.spark.tiers import Tier, Tiers
@@ -25,12 +23,9 @@ __all__ = [
     "LeverWarning",
     "Loop",
     "Pinned",
-    "Pins",
     "Placement",
     "PlacementResult",
-    "Reading",
     "Scaling",
-    "SparkMonitor",
     "Tier",
     "Tiers",
     "pin",

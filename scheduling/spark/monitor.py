@@ -32,18 +32,12 @@ _EXECUTORS = 1000  # of which rows and seconds are kept
 class SparkMonitor:
     """Snapshots of a live job; see :class:`scheduling.Monitor`.
 
+    ``executors`` returns the executors in the form of Spark's REST API, ``probe`` a reading of
+    each; without it there are only Spark's metrics. Each executor has ``memory_mb``, of which tasks
+    may use ``delta``, as of its CPU. A task of ``operator`` reserves ``task_cpus`` cores.
+
     Rows and cost of a worker (Eq. 22) count half as much with each cycle in which it had rows, and
     stay while it has none: a worker is not forgotten because a policy left it.
-
-    Args:
-        executors: returns the executors in the form of Spark's REST API.
-        memory_mb: the memory of one executor.
-        operator: the name of the operator whose tasks are placed.
-        clock: a clock in seconds.
-        prices: prices and sizes of executors; default none: each costs 1 $/s.
-        delta: the share of an executor that tasks may use (Eq. 17); default 0.8.
-        probe: returns a reading of every executor; None (default): only Spark's metrics.
-        task_cpus: the cores that Spark reserves for a task (``spark.task.cpus``); default 1.
     """
 
     def __init__(
@@ -110,11 +104,7 @@ class SparkMonitor:
         return () if self.snapshot_seen is None else self.snapshot_seen.workers
 
     def demand(self, tasks: int) -> list[Resources]:
-        """The demand of each of ``tasks`` tasks: CPU time per cycle time (Eq. 20), and memory.
-
-        A different number of tasks shares the same work evenly. A demand never exceeds the largest
-        executor.
-        """
+        """The demand of each of ``tasks`` tasks: CPU time per cycle time (Eq. 20), and memory."""
         return self._demand.resources(tasks, self._workers)
 
     def tasks(self, count: int) -> tuple[Task, ...]:

@@ -186,14 +186,9 @@ _least_wait = _LeastWait()
 class Pins:
     """Pins partitions to executors: task ``i`` of the operator is partition ``i``.
 
-    Where a session cannot pin, it warns once with the reason, and Spark places the job.
-
-    Args:
-        spark: the session.
-        operator: the operator whose tasks are pinned.
-        locality_wait_s: how long a task waits for its executor before it runs elsewhere; default
-            120 s, with which all tasks ran on their executor in trials (3 s: four in five). A task
-            whose executor is gone does not wait.
+    Where a session cannot pin, it warns once with the reason, and Spark places the job. With a wait
+    of 120 s all tasks ran on their executor in trials (3 s: four in five); a task whose executor is
+    gone does not wait.
     """
 
     def __init__(self, spark: SparkSession, operator: str, locality_wait_s: float = 120.0) -> None:

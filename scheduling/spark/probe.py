@@ -39,21 +39,13 @@ _WAIT_S = 1.0
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """The usage of an executor's processes at one moment.
+    """The usage of an executor's processes at one moment."""
 
-    Args:
-        executor: Spark's id of the executor; None if unknown.
-        host: its name of the host.
-        time_s: seconds of the host's monotonic clock.
-        cpu_s: CPU time of all its processes since the executor started.
-        memory_mb: their resident memory; shared pages count for each process.
-    """
-
-    executor: str | None
+    executor: str | None  # Spark's id; None if unknown
     host: str | None
-    time_s: float
-    cpu_s: float
-    memory_mb: float
+    time_s: float  # of the host's monotonic clock
+    cpu_s: float  # since the executor started
+    memory_mb: float  # resident; shared pages count for each process
 
 
 def read(proc: Path = _PROC, pid: int | None = None) -> Reading:
@@ -68,7 +60,7 @@ def read(proc: Path = _PROC, pid: int | None = None) -> Reading:
     except (OSError, ValueError):
         own = resource.getrusage(resource.RUSAGE_SELF)
         return Reading(None, None, now, own.ru_utime + own.ru_stime, own.ru_maxrss / 1024)
-    below = _below(parents, top)
+    below = [one for one in parents if top in _upwards(parents, one)]
     ticks, pages = (sum(used[one][k] for one in below) for k in (0, 1))
     page_mb = os.sysconf("SC_PAGE_SIZE") / 2**20
     return Reading(executor, host, now, ticks / os.sysconf("SC_CLK_TCK"), pages * page_mb)
@@ -101,32 +93,23 @@ def _processes(proc: Path) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
     return parents, used
 
 
-def _executor(proc: Path, parents: dict[int, int], pid: int) -> tuple[int, str | None, str | None]:
-    """The process of the executor above a process, its id and its host.
+def _upwards(parents: dict[int, int], pid: int) -> Iterator[int]:
+    """A process, its parent, and so on."""
+    for _ in parents:
+        if pid <= 1:
+            return
+        yield pid
+        pid = parents.get(pid, 0)
 
-    Raises:
-        ValueError: there is none: a local master.
-    """
-    while pid > 1:
-        words = (proc / str(pid) / "cmdline").read_text(errors="replace").split("\0")
+
+def _executor(proc: Path, parents: dict[int, int], pid: int) -> tuple[int, str | None, str | None]:
+    """The process of the executor above a process, its id and its host; else a ValueError."""
+    for one in _upwards(parents, pid):
+        words = (proc / str(one) / "cmdline").read_text(errors="replace").split("\0")
         if any(word.endswith(_BACKENDS) for word in words):
             options = dict(itertools.pairwise(words))
-            return pid, options.get("--executor-id"), options.get("--hostname")
-        pid = parents.get(pid, 0)
-    raise ValueError("no executor above this process")
-
-
-def _below(parents: dict[int, int], top: int) -> set[int]:
-    """A process and all that descend from it."""
-    children: dict[int, list[int]] = {}
-    for pid, parent in parents.items():
-        children.setdefault(parent, []).append(pid)
-    found, left = set(), [top]
-    while left:
-        pid = left.pop()
-        found.add(pid)
-        left += children.get(pid, [])
-    return found
+            return one, options.get("--executor-id"), options.get("--hostname")
+    raise ValueError("no executor above this process: a local master")
 
 
 class Prober:

@@ -8,8 +8,9 @@ import pytest
 from spark_fakes import executor
 
 from scheduling import JobGraph, Objective, Snapshot
-from scheduling.spark import CachesSeen, EntriesSeen, SparkMonitor
+from scheduling.spark import CachesSeen, EntriesSeen
 from scheduling.spark.demand import Caches
+from scheduling.spark.monitor import SparkMonitor
 
 TWO = {0: "a", 1: "a", 2: "b", 3: "b"}
 

@@ -17,8 +17,6 @@ from scheduling.spark import (
     Executor,
     LeverWarning,
     Pinned,
-    Pins,
-    SparkMonitor,
     Tier,
     Tiers,
     internals,
@@ -26,6 +24,8 @@ from scheduling.spark import (
     tiers,
 )
 from scheduling.spark.demand import CycleSeen, TaskSeen
+from scheduling.spark.monitor import SparkMonitor
+from scheduling.spark.pins import Pins
 
 WAIT = "spark.locality.wait"
 PROCESS = "spark.locality.wait.process"
