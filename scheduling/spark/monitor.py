@@ -25,6 +25,7 @@ from scheduling.spark.probe import Reading
 __all__ = ["SparkMonitor", "workers_of"]
 
 _PERIODS = 10  # X of Eq. 23: the number of cycles for busyness
+_KEEP = 1 - 1 / _PERIODS  # of rows and cost in a cycle
 _KEPT = 3  # looks for which a value is kept that is not measured again
 _EXECUTORS = 1000  # of which rows and seconds are kept
 
@@ -36,8 +37,8 @@ class SparkMonitor:
     each; without it there are only Spark's metrics. Each executor has ``memory_mb``, of which tasks
     may use ``delta``, as of its CPU. A task of ``operator`` reserves ``task_cpus`` cores.
 
-    Rows and cost of a worker (Eq. 22) count half as much with each cycle in which it had rows, and
-    stay while it has none: a worker is not forgotten because a policy left it.
+    Rows and cost of a worker (Eq. 22) are those of about ten cycles in which it had rows, and stay
+    while it has none: a worker is not forgotten because a policy left it.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class SparkMonitor:
                 rows[task.executor] = rows.get(task.executor, 0.0) + task.rows
         for executor, count in rows.items():
             before, seconds = self._did.pop(executor, (0.0, 0.0))
-            self._did[executor] = before / 2 + count, seconds / 2 + cycle.length_s
+            self._did[executor] = _KEEP * before + count, _KEEP * seconds + cycle.length_s
         forget(self._did, _EXECUTORS)
 
     def prefer(self, hosts: Sequence[tuple[str, ...]]) -> None:

@@ -334,7 +334,7 @@ def test_a_worker_that_a_policy_left_keeps_what_a_row_cost_there(
 
 def test_what_a_row_cost_follows_what_it_costs_now() -> None:
     cluster = Cluster(executor("0"))
-    for rows, count in ((10, 1), (1000, 8)):
+    for rows, count in ((10, 1), (1000, 30)):
         for _ in range(count):
             cluster.monitor.record(cycle(0.1, rows=rows))
     assert cost_evaluation(cluster.monitor.snapshot())["h/0"] == pytest.approx(1e-3, rel=0.02)
