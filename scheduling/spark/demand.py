@@ -1,10 +1,9 @@
 """What the partitions of a job need, and what hosts have cached for them, from its cycles.
 
-The CPU time of a task is the measured share of its useful time (DS2): run time without waiting for
-shuffle data. The share is the CPU time of all processes of the executor (the probe's, Python
-workers included) over the useful time of its tasks between two readings; without a probe it is 1,
-an upper bound. All is kept for each number of partitions: partition 3 of 8 holds other rows than
-partition 3 of 12, and adaptive execution changes the number all the time.
+The CPU time of a task is a share of its useful time (DS2), run time without waiting for shuffle
+data: what the probe reads of all processes of its executor, over the useful time of their tasks.
+Without a probe the share is 1, an upper bound. All is kept for each number of partitions: partition
+3 of 8 holds other rows than 3 of 12, and adaptive execution changes the number all the time.
 """
 
 from __future__ import annotations
@@ -94,8 +93,10 @@ class Demand:
         self._task_cpus = task_cpus
         self._needs: dict[int, dict[int, _Need]] = {}
         self._latest = 0
-        self._useful_s: dict[str, float] = {}
-        self._wait_s: dict[str, float] = {}
+        self._useful_s, self._wait_s = (
+            defaultdict[str, float](float),
+            defaultdict[str, float](float),
+        )
         self._share: dict[str, float] = {}
         self.preferred: Sequence[tuple[str, ...]] = ()
         """The hosts that store the data of each partition, as the source says."""
@@ -111,8 +112,8 @@ class Demand:
             if task.odd:
                 continue
             name = task.executor
-            self._useful_s[name] = self._useful_s.get(name, 0.0) + task.useful_s
-            self._wait_s[name] = self._wait_s.get(name, 0.0) + task.wait_s
+            self._useful_s[name] += task.useful_s
+            self._wait_s[name] += task.wait_s
             least, most = task.cpu_s / cycle.length_s, task.useful_s / cycle.length_s
             need = _Need(
                 max(least, most * self._share.get(name, 1.0)),
@@ -174,8 +175,8 @@ class Demand:
         self, operator: str, demands: Sequence[Resources], cached: Sequence[Mapping[str, float]]
     ) -> tuple[Task, ...]:
         """The partitions as tasks: their demands, their data, and what is cached of it where."""
-        count = len(demands)
-        nothing, known = _Need(0.0, 0.0, 0.0), self._needs.get(count, {})
+        count, nothing = len(demands), _Need(0.0, 0.0, 0.0)
+        known = self._needs.get(count, {})
         near = self.preferred if len(self.preferred) == count else [()] * count
         return tuple(
             unchecked(
@@ -238,9 +239,8 @@ class CachesSeen:
 class Caches:
     """The bytes that hosts have cached for partitions, so that a move has its true price.
 
-    Of a table, which each host loads once, every partition has an even share, so that a host's even
-    share of the partitions loads it once. Entries are those of the partitions that loaded them, in
-    proportion.
+    Of a table every partition has an even share, so that a host's even share of the partitions
+    loads it once. Entries are those of the partitions that loaded them, in proportion.
     """
 
     def __init__(self) -> None:

@@ -271,9 +271,8 @@ def observed_metrics(spark: SparkSession, execution: Any) -> dict[str, dict[str,
 def wait_for_executors(spark: SparkSession, rdd: int, seconds: float) -> int:
     """Set how long the running stages of an RDD wait for the executors that partitions name.
 
-    Tasks whose executor is lost, is being released or is decommissioned do not wait. Spark sets its
-    own wait again when executors come or go, so this is to be repeated. Returns how many stages
-    run.
+    Tasks whose executor is lost or leaves do not wait. Spark sets its own wait again when executors
+    come or go, so this is to be repeated. Returns how many stages run.
     """
     milliseconds = min(round(seconds * 1000), _MOST_MS)
     what = "the wait of a stage cannot be set"

@@ -1,8 +1,7 @@
 """Observes a live Spark cluster: its executors, their metrics, and where tasks ran.
 
-Workers are executors. Utilisation comes from the probe, which reads the processes of every
-executor; without it from the time that Spark's tasks took. Rows, cost, busy time and the demand of
-a task come from the tasks of the cycles that were recorded, smoothed over the last few.
+Workers are executors. Utilisation comes from the probe, without it from the time that Spark's
+tasks took; rows, cost and demand from the tasks of the cycles that were recorded.
 
 A metric that cannot be, or that stands still while others move, is not believed: the last value is
 kept for three looks, then the worker has none. :attr:`SparkMonitor.ignored` says which and why.
@@ -27,6 +26,7 @@ __all__ = ["SparkMonitor", "workers_of"]
 _PERIODS = 10  # X of Eq. 23: the number of cycles for busyness
 _KEEP = 1 - 1 / _PERIODS  # of rows and cost in a cycle
 _KEPT = 3  # looks for which a value is kept that is not measured again
+_STILL = "nothing changed, and others' metrics did"
 _EXECUTORS = 1000  # of which rows and seconds are kept
 
 
@@ -122,11 +122,11 @@ class SparkMonitor:
         workers = workers_of(
             found, self._memory_mb, self._count, self._prices, self._delta, self._task_cpus
         )
+        samples = self._samples
+        self._samples = {one.id: samples.get(one.id, deque(maxlen=_PERIODS)) for one in workers}
         used = self._utilisation(now, {one.get("id"): one for one in found}, workers)
         placement, usage = self._placed(workers)  # with what a reading has corrected
         self._ran = frozenset()
-        samples = self._samples
-        self._samples = {one.id: samples.get(one.id, deque(maxlen=_PERIODS)) for one in workers}
         for name, kept in self._samples.items():
             kept.append([used[name].cpu] if name in used else [])
         did = {one: self._did[one.executor_id] for one in workers if one.executor_id in self._did}
@@ -163,62 +163,59 @@ class SparkMonitor:
     ) -> dict[str, Utilisation]:
         """What is new of each worker, or its last value for some looks."""
         readings = self._probe(Snapshot(now, tuple(workers))) if self._probe else ()
-        probed = {one.executor: one for one in readings}
-        new: dict[str, Utilisation] = {}
-        still: dict[str, str] = {}
-        for worker in workers:
-            entry, reading = entries.get(worker.executor_id, {}), probed.get(worker.executor_id)
-            total_s = _over(entry.get("totalDuration"), 1e3)
-            if reading is None:
-                at, cpu_s = now, total_s
-                memory = _over(entry.get("memoryUsed"), entry.get("maxMemory") or 1)
-            else:
-                at, cpu_s = reading.time_s, reading.cpu_s
-                memory = _over(reading.memory_mb, worker.capacity.memory_mb)
-            if not (is_sound(at) and is_sound(cpu_s)):
-                self.ignored[worker.id] = f"CPU time {cpu_s!r} at {at!r}"
-                continue
-            key = worker.id, reading is not None
-            before = self._before.get(key)
-            if before is None or at != before[0]:
-                self._before[key] = at, cpu_s, total_s
-            if before is None:
-                continue
-            seconds, spent, tasks_s = at - before[0], cpu_s - before[1], total_s - before[2]
-            cpu = _over(spent, seconds * worker.capacity.cpu_cores)
-            moved = spent or reading is not None or worker.executor_id not in self._ran
-            if seconds < 0 or spent < 0:
-                self.ignored[worker.id] = f"{spent:.3g} s of CPU time in {seconds:.3g} s"
-            elif not is_sound(memory):
-                self.ignored[worker.id] = f"share of memory {memory!r}"
-            elif not (moved and is_sound(cpu)):
-                still[worker.id] = "nothing changed, and others' metrics did"
-            else:
-                new[worker.id] = Utilisation(min(1.0, cpu), min(1.0, memory))
-                if reading is not None:
-                    known_s = tasks_s if is_sound(tasks_s) else 0.0
-                    self._demand.read(str(worker.executor_id), spent, known_s)
-        if new:
-            self.ignored |= still
-        return self._kept(workers, new)
+        read = {one.executor: one for one in readings}
+        self._before = {key: at for key, at in self._before.items() if key[0] in self._samples}
+        found = {
+            one.id: self._measured(
+                now, one, entries.get(one.executor_id, {}), read.get(one.executor_id)
+            )
+            for one in workers
+        }
+        new = {name: one for name, one in found.items() if isinstance(one, Utilisation)}
+        for name, why in found.items():
+            if isinstance(why, str) and why and (new or why != _STILL):
+                self.ignored[name] = why
+        kept = {
+            name: (value, looks + (name in self.ignored))
+            for name, (value, looks) in self._used.items()
+            if name in found and name not in new
+        }
+        self._used = {name: one for name, one in kept.items() if one[1] <= _KEPT}
+        self._used |= {name: (value, 0) for name, value in new.items()}
+        return {name: value for name, (value, _) in self._used.items()}
 
-    def _kept(
-        self, workers: Sequence[Worker], new: Mapping[str, Utilisation]
-    ) -> dict[str, Utilisation]:
-        """The new values, and the last ones of workers without; those that are gone are dropped."""
-        kept: dict[str, tuple[Utilisation, int]] = {}
-        there = {worker.id for worker in workers}
-        for name in sorted(there):
-            if name in new:
-                kept[name] = new[name], 0
-            elif name in self._used:
-                value, looks = self._used[name]
-                looks += name in self.ignored
-                if looks <= _KEPT:
-                    kept[name] = value, looks
-        self._used = kept
-        self._before = {key: at for key, at in self._before.items() if key[0] in there}
-        return {name: value for name, (value, _) in kept.items()}
+    def _measured(
+        self, now: float, worker: Worker, entry: Mapping[str, Any], reading: Reading | None
+    ) -> Utilisation | str:
+        """The utilisation since the last look; or why there is none, empty at the first look."""
+        total_s = _over(entry.get("totalDuration"), 1e3)
+        if reading is None:
+            at, cpu_s = now, total_s
+            memory = _over(entry.get("memoryUsed"), entry.get("maxMemory") or 1)
+        else:
+            at, cpu_s = reading.time_s, reading.cpu_s
+            memory = _over(reading.memory_mb, worker.capacity.memory_mb)
+        if not (is_sound(at) and is_sound(cpu_s)):
+            return f"CPU time {cpu_s!r} at {at!r}"
+        key = worker.id, reading is not None
+        before = self._before.get(key)
+        if before is None or at != before[0]:
+            self._before[key] = at, cpu_s, total_s
+        if before is None:
+            return ""
+        seconds, spent, tasks_s = at - before[0], cpu_s - before[1], total_s - before[2]
+        if seconds < 0 or spent < 0:
+            return f"{spent:.3g} s of CPU time in {seconds:.3g} s"
+        if not is_sound(memory):
+            return f"share of memory {memory!r}"
+        cpu = _over(spent, seconds * worker.capacity.cpu_cores)
+        moved = spent or reading is not None or worker.executor_id not in self._ran
+        if not (moved and is_sound(cpu)):
+            return _STILL
+        if reading is not None:
+            known_s = tasks_s if is_sound(tasks_s) else 0.0
+            self._demand.read(str(worker.executor_id), spent, known_s)
+        return Utilisation(min(1.0, cpu), min(1.0, memory))
 
 
 def workers_of(

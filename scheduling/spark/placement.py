@@ -22,17 +22,14 @@ class Placement:
     """Options for the placement of a job's tasks in every cycle.
 
     Args:
-        policy: places the tasks on the executors; it is asked in every cycle. Without metrics, a
-            policy that needs history places round robin. None (default): Spark places the tasks; a
-            scaler may still choose the number of partitions.
+        policy: places the tasks on the executors, and is asked in every cycle. None (default):
+            Spark places the tasks; a scaler may still choose the number of partitions.
         prices: prices and sizes of executors: rows, or a YAML file with ``prices:`` as in a
             cluster file. Patterns match the executor's host, or ``host/id``. Default none: all
             executors cost the same.
-        rebalancer: suggests moves between cycles, for example St-Stream; those that pay are made.
-            None (default): no suggestions.
+        rebalancer: suggests moves, for example St-Stream; those that pay are made. Default None.
         objective: what a placement costs. Default ``Objective()``, under the policy's weights.
-        search: whether a local search may improve on the policy's answer; the reason of such a
-            change names it. Default False.
+        search: whether a local search may improve on the policy's answer; default False.
         partitions: the minimum and the maximum number of partitions for the scaler. None
             (default): 1, and the number of the executors' slots.
         executors: the minimum and the maximum number of executors. With a scaler, it chooses their
@@ -43,15 +40,13 @@ class Placement:
             default none.
         locality_wait_s: how long a task waits for its executor before Spark runs it elsewhere;
             default 120 s.
-        cooldown_s: seconds between two changes; lost workers are replaced immediately. Default
-            30.
+        cooldown_s: seconds between two changes; default 30. Lost workers are replaced immediately.
         hysteresis: how much less the policy's answer must cost than the present placement, as a
             share; default 0.1. 0: every answer is followed as it is. See
             :class:`scheduling.Controller`.
         delta: the share of an executor that tasks may use (Eq. 17 of CETSA); default 0.8.
-        probe: whether to measure the executors' processes by a small job before a cycle, every
-            few seconds; default True. If False, utilisation is computed from Spark's task
-            metrics.
+        probe: whether to measure the executors' processes by a small job every few seconds;
+            default True. If False, utilisation is computed from Spark's task metrics.
         backlog: returns the rows that wait at the source, where its progress hides them (files
             with a limit for a micro-batch). None (default): they are unknown.
         dry_run: whether only to plan, log and observe, without changes; default False.

@@ -1,10 +1,9 @@
 """Hard placement on a kind of worker, by a resource profile that only this kind satisfies.
 
 Workers say what they have (``spark.worker.resource.<name>.amount`` on standalone, labels and
-devices elsewhere); a profile that requires it runs there, or not at all. It needs dynamic
-allocation, which starts executors for the profile: 20 to 30 s when they are cold. It is the lever
-that Spark Connect has, too. One stage has one profile, so a cycle goes to one tier: a plan is
-priced by that (:meth:`Tiers.lands`), and not by what it says of several.
+devices elsewhere); a profile that requires it runs there, or not at all. Dynamic allocation starts
+executors for it, in 20 to 30 s. One stage has one profile, so a cycle goes to one tier: a plan is
+priced by that (:meth:`Tiers.lands`). It is the lever that Spark Connect has, too.
 """
 
 from __future__ import annotations
