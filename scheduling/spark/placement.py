@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from scheduling.errors import ArgumentError
-from scheduling.model.checks import every, number, share
+from scheduling.model.checks import check, every, instance, number, share, some_share
 from scheduling.objective import Objective
 from scheduling.prices import Price
 from scheduling.protocols import Policy, Rebalancer
@@ -77,15 +78,7 @@ class Placement:
     dry_run: bool = False
 
     def __post_init__(self) -> None:
-        for name, (is_one, example) in _OPTIONS.items():
-            given = getattr(self, name)
-            if not is_one(given):
-                raise ArgumentError(f"{name}={given!r}: give {example}")
-        number("locality_wait_s", self.locality_wait_s)
-        number("cooldown_s", self.cooldown_s)
-        share("hysteresis", self.hysteresis, below=True)
-        share("delta", self.delta, above=True)
-        every(Tier)("tiers", self.tiers)
+        check(self, **_RULES)
         if self.tiers and self.executors:
             raise ArgumentError(
                 "tiers= and executors= exclude each other: tiers need dynamic allocation, which "
@@ -110,24 +103,39 @@ class Placement:
         return every(Price)("prices", self.prices)
 
 
-def _is_one(value: object, kind: Any) -> bool:
-    """Whether a value is None or of a protocol; a class has the methods of its objects, too."""
-    return value is None or (isinstance(value, kind) and not isinstance(value, type))
+def _rule(known: Callable[[Any], bool], example: str) -> Callable[..., Any]:
+    """The rule that a value is known, or None; else an example is given."""
+
+    def rule(name: str, value: Any, of: str = "") -> Any:
+        if not (value is None or known(value)):
+            raise ArgumentError(f"{name}={value!r}{of}: give {example}")
+        return value
+
+    return rule
+
+
+def _object_of(kind: Any) -> Callable[[Any], bool]:
+    """Whether a value is of a protocol; a class has the methods of its objects, too."""
+    return lambda value: isinstance(value, kind) and not isinstance(value, type)
 
 
 def _are_bounds(value: Any) -> bool:
     if not (isinstance(value, Sequence) and len(value) == 2):
-        return value is None
+        return False
     return all(isinstance(one, int) for one in value) and 1 <= value[0] <= value[1]
 
 
-_BOUNDS = (_are_bounds, "(fewest, most), 1 <= fewest <= most")
-_OPTIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "policy": (lambda one: _is_one(one, Policy), "a policy, as scheduling.LBACE()"),
-    "rebalancer": (lambda one: _is_one(one, Rebalancer), "a rebalancer, as scheduling.StStream()"),
-    "objective": (lambda one: isinstance(one, Objective), "a scheduling.Objective(...)"),
-    "backlog": (lambda one: one is None or callable(one), "a function that returns a number"),
+_BOUNDS = _rule(_are_bounds, "(fewest, most), 1 <= fewest <= most")
+_RULES: dict[str, Callable[..., Any]] = {
+    "policy": _rule(_object_of(Policy), "a policy, as scheduling.LBACE()"),
+    "rebalancer": _rule(_object_of(Rebalancer), "a rebalancer, as scheduling.StStream()"),
+    "objective": instance(Objective),
     "partitions": _BOUNDS,
     "executors": _BOUNDS,
+    "tiers": every(Tier),
+    "locality_wait_s": number,
+    "cooldown_s": number,
+    "hysteresis": partial(share, below=True),
+    "delta": some_share,
+    "backlog": _rule(callable, "a function that returns a number"),
 }
-"""What an option must be, and what to give."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.resource import (
@@ -22,7 +23,7 @@ from pyspark.resource import (
 from pyspark.sql import DataFrame, SparkSession
 
 from scheduling.model import Plan, Receipt, Resources, Snapshot, Utilisation, Worker
-from scheduling.model.checks import set_fields, text, whole
+from scheduling.model.checks import check, number, text, whole
 from scheduling.spark import internals
 from scheduling.spark.once import WarnOnce
 
@@ -62,11 +63,9 @@ class Tier:
     price_per_s: float = 1.0
 
     def __post_init__(self) -> None:
-        for field in ("name", "resource"):
-            text(field, getattr(self, field))
-        for field in ("cores", "memory_mb", "slots"):
-            set_fields(self, **{field: whole(field, getattr(self, field), least=1)})
-        _ = self.worker  # checks the price
+        count = partial(whole, least=1)
+        check(self, name=text, resource=text, cores=count, memory_mb=count, slots=count)
+        check(self, price_per_s=number)
 
     @property
     def worker(self) -> Worker:
