@@ -93,10 +93,8 @@ class Demand:
         self._task_cpus = task_cpus
         self._needs: dict[int, dict[int, _Need]] = {}
         self._latest = 0
-        self._useful_s, self._wait_s = (
-            defaultdict[str, float](float),
-            defaultdict[str, float](float),
-        )
+        self._useful_s = defaultdict[str, float](float)
+        self._wait_s = defaultdict[str, float](float)
         self._share: dict[str, float] = {}
         self.preferred: Sequence[tuple[str, ...]] = ()
         """The hosts that store the data of each partition, as the source says."""

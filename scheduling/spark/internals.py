@@ -88,24 +88,17 @@ def least_wait(spark: SparkSession, seconds: float) -> Callable[[], None]:
 def stages_of(spark: SparkSession, tag: str) -> tuple[list[int], bool]:
     """The stages of the jobs with a tag, and whether all the jobs have ended."""
     tracker = _context(spark).statusTracker()
-    stages: list[int] = []
-    ended = True
-    for job in sorted(tracker.getJobIdsForTag(tag)):
-        info = tracker.getJobInfo(job)
-        if not info.isDefined():
-            ended = False
-            continue
-        ended &= str(info.get().status()) != "RUNNING"
-        stages += sorted(info.get().stageIds())
-    return stages, ended
+    found = [tracker.getJobInfo(job) for job in sorted(tracker.getJobIdsForTag(tag))]
+    jobs = [one.get() for one in found if one.isDefined()]
+    ended = len(jobs) == len(found) and all(str(job.status()) != "RUNNING" for job in jobs)
+    return [stage for job in jobs for stage in sorted(job.stageIds())], ended
 
 
 def widest_stage(spark: SparkSession, query: Any) -> int:
     """The most tasks of a stage of a streaming query's last jobs; 0 if nothing is known."""
     tracker = spark.sparkContext.statusTracker()
-    jobs = [
-        tracker.getJobInfo(job) for job in sorted(tracker.getJobIdsForGroup(str(query.runId)))[-8:]
-    ]
+    last = sorted(tracker.getJobIdsForGroup(str(query.runId)))[-8:]
+    jobs = [tracker.getJobInfo(job) for job in last]
     stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
     return max((stage.numTasks for stage in stages if stage), default=0)
 
