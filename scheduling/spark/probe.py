@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SCHEMA", "Prober", "Reading", "read", "readings"]
 
-SCHEMA = "executor string, host string, time_s double, cpu_s double, memory_mb double"
+SCHEMA = "executor string, time_s double, cpu_s double, memory_mb double"
 # Standalone's; YARN's ends with the same; that of Kubernetes.
 _BACKENDS = ("CoarseGrainedExecutorBackend", "KubernetesExecutorBackend")
 _PROC = Path("/proc")
@@ -42,8 +42,7 @@ class Reading:
     """The usage of an executor's processes at one moment."""
 
     executor: str | None  # Spark's id; None if unknown
-    host: str | None
-    time_s: float  # of the host's monotonic clock
+    time_s: float  # of its host's monotonic clock
     cpu_s: float  # since the executor started
     memory_mb: float  # resident; shared pages count for each process
 
@@ -56,14 +55,14 @@ def read(proc: Path = _PROC, pid: int | None = None) -> Reading:
     now = time.monotonic()
     try:
         parents, used = _processes(proc)
-        top, executor, host = _executor(proc, parents, os.getpid() if pid is None else pid)
+        top, executor = _executor(proc, parents, os.getpid() if pid is None else pid)
     except (OSError, ValueError):
         own = resource.getrusage(resource.RUSAGE_SELF)
-        return Reading(None, None, now, own.ru_utime + own.ru_stime, own.ru_maxrss / 1024)
+        return Reading(None, now, own.ru_utime + own.ru_stime, own.ru_maxrss / 1024)
     below = [one for one in parents if top in _upwards(parents, one)]
     ticks, pages = (sum(used[one][k] for one in below) for k in (0, 1))
     page_mb = os.sysconf("SC_PAGE_SIZE") / 2**20
-    return Reading(executor, host, now, ticks / os.sysconf("SC_CLK_TCK"), pages * page_mb)
+    return Reading(executor, now, ticks / os.sysconf("SC_CLK_TCK"), pages * page_mb)
 
 
 def readings(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -102,13 +101,12 @@ def _upwards(parents: dict[int, int], pid: int) -> Iterator[int]:
         pid = parents.get(pid, 0)
 
 
-def _executor(proc: Path, parents: dict[int, int], pid: int) -> tuple[int, str | None, str | None]:
-    """The process of the executor above a process, its id and its host; else a ValueError."""
+def _executor(proc: Path, parents: dict[int, int], pid: int) -> tuple[int, str | None]:
+    """The process of the executor above a process, and its id; else a ValueError."""
     for one in _upwards(parents, pid):
         words = (proc / str(one) / "cmdline").read_text(errors="replace").split("\0")
         if any(word.endswith(_BACKENDS) for word in words):
-            options = dict(itertools.pairwise(words))
-            return one, options.get("--executor-id"), options.get("--hostname")
+            return one, dict(itertools.pairwise(words)).get("--executor-id")
     raise ValueError("no executor above this process: a local master")
 
 

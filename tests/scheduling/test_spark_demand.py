@@ -121,7 +121,7 @@ def test_tasks_have_their_data() -> None:
 
 
 def test_a_monitor_reads_the_share_of_cpu_time_from_its_probe() -> None:
-    now, readings = [0.0], [Reading("1", "h", 0.0, 10.0, 100.0)]
+    now, readings = [0.0], [Reading("1", 0.0, 10.0, 100.0)]
     monitor = SparkMonitor(
         lambda: [executor("1", cores=4)],
         1000.0,
@@ -133,7 +133,7 @@ def test_a_monitor_reads_the_share_of_cpu_time_from_its_probe() -> None:
     for cycle in range(1, 7):
         now[0] = 10.0 * cycle
         monitor.record(CycleSeen(10.0, (TaskSeen(0, "1", 8.0, 5),)))
-        readings[:] = [Reading("1", "h", now[0], 10.0 + 2.0 * cycle, 100.0)]
+        readings[:] = [Reading("1", now[0], 10.0 + 2.0 * cycle, 100.0)]
         snapshot = monitor.snapshot()
     assert snapshot.usage["join-0"].cpu_cores == pytest.approx(0.2, abs=0.02)
 

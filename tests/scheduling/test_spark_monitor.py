@@ -94,14 +94,14 @@ def test_utilisation_is_what_tasks_took_since_the_last_look() -> None:
 
 def test_a_reading_of_the_processes_goes_before_spark_s_figures() -> None:
     cluster = Cluster(executor("0"), executor("1"), probe=True)
-    cluster.readings = [Reading("0", "h", 100.0, 7.0, 500.0), Reading(None, None, 1.0, 1.0, 1.0)]
+    cluster.readings = [Reading("0", 100.0, 7.0, 500.0), Reading(None, 1.0, 1.0, 1.0)]
     assert cluster.monitor.snapshot().utilisation == {}
     cluster.now = 10.0
     # The same reading again says nothing new; the executor without one has Spark's figures.
     cluster.executors = [executor("0"), executor("1", totalDuration=10_000)]
     assert {k: u.cpu for k, u in cluster.monitor.snapshot().utilisation.items()} == {"h/1": 0.5}
     cluster.now = 20.0
-    cluster.readings = [Reading("0", "h", 104.0, 9.0, 2000.0)]
+    cluster.readings = [Reading("0", 104.0, 9.0, 2000.0)]
     seen = cluster.monitor.snapshot().utilisation["h/0"]
     assert (seen.cpu, seen.memory) == (0.25, 1.0)  # 2 s of 4 s on 2 cores
     # The clock of the probe and that of the driver are not mixed up: the last value is kept.
@@ -172,8 +172,8 @@ def test_a_reading_that_stands_still_while_others_move_is_stale() -> None:
     seen: list[set[str]] = []
     for second in range(6):
         cluster.readings = [
-            Reading("0", "h", float(min(second, 1)), float(min(second, 1)), 1.0),
-            Reading("1", "h", float(second), float(second), 1.0),
+            Reading("0", float(min(second, 1)), float(min(second, 1)), 1.0),
+            Reading("1", float(second), float(second), 1.0),
         ]
         seen.append(set(cluster.monitor.snapshot().utilisation))
         assert ("h/0" in cluster.monitor.ignored) == (second > 1)
@@ -240,10 +240,10 @@ def test_the_price_table_s_cores_are_what_a_worker_has() -> None:
 def test_usage_is_what_the_same_look_has_read() -> None:
     """The controller's estimate does not begin with a guess that a reading has corrected."""
     cluster = Cluster(executor("0"), probe=True)
-    cluster.readings = [Reading("0", "h", 100.0, 5.0, 500.0)]
+    cluster.readings = [Reading("0", 100.0, 5.0, 500.0)]
     cluster.monitor.snapshot()
     cluster.monitor.record(cycle(0.8, 0.8))
-    cluster.now, cluster.readings = 1.0, [Reading("0", "h", 101.0, 5.4, 500.0)]
+    cluster.now, cluster.readings = 1.0, [Reading("0", 101.0, 5.4, 500.0)]
     used = cluster.monitor.snapshot().usage
     assert [one.cpu_cores for one in used.values()] == pytest.approx([0.2, 0.2])
     assert [one.cpu_cores for one in cluster.monitor.demand(2)] == pytest.approx([0.2, 0.2])
