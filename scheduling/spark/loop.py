@@ -302,7 +302,11 @@ class Loop:
             self._log.warn(f"a metric of {name} is not believed", why)
         plan = decision.plan
         if plan is not None and plan.fallback:
-            self._log.warn(f"{plan.policy} fell back to", plan.fallback)
+            fell = f"{plan.policy} fell back to"
+            if len(self.decisions) > 1:
+                self._log.warn(fell, plan.fallback)
+            else:  # as is usual before anything has run
+                _log.info("scheduling: %s: %s", fell, plan.fallback)
         if decision.dropped:
             shares = dropped_shares(decision.dropped)
             _log.info("scheduling: of these partitions a share should run elsewhere: %s", shares)
