@@ -91,7 +91,9 @@ class Sizes:
         elif executors.reason is not None:
             return self._stays(before)
         else:
-            cores, busy_s = [one.cores for one in executors.there()], executors.busy_s()
+            known = {one.executor_id for one in seen.workers}  # one may have come since
+            cores = [one.cores for one in executors.there() if one.id in known]
+            busy_s = executors.busy_s()
             slots = sum(one // self._cpus for one in cores) or before
         least, most = self._options.partitions or (1, max(slots, 1))
         limits = self._options.executors if executors is not None else None

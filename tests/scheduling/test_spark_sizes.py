@@ -129,6 +129,16 @@ def test_partitions_follow_the_cores_that_are_observed(monkeypatch: pytest.Monke
     assert job.cycle(8) == 2
 
 
+def test_an_executor_that_comes_after_the_look_counts_from_the_next_cycle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = Job(monkeypatch, Wants(8.0), executors=(1, 4))
+    seen = job.seen
+    job.found.append(executor("4"))
+    assert job.sizes.wanted(job.now, 2, seen) == 6
+    assert job.sizes.wanted(job.now, 2, job.seen) == 8
+
+
 def test_executors_leave_when_a_scaler_wants_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
     job = Job(monkeypatch, Wants(2.0), executors=(1, 4), partitions=(1, 4))
     count = 2
