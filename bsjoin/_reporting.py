@@ -11,6 +11,7 @@ when it is certain, what came before too.
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import uuid
 from collections.abc import Callable, Iterator
@@ -49,9 +50,10 @@ def reporting(function: Function) -> Function:
         function: gets the micro-batch, a DataFrame, and its number.
 
     Returns:
-        A function that does the same; give it to ``foreachBatch`` of any number of queries. The
-        figures of a micro-batch can be read when its call has returned. One whose call has failed
-        has none.
+        A function that does the same; give it to ``foreachBatch`` of any number of queries, or
+        call it in a function that gets the micro-batch. A method of a class can be wrapped, too.
+        The figures of a micro-batch can be read when its call has returned. One whose call has
+        failed has none.
 
     Raises:
         ArgumentError: it is no function.
@@ -75,25 +77,32 @@ def reporting(function: Function) -> Function:
 
 
 class _Reporting:
-    """The function; in a process of a Connect server, where it was unpickled, with its reports."""
+    """The function, which in a process of a Connect server, where it was unpickled, reports."""
 
     def __init__(self, function: Function):
         self._function = function
-        self._reports: _Reports | None = None
+        functools.update_wrapper(self, function, updated=())
 
     def __getstate__(self) -> Function:
         return self._function
 
     def __setstate__(self, function: Function) -> None:
-        self._function = function
-        # The query begins when the server has read the function.
-        self._reports = _Reports(reports.active_session()) if is_for_a_query() else None
+        self.__init__(function)  # type: ignore[misc]
+        _reports()  # the query begins when the server has read the function
 
-    def __call__(self, batch: DataFrame, batch_id: int) -> Any:
-        if self._reports is None:
-            return self._function(batch, batch_id)
-        with self._reports.of(batch_id):
-            return self._function(batch, batch_id)
+    def __get__(self, instance: Any, owner: Any = None) -> Function:
+        """As a method of a class: the function's own, bound like that."""
+        bind = getattr(type(self._function), "__get__", None)
+        bound = bind(self._function, instance, owner) if bind else self._function
+        return self if bound is self._function else _Reporting(bound)
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        # More than the batch and its number, which come last, is of other wrappers.
+        batch_id, found = given[-1] if given else None, _reports()
+        if found is None or type(batch_id) is not int:
+            return self._function(*given, **named)
+        with found.of(batch_id):
+            return self._function(*given, **named)
 
 
 class _Reports:
@@ -108,6 +117,7 @@ class _Reports:
         self._query = str(uuid.uuid4())  # stands for the query, and its run, in this process
         self._run: str | None = None
         self._made: dict[int, str] = {}
+        self._is_in_a_call = False
         self._others: set[str] | None = None
         with _not_raised():
             self._others = {str(query.runId) for query in session.streams.active}
@@ -115,9 +125,16 @@ class _Reports:
     @contextlib.contextmanager
     def of(self, batch: int) -> Iterator[None]:
         """Report a micro-batch whose function runs meanwhile, unless that fails."""
-        self._find(batch)
-        with running(MicroBatch(self._query, str(batch), self._query)):
+        if self._is_in_a_call:  # of a function that calls this one
             yield
+            return
+        self._find(batch)
+        self._is_in_a_call = True
+        try:
+            with running(MicroBatch(self._query, str(batch), self._query)):
+                yield
+        finally:
+            self._is_in_a_call = False
         with _not_raised():
             self._made[batch] = to_json(
                 progress(ObservedProgress(batch, "", observed_batches.of(self._query, batch)))
@@ -148,10 +165,11 @@ class _Reports:
             self._others.update(reports.claimed(self._session))
             active = {str(query.runId): query for query in self._session.streams.active}
             left = active.keys() - self._others
-            if len(left) > 1:
-                left = {run for run in left if _fits(active[run].lastProgress, batch)}
-                self._others.update(active.keys() - left)
-            if len(left) == 1:
+            left = {run for run in left if _fits(active[run].lastProgress, batch)}
+            self._others.update(active.keys() - left)
+            if not left:  # it has been stopped, or this process was read in the midst of it
+                self._others = None
+            elif len(left) == 1:
                 (self._run,) = left
                 reports.claim(self._session, self._run)
 
@@ -159,6 +177,15 @@ class _Reports:
 def _fits(last: Any, batch: int) -> bool:
     """Whether a query with this last progress may be in a micro-batch."""
     return last is None or last.batchId == (batch if is_idle(last) else batch - 1)
+
+
+@functools.cache
+def _reports() -> _Reports | None:
+    """The reports of this process, which serves one run of a query; None in any other."""
+    if is_for_a_query():
+        with _not_raised():
+            return _Reports(reports.active_session())
+    return None
 
 
 @contextlib.contextmanager

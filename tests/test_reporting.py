@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
+import copy
+import functools
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,13 +18,14 @@ import reporting_checks
 from checks_apart import each, passes
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, table_of
 
 import bsjoin
 from bsjoin import BatchTable
-from bsjoin._reporting import _Reports
-from bsjoin._spark import reports
+from bsjoin._reporting import _Reports, _reports
+from bsjoin._spark import reports, session
 from bsjoin.errors import ArgumentError
 
 
@@ -50,15 +52,76 @@ def test_a_classic_query_has_the_same_figures(spark: SparkSession, tmp_path: Pat
     assert seen[:2] == seen[2:] == [one[3] for one in found[0]]
 
 
-def double(batch: int, number: int) -> int:
+def double(batch: Any, number: int) -> Any:
     return 2 * batch + number
 
 
+wrap: Any = bsjoin.reporting
+serializers: Any = CloudPickleSerializer
+
+
+class Double:
+    """Methods of all kinds, one of them of an object that can be called."""
+
+    def __init__(self, by: int = 2):
+        self.by = by
+
+    def plain(self, batch: Any, number: int) -> Any:
+        """What it does."""
+        return self.by * batch + number
+
+    __call__ = plain
+    method = wrap(plain)
+    of_class: Any = classmethod(wrap(lambda cls, *given: cls().plain(*given)))
+    static = wrap(staticmethod(double))
+
+
+def scaled(by: int, batch: Any, number: int, *, more: int = 0) -> Any:
+    return by * batch + number + more
+
+
 def test_a_function_is_called_as_it_is() -> None:
-    wrapped: Any = bsjoin.reporting(double)  # type: ignore[arg-type]
-    assert bsjoin.reporting(wrapped) is wrapped
-    for one in (wrapped, pickle.loads(pickle.dumps(wrapped))):
-        assert one(3, 1) == 7
+    wrapped = wrap(double)
+    assert wrap(wrapped) is wrapped
+    twice: Any = Double()
+    serializer = serializers()
+    some = wrap(scaled)
+    functions: list[Any] = [
+        wrapped, functools.partial(wrapped), functools.partial(some, 2, more=0),
+        wrap(functools.partial(scaled, 2)), wrap(lambda *two: double(*two)),
+        wrap(twice), wrap(twice.plain), twice.method, twice.of_class,
+        Double.static, twice.static,
+    ]  # fmt: skip
+    for one in functions:
+        for each in (one, serializer.loads(serializer.dumps(one)), copy.deepcopy(one)):
+            assert each(3, 1) == 7
+    assert wrapped(batch=3, number=1) == Double.method(twice, 3, 1) == 7
+    assert (wrapped.__name__, twice.method.__doc__) == ("double", "What it does.")
+
+
+def test_functions_of_one_query_report_together() -> None:
+    """One after the other, and one that calls another."""
+    server, seen = Server(), list[Any]()
+    _reports.cache_clear()
+    with (
+        server.views(),
+        mock.patch("bsjoin._reporting.is_for_a_query", return_value=True),
+        mock.patch.object(reports, "active_session", return_value=server),
+    ):
+        try:
+            first: Any = bsjoin.reporting(lambda *_: seen.append(session._running))
+            outer: Any = bsjoin.reporting(lambda *given: [first(*given), first(*given)])
+            first, outer = map(copy.deepcopy, (first, outer))  # as the server reads them
+            server.active.append(Query("1", 0))
+            for call in (first, outer, first):
+                call(None, 0)
+            copy.deepcopy(first)(None, 0)
+            first(None, "no number")
+        finally:
+            _reports.cache_clear()
+    assert (server.runs, server.written) == (["1"], {"1": {0: "[]"}})
+    assert (len(seen), len(set(seen[:-1]))) == (6, 1)
+    assert seen[-1] is session._running is None
 
 
 @pytest.mark.parametrize("thing", [None, 5, "write", [double]])
@@ -120,10 +183,10 @@ class Server:
         ):
             yield
 
-    def query(self, run: int, number: int, reporting: bool) -> Iterator[None]:
-        """The life of a query, step by step."""
+    def query(self, run: int, number: int, reporting: str) -> Iterator[None]:
+        """The life of a query, step by step, and of the process where its function is read."""
         query = Query(f"{run}", number)
-        if reporting:
+        if reporting == "yes":
             query.reports = _Reports(self)  # type: ignore[arg-type]
         yield
         self.active.append(query)
@@ -131,25 +194,30 @@ class Server:
             yield
             query.has_ended(0)  # without a micro-batch
             yield
+            if reporting == "late":  # inside the first call
+                query.reports = query.reports or _Reports(self)  # type: ignore[arg-type]
+            found = (None, query.runId) if reporting == "yes" else (None,)
             with query.reports.of(query.number) if query.reports else contextlib.nullcontext():
                 yield
-                assert query.reports is None or query.reports._run in (None, query.runId)
-            assert query.reports is None or query.reports._run in (None, query.runId)
+                assert query.reports is None or query.reports._run in found
+            assert query.reports is None or query.reports._run in found
             yield
             query.has_ended(query.number % 2, addBatch=1)
             query.number += 1
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, max_size=4),
+    st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from(["no", "yes", "late"])), min_size=1, max_size=4
+    ),
     st.lists(st.integers(0, 3), max_size=60),
 )
 def test_a_process_finds_its_own_query_or_none(
-    kinds: list[tuple[int, bool]], order: list[int]
+    kinds: list[tuple[int, str]], order: list[int]
 ) -> None:
     server = Server()
     with server.views():
-        steps = [server.query(run, number, wrapped) for run, (number, wrapped) in enumerate(kinds)]
+        steps = [server.query(run, *kind) for run, kind in enumerate(kinds)]
         for i in order:
             next(steps[i % len(steps)])
         # As soon as each has had time of its own, every one is found.
@@ -158,7 +226,8 @@ def test_a_process_finds_its_own_query_or_none(
                 for _ in range(15):
                     next(one)
         for query in server.active:
-            if query.reports is not None:
+            if kinds[int(query.runId)][1] == "yes":
+                assert query.reports is not None
                 assert query.reports._run == query.runId
                 assert list(server.written[query.runId])[-1] in (query.number, query.number - 1)
                 assert len(server.written[query.runId]) <= 3
