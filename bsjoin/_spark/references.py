@@ -119,6 +119,7 @@ def _brought(rows: DataFrame, table: DataFrame, names: Mapping[str, str | None])
     taken = None if there.isEmpty() else there
     known = _identities(table)
     no_metadata, no_keys = jvm.scala.Option.empty(), jvm.PythonUtils.toSeq([])
+    alias = sql.catalyst.expressions.Alias  # to find it takes calls of the JVM
     items = []
     for number, (name, own) in enumerate(names.items(), first):
         item = output.apply(number)
@@ -126,9 +127,7 @@ def _brought(rows: DataFrame, table: DataFrame, names: Mapping[str, str | None])
             attribute, identity, qualifier = known[own]
             if taken is not None and taken.contains(attribute):
                 identity = item.exprId()
-            item = sql.catalyst.expressions.Alias(
-                item, name, identity, qualifier, no_metadata, no_keys
-            )
+            item = alias(item, name, identity, qualifier, no_metadata, no_keys)
         items.append(item)
     projected = output.take(first).appendedAll(jvm.PythonUtils.toSeq(items))
     return _rows_of(rows, sql.catalyst.plans.logical.Project(projected, plan))
@@ -152,10 +151,10 @@ def _projected(rows: DataFrame, given: DataFrame, numbers: Iterable[int]) -> Dat
     plan = rows._jdf.queryExecution().analyzed()
     known = given._jdf.queryExecution().analyzed().output()
     catalyst = _sql(rows).catalyst
-    items = plan.projectList()
+    items, alias = plan.projectList(), catalyst.expressions.Alias
     for number in numbers:
         item, attribute = items.apply(number), known.apply(number)
-        same = catalyst.expressions.Alias(
+        same = alias(
             item.child(),
             item.name(),
             attribute.exprId(),
