@@ -129,7 +129,8 @@ class BatchTable:
 
         Returns:
             The table, at its newest version. All columns of ``df`` are stored. References to
-            columns of ``df`` hold for its joins; see :func:`bsjoin.join`. :meth:`open` knows none.
+            columns of ``df`` hold for its joins, as long as the table has their types; see
+            :func:`bsjoin.join`. :meth:`open` knows none.
 
         Raises:
             ColumnError, KeyTypeError: the keys, or a column's type, cannot be used; or a key of the

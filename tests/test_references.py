@@ -12,6 +12,7 @@ from cache_samples import Model
 from oracle import settings
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from reference_kinds import (
     Sides,
     asof,
@@ -121,6 +122,40 @@ def test_what_a_result_does_not_have_cannot_be_referred_to(
         itself = bsjoin.join(table.select("k", "v"), table, "k", how="left")
         assert itself.select(table["v"], "c.v_batch").columns == ["v", "v_batch"]
         assert itself.drop(table["v"]).columns == ["k", "v_batch"]
+
+
+@pytest.mark.parametrize("runtime", ["jvm", "python"])
+@pytest.mark.parametrize("later", ["same", "with nulls", "other types"])
+def test_one_to_the_table_has_the_values_of_each_version(
+    spark: SparkSession, tmp_path: Path, runtime: str, later: str
+) -> None:
+    """Or it is an error, where the type of the DataFrame's column excludes them."""
+
+    def version(value: str) -> DataFrame:
+        return spark.range(3).selectExpr(
+            "id AS k", f"{value} AS v", f"array({value}) AS a", f"map(id, {value}) AS m",
+            f"struct({value} AS x) AS s", f"array(struct(array({value}) AS x)) AS d",
+        )  # fmt: skip
+
+    df, path = version("id"), tmp_path / "table"
+    table = BatchTable.build(df, on="k", path=path)
+    if later == "with nulls":
+        table.refresh(version("if(id = 1, null, id)"))
+    elif later == "other types":
+        BatchTable.build(version("concat('n', id)"), on="k", path=path)
+    with settings(spark, spark__bsjoin__runtime=runtime):
+        joined = table.join(spark.range(4).toDF("k"), how="left")
+        held, wanted, got = [], list[Any](), list[Any]()
+        for name in df.columns[1:]:
+            use = F.explode_outer if name in "amd" else F.coalesce
+            wanted.append(sorted(joined.select("k", use(F.col(name))).collect(), key=repr))
+            try:
+                got.append(sorted(joined.select("k", use(df[name])).collect(), key=repr))
+                held.append(name)
+            except AnalysisException:
+                wanted.pop()
+    assert got == wanted
+    assert held == {"same": df.columns[1:], "with nulls": ["v"], "other types": []}[later]
 
 
 @pytest.mark.parametrize("runtime", ["jvm", "python"])

@@ -1,4 +1,4 @@
-"""Telling Spark that a column is never null, where the DataFrame API has no word for it.
+"""What is never null: telling Spark, where the DataFrame API has no word for it, and comparing.
 
 An inner join keeps the nullability of the table's columns. A field of a nullable struct is
 nullable to Spark even behind a filter that the struct is there; a ``coalesce`` with any
@@ -15,7 +15,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-__all__ = ["as_not_null"]
+__all__ = ["as_not_null", "may_hold"]
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _CONSTANTS: dict[type[T.DataType], Any] = {
@@ -44,6 +44,28 @@ def as_not_null(value: Column, field: T.StructField) -> Column:
         return value
     constant = _constant(field.dataType)
     return value if constant is None else F.coalesce(value, constant)
+
+
+def may_hold(given: T.DataType, other: T.DataType) -> bool:
+    """Whether values of another type are of the given one, and have no nulls where it has none.
+
+    >>> strict, loose = T.ArrayType(T.LongType(), False), T.ArrayType(T.LongType(), True)
+    >>> may_hold(loose, strict), may_hold(strict, loose)
+    (True, False)
+    """
+    if isinstance(given, T.ArrayType) and isinstance(other, T.ArrayType):
+        nulls = given.containsNull or not other.containsNull
+        return nulls and may_hold(given.elementType, other.elementType)
+    if isinstance(given, T.MapType) and isinstance(other, T.MapType):
+        nulls = given.valueContainsNull or not other.valueContainsNull
+        inner = (given.keyType, other.keyType), (given.valueType, other.valueType)
+        return nulls and all(may_hold(*pair) for pair in inner)
+    if isinstance(given, T.StructType) and isinstance(other, T.StructType):
+        return given.names == other.names and all(
+            (mine.nullable or not part.nullable) and may_hold(mine.dataType, part.dataType)
+            for mine, part in zip(given, other, strict=True)
+        )
+    return given == other
 
 
 def _constant(dtype: T.DataType) -> Column | None:

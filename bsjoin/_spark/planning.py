@@ -97,7 +97,7 @@ def plan_join(
     if again := lookups.read_again:
         last = len(stream.columns)
         result = read_again(result, stream, range(last - again, last))
-    result = brought(result, stream, given, planned.given_names)
+    result = brought(result, stream, planned)
     return remember(result, JoinStep(stream, planned, jvm.description(lookups), lookups=lookups))
 
 

@@ -15,12 +15,16 @@ new attributes to Spark. So they get the identity of the columns that they are:
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._spark.connect_references import with_columns_of, with_columns_of_table
+from bsjoin._spark.nullability import may_hold
+from bsjoin._spark.planned_join import PlannedJoin
 from bsjoin._spark.projections import Derivation
 from bsjoin._spark.session import is_connect
 
@@ -85,63 +89,72 @@ def read_again(rows: DataFrame, given: DataFrame, numbers: Iterable[int]) -> Dat
         return rows
 
 
-def brought(
-    rows: DataFrame, stream: DataFrame, table: DataFrame | None, names: Mapping[str, str | None]
-) -> DataFrame:
+def brought(rows: DataFrame, stream: DataFrame, planned: PlannedJoin) -> DataFrame:
     """The result of a join, its columns of the table as those of a DataFrame that they are.
 
     Args:
-        rows: the result.
+        rows: the result; the table's columns are the last ones.
         stream: the probe side.
-        table: the DataFrame that the table was given as; None if it was not.
-        names: the names of the table's columns in the result, which are the last ones, and what
-            the DataFrame calls them; None for those that it does not have.
+        planned: the join.
 
-    Complexity: O(names) calls of the JVM.
+    Complexity: O(columns of the table) calls of the JVM.
     """
     if is_connect(rows.sparkSession):
-        return with_columns_of_table(rows, stream, table, names)
-    if table is None or not names:
+        return with_columns_of_table(rows, stream, planned.given, planned.given_names)
+    if planned.given is None or not planned.fields:
         return rows
     try:
-        return _brought(rows, table, names)
+        return _brought(rows, planned.given, planned)
     except Exception as error:
-        _log.debug("bsjoin: references to %s do not hold for the result: %s", table, error)
+        _log.debug("bsjoin: references to %s do not hold for the result: %s", planned.given, error)
         return rows
 
 
-def _brought(rows: DataFrame, table: DataFrame, names: Mapping[str, str | None]) -> DataFrame:
+def _brought(rows: DataFrame, table: DataFrame, planned: PlannedJoin) -> DataFrame:
     sql, jvm = _sql(rows), _jvm(rows)
     plan, given = (df._jdf.queryExecution().analyzed() for df in (rows, table))
-    output, first = plan.output(), len(rows.columns) - len(names)
+    output, first = plan.output(), len(rows.columns) - len(planned.fields)
     # What the stream has already stays the stream's, as in Spark's own join.
     there = given.outputSet().intersect(plan.outputSet())
     taken = None if there.isEmpty() else there
-    known = _identities(table)
+    known, names = _identities(table), planned.given_names
     no_metadata, no_keys = jvm.scala.Option.empty(), jvm.PythonUtils.toSeq([])
     alias = sql.catalyst.expressions.Alias  # to find it takes calls of the JVM
     items = []
-    for number, (name, own) in enumerate(names.items(), first):
-        item = output.apply(number)
-        if own is not None:
-            attribute, identity, qualifier = known[own]
-            if taken is not None and taken.contains(attribute):
+    for number, field in enumerate(planned.fields, first):
+        item, own = output.apply(number), names[field.name]
+        # A reference keeps the type that it had, and a version of the table may have another one.
+        if own is not None and may_hold(known[own].dtype, field.dataType):
+            identity = known[own].identity
+            if taken is not None and taken.contains(known[own].attribute):
                 identity = item.exprId()
-            item = alias(item, name, identity, qualifier, no_metadata, no_keys)
+            item = alias(item, field.name, identity, known[own].qualifier, no_metadata, no_keys)
         items.append(item)
     projected = output.take(first).appendedAll(jvm.PythonUtils.toSeq(items))
     return _rows_of(rows, sql.catalyst.plans.logical.Project(projected, plan))
 
 
-def _identities(table: DataFrame) -> dict[str, tuple[Any, Any, Any]]:
-    """For each column of a DataFrame the attribute, its identity and its qualifier."""
-    known: dict[str, tuple[Any, Any, Any]] | None = vars(table).get(_IDENTITIES)
+@dataclass(frozen=True)
+class _Identity:
+    """What a column of a DataFrame is to Spark."""
+
+    dtype: T.DataType
+    attribute: Any
+    identity: Any
+    qualifier: Any
+
+
+def _identities(table: DataFrame) -> dict[str, _Identity]:
+    """The columns of a DataFrame by name."""
+    known: dict[str, _Identity] | None = vars(table).get(_IDENTITIES)
     if known is None:
         output = table._jdf.queryExecution().analyzed().output()
         attributes = [output.apply(place) for place in range(output.size())]
         known = {
-            name: (attribute, attribute.exprId(), attribute.qualifier())
-            for name, attribute in zip(table.columns, attributes, strict=True)
+            field.name: _Identity(
+                field.dataType, attribute, attribute.exprId(), attribute.qualifier()
+            )
+            for field, attribute in zip(table.schema, attributes, strict=True)
         }
         setattr(table, _IDENTITIES, known)
     return known

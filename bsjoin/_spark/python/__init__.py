@@ -43,7 +43,7 @@ def joined(stream: DataFrame, planned: PlannedJoin) -> DataFrame:
         chosen = handover.choose(planned, found, moved=False, against=UNREADABLE)
         result, below = _result(chosen, planned)
     assert result is not None
-    result = brought(result, stream, planned.given, planned.given_names)
+    result = brought(result, stream, planned)
     runs = _ROWS if chosen.rows else _KEYS
     shares = chosen.stage is not None and len(chosen.stage.joins) > 1
     step = JoinStep(
