@@ -110,6 +110,22 @@ def test_other_tables_in_every_micro_batch(
     assert [disk.folders for disk in seen] == [2] + [4] * (BATCHES - 1)
 
 
+def test_tables_whose_names_differ_are_not_taken_for_each_other(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """To Spark such plans mean the same."""
+    base = spark.range(1, 2).selectExpr("id AS k", "id * 2 AS a", "id * 3 AS b")
+    tables = [base.selectExpr("k", "a AS x", "b AS y"), base.selectExpr("k", "a AS y", "b AS x")]
+    found = []
+
+    def call(batch: DataFrame, number: int) -> None:
+        joins = [bsjoin.join(batch, table, "k", select=["x", "y"]) for table in tables]
+        found.append([rows(joined) for joined in joins])
+
+    run(spark, tmp_path, call, 2)
+    assert found == [[[(1, 2, 3)], [(1, 3, 2)]]] * 2
+
+
 def test_the_same_rows_are_not_read_again(
     spark: SparkSession, tmp_path: Path, temporary: Path, builds: list[str]
 ) -> None:

@@ -136,11 +136,12 @@ def is_for_a_query() -> bool:
 
 
 def means_the_same(one: DataFrame, other: DataFrame) -> bool:
-    """Whether two DataFrames have the same plan, for certain."""
+    """Whether two DataFrames have the same plan and names of columns, for certain."""
     sessions = one.sparkSession, other.sparkSession
     if any(map(is_connect, sessions)) and sessions[0] is not sessions[1]:
         return False  # Spark compares those of one session
-    return bool(one.sameSemantics(other))
+    # To Spark, names are not part of what a plan means.
+    return one.columns == other.columns and bool(one.sameSemantics(other))
 
 
 def retained(spark: SparkSession) -> int:
