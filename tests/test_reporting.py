@@ -93,8 +93,8 @@ def test_a_function_is_called_as_it_is() -> None:
         Double.static, twice.static,
     ]  # fmt: skip
     for one in functions:
-        for each in (one, serializer.loads(serializer.dumps(one)), copy.deepcopy(one)):
-            assert each(3, 1) == 7
+        for copied in (one, serializer.loads(serializer.dumps(one)), copy.deepcopy(one)):
+            assert copied(3, 1) == 7
     assert wrapped(batch=3, number=1) == Double.method(twice, 3, 1) == 7
     assert (wrapped.__name__, twice.method.__doc__) == ("double", "What it does.")
 
