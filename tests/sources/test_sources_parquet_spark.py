@@ -184,8 +184,8 @@ def test_partition_values(
     folder = tmp_path_factory.mktemp("p") / "table"
     samples.partitions(folder, values)
     expected = by_spark(spark, folder)
-    assert expected is not None
-    if any(name == "p" and re.match("void|time\\(", dtype) for name, dtype in expected[0]):
+    # Spark takes digits of any script for an integer, and then cannot read them as a double.
+    if expected is None or any(name == "p" and re.match("void|time\\(", dtype) for name, dtype in expected[0]):
         with pytest.raises(SourceError, match="schema="):
             by_source(folder)
     else:
