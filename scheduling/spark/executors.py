@@ -112,7 +112,7 @@ class Executors:
     def _leave(self, ids: Iterable[str], stay: int) -> None:
         if self.reason is not None:
             raise ActuatorError(f"{stay} executors cannot be requested: {self.reason}")
-        gently = _is_on(self._spark, "spark.decommission.enabled")
+        gently = internals.is_on(self._spark, "spark.decommission.enabled")
         for one in ids:
             if one not in self._leaving:
                 if not (gently and internals.decommission_executor(self._spark, one)):
@@ -128,10 +128,6 @@ def _why_not(spark: SparkSession) -> str | None:
     if internals.is_local(spark):
         master = spark.sparkContext.master
         return f"the master is {master}: there is one executor, the driver"
-    if _is_on(spark, "spark.dynamicAllocation.enabled"):
+    if internals.is_on(spark, "spark.dynamicAllocation.enabled"):
         return "dynamic allocation changes it already: set spark.dynamicAllocation.enabled=false"
     return None
-
-
-def _is_on(spark: SparkSession, setting: str) -> bool:
-    return bool(spark.sparkContext.getConf().get(setting, "false").lower() == "true")

@@ -74,6 +74,16 @@ def executor_memory_mb(spark: SparkSession) -> float:
     return float(_context(spark).executorMemory())
 
 
+def is_on(spark: SparkSession, setting: str) -> bool:
+    """Whether a setting of the application is true; one that is not set is not."""
+    return bool(spark.sparkContext.getConf().get(setting, "false").lower() == "true")
+
+
+def task_cpus(spark: SparkSession) -> int:
+    """The cores that Spark reserves for a task."""
+    return max(1, int(spark.sparkContext.getConf().get("spark.task.cpus", "1")))
+
+
 def least_wait(spark: SparkSession, seconds: float) -> Callable[[], None]:
     """Let tasks of all jobs wait for an executor at least so long; the result takes that back."""
     conf = _context(spark).conf()

@@ -157,7 +157,7 @@ class Loop:
             prices=options.price_table(),
             delta=options.delta,
             probe=Prober(spark, clock) if measured else None,
-            task_cpus=max(1, int(spark.sparkContext.getConf().get("spark.task.cpus", "1"))),
+            task_cpus=internals.task_cpus(spark),
         )
         self._monitor.expect(begin)
         self._pins = pins.Pins(spark, operator, options.locality_wait_s)

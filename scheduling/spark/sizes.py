@@ -39,9 +39,8 @@ class Sizes:
     ) -> None:
         self._spark, self._options = spark, options
         self.begin, self.scaled, self.reason = begin, scaler is not None, ""
-        conf = spark.sparkContext.getConf()
-        self._cpus = max(1, int(conf.get("spark.task.cpus", "1")))
-        self._dynamic = conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true"
+        self._cpus = internals.task_cpus(spark)
+        self._dynamic = internals.is_on(spark, "spark.dynamicAllocation.enabled")
         changes = options.executors is not None and not options.dry_run
         self._executors = Executors(spark) if changes else None
         self._prices = options.price_table()
