@@ -97,6 +97,7 @@ class Column:
         legacy_zone: the time zone of values of the legacy calendar; None: there are none.
         stored: the physical type of Parquet.
         leaf: the place of the column among those of the file's footer.
+        unsigned: whether its integers have no sign.
     """
 
     name: str
@@ -106,6 +107,7 @@ class Column:
     legacy_zone: str | None = None
     stored: str = ""
     leaf: int = -1
+    unsigned: bool = False
 
 
 def columns_of(metadata: Any, rules: Rules) -> list[Column]:
@@ -130,7 +132,8 @@ def columns_of(metadata: Any, rules: Rules) -> list[Column]:
             words = leaf.physical_type if kind["Type"] == "None" else str(leaf.logical_type)
             is_old = dtype == _UTC or dtype == pa.date32()
             zone = zones[leaf.physical_type == "INT96"] if is_old else None
-            return Column(name, dtype, words, (), zone, leaf.physical_type, place)
+            unsigned = kind["Type"] == "Int" and not kind["isSigned"]
+            return Column(name, dtype, words, (), zone, leaf.physical_type, place, unsigned)
         parts = tuple(column(part, kind) for part, kind in inside)
         dtype = _nested_type(arrow, parts)
         return Column(name, dtype, str(arrow), parts)
@@ -322,13 +325,16 @@ def _widened(array: pa.Array, column: Column, wanted: pa.DataType) -> pa.Array:
     is_integer = pa.types.is_integer(found)
     fits = (
         (is_integer and pa.types.is_integer(wanted) and _is_read_as(column, wanted))
-        or (is_integer and found.bit_width < 64 and wanted == pa.float64())
+        or (is_integer and column.stored == "INT32" and wanted == pa.float64())
         or (found == pa.float32() and wanted == pa.float64())
         or (found == pa.date32() and wanted == _NTZ)
-        or (pa.types.is_decimal(wanted) and _has_room(found, wanted))
+        or (pa.types.is_decimal(wanted) and not column.unsigned and _has_room(found, wanted))
     )
     if not fits:
         raise TypesDifferError
+    if column.unsigned and wanted == pa.float64():
+        # Spark takes the bits for those of a number with a sign.
+        array = array.cast(pa.uint32()).view(pa.int32())
     if pa.types.is_decimal(wanted):
         array = array.cast(pa.decimal256(76, wanted.scale))
     return array.cast(wanted)

@@ -229,7 +229,8 @@ FOLDERS: dict[str, dict[str, dict[str, Any] | bytes | None]] = {
 
 TYPES: dict[str, pa.DataType] = {
     "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(),
-    "uint32": pa.uint32(), "float": pa.float32(), "double": pa.float64(), "bool": pa.bool_(),
+    "uint8": pa.uint8(), "uint16": pa.uint16(), "uint32": pa.uint32(), "uint64": pa.uint64(),
+    "float": pa.float32(), "double": pa.float64(), "bool": pa.bool_(),
     "decimal(5,0)": pa.decimal128(5), "decimal(10,2)": pa.decimal128(10, 2),
     "decimal(12,2)": pa.decimal128(12, 2), "decimal(14,4)": pa.decimal128(14, 4),
     "decimal(20,0)": pa.decimal128(20), "decimal(22,2)": pa.decimal128(22, 2),
@@ -239,13 +240,19 @@ TYPES: dict[str, pa.DataType] = {
 
 
 def seven(dtype: pa.DataType) -> pa.Array:
-    """The number 7 and null, as well as the type can have them."""
+    """The number 7 and null, as well as the type can have them.
+
+    Unsigned integers have the greatest one, too, where Spark does not cut it to a shorter one (ours
+    is an error there).
+    """
     if pa.types.is_string(dtype) or pa.types.is_binary(dtype):
         return pa.array([b"7", None]).view(dtype)
     if pa.types.is_date(dtype):
         return pa.array([7, None], pa.int32()).cast(dtype)
     if pa.types.is_decimal(dtype):
         return pa.array([Decimal(7), None], dtype)
+    if pa.types.is_unsigned_integer(dtype) and dtype.bit_width >= 32:
+        return pa.array([7, None, 2**dtype.bit_width - 1], dtype)
     return pa.array([7, None], pa.int64()).cast(dtype)
 
 
