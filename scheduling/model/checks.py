@@ -101,12 +101,12 @@ def one_of(*known: Any) -> Rule:
     return rule
 
 
-def instance(kind: type) -> Rule:
-    """The rule that a value is an object of a class."""
+def instance(kind: Any, give: str = "") -> Rule:
+    """The rule that a value is an object of a class or a protocol, and not such a class itself."""
 
     def rule(name: str, value: Any, of: str = "") -> Any:
-        if not isinstance(value, kind):
-            _refuse(name, value, of, kind.__name__)
+        if isinstance(value, type) or not isinstance(value, kind):
+            _refuse(name, value, of, give or kind.__name__)
         return value
 
     return rule
@@ -127,7 +127,7 @@ def every(kind: type[T]) -> Callable[..., tuple[T, ...]]:
 
 def optional(rule: Rule) -> Rule:
     """A rule for all but None."""
-    return lambda name, value, of: value if value is None else rule(name, value, of)
+    return lambda name, value, of="": value if value is None else rule(name, value, of)
 
 
 def unique(what: str, names: Iterable[str]) -> None:

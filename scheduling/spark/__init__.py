@@ -14,19 +14,5 @@ from scheduling.spark.result import PlacementResult
 from scheduling.spark.scaling import Scaling
 from scheduling.spark.tiers import Tier, Tiers
 
-__all__ = [
-    "CachesSeen",
-    "CycleContext",
-    "EntriesSeen",
-    "Executor",
-    "Executors",
-    "LeverWarning",
-    "Loop",
-    "Pinned",
-    "Placement",
-    "PlacementResult",
-    "Scaling",
-    "Tier",
-    "Tiers",
-    "pin",
-]
+__all__ = ["CachesSeen", "CycleContext", "EntriesSeen", "Executor", "Executors", "LeverWarning"]
+__all__ += ["Loop", "Pinned", "Placement", "PlacementResult", "Scaling", "Tier", "Tiers", "pin"]

@@ -13,7 +13,9 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeGuard
+from typing import TypeGuard
+
+from cachetools import LRUCache
 
 from scheduling.model import Resources, Task, Worker
 from scheduling.model.checks import unchecked
@@ -28,12 +30,6 @@ _LEAST_USEFUL_S = 0.05  # less tells nothing about the share of CPU time
 def is_sound(value: object) -> TypeGuard[float]:
     """Whether a metric is a finite number, at least 0."""
     return isinstance(value, int | float) and 0 <= value < math.inf
-
-
-def forget(known: dict[Any, Any], most: int) -> None:
-    """Drop the oldest entries beyond some."""
-    while len(known) > most:
-        del known[next(iter(known))]
 
 
 @dataclass(frozen=True)
@@ -72,18 +68,29 @@ class CycleSeen:
     tasks: tuple[TaskSeen, ...]
 
 
+def _mixed(old: float, new: float) -> float:
+    return _KEEP * old + (1 - _KEEP) * new
+
+
 @dataclass(frozen=True)
 class _Need:
-    """The smoothed needs of a partition.
+    """The smoothed needs of a partition."""
 
-    ``guess`` is of a cycle before the executor's share was known: the executor, and the cores if
-    that share were 0 and 1.
-    """
-
-    cores: float
-    memory_mb: float
-    bytes_per_s: float
+    cores: float = 0.0
+    memory_mb: float = 0.0
+    bytes_per_s: float = 0.0
+    # Before the share of its executor is known: that, and the cores if the share were 0 and 1.
     guess: tuple[str, float, float] | None = None
+
+    def after(self, before: _Need) -> _Need:
+        """Smoothed with what was before it."""
+        cores, memory_mb = _mixed(before.cores, self.cores), before.memory_mb
+        if (before.guess is None) != (self.guess is None):  # beside what is known a guess is none
+            cores = (before if before.guess is None else self).cores
+        if self.memory_mb:  # 0 is unknown
+            memory_mb = max(_mixed(memory_mb, self.memory_mb), self.memory_mb)
+        guess = None if before.guess is None else self.guess
+        return _Need(cores, memory_mb, _mixed(before.bytes_per_s, self.bytes_per_s), guess)
 
 
 class Demand:
@@ -91,7 +98,7 @@ class Demand:
 
     def __init__(self, task_cpus: int = 1) -> None:
         self._task_cpus = task_cpus
-        self._needs: dict[int, dict[int, _Need]] = {}
+        self._needs = LRUCache[int, dict[int, _Need]](_COUNTS)
         self._latest = 0
         self._useful_s = defaultdict[str, float](float)
         self._wait_s = defaultdict[str, float](float)
@@ -101,8 +108,7 @@ class Demand:
 
     def record(self, cycle: CycleSeen) -> None:
         """Take a cycle into account; a task with odd metrics keeps what it needed. O(tasks)."""
-        count = len(cycle.tasks)
-        before = self._needs.pop(count, {})
+        before = self._needs.get(len(cycle.tasks), {})
         if before.keys() != {task.index for task in cycle.tasks}:
             before = {}
         found: dict[int, _Need] = {}
@@ -119,13 +125,11 @@ class Demand:
                 task.shuffle_bytes / cycle.length_s,
                 None if name in self._share else (name, least, most),
             )
-            found[task.index] = _mixed(before.get(task.index, need), need)
-        mean = sum(need.cores for need in found.values()) / max(1, len(found))
-        for task in cycle.tasks:
-            if task.odd:
-                found[task.index] = before.get(task.index, _Need(mean, 0.0, 0.0))
-        self._needs[count], self._latest = found, count
-        forget(self._needs, _COUNTS)
+            found[task.index] = need.after(before.get(task.index, need))
+        mean = _Need(sum(need.cores for need in found.values()) / max(1, len(found)))
+        odd = {one.index: before.get(one.index, mean) for one in cycle.tasks if one.odd}
+        self._latest = len(cycle.tasks)
+        self._needs[self._latest] = found | odd
 
     def read(self, executor: str, cpu_s: float, tasks_s: float = 0.0) -> None:
         """Take the CPU time of an executor's processes since the last reading into account.
@@ -139,19 +143,19 @@ class Demand:
         if useful_s < _LEAST_USEFUL_S:
             return
         share = min(1.0, cpu_s / max(useful_s, tasks_s - wait_s))
-        self._share[executor] = _KEEP * self._share.get(executor, share) + (1 - _KEEP) * share
+        share = self._share[executor] = _mixed(self._share.get(executor, share), share)
         for needs in self._needs.values():
             for index, need in needs.items():
                 if need.guess is not None and need.guess[0] == executor:
-                    cores = max(need.guess[1], need.guess[2] * self._share[executor])
+                    cores = max(need.guess[1], need.guess[2] * share)
                     needs[index] = replace(need, cores=cores, guess=None)
 
     def usage(self, index: int) -> Resources | None:
         """What a partition of the last cycle uses; None if it is unknown."""
         need = self._needs.get(self._latest, {}).get(index)
-        return (
-            None if need is None else _resources(min(need.cores, self._task_cpus), need.memory_mb)
-        )
+        if need is None:
+            return None
+        return _resources(min(need.cores, self._task_cpus), need.memory_mb)
 
     def resources(self, count: int, workers: Sequence[Worker] = ()) -> list[Resources]:
         """The demand of each of ``count`` partitions: never more than the largest worker has.
@@ -159,9 +163,9 @@ class Demand:
         Of another number than before, each has an even share of the work. Memory is needed while a
         task runs, so a task that waits for its turn needs as much less.
         """
-        last, known = self._needs.get(self._latest, {}), self._needs.get(count, {})
-        cores = sum(need.cores for need in last.values()) / max(count, 1)
-        even = _Need(cores, max((need.memory_mb for need in last.values()), default=0.0), 0.0)
+        last, known = self._needs.get(self._latest, {}).values(), self._needs.get(count, {})
+        cores = sum(need.cores for need in last) / max(count, 1)
+        even = _Need(cores, max((need.memory_mb for need in last), default=0.0))
         at_once = sum(worker.capacity.cpu_cores for worker in workers)
         turns = max(1.0, self._task_cpus * count / at_once) if at_once else 1.0
         most = min(self._task_cpus, max((w.usable.cpu_cores for w in workers), default=math.inf))
@@ -173,9 +177,8 @@ class Demand:
         self, operator: str, demands: Sequence[Resources], cached: Sequence[Mapping[str, float]]
     ) -> tuple[Task, ...]:
         """The partitions as tasks: their demands, their data, and what is cached of it where."""
-        count, nothing = len(demands), _Need(0.0, 0.0, 0.0)
-        known = self._needs.get(count, {})
-        near = self.preferred if len(self.preferred) == count else [()] * count
+        known = self._needs.get(len(demands), {})
+        near = self.preferred if len(self.preferred) == len(demands) else [()] * len(demands)
         return tuple(
             unchecked(
                 Task,
@@ -184,7 +187,7 @@ class Demand:
                 index=i,
                 demand=demand,
                 preferred=near[i],
-                input_bytes_per_s=known.get(i, nothing).bytes_per_s,
+                input_bytes_per_s=known.get(i, _Need()).bytes_per_s,
                 cached=cached[i],
             )
             for i, demand in enumerate(demands)
@@ -193,19 +196,6 @@ class Demand:
 
 def _resources(cores: float, memory_mb: float) -> Resources:
     return unchecked(Resources, cpu_cores=float(cores), memory_mb=memory_mb)
-
-
-def _mixed(before: _Need, now: _Need) -> _Need:
-    def mix(old: float, new: float) -> float:
-        return _KEEP * old + (1 - _KEEP) * new
-
-    memory = before.memory_mb
-    if now.memory_mb:  # 0 is unknown
-        memory = max(mix(before.memory_mb, now.memory_mb), now.memory_mb)
-    bytes_per_s = mix(before.bytes_per_s, now.bytes_per_s)
-    if (before.guess is None) != (now.guess is None):  # beside what is known a guess is nothing
-        return _Need((now if now.guess is None else before).cores, memory, bytes_per_s)
-    return _Need(mix(before.cores, now.cores), memory, bytes_per_s, now.guess)
 
 
 @dataclass(frozen=True)
@@ -234,6 +224,15 @@ class CachesSeen:
     entries: Mapping[int, EntriesSeen] = field(default_factory=dict, hash=False)
 
 
+@dataclass
+class _Host:
+    """What a host has cached: the table or not, and entries, by number of partitions and these."""
+
+    has_table: bool = False
+    held_bytes: float = 0.0
+    loaded: LRUCache[int, dict[int, float]] = field(default_factory=lambda: LRUCache(_COUNTS))
+
+
 class Caches:
     """The bytes that hosts have cached for partitions, so that a move has its true price.
 
@@ -242,53 +241,37 @@ class Caches:
     """
 
     def __init__(self) -> None:
-        self._hosts: frozenset[str] = frozenset()
         self._table_bytes = 0.0
-        self._open: set[str] = set()  # hosts that have the table
-        self._held: dict[str, float] = {}
-        self._loaded: dict[int, dict[tuple[int, str], float]] = {}
+        self._hosts: dict[str, _Host] = {}
 
     def keep(self, hosts: Collection[str]) -> None:
-        """Forget the hosts that have no executor any more."""
-        self._hosts = frozenset(hosts)
-        self._open &= self._hosts
-        self._held = {host: size for host, size in self._held.items() if host in self._hosts}
-        for count, loaded in self._loaded.items():
-            there = {key: entries for key, entries in loaded.items() if key[1] in self._hosts}
-            self._loaded[count] = there
+        """Set the hosts that have executors; the others are forgotten."""
+        self._hosts = {name: self._hosts.get(name, _Host()) for name in sorted(hosts)}
 
     def record(self, count: int, hosts: Mapping[int, str], seen: CachesSeen) -> None:
         """Take a cycle of ``count`` partitions into account, which ran on ``hosts``."""
-        self._table_bytes = seen.table_bytes
-        if seen.table_bytes:
-            self._open.update(hosts.values())
-        held: dict[str, float] = {}
-        loaded = self._loaded.pop(count, {})
-        for partition, entries in seen.entries.items():
-            if (host := hosts.get(partition)) is not None:
-                held[host] = max(held.get(host, 0.0), entries.held_bytes)
-                key = partition, host
-                loaded[key] = loaded.get(key, 0.0) + entries.loaded
-        self._held |= held
-        self._loaded[count] = loaded
-        forget(self._loaded, _COUNTS)
+        self._table_bytes, held = seen.table_bytes, defaultdict[str, float](float)
+        for partition, name in hosts.items():
+            host = self._hosts[name]
+            host.has_table |= seen.table_bytes > 0
+            if (entries := seen.entries.get(partition)) is not None:
+                held[name] = host.held_bytes = max(held[name], entries.held_bytes)
+                loaded = host.loaded.setdefault(count, {})
+                loaded[partition] = loaded.get(partition, 0.0) + entries.loaded
 
     def of(self, count: int) -> list[dict[str, float]]:
         """By host, what is cached there of each of ``count`` partitions; see ``Task.cached``."""
         share = self._table_bytes * min(1.0, max(1, len(self._hosts)) / count)
-        table = dict.fromkeys(sorted(self._open), share) if share else {}
-        loaded = self._loaded.get(count)
-        if not loaded:
+        table = {name: share for name, host in self._hosts.items() if share and host.has_table}
+        if not any(count in host.loaded for host in self._hosts.values()):
             return [table] * count  # one for all: a search looks at it once
         found = [dict(table) for _ in range(count)]
-        total, users = defaultdict[str, float](float), defaultdict[str, int](int)
-        for (_, host), entries in loaded.items():
-            total[host] += entries
-            users[host] += 1
-        for (partition, host), entries in loaded.items():
-            # Where nothing was loaded the entries were there before, and are anybody's.
-            part = entries / total[host] if total[host] else 1 / users[host]
-            size = self._held.get(host, 0.0) * part
-            if size and partition < count:
-                found[partition][host] = found[partition].get(host, 0.0) + size
+        for name, host in self._hosts.items():
+            loaded = host.loaded.get(count, {})
+            total = sum(loaded.values())
+            for partition, entries in loaded.items():
+                # Where nothing was loaded the entries were there before, and are anybody's.
+                size = host.held_bytes * (entries / total if total else 1 / len(loaded))
+                if size and partition < count:
+                    found[partition][name] = found[partition].get(name, 0.0) + size
         return found

@@ -1,8 +1,7 @@
 """The executors of a session: which there are, how busy they were, how many there should be.
 
-The rent of an executor ends when it leaves. This works where Spark's cluster manager takes
-requests: standalone (tried), YARN and Kubernetes. Requests above ``spark.cores.max`` are ignored
-silently, so only what is observed counts.
+It works where Spark's cluster manager takes requests: standalone (tried), YARN and Kubernetes.
+Requests above ``spark.cores.max`` are ignored silently, so only what is observed counts.
 """
 
 from __future__ import annotations
@@ -44,13 +43,11 @@ class Executors:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+        self._spark, self._there, self._leaving = spark, tuple[Executor, ...](), set[str]()
         self.reason = _why_not(spark)
         """Why the number cannot be changed; None if it can."""
         self._status = None if internals.is_connect(spark) else internals.StatusStore(spark)
-        self._there: tuple[Executor, ...] = ()
         self._run_s: dict[str, float] = {}
-        self._leaving: set[str] = set()
 
     def there(self) -> tuple[Executor, ...]:
         """The executors that are registered and alive, those that are leaving among them."""
@@ -71,8 +68,7 @@ class Executors:
     def busy_s(self) -> float:
         """Core seconds of tasks that ended between the last two calls of :meth:`there`."""
         before, self._run_s = self._run_s, {one.id: one.run_s for one in self._there}
-        spent = (run_s - before.get(name, 0.0) for name, run_s in self._run_s.items())
-        return sum(max(0.0, seconds) for seconds in spent)
+        return sum(max(0.0, now - before.get(name, 0.0)) for name, now in self._run_s.items())
 
     def resize(self, target: int, prices: Sequence[Price] = ()) -> tuple[str, ...]:
         """Request a number of executors; those that are too many leave.
@@ -92,8 +88,8 @@ class Executors:
         """
 
         def order(one: Executor) -> tuple[bool, float, bool, int]:
-            is_leaving = one.id in self._leaving
-            return not is_leaving, -one.price_per_s(prices), one.running > 0, -int(one.id)
+            stays = one.id not in self._leaving
+            return stays, -one.price_per_s(prices), one.running > 0, -int(one.id)
 
         there = sorted(self.there(), key=order)
         spare = tuple(one.id for one in there[: max(0, len(there) - target)])
@@ -106,8 +102,7 @@ class Executors:
         Raises:
             ActuatorError: the number cannot be changed; see ``reason``.
         """
-        stay = {one.id for one in self.there()} - self._leaving - set(ids)
-        self._leave(ids, len(stay))
+        self._leave(ids, len({one.id for one in self.there()} - self._leaving - set(ids)))
 
     def _leave(self, ids: Iterable[str], stay: int) -> None:
         if self.reason is not None:
@@ -125,9 +120,7 @@ class Executors:
 def _why_not(spark: SparkSession) -> str | None:
     if internals.is_connect(spark):
         return "Spark Connect does not show executors: use a classic session"
-    if internals.is_local(spark):
-        master = spark.sparkContext.master
-        return f"the master is {master}: there is one executor, the driver"
     if internals.is_on(spark, "spark.dynamicAllocation.enabled"):
-        return "dynamic allocation changes it already: set spark.dynamicAllocation.enabled=false"
-    return None
+        dynamic = "dynamic allocation changes it already: set spark.dynamicAllocation.enabled=false"
+        return internals.only_executor(spark) or dynamic
+    return internals.only_executor(spark)

@@ -1,27 +1,33 @@
 """Java that the driver compiles and runs: one call from Python in place of one for each partition.
 
 Spark has Janino for its code generation, so nothing is shipped. Janino knows no generics. Each text
-is the body of a class with a method ``run``.
+is the method ``run`` of a class, below :data:`IMPORTS`; a text that a version of Spark cannot
+compile leaves the others.
 """
 
 from __future__ import annotations
 
-__all__ = ["HOSTS", "PIN", "WAIT"]
+__all__ = ["HOSTS", "IMPORTS", "PIN", "WAIT"]
+
+IMPORTS = """
+import java.util.*;
+import org.apache.spark.*;
+import org.apache.spark.rdd.*;
+import org.apache.spark.scheduler.*;
+import scala.Option;
+import scala.collection.mutable.Buffer;
+import scala.jdk.javaapi.CollectionConverters;
+"""
 
 PIN = """
-import org.apache.spark.Partition;
-import org.apache.spark.rdd.*;
-import scala.Option;
-
 public CoalescedRDD run(RDD parent, String where) throws Exception {
     String[] at = where.split("\\n", -1);
     Option nowhere = Option.empty();
     CoalescedRDD found = new CoalescedRDD(parent, at.length, nowhere, parent.elementClassTag());
     found.setName("placed");
-    Partition[] kept = found.partitions();
     for (int i = 0; i < at.length; i++) {
         Option one = at[i].isEmpty() ? nowhere : Option.apply(at[i]);
-        kept[i] = new CoalescedRDDPartition(i, parent, new int[] {i}, one);
+        found.partitions()[i] = new CoalescedRDDPartition(i, parent, new int[] {i}, one);
     }
     return found;
 }
@@ -29,15 +35,10 @@ public CoalescedRDD run(RDD parent, String where) throws Exception {
 """An RDD of the same partitions; line i of ``where`` is the location of partition i, or empty."""
 
 HOSTS = """
-import org.apache.spark.Partition;
-import org.apache.spark.rdd.RDD;
-
 public String run(RDD parent) throws Exception {
-    StringBuilder found = new StringBuilder();
-    Partition[] all = parent.partitions();
-    for (int i = 0; i < all.length; i++) {
-        if (i > 0) found.append("\\n");
-        found.append(parent.preferredLocations(all[i]).mkString("\\t"));
+    StringJoiner found = new StringJoiner("\\n");
+    for (Partition one : parent.partitions()) {
+        found.add(parent.preferredLocations(one).mkString("\\t"));
     }
     return found.toString();
 }
@@ -45,17 +46,10 @@ public String run(RDD parent) throws Exception {
 """The preferred locations of an RDD: one line a partition, separated by tabs."""
 
 WAIT = """
-import java.util.*;
-import org.apache.spark.*;
-import org.apache.spark.scheduler.*;
-import scala.collection.mutable.Buffer;
-import scala.jdk.javaapi.CollectionConverters;
-
 public int run(SparkContext context, int rdd, int millis) throws Exception {
     TaskSchedulerImpl scheduler = (TaskSchedulerImpl) context.taskScheduler();
     Object backend = scheduler.backend();
-    ExecutorAllocationClient executors = null;
-    if (backend instanceof ExecutorAllocationClient) executors = (ExecutorAllocationClient) backend;
+    boolean tells = backend instanceof ExecutorAllocationClient;
     List running;
     synchronized (scheduler) {
         Buffer queue = (Buffer) scheduler.rootPool().getSortedTaskSetQueue();
@@ -63,8 +57,8 @@ public int run(SparkContext context, int rdd, int millis) throws Exception {
     }
     int found = 0;
     boolean changed = false;
-    for (int k = 0; k < running.size(); k++) {
-        TaskSetManager set = (TaskSetManager) running.get(k);
+    for (Object one : running) {
+        TaskSetManager set = (TaskSetManager) one;
         try {
             if (!context.statusStore().lastStageAttempt(set.taskSet().stageId())
                     .rddIds().contains(Integer.valueOf(rdd))) continue;
@@ -74,17 +68,14 @@ public int run(SparkContext context, int rdd, int millis) throws Exception {
         synchronized (scheduler) {
             if (set.isZombie()) continue;
             found++;
-            scala.collection.mutable.Map at = (scala.collection.mutable.Map)
-                set.pendingTasks().forExecutor();
-            Map pinned = CollectionConverters.asJava(at);
+            scala.collection.mutable.Map pinned = set.pendingTasks().forExecutor();
             List free = CollectionConverters.asJava((Buffer) set.pendingTasks().noPrefs());
-            Object[] names = pinned.keySet().toArray();
             boolean lost = false;
-            for (int i = 0; i < names.length; i++) {
-                String name = (String) names[i];
-                if (scheduler.isExecutorAlive(name)
-                        && (executors == null || executors.isExecutorActive(name))) continue;
-                free.addAll(CollectionConverters.asJava((Buffer) pinned.remove(name)));
+            for (Object at : CollectionConverters.asJava(pinned).keySet().toArray()) {
+                String name = (String) at;
+                if (scheduler.isExecutorAlive(name) && (!tells
+                        || ((ExecutorAllocationClient) backend).isExecutorActive(name))) continue;
+                free.addAll(CollectionConverters.asJava((Buffer) pinned.remove(name).get()));
                 lost = true;
             }
             if (lost) set.recomputeLocality();
@@ -93,9 +84,8 @@ public int run(SparkContext context, int rdd, int millis) throws Exception {
             for (int i = 0; i < levels.length; i++) {
                 waits[i] = levels[i].toString().equals("PROCESS_LOCAL") ? (long) millis : 0L;
             }
-            lost |= !Arrays.equals(waits, set.localityWaits());
+            changed |= lost || !Arrays.equals(waits, set.localityWaits());
             set.localityWaits_$eq(waits);
-            changed |= lost;
         }
     }
     if (changed) scheduler.backend().reviveOffers();

@@ -2,13 +2,6 @@
 
 ::
 
-    loop = Loop(spark, Placement(policy=LBACE()), scaler=OERA())
-    with loop.cycle() as cycle:                  # observes and decides
-        rows = rows.repartition(cycle.partitions)  # the decided number of partitions
-        sink(cycle.place(rows))                  # pinned to executors
-    loop.last                                    # requested and actual placement
-    loop.explain()                               # who decides what, and why
-
     observe --> scaler: another number? --yes--> adopt it --.
                       '--no--> ask the policy, with history -+-> pin, run, look where tasks ran
 
@@ -22,8 +15,9 @@ import itertools
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -39,7 +33,7 @@ from scheduling.scalers import Scaler
 from scheduling.spark import internals, pins
 from scheduling.spark.demand import CachesSeen, CycleSeen, TaskSeen
 from scheduling.spark.monitor import SparkMonitor, workers_of
-from scheduling.spark.once import LogOnce
+from scheduling.spark.once import Once
 from scheduling.spark.placement import Placement
 from scheduling.spark.probe import Prober
 from scheduling.spark.result import PlacementResult, tasks_of
@@ -57,9 +51,7 @@ _HOW = (
     "its rows have to be spread by key, which this job does not do. In bsjoin.cycles give "
     "partition=HotSpot(); elsewhere Loop(..., splits=True), and spread CycleContext.splits"
 )
-_NO_PARTITION = (
-    "the executor that has room for a part runs no other partition: give more partitions"
-)
+_NO_PARTITION = "the executor with room for a part runs no other partition: give more partitions"
 
 
 @dataclass(eq=False)
@@ -101,12 +93,19 @@ class CycleContext:
         try:
             return {} if pinned is None else pinned.observed()
         except Exception as error:  # the rows have already been processed
-            self.loop._log.warn("what was observed below the pins is not known", error)
+            self.loop._once.log("what was observed below the pins is not known", error)
             return {}
 
 
 class Loop:
     """Controls the placement and the size of one job. Not thread-safe.
+
+    ::
+
+        loop = Loop(spark, Placement(policy=LBACE()), scaler=OERA())
+        with loop.cycle() as cycle:  # observes and decides
+            sink(cycle.place(rows.repartition(cycle.partitions)))  # pinned to executors
+        loop.last, loop.explain()  # requested and actual placement; who decides what, and why
 
     Args:
         spark: the session.
@@ -146,9 +145,9 @@ class Loop:
             )
         options = self._options = Placement.of(placement)
         self._spark, self._operator, self._clock, self._splits = spark, operator, clock, splits
-        self._log, self._status = LogOnce(), internals.StatusStore(spark)
+        self._once, self._status = Once(), internals.StatusStore(spark)
         begin = partitions or max(1, int(spark.sparkContext.defaultParallelism))
-        measured = options.probe and not internals.is_local(spark)
+        measured = options.probe and internals.only_executor(spark) is None
         self._monitor = SparkMonitor(
             self._status.executors,
             internals.executor_memory_mb(spark),
@@ -159,26 +158,24 @@ class Loop:
             probe=Prober(spark, clock) if measured else None,
             task_cpus=internals.task_cpus(spark),
         )
-        self._monitor.expect(begin)
+        self._monitor.expected = begin
+        self._sizes = Sizes(spark, options, scaler, begin)
         self._pins = pins.Pins(spark, operator, options.locality_wait_s)
         self._tiers = Tiers(spark, options.tiers) if options.tiers else None
         self._lever = self._tiers or self._pins
         if self._tiers is not None:
             self.lands = self._tiers.lands
-        self._sizes = Sizes(spark, options, scaler, begin)
-        self._seen = _Seen()
+        self._seen = Snapshot(0.0, ())  # of executors, or tiers, when the cycle began
+        seen: Any = SimpleNamespace(snapshot=lambda: self._seen)
+        given = ("rebalancer", "objective", "search", "cooldown_s", "hysteresis")
         self._controller = Controller(
-            self._seen,
+            seen,
             options.policy or RoundRobin(),
             self,
             lambda counts: JobGraph(self._monitor.tasks(counts[operator])),
             {operator: begin},
             clock=clock,
-            rebalancer=options.rebalancer,
-            objective=options.objective,
-            search=options.search,
-            cooldown_s=options.cooldown_s,
-            hysteresis=options.hysteresis,
+            **{name: getattr(options, name) for name in given},
         )
         self._began_s: float | None = None
         self._tasks: tuple[TaskSeen, ...] = ()
@@ -225,17 +222,12 @@ class Loop:
         return "\n".join(lines)
 
     def capabilities(self) -> frozenset[str]:
-        """What can be done in this session; see :class:`scheduling.Actuator`.
-
-        ``"executors"`` also where dynamic allocation releases idle executors.
-        """
+        """What can be done in this session; see :class:`scheduling.Actuator`."""
         if self._options.dry_run:
             return frozenset({"place", "move", "resize", "tiers"})
-        found = (
-            {"resize"} if self._options.policy is None else {"resize", *self._lever.capabilities()}
-        )
-        found |= {"spread"} if self._splits else set()
-        return frozenset(found | ({"executors"} if self._sizes.releases else set()))
+        job = {"resize": True, "spread": self._splits, "executors": self._sizes.releases}
+        can = frozenset(name for name, known in job.items() if known)
+        return can if self._options.policy is None else can | self._lever.capabilities()
 
     def apply(self, plan: Plan) -> Receipt:
         """Adopt a plan for the next cycle; see :class:`scheduling.Actuator`."""
@@ -258,7 +250,10 @@ class Loop:
         began_s = self._clock()
         self._record(began_s)
         decision = self._step(began_s)
-        cycle = CycleContext(self, decision, self._splits_of(decision))
+        splits: dict[int, dict[int, float]] = {}
+        if self._splits and not self._options.dry_run and decision and decision.plan:
+            splits = indices(decision.plan.moves, decision.plan.placement, self._operator)
+        cycle = CycleContext(self, decision, splits)
         context: Any = self._spark.sparkContext
         tag = f"scheduling-{self._operator}-{next(_numbers)}"
         context.addJobTag(tag)
@@ -272,103 +267,97 @@ class Loop:
 
     def _record(self, now: float) -> None:
         """Record the previous cycle: its length is known only now."""
-        tasks, self._tasks = self._tasks, ()
-        if self._began_s is None or not tasks:
-            return
-        if now <= self._began_s:
-            self._log.warn("a cycle is not recorded", "the clock went backwards")
-            return
-        cycle = CycleSeen(now - self._began_s, tasks)
-        self._monitor.record(cycle)
-        self._sizes.record(self._began_s, cycle)
+        if self._began_s is not None and self._tasks and now <= self._began_s:
+            self._once.log("a cycle is not recorded", "the clock went backwards")
+        elif self._began_s is not None and self._tasks:
+            cycle = CycleSeen(now - self._began_s, self._tasks)
+            self._monitor.record(cycle)
+            self._sizes.record(self._began_s, cycle)
+        self._tasks = ()
 
     def _step(self, now: float) -> Decision | None:
         """Observe, and adopt another size or ask the policy."""
         try:
-            seen = self._seen.now = self._monitor.snapshot()
+            seen = self._seen = self._monitor.snapshot()
             if self._tiers is not None:
-                self._seen.now = self._tiers.view(seen, self._tiers.of(self._status.executors()))
+                self._seen = self._tiers.view(seen, self._tiers.of(self._status.executors()))
             wanted = self._sizes.wanted(now, self._decided, seen)
-            self._monitor.expect(wanted)
+            self._monitor.expected = wanted
             changed = wanted != self._decided
             decision = self._adopt(wanted) if changed else self._controller.step()
             if self.plan is not None and self._options.policy is not None:
                 self._sizes.settle(seen, self.plan)
         except Exception as error:
-            self._log.warn("no new plan", error)
+            self._once.log("no new plan", error)
             return None
-        self._monitor.expect(self.partitions)
-        for name, why in self._ignored.items():
-            self._log.warn(f"a metric of {name} is not believed", why)
-        plan = decision.plan
-        if plan is not None and plan.fallback:
+        self._monitor.expected = self.partitions
+        self._tell_of(decision)
+        return decision
+
+    def _tell_of(self, decision: Decision) -> None:
+        """Log, once each, what is odd in a decision."""
+        for name, why in {**self._seen.ignored, **self._monitor.ignored}.items():
+            self._once.log(f"a metric of {name} is not believed", why)
+        if (plan := decision.plan) is not None and plan.fallback:
             fell = f"{plan.policy} fell back to"
             if len(self.decisions) > 1:
-                self._log.warn(fell, plan.fallback)
+                self._once.log(fell, plan.fallback)
             else:  # as is usual before anything has run
                 _log.info("scheduling: %s: %s", fell, plan.fallback)
         if decision.dropped:
             shares = dropped_shares(decision.dropped)
             _log.info("scheduling: of these partitions a share should run elsewhere: %s", shares)
             why = _NO_PARTITION if self._splits else _HOW
-            self._log.warn("a heavy partition is not split", why)
-        return decision
+            self._once.log("a heavy partition is not split", why)
 
     def _adopt(self, count: int) -> Decision:
-        self._monitor.expect(count)
-        return self._controller.adopt({self._operator: count}, self._seen.now)
-
-    @property
-    def _ignored(self) -> dict[str, str]:
-        return {**self._seen.now.ignored, **self._monitor.ignored}
-
-    def _splits_of(self, decision: Decision | None) -> dict[int, dict[int, float]]:
-        """What a decision wants to be spread, by partition."""
-        if decision is None or decision.plan is None or not self._splits or self._options.dry_run:
-            return {}
-        return indices(decision.plan.moves, decision.plan.placement, self._operator)
+        self._monitor.expected = count
+        return self._controller.adopt({self._operator: count}, self._seen)
 
     def _place(self, cycle: CycleContext, df: DataFrame) -> DataFrame:
-        dry, scaled = self._options.dry_run, self._sizes.scaled
+        scaled = self._sizes.scaled
         try:
-            if scaled and not dry and pins.partitions(df) != self.partitions:
+            if scaled and not self._options.dry_run and pins.partitions(df) != self.partitions:
                 df = df.repartition(self.partitions)
             _, rdd, cycle.count = internals.plan_of(df)
             if not cycle.count:  # no rows, no tasks
                 return df
             placed = self._options.policy is not None
-            self._monitor.prefer(internals.preferred_hosts(self._spark, rdd) if placed else [])
-            if cycle.count != self._decided and not (dry and scaled):
+            hosts = internals.preferred_hosts(self._spark, rdd) if placed else []
+            self._monitor.needs.preferred = hosts
+            if cycle.count != self._decided and not (self._options.dry_run and scaled):
                 cycle.decision = self._adopt(cycle.count)
-            if self._tiers is not None and not dry:
+            if self._tiers is not None and not self._options.dry_run:
                 df = self._tiers.prepare(df)
             # Without a plan it only marks the rows, so that where tasks ran can be observed.
-            return self._pins.prepare(df, self.snapshot or self._seen.now)
+            return self._pins.prepare(df, self.snapshot or self._seen)
         except PySparkException:
             raise  # the rows themselves: a shuffle below the pins has failed
         except Exception as error:
-            self._log.warn("this cycle is placed by Spark", error)
+            self._once.log("this cycle is placed by Spark", error)
             return df
-
-    # After the cycle
 
     def _look(self, cycle: CycleContext, tag: str) -> None:
         """Where the tasks of the pinned stage ran."""
         pinned, self._tasks = self._pins.pinned, ()
-        requested = {} if pinned is None else self._requested(pinned.requested)
-        landed: dict[str, str] = {}
+        requested, landed = dict[str, str](), dict[str, str]()
         if pinned is not None:
+            if self._tiers is None:
+                at = [None if one is None else f"{one.host}/{one.id}" for one in pinned.requested]
+            else:
+                at = [self._tiers.chosen] * len(pinned.requested)
+            requested = {self._name(i): one for i, one in enumerate(at) if one is not None}
             try:
                 self._tasks = tasks_of(self._spark, self._status, pinned, tag)
                 landed = self._landed()
                 self._tell(requested, landed)
             except Exception as error:
-                self._log.warn("where tasks ran is not known", error)
+                self._once.log("where tasks ran is not known", error)
                 ran = {self._name(one.index): f"executor {one.executor}" for one in self._tasks}
                 landed = landed or ran
             if cycle.caches is not None:
-                at = {task.index: task.executor for task in self._tasks}
-                self._monitor.caches(cycle.count, at, cycle.caches)
+                executor = {task.index: task.executor for task in self._tasks}
+                self._monitor.caches(cycle.count, executor, cycle.caches)
         decision, plan = cycle.decision, self.plan if self._options.policy is not None else None
         self.last = PlacementResult(
             decision,
@@ -380,7 +369,7 @@ class Loop:
             self.decisions[-1].idle if plan and self.decisions else {},
             cycle.splits,
             {} if decision is None else dropped_shares(decision.dropped),
-            self._ignored,
+            {**self._seen.ignored, **self._monitor.ignored},
             self._sizes.reason,
         )
         if pinned is not None:
@@ -389,18 +378,10 @@ class Loop:
     def _name(self, index: int) -> str:
         return f"{self._operator}-{index}"
 
-    def _requested(self, executors: Sequence[pins.Executor | None]) -> dict[str, str]:
-        """The requested worker or tier of each task; tasks that Spark places are left out."""
-        if self._tiers is None:
-            at = [None if one is None else f"{one.host}/{one.id}" for one in executors]
-        else:
-            at = [self._tiers.chosen] * len(executors)
-        return {self._name(i): one for i, one in enumerate(at) if one is not None}
-
     def _landed(self) -> dict[str, str]:
         """The actual worker or tier of each task; one that a copy overtook ran as requested."""
         ran = {self._name(task.index): task.requested_at or task.executor for task in self._tasks}
-        workers = () if self.snapshot is None or self._tiers is not None else self.snapshot.workers
+        workers = () if self._tiers is not None else self._seen.workers
         names = {str(worker.executor_id): worker.id for worker in workers}
         if not set(ran.values()) <= names.keys():
             names |= self._alive()
@@ -420,7 +401,7 @@ class Loop:
         placement of a task fail whose executor is lost: it is placed again when that is certain.
         """
         ran = {task: at for task, at in requested.items() if task in landed}
-        if any(landed[task] != at for task, at in ran.items()) and self._tiers is None:
+        if self._tiers is None and any(landed[task] != at for task, at in ran.items()):
             alive = set(self._alive().values())
             ran = {task: at for task, at in ran.items() if landed[task] == at or at in alive}
         receipt = Receipt(ran, {task: landed[task] for task in ran})
@@ -428,12 +409,3 @@ class Loop:
             self._controller.observe(receipt)
         if receipt.missed and self._tiers is None and self.plan is not None:
             self.apply(self.plan)
-
-
-class _Seen:
-    """The controller's monitor: what was seen at the beginning of a cycle."""
-
-    now = Snapshot(0.0, ())
-
-    def snapshot(self) -> Snapshot:
-        return self.now

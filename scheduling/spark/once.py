@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 
-__all__ = ["LeverWarning", "LogOnce", "WarnOnce"]
+__all__ = ["LeverWarning", "Once"]
 
 _log = logging.getLogger("scheduling")
 
@@ -14,10 +14,11 @@ class LeverWarning(UserWarning):
     """The session does not support a requested lever; the message says why."""
 
 
-class WarnOnce:
-    """Says once why a lever is not used."""
+class Once:
+    """Says things once: one object for each part that has something to say."""
 
-    _warned = False
+    def __init__(self) -> None:
+        self._warned, self._known = False, set[tuple[str, str]]()
 
     def warn(self, text: str) -> None:
         """Warn on the first call, with the position of the caller's caller."""
@@ -25,15 +26,8 @@ class WarnOnce:
             self._warned = True
             warnings.warn(text, LeverWarning, stacklevel=3)
 
-
-class LogOnce:
-    """Logs a failure as a warning, and the same again at level debug only."""
-
-    def __init__(self) -> None:
-        self._known: set[tuple[str, str]] = set()
-
-    def warn(self, what: str, why: object) -> None:
-        """Log what happens and why; the same kind of error is the same cause."""
+    def log(self, what: str, why: object) -> None:
+        """Log a failure as a warning; of the same kind of error again at level debug."""
         cause = what, type(why).__name__ if isinstance(why, Exception) else str(why)
         level = logging.DEBUG if cause in self._known else logging.WARNING
         self._known.add(cause)

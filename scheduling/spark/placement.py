@@ -9,13 +9,39 @@ from functools import partial
 from typing import Any
 
 from scheduling.errors import ArgumentError
-from scheduling.model.checks import check, every, instance, number, share, some_share
+from scheduling.model import checks
 from scheduling.objective import Objective
 from scheduling.prices import Price
 from scheduling.protocols import Policy, Rebalancer
 from scheduling.spark.tiers import Tier
 
-__all__ = ["Placement"]
+__all__ = ["Placement", "bounds"]
+
+
+def bounds(name: str, value: Any, of: str = "") -> tuple[int, int]:
+    """The rule that a value is the minimum and the maximum of a number."""
+    pair = tuple(value) if isinstance(value, Sequence) else ()
+    known = len(pair) == 2 and all(checks.is_number(one) and one == int(one) for one in pair)
+    if not known or not 1 <= pair[0] <= pair[1]:
+        raise ArgumentError(f"{name}={value!r}{of}: give (fewest, most), 1 <= fewest <= most")
+    return int(pair[0]), int(pair[1])
+
+
+_RULES: dict[str, Callable[..., Any]] = {
+    "policy": checks.optional(checks.instance(Policy, "a policy, as scheduling.LBACE()")),
+    "rebalancer": checks.optional(
+        checks.instance(Rebalancer, "a rebalancer, as scheduling.StStream()")
+    ),
+    "objective": checks.instance(Objective),
+    "partitions": checks.optional(bounds),
+    "executors": checks.optional(bounds),
+    "tiers": checks.every(Tier),
+    "locality_wait_s": checks.number,
+    "cooldown_s": checks.number,
+    "hysteresis": partial(checks.share, below=True),
+    "delta": checks.some_share,
+    "backlog": checks.optional(checks.instance(Callable, "a function that returns a number")),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +54,8 @@ class Placement:
         prices: prices and sizes of executors: rows, or a YAML file with ``prices:`` as in a
             cluster file. Patterns match the executor's host, or ``host/id``. Default none: all
             executors cost the same.
-        rebalancer: suggests moves, for example St-Stream; those that pay are made. Default None.
+        rebalancer: suggests moves, as St-Stream does; those that pay are made. None (default):
+            none.
         objective: what a placement costs. Default ``Objective()``, under the policy's weights.
         search: whether a local search may improve on the policy's answer; default False.
         partitions: the minimum and the maximum number of partitions for the scaler. None
@@ -43,8 +70,7 @@ class Placement:
             default 120 s.
         cooldown_s: seconds between two changes; default 30. Lost workers are replaced immediately.
         hysteresis: how much less the policy's answer must cost than the present placement, as a
-            share; default 0.1. 0: every answer is followed as it is. See
-            :class:`scheduling.Controller`.
+            share; default 0.1. 0: every answer is followed (:class:`scheduling.Controller`).
         delta: the share of an executor that tasks may use (Eq. 17 of CETSA); default 0.8.
         probe: whether to measure the executors' processes by a small job every few seconds;
             default True. If False, utilisation is computed from Spark's task metrics.
@@ -78,7 +104,7 @@ class Placement:
     dry_run: bool = False
 
     def __post_init__(self) -> None:
-        check(self, **_RULES)
+        checks.check(self, **_RULES)
         if self.tiers and self.executors:
             raise ArgumentError(
                 "tiers= and executors= exclude each other: tiers need dynamic allocation, which "
@@ -100,42 +126,4 @@ class Placement:
             from scheduling.cluster_file import read_prices
 
             return read_prices(os.fspath(self.prices))
-        return every(Price)("prices", self.prices)
-
-
-def _rule(known: Callable[[Any], bool], example: str) -> Callable[..., Any]:
-    """The rule that a value is known, or None; else an example is given."""
-
-    def rule(name: str, value: Any, of: str = "") -> Any:
-        if not (value is None or known(value)):
-            raise ArgumentError(f"{name}={value!r}{of}: give {example}")
-        return value
-
-    return rule
-
-
-def _object_of(kind: Any) -> Callable[[Any], bool]:
-    """Whether a value is of a protocol; a class has the methods of its objects, too."""
-    return lambda value: isinstance(value, kind) and not isinstance(value, type)
-
-
-def _are_bounds(value: Any) -> bool:
-    if not (isinstance(value, Sequence) and len(value) == 2):
-        return False
-    return all(isinstance(one, int) for one in value) and 1 <= value[0] <= value[1]
-
-
-_BOUNDS = _rule(_are_bounds, "(fewest, most), 1 <= fewest <= most")
-_RULES: dict[str, Callable[..., Any]] = {
-    "policy": _rule(_object_of(Policy), "a policy, as scheduling.LBACE()"),
-    "rebalancer": _rule(_object_of(Rebalancer), "a rebalancer, as scheduling.StStream()"),
-    "objective": instance(Objective),
-    "partitions": _BOUNDS,
-    "executors": _BOUNDS,
-    "tiers": every(Tier),
-    "locality_wait_s": number,
-    "cooldown_s": number,
-    "hysteresis": partial(share, below=True),
-    "delta": some_share,
-    "backlog": _rule(callable, "a function that returns a number"),
-}
+        return checks.every(Price)("prices", self.prices)

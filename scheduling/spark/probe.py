@@ -7,6 +7,7 @@ Spark's own figures know the JVM's share only, and only while tasks run.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import os
@@ -21,7 +22,7 @@ from pyspark.sql import SparkSession
 from scheduling.model import Snapshot
 from scheduling.protocols import Clock
 from scheduling.spark import pins
-from scheduling.spark.once import LogOnce
+from scheduling.spark.once import Once
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,8 +70,7 @@ def readings(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """For ``mapInArrow``: one row a partition, of the executor that runs it (:data:`SCHEMA`)."""
     import pyarrow as pa
 
-    for _ in batches:
-        pass
+    list(batches)
     schema = pa.schema([tuple(field.split()) for field in SCHEMA.split(", ")])
     yield pa.RecordBatch.from_pylist([dataclasses.asdict(read())], schema)
 
@@ -79,16 +79,12 @@ def _processes(proc: Path) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
     """Of every process its parent, and its CPU ticks (children that ended included) and pages."""
     parents, used = {}, {}
     for entry in proc.iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
+        with contextlib.suppress(OSError, ValueError, IndexError):  # no process, or it has ended
+            pid = int(entry.name)
             # The name in brackets may hold anything; what counts comes after it.
             fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
             parent, spent = int(fields[1]), (sum(map(int, fields[11:15])), int(fields[21]))
-        except (OSError, ValueError, IndexError):  # it has ended
-            continue
-        pid = int(entry.name)
-        parents[pid], used[pid] = parent, spent
+            parents[pid], used[pid] = parent, spent
     return parents, used
 
 
@@ -115,7 +111,7 @@ class Prober:
 
     def __init__(self, spark: SparkSession, clock: Clock) -> None:
         self._spark, self._clock = spark, clock
-        self._read_s, self._count, self._log = -_EVERY_S, 0, LogOnce()
+        self._read_s, self._count, self._once = -_EVERY_S, 0, Once()
         self._readings: Sequence[Reading] = ()
 
     def __call__(self, snapshot: Snapshot) -> Sequence[Reading]:
@@ -136,5 +132,5 @@ class Prober:
             self._readings = [Reading(*row) for row in rows]
             self._count += 1
         except Exception as error:
-            self._log.warn("the executors' processes cannot be read", error)
+            self._once.log("the executors' processes cannot be read", error)
         return self._readings

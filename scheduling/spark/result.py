@@ -117,13 +117,9 @@ def tasks_of(
 def _finished(entries: Sequence[Mapping[str, Any]]) -> list[TaskSeen]:
     """The successful tasks. One that a speculative copy overtook ran where it was requested."""
     tasks = [(int(one.get("partitionId", one["index"])), one) for one in entries]
-    first = {
-        index: one["executorId"]
-        for index, one in tasks
-        if not one.get("speculative") and "executorId" in one
-    }
+    at = {index: one.get("executorId", "") for index, one in tasks if not one.get("speculative")}
     return [
-        _task(index, one, first.get(index, "") if one.get("speculative") else "")
+        _task(index, one, at.get(index, "") if one.get("speculative") else "")
         for index, one in tasks
         if one["status"] == "SUCCESS"
     ]
@@ -133,18 +129,18 @@ def _task(index: int, entry: Mapping[str, Any], requested_at: str) -> TaskSeen:
     metrics = entry.get("taskMetrics") or {}
     shuffle, source = metrics.get("shuffleReadMetrics") or {}, metrics.get("inputMetrics") or {}
 
-    def total(*values: object, unit: float = 1.0) -> float:
+    def total(unit: float, *values: object) -> float:
         """NaN if a value is no metric."""
         return sum(value if is_sound(value) else math.nan for value in values) / unit
 
     return TaskSeen(
         index,
         entry["executorId"],
-        total(metrics.get("executorRunTime", entry.get("duration")), unit=1e3),
-        total(source.get("recordsRead", 0), shuffle.get("recordsRead", 0)),
-        total(metrics.get("executorCpuTime", 0), unit=1e9),
-        total(shuffle.get("fetchWaitTime", 0), unit=1e3),
-        total(metrics.get("peakExecutionMemory", 0), unit=2**20),
-        total(shuffle.get("remoteBytesRead", 0), shuffle.get("localBytesRead", 0)),
-        requested_at,
+        run_s=total(1e3, metrics.get("executorRunTime", entry.get("duration"))),
+        rows=total(1, source.get("recordsRead", 0), shuffle.get("recordsRead", 0)),
+        cpu_s=total(1e9, metrics.get("executorCpuTime", 0)),
+        wait_s=total(1e3, shuffle.get("fetchWaitTime", 0)),
+        memory_mb=total(2**20, metrics.get("peakExecutionMemory", 0)),
+        shuffle_bytes=total(1, *(shuffle.get(f"{at}BytesRead", 0) for at in ("remote", "local"))),
+        requested_at=requested_at,
     )

@@ -15,55 +15,86 @@ from pyspark.sql.streaming.query import StreamingQuery
 from scheduling.elastic import Bounds, Elastic, Step
 from scheduling.errors import ArgumentError
 from scheduling.flow import Meter
-from scheduling.model.checks import number
+from scheduling.model.checks import instance, number
 from scheduling.prices import Price
 from scheduling.protocols import Clock
 from scheduling.scalers import Load, Scaler
 from scheduling.spark import internals
 from scheduling.spark.executors import Executors
-from scheduling.spark.once import LogOnce, WarnOnce
+from scheduling.spark.once import Once
+from scheduling.spark.placement import bounds as pair
 
-__all__ = ["UNKNOWN", "Scaling", "progress_of", "request", "told"]
+__all__ = ["Follower", "Scaling"]
 
 _log = logging.getLogger("scheduling")
 
 _RECENT = 50  # micro-batches to look at in a step
-UNKNOWN = (0.0,) * 32
-"""The limits of sources of which it is not known whether they have one: they may."""
+_UNKNOWN = (0.0,) * 32  # the limits of sources of which it is not known whether they have one
 
 
-def progress_of(query: StreamingQuery, meter: Meter) -> list[dict[str, Any]]:
-    """The recent progress of a query; the meter is told the limits of its sources."""
-    meter.limits = internals.limits_of(query) or UNKNOWN
-    return internals.recent_progress(query, _RECENT)
+class Follower:
+    """Follows a scaler with the number of ``executors``; None: of partitions, that others change.
+
+    ``backlog`` returns the rows that wait; where it is None or fails they are unknown.
+    """
+
+    def __init__(
+        self,
+        elastic: Elastic,
+        executors: Executors | None,
+        prices: Sequence[Price],
+        backlog: Callable[[], float] | None,
+        window_s: float = 30.0,
+    ) -> None:
+        self._elastic, self.executors, self._prices = elastic, executors, tuple(prices)
+        self._backlog, self._once = backlog, Once()
+        self._meter = Meter(window_s, backlog=self._told)
+
+    def stays(self) -> str:
+        """Why the number of executors cannot be changed, with a warning; empty if it can."""
+        if self.executors is None or self.executors.reason is None:
+            return ""
+        why = f"the number of executors stays: {self.executors.reason}"
+        self._once.warn(why)
+        return why
+
+    def measured(
+        self, now: float, cores: Sequence[int], busy_s: float, query: Any, own: Any = None
+    ) -> Load | None:
+        """The load of a query; or, where there is none, of a loop's ``own`` progress."""
+        status = query.status if own is None else None
+        if query is not None:
+            own, limits = internals.recent_progress(query, _RECENT), internals.limits_of(query)
+        else:  # what limits these is not known: what waits is told, or none does
+            limits = () if self._backlog is None else None
+        self._meter.limits = _UNKNOWN if limits is None else limits
+        return self._meter.load(now, own, busy_s, sum(cores), status)
+
+    def follow(self, now: float, cores: Sequence[int], load: Load | None) -> Step:
+        """One step with the ``cores`` that are there; after an error the last request stands."""
+        self._elastic.each = min(cores, default=self._elastic.each)
+        step = self._elastic.step(now, len(cores), load)
+        if step.target is None:
+            return step
+        try:
+            gone = self.executors.resize(step.target, self._prices) if self.executors else ()
+        except Exception:
+            self._elastic.failed()
+            raise
+        self._meter.forget()
+        leaving = f", leaving: {', '.join(gone)}" if gone else ""
+        _log.info("scheduling: %d requested: %s%s", step.target, step.reason, leaving)
+        return step
+
+    def _told(self) -> float | None:
+        try:
+            return None if self._backlog is None else float(self._backlog())
+        except Exception as error:
+            self._once.log("the backlog is not known", error)
+            return None
 
 
-def request(
-    step: Step, elastic: Elastic, meter: Meter, executors: Executors, prices: Sequence[Price]
-) -> None:
-    """Request what a step decided; after an error what was requested before it stands."""
-    if step.target is None:
-        return
-    try:
-        gone = executors.resize(step.target, prices)
-    except Exception:
-        elastic.failed()
-        raise
-    meter.forget()
-    leaving = f", leaving: {', '.join(gone)}" if gone else ""
-    _log.info("scheduling: %d executors requested: %s%s", step.target, step.reason, leaving)
-
-
-def told(backlog: Callable[[], float] | None, log: LogOnce) -> float | None:
-    """What a user's function tells of the backlog; None without one, or where it fails."""
-    try:
-        return None if backlog is None else float(backlog())
-    except Exception as error:
-        log.warn("the backlog is not known", error)
-        return None
-
-
-class Scaling:
+class Scaling(Follower):
     """Follows a scaler with the number of executors of one streaming query.
 
     ::
@@ -99,6 +130,8 @@ class Scaling:
             warning says why, and so does every step.
     """
 
+    executors: Executors
+
     def __init__(
         self,
         query: StreamingQuery | None,
@@ -114,25 +147,19 @@ class Scaling:
         spark: SparkSession | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
-        if isinstance(scaler, type) or not isinstance(scaler, Scaler):
-            raise ArgumentError(f"scaler={scaler!r}: give a scaler, as scheduling.scalers.OERA()")
-        if not (isinstance(executors, Sequence) and len(executors) == 2):
-            raise ArgumentError(f"executors={executors!r}: give (fewest, most)")
+        instance(Scaler, "a scaler, as scheduling.scalers.OERA()")("scaler", scaler)
+        least, most = pair("executors", executors)
         spark = spark or SparkSession.active()
         if internals.is_connect(spark) or internals.is_connect(query):
             raise ArgumentError(
                 "Scaling looks at executors, which Spark Connect does not show: use a classic "
                 "session, or dynamic allocation"
             )
-        least, most = executors
         bounds = dataclasses.replace(bounds or Bounds(), least=least, most=most)
-        self.query = query
-        self.executors = Executors(spark)
-        self._spark, self._prices, self._clock = spark, tuple(prices), clock
-        self._every_s, self._tasks = number("every_s", every_s, above=True), tasks
-        self._elastic = Elastic(scaler, tasks=tasks, bounds=bounds)
-        self._log, self._warn = LogOnce(), WarnOnce()
-        self._meter = Meter(window_s, backlog=lambda: told(backlog, self._log))
+        elastic = Elastic(scaler, tasks=tasks, bounds=bounds)
+        super().__init__(elastic, Executors(spark), prices, backlog, window_s)
+        self.query, self._spark, self._clock, self._tasks = query, spark, clock, tasks
+        self._every_s = number("every_s", every_s, above=True)
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self.load: Load | None = None
@@ -157,22 +184,18 @@ class Scaling:
             Exception: what Spark raises; the thread of :meth:`start` logs it.
         """
         now = self._clock() if now is None else now
-        if self.executors.reason is not None:
-            self._warn.warn(f"the number of executors stays: {self.executors.reason}")
-            return Step(now, "steady", 0, None, None, f"not scaled: {self.executors.reason}")
-        every = [one.cores for one in self.executors.there()]
-        busy_s, query, elastic = self.executors.busy_s(), self.query, self._elastic
-        if query is not None:
+        if self.stays():
+            why = f"not scaled: {self.executors.reason}"
+            return Step(now, "steady", 0, None, None, why)
+        cores, busy_s = [one.cores for one in self.executors.there()], self.executors.busy_s()
+        if self.query is not None:
             if self._tasks is None:
-                elastic.tasks = internals.widest_stage(self._spark, query) or elastic.tasks
-            progress, cores = progress_of(query, self._meter), sum(every)
-            measured = self._meter.load(now, progress, busy_s, cores, query.status)
+                widest = internals.widest_stage(self._spark, self.query)
+                self._elastic.tasks = widest or self._elastic.tasks
+            measured = self.measured(now, cores, busy_s, self.query)
             load = load or measured
         self.load = load or self.load
-        elastic.each = min(every, default=elastic.each)
-        step = elastic.step(now, len(every), load)
-        request(step, elastic, self._meter, self.executors, self._prices)
-        return step
+        return self.follow(now, cores, load)
 
     def start(self) -> Scaling:
         """Step in a thread of its own, every ``every_s``, until :meth:`stop` or the query's end.
@@ -219,4 +242,4 @@ class Scaling:
                     return
                 self.step()
             except Exception as error:
-                self._log.warn("a step of scaling failed", error)
+                self._once.log("a step of scaling failed", error)

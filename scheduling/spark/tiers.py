@@ -8,24 +8,21 @@ priced by that (:meth:`Tiers.lands`). It is the lever that Spark Connect has, to
 
 from __future__ import annotations
 
-import statistics
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from pyspark.resource import (
-    ExecutorResourceRequests,
-    ResourceProfile,
-    ResourceProfileBuilder,
-    TaskResourceRequests,
-)
+from pyspark import resource
+from pyspark.resource import ResourceProfile, ResourceProfileBuilder
 from pyspark.sql import DataFrame, SparkSession
 
 from scheduling.model import Plan, Receipt, Resources, Snapshot, Utilisation, Worker
 from scheduling.model.checks import check, number, text, whole
 from scheduling.spark import internals
-from scheduling.spark.once import WarnOnce
+from scheduling.spark.once import Once
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,8 +73,10 @@ class Tier:
 
     def profile(self) -> ResourceProfile:
         """The resource profile that only this tier satisfies."""
-        executor = ExecutorResourceRequests().cores(self.cores).memory(f"{self.memory_mb}m")
-        task = TaskResourceRequests().cpus(1).resource(self.resource, _SHARE)
+        executor = (
+            resource.ExecutorResourceRequests().cores(self.cores).memory(f"{self.memory_mb}m")
+        )
+        task = resource.TaskResourceRequests().cpus(1).resource(self.resource, _SHARE)
         builder = ResourceProfileBuilder().require(executor.resource(self.resource, 1))
         return builder.require(task).build
 
@@ -92,11 +91,10 @@ class Tiers:
 
     def __init__(self, spark: SparkSession, tiers: Sequence[Tier]) -> None:
         self._tiers = {tier.name: tier for tier in tiers}
-        self._workers = tuple(tier.worker for tier in tiers)
-        self._seen = Snapshot(0.0, self._workers)
+        self._seen = Snapshot(0.0, tuple(tier.worker for tier in tiers))
         self._profiles: dict[str, ResourceProfile] = {}
         self._chosen: str | None = None
-        self._warn_once = WarnOnce()
+        self._once = Once()
         self.reason = _why_not(spark)
         """Why no tier can be chosen; None if one can."""
 
@@ -134,7 +132,7 @@ class Tiers:
     def prepare(self, df: DataFrame) -> DataFrame:
         """The rows of ``df``, to be computed on the tier. They pass through Python."""
         if self.reason is not None:
-            self._warn_once.warn(f"no tier is chosen: {self.reason}")
+            self._once.warn(f"no tier is chosen: {self.reason}")
             return df
         if self._chosen is None:
             return df
@@ -163,30 +161,25 @@ class Tiers:
         tier = {name: tier_of[one] for name, one in ids.items() if one in tier_of}
 
         def by_tier(values: Mapping[str, Any], fold: Callable[[list[Any]], Any]) -> dict[str, Any]:
-            found: dict[str, list[Any]] = {}
-            for name, value in values.items():
-                if name in tier:
-                    found.setdefault(tier[name], []).append(value)
+            found = defaultdict[str, list[Any]](list)
+            for name in values.keys() & tier.keys():
+                found[tier[name]].append(values[name])
             return {name: fold(every) for name, every in found.items()}
 
         def mean(every: list[Utilisation]) -> Utilisation:
-            cpu = statistics.fmean(one.cpu for one in every)
-            return Utilisation(cpu, statistics.fmean(one.memory for one in every))
+            return Utilisation(fmean(one.cpu for one in every), fmean(one.memory for one in every))
 
         # The executors' cost says for how long a tier had rows.
         rent = {worker.id: worker.price_per_s for worker in seen.workers}
-        seconds = by_tier(
-            {one: cost / rent[one] for one, cost in seen.cost.items() if rent[one]}, max
-        )
-        tuples = by_tier(seen.tuples, sum)
-        price = {worker.id: worker.price_per_s for worker in self._workers}
+        spent = {name: cost / rent[name] for name, cost in seen.cost.items() if rent[name]}
+        seconds, tuples = by_tier(spent, max), by_tier(seen.tuples, sum)
         self._seen = Snapshot(
             seen.time_s,
-            self._workers,
+            self._seen.workers,
             utilisation=by_tier(seen.utilisation, mean),
             tuples=tuples,
-            cost={name: price[name] * seconds.get(name, 0.0) for name in tuples},
-            busyness=by_tier(seen.busyness, statistics.fmean),
+            cost={one: self._tiers[one].price_per_s * seconds.get(one, 0.0) for one in tuples},
+            busyness=by_tier(seen.busyness, fmean),
             placement={task: tier[at] for task, at in seen.placement.items() if at in tier},
             usage=seen.usage,
         )
@@ -194,9 +187,8 @@ class Tiers:
 
 
 def _why_not(spark: SparkSession) -> str | None:
-    conf: Any = spark.conf
-    if not internals.is_connect(spark) and internals.is_local(spark):
+    if not internals.is_connect(spark) and internals.only_executor(spark):
         return f"the master is {spark.sparkContext.master}: there are no other workers"
-    if str(conf.get("spark.dynamicAllocation.enabled", "false")).lower() != "true":
+    if str(spark.conf.get("spark.dynamicAllocation.enabled", "false")).lower() != "true":
         return "spark.dynamicAllocation.enabled is not set, so no executors start for a profile"
     return None

@@ -290,7 +290,7 @@ def test_demands_are_shares_and_never_more_than_the_work(
 
 def test_a_snapshot_says_what_the_last_cycle_did_where_its_executors_still_are() -> None:
     cluster = Cluster(executor("0", "a"), executor("1", "b"), prices=[Price("*", 3.0)])
-    cluster.monitor.expect(5)
+    cluster.monitor.expected = 5
     tasks = (
         TaskSeen(0, "0", 0.5, 10),
         TaskSeen(1, "0", 4.0, 20),

@@ -290,7 +290,7 @@ def executors_of(monkeypatch: pytest.MonkeyPatch, gently: bool) -> tuple[Executo
             )
 
     where = "scheduling.spark.executors"
-    monkeypatch.setattr(f"{where}.internals.is_local", lambda spark: False)
+    monkeypatch.setattr(f"{where}.internals.only_executor", lambda spark: None)
     monkeypatch.setattr(f"{where}.internals.StatusStore", lambda spark: Status())
     for name in ("kill_executor", "decommission_executor", "request_total"):
         monkeypatch.setattr(
