@@ -18,6 +18,8 @@ from scheduling.spark import internals
 
 __all__ = ["Executor", "Executors"]
 
+_DYNAMIC = "dynamic allocation changes it already: set spark.dynamicAllocation.enabled=false"
+
 
 @dataclass(frozen=True)
 class Executor:
@@ -44,10 +46,14 @@ class Executors:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark, self._there, self._leaving = spark, tuple[Executor, ...](), set[str]()
-        self.reason = _why_not(spark)
-        """Why the number cannot be changed; None if it can."""
-        self._status = None if internals.is_connect(spark) else internals.StatusStore(spark)
         self._run_s: dict[str, float] = {}
+        self.reason: str | None = "Spark Connect does not show executors: use a classic session"
+        """Why the number cannot be changed; None if it can."""
+        self._status: internals.StatusStore | None = None
+        if not internals.is_connect(spark):
+            self._status, self.reason = internals.StatusStore(spark), internals.only_executor(spark)
+            if internals.is_on(spark, "spark.dynamicAllocation.enabled"):
+                self.reason = self.reason or _DYNAMIC
 
     def there(self) -> tuple[Executor, ...]:
         """The executors that are registered and alive, those that are leaving among them."""
@@ -115,12 +121,3 @@ class Executors:
                 self._leaving.add(one)
         # Spark counts from its own target, which may differ from what is there.
         internals.request_total(self._spark, stay)
-
-
-def _why_not(spark: SparkSession) -> str | None:
-    if internals.is_connect(spark):
-        return "Spark Connect does not show executors: use a classic session"
-    if internals.is_on(spark, "spark.dynamicAllocation.enabled"):
-        dynamic = "dynamic allocation changes it already: set spark.dynamicAllocation.enabled=false"
-        return internals.only_executor(spark) or dynamic
-    return internals.only_executor(spark)

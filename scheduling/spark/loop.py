@@ -322,9 +322,8 @@ class Loop:
             _, rdd, cycle.count = internals.plan_of(df)
             if not cycle.count:  # no rows, no tasks
                 return df
-            placed = self._options.policy is not None
-            hosts = internals.preferred_hosts(self._spark, rdd) if placed else []
-            self._monitor.needs.preferred = hosts
+            if self._options.policy is not None:
+                self._monitor.needs.preferred = internals.preferred_hosts(self._spark, rdd)
             if cycle.count != self._decided and not (self._options.dry_run and scaled):
                 cycle.decision = self._adopt(cycle.count)
             if self._tiers is not None and not self._options.dry_run:

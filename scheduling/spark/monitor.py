@@ -69,7 +69,7 @@ class SparkMonitor:
 
     def __post_init__(self) -> None:
         self.needs, self._caches = Demand(self.task_cpus), Caches()
-        self.expected, self._last = 1, CycleSeen(0.0, ())
+        self.expected, self._last, self._workers = 1, CycleSeen(0.0, ()), tuple[Worker, ...]()
         self._did = LRUCache[str | None, tuple[float, float]](_EXECUTORS)  # their rows and seconds
         self._ran: frozenset[str] = frozenset()  # executors of the tasks since the last look
         self._uses: dict[str, _Use] = {}
@@ -99,10 +99,6 @@ class SparkMonitor:
         hosts = {index: host[executor] for index, executor in at.items() if executor in host}
         self._caches.record(count, hosts, seen)
 
-    @property
-    def _workers(self) -> tuple[Worker, ...]:
-        return () if self.snapshot_seen is None else self.snapshot_seen.workers
-
     def demand(self, tasks: int) -> list[Resources]:
         """The demand of each of ``tasks`` tasks: CPU time per cycle time (Eq. 20), and memory."""
         return self.needs.resources(tasks, self._workers)
@@ -118,7 +114,7 @@ class SparkMonitor:
         for one in found:
             if _counts(one) and (why := _unusable(one)):
                 self.ignored[f"executor {one.get('id')}"] = f"{why}: it is no worker"
-        workers = workers_of(
+        workers = self._workers = workers_of(
             found, self.memory_mb, self.expected, self.prices, self.delta, self.task_cpus
         )
         used = self._utilisation(now, {one.get("id"): one for one in found}, workers)

@@ -76,9 +76,7 @@ class PlacementResult:
         ...     "join-1": "all 1 slots are taken"}).summary
         '4 tasks, 50 % where planned, 1 without room, 0 workers idle; no decision'
         """
-        decided = "no decision"
-        if self.decision is not None:
-            decided = f"{self.decision.action}: {self.reason}"
+        decided = f"{self.decision.action}: {self.reason}" if self.decision else "no decision"
         parts = f"{len(self.splits)} partitions split, " if self.splits else ""
         parts += f"{len(self.dropped)} splits dropped, " if self.dropped else ""
         parts += f"{len(self.ignored)} metrics ignored, " if self.ignored else ""

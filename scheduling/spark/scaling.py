@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -32,23 +32,18 @@ _RECENT = 50  # micro-batches to look at in a step
 _UNKNOWN = (0.0,) * 32  # the limits of sources of which it is not known whether they have one
 
 
+@dataclass(eq=False)
 class Follower:
-    """Follows a scaler with the number of ``executors``; None: of partitions, that others change.
+    """Follows a scaler with the number of executors; None: of partitions, that others change."""
 
-    ``backlog`` returns the rows that wait; where it is None or fails they are unknown.
-    """
+    _elastic: Elastic
+    executors: Executors | None
+    _prices: Sequence[Price]
+    _backlog: Callable[[], float] | None  # returns the rows that wait
+    window_s: float = 30.0
 
-    def __init__(
-        self,
-        elastic: Elastic,
-        executors: Executors | None,
-        prices: Sequence[Price],
-        backlog: Callable[[], float] | None,
-        window_s: float = 30.0,
-    ) -> None:
-        self._elastic, self.executors, self._prices = elastic, executors, tuple(prices)
-        self._backlog, self._once = backlog, Once()
-        self._meter = Meter(window_s, backlog=self._told)
+    def __post_init__(self) -> None:
+        self._once, self._meter = Once(), Meter(self.window_s, backlog=self._told)
 
     def stays(self) -> str:
         """Why the number of executors cannot be changed, with a warning; empty if it can."""
@@ -155,9 +150,9 @@ class Scaling(Follower):
                 "Scaling looks at executors, which Spark Connect does not show: use a classic "
                 "session, or dynamic allocation"
             )
-        bounds = dataclasses.replace(bounds or Bounds(), least=least, most=most)
+        bounds = replace(bounds or Bounds(), least=least, most=most)
         elastic = Elastic(scaler, tasks=tasks, bounds=bounds)
-        super().__init__(elastic, Executors(spark), prices, backlog, window_s)
+        super().__init__(elastic, Executors(spark), tuple(prices), backlog, window_s)
         self.query, self._spark, self._clock, self._tasks = query, spark, clock, tasks
         self._every_s = number("every_s", every_s, above=True)
         self._over = threading.Event()
@@ -185,8 +180,7 @@ class Scaling(Follower):
         """
         now = self._clock() if now is None else now
         if self.stays():
-            why = f"not scaled: {self.executors.reason}"
-            return Step(now, "steady", 0, None, None, why)
+            return Step(now, "steady", 0, None, None, f"not scaled: {self.executors.reason}")
         cores, busy_s = [one.cores for one in self.executors.there()], self.executors.busy_s()
         if self.query is not None:
             if self._tasks is None:
