@@ -2,8 +2,8 @@
 
 The CPU time of a task is a share of its useful time (DS2), run time without waiting for shuffle
 data: what the probe reads of all processes of its executor, over the useful time of their tasks.
-Without a probe the share is 1, an upper bound. All is kept for each number of partitions: partition
-3 of 8 holds other rows than 3 of 12, and adaptive execution changes the number all the time.
+Without a probe the share is 1, an upper bound. All is kept for each number of partitions, of which
+each holds other rows, and adaptive execution changes it all the time.
 """
 
 from __future__ import annotations
@@ -134,10 +134,9 @@ class Demand:
     def read(self, executor: str, cpu_s: float, tasks_s: float = 0.0) -> None:
         """Take the CPU time of an executor's processes since the last reading into account.
 
-        ``tasks_s`` is the run time of all its tasks, those of other operators and jobs, too, whose
-        CPU time is not this operator's; 0: only this operator's tasks ran. Needs that were guessed
-        without its share are corrected: where an executor is throttled, the time of a task is many
-        times its CPU time.
+        ``tasks_s`` is the run time of all its tasks, also those of other operators and jobs; 0: no
+        other ran. Needs that were guessed without its share are corrected: where an executor is
+        throttled, the time of a task is many times its CPU time.
         """
         useful_s, wait_s = self._useful_s.pop(executor, 0.0), self._wait_s.pop(executor, 0.0)
         if useful_s < _LEAST_USEFUL_S:

@@ -145,8 +145,7 @@ def recent_progress(query: StreamingQuery, count: int) -> list[dict[str, Any]]:
 def limits_of(query: Any) -> tuple[float | None, ...] | None:
     """The rows of a micro-batch at most, by source of a streaming query.
 
-    None for a source without a limit, 0 for a limit of another kind; None in all if Spark does not
-    tell, or does not know yet.
+    None for a source without a limit, 0 for another kind of limit; None in all if Spark is silent.
     """
     try:
         run = query._jsq

@@ -15,7 +15,7 @@ import itertools
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -124,9 +124,6 @@ class Loop:
         ClusterFileError: the price table cannot be read.
     """
 
-    lands: Callable[[Mapping[str, str], Snapshot], Mapping[str, str]]
-    """Where placements really run, see :class:`scheduling.Actuator`; with tiers only."""
-
     def __init__(
         self,
         spark: SparkSession,
@@ -163,8 +160,6 @@ class Loop:
         self._pins = pins.Pins(spark, operator, options.locality_wait_s)
         self._tiers = Tiers(spark, options.tiers) if options.tiers else None
         self._lever = self._tiers or self._pins
-        if self._tiers is not None:
-            self.lands = self._tiers.lands
         self._seen = Snapshot(0.0, ())  # of executors, or tiers, when the cycle began
         seen: Any = SimpleNamespace(snapshot=lambda: self._seen)
         given = ("rebalancer", "objective", "search", "cooldown_s", "hysteresis")
@@ -228,6 +223,10 @@ class Loop:
         job = {"resize": True, "spread": self._splits, "executors": self._sizes.releases}
         can = frozenset(name for name, known in job.items() if known)
         return can if self._options.policy is None else can | self._lever.capabilities()
+
+    def lands(self, placement: Mapping[str, str], snapshot: Snapshot) -> Mapping[str, str]:
+        """Where a placement really runs; see :class:`scheduling.Actuator`."""
+        return placement if self._tiers is None else self._tiers.lands(placement, snapshot)
 
     def apply(self, plan: Plan) -> Receipt:
         """Adopt a plan for the next cycle; see :class:`scheduling.Actuator`."""
@@ -341,10 +340,9 @@ class Loop:
         pinned, self._tasks = self._pins.pinned, ()
         requested, landed = dict[str, str](), dict[str, str]()
         if pinned is not None:
-            if self._tiers is None:
-                at = [None if one is None else f"{one.host}/{one.id}" for one in pinned.requested]
-            else:
-                at = [self._tiers.chosen] * len(pinned.requested)
+            at = [None if one is None else f"{one.host}/{one.id}" for one in pinned.requested]
+            if self._tiers is not None:
+                at = [self._tiers.chosen] * len(at)
             requested = {self._name(i): one for i, one in enumerate(at) if one is not None}
             try:
                 self._tasks = tasks_of(self._spark, self._status, pinned, tag)
@@ -399,12 +397,12 @@ class Loop:
         An action may skip partitions, as take() does: those did not run elsewhere. Nor did the
         placement of a task fail whose executor is lost: it is placed again when that is certain.
         """
-        ran = {task: at for task, at in requested.items() if task in landed}
-        if self._tiers is None and any(landed[task] != at for task, at in ran.items()):
+        ran, pinned = {t: at for t, at in requested.items() if t in landed}, self._tiers is None
+        if pinned and any(landed[task] != at for task, at in ran.items()):
             alive = set(self._alive().values())
             ran = {task: at for task, at in ran.items() if landed[task] == at or at in alive}
         receipt = Receipt(ran, {task: landed[task] for task in ran})
         if ran:
             self._controller.observe(receipt)
-        if receipt.missed and self._tiers is None and self.plan is not None:
+        if receipt.missed and pinned and self.plan is not None:
             self.apply(self.plan)

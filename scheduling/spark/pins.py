@@ -169,7 +169,7 @@ class Pins:
     """Pins partitions to executors: task ``i`` of the operator is partition ``i``.
 
     Where a session cannot pin, it warns once with the reason, and Spark places the job. With a wait
-    of 120 s all tasks ran on their executor in trials (3 s: four in five).
+    of 120 s all tasks ran on their executor in trials, with 3 s four in five.
     """
 
     def __init__(self, spark: SparkSession, operator: str, locality_wait_s: float = 120.0) -> None:

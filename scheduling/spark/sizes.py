@@ -1,9 +1,8 @@
 """How many partitions a job has, and how many executors.
 
-With a scaler and bounds of executors, the scaler chooses executors, and there are as many
-partitions as cores that are observed. With a scaler alone, it chooses partitions. With bounds
-alone, executors that a plan leaves idle are released, and one more is requested for tasks without
-room.
+A scaler chooses the executors within their bounds, and there are as many partitions as cores that
+are observed; without bounds it chooses partitions. With bounds alone, executors that a plan leaves
+idle are released, and one more is requested for tasks without room.
 """
 
 from __future__ import annotations
@@ -36,8 +35,7 @@ class Sizes(Follower):
         self, spark: SparkSession, options: Placement, scaler: Scaler | None, begin: int
     ) -> None:
         changes = options.executors is not None and not options.dry_run
-        executors = Executors(spark) if changes else None
-        elastic = Elastic(scaler or Static())
+        executors, elastic = Executors(spark) if changes else None, Elastic(scaler or Static())
         super().__init__(elastic, executors, options.price_table(), options.backlog)
         self._spark, self._options = spark, options
         self.begin, self.scaled, self.reason = begin, scaler is not None, ""
