@@ -5,10 +5,10 @@ runs it for any job with cycles. ``import scheduling`` does not import this pack
 """
 
 from scheduling.spark.demand import CachesSeen, EntriesSeen
-from scheduling.spark.executors import Executors
+from scheduling.spark.executors import Executor, Executors
 from scheduling.spark.loop import CycleContext, Loop
 from scheduling.spark.once import LeverWarning
-from scheduling.spark.pins import Executor, Pinned, pin
+from scheduling.spark.pins import Pinned, pin
 from scheduling.spark.placement import Placement
 from scheduling.spark.result import PlacementResult
 from scheduling.spark.scaling import Scaling

@@ -23,16 +23,33 @@ _DYNAMIC = "dynamic allocation changes it already: set spark.dynamicAllocation.e
 
 @dataclass(frozen=True)
 class Executor:
-    """An executor that is there: Spark's id of it, and its host."""
+    """An executor: where a partition should run, or one that is there.
 
-    id: str
+    Args:
+        host: Spark's name of the host.
+        id: Spark's id of the executor.
+        cores: how many tasks it runs at once, where a task takes one; default 1.
+        run_s: the run time of all its tasks that have ended, in seconds; default 0.
+        running: how many tasks run; default 0.
+    """
+
     host: str
-    cores: int  # how many tasks it runs at once, where a task takes one
-    run_s: float = 0.0  # of all its tasks that have ended
-    running: int = 0  # tasks
+    id: str
+    cores: int = 1
+    run_s: float = 0.0
+    running: int = 0
+
+    @property
+    def location(self) -> str:
+        """The preferred location in Spark's format, which Spark splits at the first underscores.
+
+        >>> Executor("node_7.rack_2", "12").location
+        'executor_node-7.rack-2_12'
+        """
+        return f"executor_{self.host.replace('_', '-')}_{self.id}"
 
     def price_per_s(self, prices: Sequence[Price]) -> float:
-        """Its price in $/s: that of the first row that matches its host or ``host/id``; else 0."""
+        """In $/s: of the first of ``prices`` that matches its host or ``host/id``; else 0."""
         one = Worker(f"{self.host}/{self.id}", Resources(self.cores, 0), self.cores, host=self.host)
         return next((row.price_per_s for row in prices if row.matches(one)), 0.0)
 
@@ -59,8 +76,8 @@ class Executors:
         """The executors that are registered and alive, those that are leaving among them."""
         self._there = tuple(
             Executor(
-                str(one["id"]),
                 one["hostPort"].rpartition(":")[0],
+                str(one["id"]),
                 int(one["totalCores"]),
                 max(0.0, float(one.get("totalDuration") or 0) / 1e3),
                 int(one.get("activeTasks") or 0),
@@ -79,15 +96,13 @@ class Executors:
     def resize(self, target: int, prices: Sequence[Price] = ()) -> tuple[str, ...]:
         """Request a number of executors; those that are too many leave.
 
-        The most expensive leave first, of these idle ones, of these the youngest. Where
-        ``spark.decommission.enabled`` is true they end their tasks first, else these run again.
+        The most expensive leave first, of these idle ones, of these the youngest: their ids come
+        back. Where ``spark.decommission.enabled`` is true they end their tasks first, else these
+        run again.
 
         Args:
             target: the number; the request stands until the next one.
             prices: a price table; default none: all cost the same.
-
-        Returns:
-            The ids of the executors that leave.
 
         Raises:
             ActuatorError: the number cannot be changed; see ``reason``.

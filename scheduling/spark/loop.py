@@ -279,7 +279,7 @@ class Loop:
         try:
             seen = self._seen = self._monitor.snapshot()
             if self._tiers is not None:
-                self._seen = self._tiers.view(seen, self._tiers.of(self._status.executors()))
+                self._seen = self._tiers.view(seen, self._tiers.of(self._monitor.found))
             wanted = self._sizes.wanted(now, self._decided, seen)
             self._monitor.expected = wanted
             changed = wanted != self._decided

@@ -38,7 +38,7 @@ class _Use:
     """How a worker was used, at the last looks."""
 
     # By whether it was probed: the time, CPU seconds, and seconds of all tasks.
-    before: dict[bool, tuple[float, float, float]] = field(default_factory=dict)
+    last: dict[bool, tuple[float, float, float]] = field(default_factory=dict)
     value: Utilisation | None = None
     looks: int = 0  # for which the value was kept
     samples: deque[list[float]] = field(default_factory=lambda: deque(maxlen=_PERIODS))
@@ -50,8 +50,8 @@ class SparkMonitor:
 
     ``executors`` returns the executors in the form of Spark's REST API, ``probe`` a reading of
     each; without it there are only Spark's metrics. Each executor has ``memory_mb``, of which tasks
-    may use ``delta``, as of its CPU. A task of ``operator`` reserves ``task_cpus`` cores; as many
-    as are ``expected`` in a cycle determine the slots of an executor.
+    may use ``delta``, as of its CPU. A task of ``operator`` reserves ``task_cpus`` cores; how many
+    are ``expected`` in a cycle determines the slots of an executor.
 
     Rows and cost of a worker (Eq. 22) are those of about ten cycles in which it had rows, and stay
     while it has none: a worker is not forgotten because a policy left it.
@@ -75,6 +75,8 @@ class SparkMonitor:
         self._uses: dict[str, _Use] = {}
         self.snapshot_seen: Snapshot | None = None
         """The last result of :meth:`snapshot`; None before the first."""
+        self.found: list[Mapping[str, Any]] = []
+        """The executors at the last look, as Spark tells them."""
         self.ignored: dict[str, str] = {}
         """By executor, worker or task: the metric that was not believed at the last look."""
 
@@ -110,7 +112,7 @@ class SparkMonitor:
     def snapshot(self) -> Snapshot:
         """The executors and their metrics since the last call; see :class:`scheduling.Monitor`."""
         now, self.ignored = self.clock(), {}
-        found = list(self.executors())
+        found = self.found = list(self.executors())
         for one in found:
             if _counts(one) and (why := _unusable(one)):
                 self.ignored[f"executor {one.get('id')}"] = f"{why}: it is no worker"
@@ -148,8 +150,8 @@ class SparkMonitor:
         self._uses = {one.id: self._uses.get(one.id, _Use()) for one in workers}
         found = {}
         for one in workers:
-            name, use = one.executor_id, self._uses[one.id]
-            found[one.id] = self._measured(now, one, use, entries.get(name, {}), read.get(name))
+            name = one.executor_id
+            found[one.id] = self._measured(now, one, entries.get(name, {}), read.get(name))
         others = any(isinstance(new, Utilisation) for new in found.values())
         for name, new in found.items():
             use = self._uses[name]
@@ -162,12 +164,7 @@ class SparkMonitor:
         return {name: use.value for name, use in self._uses.items() if use.value is not None}
 
     def _measured(
-        self,
-        now: float,
-        worker: Worker,
-        use: _Use,
-        entry: Mapping[str, Any],
-        reading: Reading | None,
+        self, now: float, worker: Worker, entry: Mapping[str, Any], reading: Reading | None
     ) -> Utilisation | str:
         """The utilisation since the last look; or why there is none, empty at the first look."""
         probed, total_s = reading is not None, _over(entry.get("totalDuration"), 1e3)
@@ -178,9 +175,10 @@ class SparkMonitor:
             memory = _over(reading.memory_mb, worker.capacity.memory_mb)
         if not (is_sound(at) and is_sound(cpu_s)):
             return f"CPU time {cpu_s!r} at {at!r}"
-        before = use.before.get(probed)
+        last = self._uses[worker.id].last
+        before = last.get(probed)
         if before is None or at != before[0]:
-            use.before[probed] = at, cpu_s, total_s
+            last[probed] = at, cpu_s, total_s
         if before is None:
             return ""
         seconds, spent, tasks_s = at - before[0], cpu_s - before[1], total_s - before[2]

@@ -21,37 +21,16 @@ from pyspark.sql import DataFrame, SparkSession
 from scheduling.errors import ActuatorError, ArgumentError
 from scheduling.model import Plan, Receipt, Snapshot
 from scheduling.spark import internals
+from scheduling.spark.executors import Executor
 from scheduling.spark.internals import only_executor
 from scheduling.spark.once import Once
 
-__all__ = ["Executor", "Pinned", "Pins", "partitions", "pin", "waiting"]
+__all__ = ["Pinned", "Pins", "partitions", "pin", "waiting"]
 
 _log = logging.getLogger("scheduling")
 
 _EVERY_S = 0.2
 _LEAST_WAIT_S = 3.0
-
-
-@dataclass(frozen=True)
-class Executor:
-    """The executor on which a partition should run.
-
-    Args:
-        host: Spark's name of the host.
-        id: Spark's id of the executor.
-    """
-
-    host: str
-    id: str
-
-    @property
-    def location(self) -> str:
-        """The preferred location in Spark's format, which Spark splits at the first underscores.
-
-        >>> Executor("node_7.rack_2", "12").location
-        'executor_node-7.rack-2_12'
-        """
-        return f"executor_{self.host.replace('_', '-')}_{self.id}"
 
 
 @dataclass(frozen=True)
@@ -81,23 +60,19 @@ def partitions(df: DataFrame) -> int:
 
 
 def pin(df: DataFrame, executors: Sequence[Executor | None]) -> Pinned:
-    """Request that Spark runs each partition on an executor.
+    """The rows and partitions of a DataFrame, each partition requested to run on an executor.
 
     Code generation ends at this point of the plan. With adaptive execution the shuffles below run
-    immediately. The plan below is fixed: a filter on the result is not pushed down.
+    immediately. The plan below is fixed: a filter on the result is not pushed down. O(partitions)
+    on the driver; one call to the JVM.
 
     Args:
         df: any DataFrame that is not streaming (in ``foreachBatch`` it is not).
         executors: one per partition; None lets Spark choose.
 
-    Returns:
-        The pinned DataFrame, with the same rows and partitions.
-
     Raises:
         ArgumentError: the plan has another number of partitions.
         ActuatorError: Spark's private members differ from the expected ones.
-
-    Complexity: O(partitions) on the driver; one call to the JVM.
     """
     execution, rdd, count = internals.plan_of(df)
     if count != len(executors):

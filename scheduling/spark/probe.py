@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from scheduling.model import Snapshot
 from scheduling.protocols import Clock
 from scheduling.spark import pins
+from scheduling.spark.executors import Executor
 from scheduling.spark.once import Once
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Prober:
         if now - self._read_s < every_s or not snapshot.workers:
             return self._readings
         self._read_s, self._readings = now, ()
-        there = [pins.Executor(worker.host, str(worker.executor_id)) for worker in snapshot.workers]
+        there = [Executor(worker.host, str(worker.executor_id)) for worker in snapshot.workers]
         try:
             pinned = pins.pin(self._spark.range(0, len(there), 1, len(there)), there)
             with pins.waiting(self._spark, pinned, _WAIT_S):

@@ -40,10 +40,10 @@ class Follower:
     executors: Executors | None
     _prices: Sequence[Price]
     _backlog: Callable[[], float] | None  # returns the rows that wait
-    window_s: float = 30.0
+    _window_s: float = 30.0
 
     def __post_init__(self) -> None:
-        self._once, self._meter = Once(), Meter(self.window_s, backlog=self._told)
+        self._once, self._meter = Once(), Meter(self._window_s, backlog=self._told)
 
     def stays(self) -> str:
         """Why the number of executors cannot be changed, with a warning; empty if it can."""
@@ -69,16 +69,16 @@ class Follower:
         """One step with the ``cores`` that are there; after an error the last request stands."""
         self._elastic.each = min(cores, default=self._elastic.each)
         step = self._elastic.step(now, len(cores), load)
-        if step.target is None:
-            return step
-        try:
-            gone = self.executors.resize(step.target, self._prices) if self.executors else ()
-        except Exception:
-            self._elastic.failed()
-            raise
-        self._meter.forget()
-        leaving = f", leaving: {', '.join(gone)}" if gone else ""
-        _log.info("scheduling: %d requested: %s%s", step.target, step.reason, leaving)
+        if step.target is not None and self.executors is not None:
+            try:
+                gone = ", ".join(self.executors.resize(step.target, self._prices))
+            except Exception:
+                self._elastic.failed()
+                raise
+            leaving = f", leaving: {gone}" if gone else ""
+            _log.info("scheduling: %d executors requested: %s%s", step.target, step.reason, leaving)
+        if step.target is not None:
+            self._meter.forget()
         return step
 
     def _told(self) -> float | None:
@@ -99,9 +99,8 @@ class Scaling(Follower):
             query.awaitTermination()
 
     As a context manager, or between :meth:`start` and :meth:`stop`, it runs :meth:`step` in a
-    thread of its own until the query ends; or call :meth:`step` yourself. Failures are logged, each
-    cause once, and never end the query. Executors must be the query's alone: what else runs in the
-    application counts as its load.
+    thread of its own, which logs failures, each cause once; or call :meth:`step` yourself.
+    Executors must be the query's alone: what else runs in the application counts as its load.
 
     Args:
         query: the query. None: it is not known yet; set the attribute before the next step.
@@ -121,8 +120,7 @@ class Scaling(Follower):
 
     Raises:
         ArgumentError: the session is one of Spark Connect, or an argument is out of its range.
-            Where the number cannot be changed otherwise (local master, dynamic allocation) a
-            warning says why, and so does every step.
+            With a local master or dynamic allocation there is a warning, and each step says why.
     """
 
     executors: Executors
@@ -166,7 +164,7 @@ class Scaling(Follower):
         return tuple(self._elastic.steps)
 
     def step(self, now: float | None = None, load: Load | None = None) -> Step:
-        """Observe, decide and, if need be, request another number of executors.
+        """Observe, decide and, if need be, request another number; errors of Spark pass.
 
         Args:
             now: seconds; None (default): the clock's.
@@ -174,9 +172,6 @@ class Scaling(Follower):
 
         Returns:
             What was decided; see :class:`scheduling.elastic.Step`.
-
-        Raises:
-            Exception: what Spark raises; the thread of :meth:`start` logs it.
         """
         now = self._clock() if now is None else now
         if self.stays():
@@ -192,11 +187,7 @@ class Scaling(Follower):
         return self.follow(now, cores, load)
 
     def start(self) -> Scaling:
-        """Step in a thread of its own, every ``every_s``, until :meth:`stop` or the query's end.
-
-        Returns:
-            Itself.
-        """
+        """Itself; a thread steps every ``every_s`` until :meth:`stop` or the end of the query."""
         if self._thread is None or not self._thread.is_alive():
             self._over.clear()
             self._thread = threading.Thread(target=self._steps, name="scaling", daemon=True)

@@ -105,15 +105,13 @@ class Tiers:
     def lands(self, placement: Mapping[str, str], snapshot: Snapshot) -> dict[str, str]:
         """Where a ``placement`` runs on the tiers of a ``snapshot``: all tasks on one; O(tasks).
 
-        It is the cheapest tier with room for all of them, of those that the placement names if one
-        of these has it, else of all; where none has, the one with the most slots.
+        The cheapest of the placement's tiers that has room for all of them, else the cheapest of
+        all that has, else the one with the most slots.
         """
         if not placement or not snapshot.workers:
             return {}
-        need = Resources(0.0, 0.0)
-        for task in placement:
-            need += snapshot.usage.get(task, Resources(0.0, 0.0))
-        named = set(placement.values())
+        nothing, named = Resources(0.0, 0.0), set(placement.values())
+        need = sum((snapshot.usage.get(task, nothing) for task in placement), nothing)
 
         def order(worker: Worker) -> tuple[bool, bool, int, float, str]:
             name, price, slots = worker.id, worker.price_per_s, snapshot.free_slots[worker.id]
@@ -162,8 +160,9 @@ class Tiers:
 
         def by_tier(values: Mapping[str, Any], fold: Callable[[list[Any]], Any]) -> dict[str, Any]:
             found = defaultdict[str, list[Any]](list)
-            for name in values.keys() & tier.keys():
-                found[tier[name]].append(values[name])
+            for name, value in values.items():
+                if name in tier:
+                    found[tier[name]].append(value)
             return {name: fold(every) for name, every in found.items()}
 
         def mean(every: list[Utilisation]) -> Utilisation:

@@ -170,7 +170,7 @@ class Fleet:
         if self.fails:
             self.fails -= 1
             raise OSError("the status is away")
-        return [Executor(str(k), "host", 2) for k in range(self.count)]
+        return [Executor("host", str(k), 2) for k in range(self.count)]
 
     def busy_s(self) -> float:
         return 1.0
