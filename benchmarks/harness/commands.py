@@ -199,8 +199,8 @@ def _summary(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int
 def _prose(_: Sequence[Benchmark], options: argparse.Namespace) -> int:
     """With records they are kept first; without, the figures that are kept stay."""
     try:
-        figures = prose.remember([] if options.check else read_all(options.out, False, []))
-        changed = prose.update(figures, options.check)
+        records = [] if options.check else read_all(options.out, False, [])
+        changed = prose.update(prose.remember(records), options.check, records)
     except ValueError as error:
         raise UsageError(str(error)) from error
     print("\n".join(changed) or "All pages have the figures that were measured.")

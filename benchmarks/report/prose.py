@@ -1,4 +1,4 @@
-"""Measured numbers in the prose of the documentation, from the figures of the last full runs.
+"""Measured numbers and tables in the documentation, from the last full runs.
 
 A sentence holds a number between two comments, which name the figure:
 
@@ -7,7 +7,13 @@ A sentence holds a number between two comments, which name the figure:
 ``figure`` is its value, of several (``*`` stands for any text) the smallest to the largest;
 ``spread`` the smallest to the largest ratio of the rounds; ``inverse`` one over the value.
 ``python -m benchmarks prose`` writes them anew, and keeps the figures in
-``benchmarks/figures.json``.
+``benchmarks/figures.json``. A table of a record stands between two comments, too, which name its
+benchmark, its title and those of its columns that are shown:
+
+    <!-- table: placement-live | Scalers, live | scaler; core seconds -->
+    <!-- end table -->
+
+It is written anew when there is a record of a full run.
 """
 
 from __future__ import annotations
@@ -15,14 +21,15 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from benchmarks.harness.records import Record, write
-from benchmarks.harness.text import number
+from benchmarks.harness.text import cell, number
 
-__all__ = ["FIGURES", "ROOT", "filled", "pages", "remember", "typed_by_hand", "unmarked", "update"]
+__all__ = ["FIGURES", "ROOT", "filled", "pages", "remember", "tabled", "typed_by_hand", "unmarked"]
+__all__ += ["update"]
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "benchmarks" / "figures.json"
@@ -30,6 +37,11 @@ FIGURES = ROOT / "benchmarks" / "figures.json"
 _MEASUREMENTS = ("docs/decisions/", "docs/figures.md", "docs/fault-tests.md", "docs/changelog.md")
 _MARKED = re.compile(
     r"<!-- (?P<form>figure|spread|inverse): (?P<name>.+?) -->(?P<text>.*?)<!-- end -->", re.DOTALL
+)
+_TABLE = re.compile(
+    r"<!-- table: (?P<benchmark>[\w-]+) \| (?P<title>[^|\n]+) \| (?P<columns>[^|\n]+) -->\n"
+    r"(?P<text>.*?)<!-- end table -->",
+    re.DOTALL,
 )
 _OPENED = re.compile(r"<!-- (?:figure|spread|inverse):")
 # Settings and rules are in seconds and longer; what is shorter has been measured.
@@ -67,21 +79,23 @@ def pages() -> list[Path]:
     ]
 
 
-def update(figures: Figures, check: bool = False) -> list[str]:
-    """Write the numbers of all pages anew; the pages that change, or would.
+def update(figures: Figures, check: bool = False, records: Iterable[Record] = ()) -> list[str]:
+    """Write the numbers and tables of all pages anew; the pages that change, or would.
 
     Args:
         figures: what was measured.
         check: write nothing.
+        records: of full runs, for tables; those of others stay. Default none.
 
     Raises:
-        ValueError: a page names a figure that there is not.
+        ValueError: a page names a figure, a table or a column that there is not.
     """
+    known = {one.name: one for one in records if not one.quick and one.error is None}
     changed = []
     for page in pages():
         text = page.read_text("utf-8")
         try:
-            wanted = filled(text, figures)
+            wanted = tabled(filled(text, figures), known)
         except ValueError as error:
             raise ValueError(f"{page.relative_to(ROOT)}: {error}") from None
         if wanted != text:
@@ -106,6 +120,31 @@ def filled(text: str, figures: Figures) -> str:
         ),
         text,
     )
+
+
+def tabled(text: str, records: Mapping[str, Record]) -> str:
+    """A text with the tables of records written anew.
+
+    Raises:
+        ValueError: it names a table or a column that the record has not.
+    """
+
+    def written(found: re.Match[str]) -> str:
+        if (record := records.get(found["benchmark"])) is None:
+            return found[0]
+        table = next((one for one in record.tables if one.title == found["title"]), None)
+        columns = found["columns"].split("; ")
+        names = () if table is None else table.columns
+        if table is None or not set(columns) <= set(names):
+            there = names or [one.title for one in record.tables]
+            raise ValueError(f"{found[0].splitlines()[0]}: there are {there}")
+        at = [names.index(column) for column in columns]
+        rows = [[cell(row[i]) for i in at] for row in table.rows]
+        lines = [columns, ["---"] * len(at), *rows]
+        shown = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        return f"{found[0].splitlines()[0]}\n\n{shown}\n<!-- end table -->"
+
+    return _TABLE.sub(written, text)
 
 
 def unmarked(text: str) -> list[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
-from benchmarks.harness.outcome import Figure
+from benchmarks.harness.outcome import Figure, Table
 from benchmarks.harness.records import Record
 from benchmarks.report import prose
 
@@ -103,3 +104,26 @@ def test_full_runs_replace_the_figures_of_their_benchmark(tmp_path: Path) -> Non
     quick, failed = record("a", Figure("x", 9.0), quick=True), record("b", error="it failed")
     prose.remember([quick, failed], file)
     assert json.loads(file.read_text("utf-8")) == {"a": {"x": [1.25]}, "b": {"z": [3.0]}}
+
+
+TABLE = Table(
+    "Waits, live", ("scaler", "p95, s", "rows"), (("OERA", 23.5, "9 of 9"), ("DS2", None, ""))
+)
+
+
+def test_a_table_is_that_of_its_record_and_stays_without_one() -> None:
+    begin = "<!-- table: waits | Waits, live | scaler; p95, s -->"
+    text = f"Before.\n\n{begin}\n<!-- end table -->\n\nAfter."
+    known = {"waits": dataclasses.replace(record("waits"), tables=[TABLE])}
+    found = prose.tabled(text, known)
+    rows = "| scaler | p95, s |\n| --- | --- |\n| OERA | 23.5 |\n| DS2 | - |\n"
+    assert found == f"Before.\n\n{begin}\n\n{rows}\n<!-- end table -->\n\nAfter."
+    assert prose.tabled(found, known) == found
+    assert prose.tabled(found, {}) == found
+
+
+@pytest.mark.parametrize("named", ["Waits | scaler", "Waits, live | p99, s"])
+def test_a_table_or_a_column_that_is_not_there_is_an_error(named: str) -> None:
+    known = {"waits": dataclasses.replace(record("waits"), tables=[TABLE])}
+    with pytest.raises(ValueError, match="there are"):
+        prose.tabled(f"<!-- table: waits | {named} -->\n<!-- end table -->", known)
