@@ -19,7 +19,7 @@ package is pure: clocks and seeds are parameters, and only :mod:`scheduling.spar
 
 from scheduling import errors
 from scheduling.controller import Controller
-from scheduling.cost import CostModel, Costs
+from scheduling.cost import CostModel, Costs, Price, priced
 from scheduling.decision import Decision
 from scheduling.elastic import Bounds, Elastic
 from scheduling.errors import SchedulingError
@@ -56,7 +56,6 @@ from scheduling.policies import (
     Spread,
     policy,
 )
-from scheduling.prices import Price, priced
 from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, Scaler
 from scheduling.rebalance import StStream
 from scheduling.scalers import DS2, OERA, Load, Median, Probe, Static

@@ -7,16 +7,14 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from scheduling.cluster_file import read
 from scheduling.errors import ArgumentError, SchedulingError
-from scheduling.example_cluster import EXAMPLE
 from scheduling.policies import POLICIES, policy
 from scheduling.tables import explained, planned, simulations
 
 __all__ = ["main"]
-
-_NAMES = ", ".join(POLICIES)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -28,9 +26,8 @@ def main(args: Sequence[str] | None = None) -> int:
     Returns:
         0; 1 when a task has no room; 2 when the arguments or the file cannot be used.
     """
-    options = _parser().parse_args(args)
     try:
-        return _run(options)
+        return _run(_parser().parse_args(args))
     except (SchedulingError, ImportError) as error:
         print(f"python -m scheduling: {error}", file=sys.stderr)
         return 2
@@ -42,26 +39,27 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("example", help="print a cluster file to begin with")
-
-    def command(name: str, told: str, seconds: float) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=told)
-        made.add_argument("file", help="a cluster file (YAML); see scheduling.cluster_file")
+    names = ", ".join(POLICIES)
+    for name, told, seconds in (
+        ("plan", "place the job: a table, reasons, costs", 3600.0),
+        ("explain", "ranks of the workers, and every policy's cost", 3600.0),
+        ("simulate", "run the job under each policy", 300.0),
+    ):
+        command = commands.add_parser(name, help=told)
+        command.add_argument("file", help="a cluster file (YAML); see scheduling.cluster_file")
         told = f"how long the job runs; {seconds:g}"
-        made.add_argument("--seconds", type=float, default=seconds, help=told)
-        return made
-
-    plan = command("plan", "place the job: a table, reasons, costs", 3600.0)
-    plan.add_argument("--policy", default="lba-ce", help=f"of {_NAMES}; lba-ce")
-    command("explain", "ranks of the workers, and every policy's cost", 3600.0)
-    simulate = command("simulate", "run the job under each policy", 300.0)
-    simulate.add_argument("--policy", action="append", help=f"of {_NAMES}; all but exact")
-    simulate.add_argument("--seeds", type=int, default=3, help="runs with other arrivals; 3")
+        command.add_argument("--seconds", type=float, default=seconds, help=told)
+        if name == "plan":
+            command.add_argument("--policy", default="lba-ce", help=f"of {names}; lba-ce")
+        if name == "simulate":
+            command.add_argument("--policy", action="append", help=f"of {names}; all but exact")
+            command.add_argument("--seeds", type=int, default=3, help="runs with other arrivals; 3")
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
     if options.command == "example":
-        print(EXAMPLE, end="")
+        print(Path(__file__).with_name("example.yaml").read_text("utf-8"), end="")
         return 0
     cluster, seconds = read(options.file), options.seconds
     if options.command == "explain":

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from scheduling.errors import ArgumentError, ClusterFileError
+from scheduling.errors import ArgumentError, ClusterFileError, did_you_mean
 
 __all__ = ["Field"]
 
@@ -45,9 +44,7 @@ class Field:
         known = names.split()
         for name in self.value:
             if name not in known:
-                close = difflib.get_close_matches(str(name), known, n=1)
-                hint = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(known)}"
-                message = f"{self.where} has no field {name!r}. {hint}"
+                message = f"{self.where} has no field {name!r}. {did_you_mean(name, known)}"
                 raise ClusterFileError(message, (*self.path, name))
         for name in need:
             if name not in self.value:

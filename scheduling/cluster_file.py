@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from scheduling.cluster_fields import Field
-from scheduling.cost import CostModel
+from scheduling.cost import CostModel, Price, priced
 from scheduling.errors import ArgumentError, ClusterFileError
 from scheduling.model import (
     Edge,
@@ -28,7 +28,6 @@ from scheduling.model import (
     Worker,
 )
 from scheduling.model.checks import number, share, text, whole
-from scheduling.prices import Price, priced
 
 __all__ = ["Cluster", "parse", "read", "read_prices"]
 
@@ -40,7 +39,6 @@ _WORKER = f"{_OF_WORKERS} {_SIZES} reserved tuples cost busyness cpu memory"
 _OF_TASKS = "preferred rate_in_per_s state_bytes input_bytes input_bytes_per_s"
 _OPERATOR = f"name parallelism cpu_cores memory_mb disk_mb to {_OF_TASKS}"
 _SEEN = ("utilisation", "tuples", "cost", "busyness", "reserved")
-_DEEPEST = 6  # names and positions that lead to a value that an error may name
 
 T = TypeVar("T")
 
@@ -141,8 +139,7 @@ def _worker(
         for what, value in _among("tuples cost busyness", known).items():
             seen[what][name] = (share if what == "busyness" else number)(what, value)
     if "reserved" in known:
-        part = row.at("reserved")
-        taken = part.read(_SIZES)
+        taken = (part := row.at("reserved")).read(_SIZES)
         with part.making():
             seen["reserved"][name] = Reserved(taken.get("slots", 0), _resources(taken))
     return worker
@@ -184,8 +181,7 @@ def _edges(name: str, to: Field, counts: Mapping[str, int]) -> list[Edge]:
     for target in to.value:
         if target not in counts:
             message = f"operator {name!r} sends to {target!r}, which is no operator; there are"
-            known = ", ".join(map(repr, counts))
-            raise ClusterFileError(f"{message} {known}", (*to.path, target))
+            raise ClusterFileError(f"{message} {', '.join(counts)}", (*to.path, target))
         pairs = [(i, j) for i in range(counts[name]) for j in range(counts[target])]
         with to.at(target).making():
             each = number("bytes", to.at(target).plain("bytes")) / len(pairs)
@@ -226,37 +222,39 @@ def _read(path: str | Path, parse: Callable[[Any], T]) -> T:
         said = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ClusterFileError(f"{path}: cannot be read: {error}. Give a YAML file") from error
-    lines: dict[tuple[str, ...], int] = {}
+
+    class Loader(yaml.SafeLoader):
+        def compose_mapping_node(self, anchor: Any) -> Any:
+            node, seen = super().compose_mapping_node(anchor), {"<<"}
+            for key, _ in node.value:
+                if str(key.value) in seen and key.value != "<<":
+                    line = f"line {key.start_mark.line + 1}"
+                    raise ClusterFileError(f"{path}, {line}: {key.value!r} is there twice")
+                seen.add(str(key.value))
+            return node
+
     try:
-        loader = yaml.SafeLoader(said)
+        loader = Loader(said)
         node = loader.get_single_node()
         content = None if node is None else loader.construct_document(node)
+    except ClusterFileError:
+        raise
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ClusterFileError(f"{path}: is no YAML: {error}") from error
     try:
-        if node is not None:
-            _lines(node, (), lines)
         return parse(content)
     except ClusterFileError as error:
-        at = tuple(map(str, error.path))
-        while at and at not in lines:
-            at = at[:-1]
-        line = f", line {lines[at]}" if at else ""
-        raise ClusterFileError(f"{path}{line}: {error}", error.path) from error
+        raise ClusterFileError(f"{path}{_line(node, error.path)}: {error}", error.path) from error
 
 
-def _lines(node: Any, path: tuple[str, ...], lines: dict[tuple[str, ...], int]) -> None:
-    """The line of every value that an error may name."""
-    lines[path] = node.start_mark.line + 1
-    if len(path) == _DEEPEST:
-        return
-    if node.id == "sequence":
-        for k, one in enumerate(node.value):
-            _lines(one, (*path, str(k)), lines)
-    elif node.id == "mapping":
-        for key, one in node.value:
-            inside = (*path, str(key.value))
-            if inside in lines and key.value != "<<":
-                lines[inside] = key.start_mark.line + 1
-                raise ClusterFileError(f"{key.value!r} is there twice; keep one", inside)
-            _lines(one, inside, lines)
+def _line(node: Any, path: tuple[Any, ...]) -> str:
+    """The line of the value that a path leads to, or of the last one on the way; empty for none."""
+    line = ""
+    for name in path:
+        pairs = node.value if node.id == "mapping" else enumerate(node.value)
+        found = (value for key, value in pairs if str(getattr(key, "value", key)) == str(name))
+        node = next(found, None)
+        if node is None:
+            break
+        line = f", line {node.start_mark.line + 1}"
+    return line

@@ -26,6 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from scheduling.case import Case
 from scheduling.choice import Choice, percent
+from scheduling.cost import prices
 from scheduling.decision import Action, Decision, idle_workers, observed
 from scheduling.errors import ActuatorError, ArgumentError
 from scheduling.estimate import LoadEstimate
@@ -34,7 +35,6 @@ from scheduling.model import JobGraph, Move, Plan, Receipt, Snapshot
 from scheduling.objective import Objective, PlacementCost
 from scheduling.proposals import Proposal, Proposals
 from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, weights_of
-from scheduling.quantities import prices
 from scheduling.splits import split_names, take_parts
 
 __all__ = ["Controller"]

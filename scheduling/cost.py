@@ -1,4 +1,4 @@
-"""The cost of a placement: rent, network, scheduling (CETSA, section 3.1, Eqs. 6-16).
+"""Prices of workers, and the cost of a placement (CETSA, section 3.1, Eqs. 6-16).
 
 Interpretation: Eq. 6 as printed counts types twice; here RC is the sum over the workers in use of
 the price times the longest time. Eq. 10 counts each directed stream once, and Eq. 12 tests whether
@@ -8,15 +8,65 @@ the two tasks are on different hosts.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from scheduling.errors import ArgumentError
-from scheduling.model import JobGraph, Plan, Snapshot
-from scheduling.model.checks import check, instance, is_number, number
+from scheduling.model import JobGraph, Plan, Resources, Snapshot, Task, Worker
+from scheduling.model.checks import AnyText, Checked, amounts, is_number
 
-__all__ = ["CostModel", "Costs", "rent_per_s"]
+__all__ = ["LEAST_CORES", "CostModel", "Costs", "Price", "bytes_to_load", "cpu_loads"]
+__all__ += ["is_preferred", "priced", "prices", "rent_per_s", "speeds"]
+
+LEAST_CORES = 0.01
+"""The cores of a worker that has none and still runs a task."""
+
+
+def prices(snapshot: Snapshot) -> list[float]:
+    """The price of each worker in $/s, in their order; 1 for all where none has a price."""
+    found = [worker.price_per_s for worker in snapshot.workers]
+    return found if any(found) else [1.0] * len(found)
+
+
+def cpu_loads(graph: JobGraph, snapshot: Snapshot) -> dict[str, float]:
+    """The CPU cores that each task uses, as measured, else as demanded; 1 if none has any."""
+    usage = snapshot.usage
+    found = {task.id: usage.get(task.id, task.demand).cpu_cores for task in graph.tasks}
+    return found if any(found.values()) else dict.fromkeys(found, 1.0)
+
+
+def bytes_to_load(task: Task, host: str) -> float:
+    """The bytes that a task loads when it moves to a worker of a host.
+
+    >>> from scheduling.model import Resources
+    >>> task = Task("t", "t", 0, Resources(1, 1), state_bytes=5.0, cached={"a": 9.0, "b": 3.0})
+    >>> [bytes_to_load(task, host) for host in "abc"]
+    [5.0, 11.0, 14.0]
+    """
+    cached = task.cached
+    return task.state_bytes + max(cached.values(), default=0.0) - cached.get(host, 0.0)
+
+
+def is_preferred(task: Task, worker: Worker) -> bool:
+    """Whether a worker, or its host, stores the data of a task."""
+    return worker.id in task.preferred or worker.host in task.preferred
+
+
+def speeds(snapshot: Snapshot) -> dict[str, float]:
+    """Per worker, the cores that others leave for this job; 0 where no task can run.
+
+    >>> from scheduling.model import Reserved, Resources
+    >>> taken = {"a": Reserved(0, Resources(1, 0)), "b": Reserved(4)}
+    >>> workers = tuple(Worker(name, Resources(4, 8192), 4) for name in "abc")
+    >>> speeds(Snapshot(0.0, workers, reserved=taken))
+    {'a': 3.0, 'b': 0.0, 'c': 4.0}
+    """
+    left = {one.id: float(one.capacity.cpu_cores) for one in snapshot.workers}
+    for name in snapshot.reserved.keys() & left.keys():
+        left[name] -= snapshot.reserved[name].resources.cpu_cores
+    return {name: max(left[name], 0.0) if n else 0.0 for name, n in snapshot.free_slots.items()}
 
 
 def rent_per_s(plan: Plan | Mapping[str, str], snapshot: Snapshot) -> float:
@@ -25,16 +75,8 @@ def rent_per_s(plan: Plan | Mapping[str, str], snapshot: Snapshot) -> float:
     return math.fsum(snapshot.by_id[name].price_per_s for name in set(placement.values()))
 
 
-@dataclass(frozen=True)
-class Costs:
-    """The cost of a plan in $.
-
-    Args:
-        rc: the resource cost RC: rent.
-        cc: the communication cost CC: network.
-        sc: the scheduling cost SC.
-        wec: the weighted execution cost WEC.
-    """
+class Costs(NamedTuple):
+    """The cost of a plan in $: rent RC, network CC, scheduling SC, and their weighted sum WEC."""
 
     rc: float
     cc: float
@@ -42,8 +84,16 @@ class Costs:
     wec: float
 
 
+def _weights(name: str, given: Any, of: str) -> tuple[float, ...]:
+    weights = given if isinstance(given, list | tuple) else ()
+    good = len(weights) == 3 and all(is_number(one) and one >= 0 for one in weights)
+    if not good or abs(sum(weights) - 1) > 1e-9:
+        raise ArgumentError(f"{name}={given!r}: give three numbers, at least 0 each, that sum to 1")
+    return tuple(weights)
+
+
 @dataclass(frozen=True)
-class CostModel:
+class CostModel(Checked):
     """The cost model of placements.
 
     Args:
@@ -59,23 +109,16 @@ class CostModel:
     2.5
     """
 
-    weights: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3)
+    weights: Annotated[tuple[float, float, float], _weights] = (1 / 3, 1 / 3, 1 / 3)
     price_per_byte: float = 0.0
-    distance: Mapping[tuple[str, str], float] = field(default_factory=dict, hash=False)
-
-    def __post_init__(self) -> None:
-        check(self, weights=_weights, price_per_byte=number, distance=instance(Mapping))
-        for hosts, far in self.distance.items():
-            number(f"distance[{hosts!r}]", far)
+    distance: Annotated[Mapping[tuple[str, str], float], amounts] = field(
+        default_factory=dict, hash=False
+    )
 
     def costs(self, plan: Plan, graph: JobGraph, snapshot: Snapshot, seconds: float) -> Costs:
-        """RC, CC, SC and WEC of a job (Eqs. 6-16). O(tasks + edges).
+        """The costs of a ``plan`` of a ``graph`` on a ``snapshot``'s workers (Eqs. 6-16).
 
-        Args:
-            plan: the plan, with its ``scheduling_time_s``.
-            graph: the tasks and streams.
-            snapshot: the workers, with their prices and hosts.
-            seconds: how long the job runs on the slowest worker (ET_max, Eq. 8).
+        The job runs for ``seconds`` on the slowest worker (ET_max, Eq. 8). O(tasks + edges).
         """
         rent, network = rent_per_s(plan, snapshot), self.network_per_s(plan, graph, snapshot)
         parts = rent * seconds, network * seconds, rent * plan.scheduling_time_s
@@ -87,7 +130,7 @@ class CostModel:
     ) -> float:
         """The cost in $/s of the streams of a ``graph`` between hosts (Eqs. 10-12).
 
-        With the workers of a ``snapshot``, under a ``plan``, or with the worker of each task.
+        Of the workers of a ``snapshot``, by a ``plan`` or the worker of each task.
         """
         placement = plan.placement if isinstance(plan, Plan) else plan
         host = {task: snapshot.by_id[worker].host for task, worker in placement.items()}
@@ -104,9 +147,56 @@ class CostModel:
         return self.distance.get((one, other), self.distance.get((other, one), 1.0))
 
 
-def _weights(name: str, given: Any, of: str) -> tuple[float, ...]:
-    weights = given if isinstance(given, list | tuple) else ()
-    good = len(weights) == 3 and all(is_number(one) and one >= 0 for one in weights)
-    if not good or abs(sum(weights) - 1) > 1e-9:
-        raise ArgumentError(f"{name}={given!r}: give three numbers, at least 0 each, that sum to 1")
-    return tuple(weights)
+@dataclass(frozen=True)
+class Price(Checked):
+    """The price and the size of workers whose names match a pattern.
+
+    Args:
+        pattern: for the worker's id or host: ``*`` stands for any text, ``?`` for one character,
+            everything else for itself, also the brackets of ``[fe80::1]``.
+        price_per_s: the price in $/s; default 1.
+        slots: the number of concurrent tasks; None (default): the worker's own.
+        tier: the name of the kind; None (default): the worker's own.
+        capacity: cores and memory; None (default): the worker's own.
+    """
+
+    pattern: str
+    price_per_s: float = 1.0
+    slots: int | None = None
+    tier: AnyText | None = None
+    capacity: Resources | None = None
+    _of: ClassVar[str] = " of pattern {pattern!r}"
+
+    def matches(self, worker: Worker) -> bool:
+        """Whether the worker's id or host matches the pattern; case-sensitive."""
+        known = "".join({"*": ".*", "?": "."}.get(one) or re.escape(one) for one in self.pattern)
+        return any(re.fullmatch(known, name, re.DOTALL) for name in (worker.id, worker.host))
+
+
+def priced(workers: Iterable[Worker], table: Sequence[Price]) -> tuple[Worker, ...]:
+    """The workers with the prices of a table; the first matching row counts.
+
+    Args:
+        workers: the workers; without a table every one costs the same, 1 $/s.
+        table: the rows; ``Price("*", ...)`` at the end matches all others.
+
+    Raises:
+        ArgumentError: there is a table, and no row matches a worker.
+
+    >>> found = [Worker("m2", Resources(4, 8192), 4), Worker("l1", Resources(8, 12288), 4)]
+    >>> [one.price_per_s for one in priced(found, [Price("m*", 0.002417), Price("*", 0.004861)])]
+    [0.002417, 0.004861]
+    """
+    return tuple(_priced(worker, table) if table else worker for worker in workers)
+
+
+def _priced(worker: Worker, table: Sequence[Price]) -> Worker:
+    for row in table:
+        if row.matches(worker):
+            given = {name: getattr(row, name) for name in ("slots", "tier", "capacity")}
+            known = {name: value for name, value in given.items() if value is not None}
+            return replace(worker, price_per_s=row.price_per_s, **known)
+    raise ArgumentError(
+        f"no row of the price table matches worker {worker.id!r} on host {worker.host!r}; the "
+        f"patterns are {', '.join(repr(row.pattern) for row in table)}. Add one, or '*' at the end"
+    )

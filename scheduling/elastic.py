@@ -18,15 +18,16 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Annotated, Literal
 
-from scheduling.errors import ArgumentError
-from scheduling.model.checks import number, share, whole
+from scheduling.model.checks import Checked, Endless, rising, share, whole
 from scheduling.scalers import Load, Scaler
 
 __all__ = ["Bounds", "Elastic", "State", "Step", "no_idle", "useful"]
 
 State = Literal["steady", "changing", "settling"]
+_Some = Annotated[int, partial(whole, least=1)]
 
 _WAIT, _LONGEST = 10.0, 320.0  # times patience_s: the wait after a request in vain doubles
 _KEPT = 1000  # steps
@@ -34,12 +35,12 @@ _ROUNDING = 1e-9  # cores
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bounds:
+class Bounds(Checked):
     """Limits of :class:`Elastic`, in executors (or whatever it counts) and seconds.
 
     Args:
         least: the minimum; default 1.
-        most: the maximum; default 8.
+        most: the maximum, at least ``least``; default 8.
         confirm: how many steps in a row must want more; default 3.
         urgent_s: rows that wait for longer need no confirmation; default 10.
         shrink_after_s: how long fewer must be wanted; it shrinks to the most of that time. Default
@@ -47,41 +48,28 @@ class Bounds:
         band: a shrink by no more than this share is not worth it; default 0.1.
         settle_s: the pause after a change, in which figures are of two sizes; default 10.
         patience_s: how long to wait for the next executor to come or go; default 60.
-
-    Raises:
-        ArgumentError: not 1 <= least <= most, or another number is out of its range.
     """
 
-    least: int = 1
-    most: int = 8
-    confirm: int = 3
-    urgent_s: float = 10.0
-    shrink_after_s: float = 300.0
-    band: float = 0.1
-    settle_s: float = 10.0
-    patience_s: float = 60.0
+    least: _Some = 1
+    most: _Some = 8
+    confirm: _Some = 3
+    urgent_s: Endless = 10.0
+    shrink_after_s: Endless = 300.0
+    band: Annotated[float, partial(share, below=True)] = 0.1
+    settle_s: Endless = 10.0
+    patience_s: Endless = 60.0
 
     def __post_init__(self) -> None:
-        for name in ("least", "most", "confirm"):
-            whole(name, getattr(self, name), least=1)
-        if self.least > self.most:
-            raise ArgumentError(f"least={self.least!r}, most={self.most!r}: give least <= most")
-        share("band", self.band, below=True)
-        for name in ("urgent_s", "shrink_after_s", "settle_s", "patience_s"):
-            number(name, getattr(self, name), endless=True)
+        super().__post_init__()
+        rising(least=self.least, most=self.most)
 
 
 @dataclass(frozen=True)
 class Step:
-    """What came of one step.
+    """What came of one step: when, the state after it, the observed number (``there``), and why.
 
-    Args:
-        time_s: when.
-        state: after it.
-        there: the observed number.
-        wanted: what the scaler wants, bounded and in numbers that help; None: not asked.
-        target: the new request; None: none.
-        reason: why, in words.
+    ``wanted`` is what the scaler wants, bounded and in numbers that help, None if it was not asked;
+    ``target`` the new request, None without one.
     """
 
     time_s: float
@@ -121,12 +109,9 @@ class Elastic:
     Args:
         scaler: what it follows.
         tasks: of a micro-batch: numbers that leave cores idle in the last turn are not requested.
-            None (default): unknown, any number helps. The attribute may be set at any time.
+            None (default): unknown, any number helps. At least 1; may be set at any time.
         bounds: limits; None (default): ``Bounds()``.
         each: the cores of an executor; default 1.
-
-    Raises:
-        ArgumentError: ``tasks`` or ``each`` is below 1.
 
     >>> from scheduling.scalers import DS2
     >>> elastic = Elastic(DS2(), tasks=12)
@@ -138,23 +123,16 @@ class Elastic:
     """
 
     def __init__(
-        self,
-        scaler: Scaler,
-        *,
-        tasks: int | None = None,
-        bounds: Bounds | None = None,
+        self, scaler: Scaler, *, tasks: int | None = None, bounds: Bounds | None = None,
         each: int = 1,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.scaler, self.bounds = scaler, bounds or Bounds()
         self.tasks = None if tasks is None else whole("tasks", tasks, least=1)
         self.each = whole("each", each, least=1)
         self.state: State = "steady"
-        self.requested = 0
-        """What was requested last and stands; before a request, what is there."""
-        self.requests = 0
-        """The number of requests so far."""
+        self.requested = 0  # last, and stands; before a request, what is there
+        self.requests = 0  # how many so far
         self.steps: deque[Step] = deque(maxlen=_KEPT)
-        """The last 1,000 steps."""
         self._now, self._there = 0.0, 0
         self._former, self._nearest = 0, 0  # the request before; how near it came to this one
         self._since, self._more = 0.0, 0
@@ -163,12 +141,9 @@ class Elastic:
         self._wants: deque[tuple[float, int]] = deque()
 
     def step(self, now: float, there: int, load: Load | None) -> Step:
-        """Observe, and decide whether to request another number.
+        """Observe at a time ``now`` in seconds how many are ``there``, and decide.
 
-        Args:
-            now: seconds, from any start.
-            there: the number that is observed.
-            load: of the last window; None: nothing was measured.
+        ``load`` is that of the last window; None: nothing was measured.
 
         Returns:
             The step; its ``target`` is to be requested, if there is one.
@@ -184,12 +159,12 @@ class Elastic:
             if now - self._since < self.bounds.settle_s:
                 return self._note("settling")
             self._become("steady")
-        if load is not None and there:
-            wanted = self._bounded(self.scaler.cores(load))
-        else:
+        if load is None or not there:
             wanted = self._clamped(there)
             if there in (0, wanted):
                 return self._note("nothing measured" if there else "none is there")
+        else:
+            wanted = self._bounded(self.scaler.cores(load))
         self._wants.append((now, wanted))
         while len(self._wants) > 1 and self._wants[1][0] <= now - self.bounds.shrink_after_s:
             self._wants.popleft()

@@ -15,6 +15,9 @@ it is listed in ``Plan.unplaced``.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Collection
+
 __all__ = ["ActuatorError", "ArgumentError", "ClusterFileError", "InfeasibleError"]
 __all__ += ["SchedulingError", "TooLargeError"]
 
@@ -50,3 +53,9 @@ class TooLargeError(SchedulingError):
 
 class ActuatorError(SchedulingError):
     """A plan could not be applied to the cluster."""
+
+
+def did_you_mean(name: object, known: Collection[str]) -> str:
+    """A hint for a name that is not known: the closest one that is, or all of them."""
+    close = difflib.get_close_matches(str(name), known, n=1)
+    return f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(known)}"

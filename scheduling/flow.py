@@ -37,21 +37,18 @@ _OVERDUE = 3.0  # windows
 
 Progress = Mapping[str, Any]
 Limits = Sequence[float | None]
+"""By source, the rows of a micro-batch at most; None or missing: no limit, 0: a limit of another
+kind, as files."""
 
 
 @dataclass(frozen=True)
 class Flow:
-    """What came and went in some micro-batches.
+    """What came and went in some micro-batches; what the source hides is None.
 
-    Args:
-        seconds: from the start of the micro-batch before them to the start of the last one.
-        arrived: rows that arrived in this time; None: the source hides it.
-        done: rows of the micro-batches.
-        waiting: rows that wait after the last one; None: the source hides it.
-        working_s: seconds in which the micro-batches ran.
-        until_s: when a meter saw them; default 0.
-        busy_s: seconds for which cores were busy with them; default 0: not known.
-        room_s: seconds for which cores could be busy; default 0.
+    ``seconds`` are from the start of the micro-batch before them to the start of the last one, in
+    which rows ``arrived``; ``waiting`` rows are left after the last one. The micro-batches ran for
+    ``working_s`` and had the rows that are ``done``. A meter adds when it saw them, the seconds for
+    which cores were busy with them, and for which they could be (0: not known).
     """
 
     seconds: float
@@ -67,11 +64,8 @@ class Flow:
 def offsets(offset: Any) -> dict[str, float] | None:
     """The numbers of an offset by their place, as Kafka's by topic and partition.
 
-    Args:
-        offset: as in the progress of a source: JSON, as text or parsed.
-
-    Returns:
-        None where there is anything that is no number, which no difference can be taken of.
+    The offset is JSON, as text or parsed. None where there is anything that is no number, which no
+    difference can be taken of.
 
     >>> offsets('{"topic": {"0": 5, "1": 7}}'), offsets(12), offsets({"version": "x"})
     ({'/topic/0': 5.0, '/topic/1': 7.0}, {'': 12.0}, None)
@@ -95,17 +89,10 @@ def offsets(offset: Any) -> dict[str, float] | None:
 
 
 def flow(before: Progress, progress: Sequence[Progress], limits: Limits = ()) -> Flow | None:
-    """What came and went in some micro-batches of one run of a query.
+    """What came and went in some micro-batches of one run of a query, those without rows left out.
 
-    Args:
-        before: the micro-batch with rows before them.
-        progress: the micro-batches, in their order; those without rows are left out.
-        limits: by source, the rows of a micro-batch at most; None: no limit, 0: a limit of another
-            kind, as files. Default: none has a limit.
-
-    Returns:
-        None without a micro-batch with rows, or if the clock went back. O(micro-batches +
-        partitions of the sources).
+    ``before`` is the micro-batch with rows before them. None without a micro-batch with rows, or if
+    the clock went back. O(micro-batches + partitions of the sources).
     """
     ones = [one for one in progress if one["numInputRows"] > 0]
     seconds = _started_s(ones[-1]) - _started_s(before) if ones else 0.0
@@ -158,15 +145,10 @@ def _started_s(progress: Progress) -> float:
 class Meter:
     """The load of a query, from its progress and the run times of its executors.
 
-    Rates are smoothed over a sliding window; the newest micro-batches are told apart. What tasks
-    cost without a row counts as work of their rows: at low load it makes ``per_core`` small, and
-    the need is overestimated.
-
-    Args:
-        window_s: the window; default 30.
-        limits: the rows of a micro-batch at most, as of :func:`flow`; default: no limits.
-        backlog: returns the rows that wait at sources that hide it, or None where it does not
-            know. None (default): they stay unknown.
+    Rates are smoothed over a sliding window of ``window_s``; the newest micro-batches are told
+    apart. ``backlog`` returns the rows that wait at sources that hide it, or None where it does not
+    know. What tasks cost without a row counts as work of their rows: at low load it makes
+    ``per_core`` small, and the need is overestimated.
 
     >>> def batch(number, second, rows):
     ...     return {"batchId": number, "timestamp": f"2026-01-01T00:00:{second:02}.000Z",
@@ -180,12 +162,9 @@ class Meter:
     """
 
     def __init__(
-        self,
-        window_s: float = 30.0,
-        *,
-        limits: Limits = (),
+        self, window_s: float = 30.0, *, limits: Limits = (),
         backlog: Callable[[], float | None] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._window_s, self.limits, self._backlog = number("window_s", window_s), limits, backlog
         self._before: Progress | None = None
         self._heard_s, self._busy_s = 0.0, 0.0
@@ -198,22 +177,14 @@ class Meter:
         self._seen = deque(replace(one, busy_s=0.0, room_s=0.0) for one in self._seen)
 
     def load(
-        self,
-        now: float,
-        progress: Sequence[Progress],
-        busy_s: float,
-        cores: float,
+        self, now: float, progress: Sequence[Progress], busy_s: float, cores: float,
         status: Mapping[str, Any] | None = None,
-    ) -> Load | None:
-        """The load now; None where nothing new is known.
+    ) -> Load | None:  # fmt: skip
+        """The load now, in seconds from any start; None where nothing new is known.
 
-        Args:
-            now: seconds, from any start.
-            progress: the recent micro-batches in their order, with known ones or without.
-            busy_s: seconds for which the executors' cores were busy since the last call.
-            cores: the observed cores.
-            status: ``StreamingQuery.status``: tells a silent source from a micro-batch that takes
-                long. None (default): unknown.
+        ``progress`` has the recent micro-batches in their order, with known ones or without;
+        ``busy_s`` are seconds for which the observed ``cores`` were busy since the last call;
+        ``status`` is the query's, which tells a silent source from a micro-batch that takes long.
         """
         self._busy_s += max(0.0, busy_s)
         found = self._news(now, progress)

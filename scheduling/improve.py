@@ -16,9 +16,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from scheduling.cost import LEAST_CORES, cpu_loads
 from scheduling.model import JobGraph, Snapshot
 from scheduling.objective import Objective
-from scheduling.quantities import LEAST_CORES, cpu_loads
 from scheduling.search_state import Mask, Numbers, SearchState
 
 __all__ = ["improve"]

@@ -41,23 +41,21 @@ def cost_evaluation(snapshot: Snapshot) -> dict[str, float]:
     >>> cost_evaluation(Snapshot(0.0, workers, tuples=tuples, cost=cost))
     {'a': 0.04, 'b': 0.04, 'c': inf}
     """
-    known = _measured(snapshot)
+    known, workers = _measured(snapshot), snapshot.by_id
     if not known:
         return {}
     tiers: dict[str, list[float]] = {}
-    ratios = []
     for name, value in known.items():
-        tiers.setdefault(snapshot.by_id[name].tier, []).append(value)
-        if price := _price_per_core(snapshot.by_id[name]):
-            ratios.append(value / price)
-    ratio, least = statistics.fmean(ratios) if ratios else 0.0, min(known.values())
+        tiers.setdefault(workers[name].tier, []).append(value)
+    priced = [value / each for name, value in known.items() if (each := _per_core(workers[name]))]
+    ratio = statistics.fmean(priced or [0.0])
 
     def estimate(worker: Worker) -> float:
         if snapshot.tuples.get(worker.id) or worker.id in snapshot.ignored:
             return math.inf
         of_tier = tiers.get(worker.tier) if worker.tier else None
-        value = statistics.fmean(of_tier) if of_tier else ratio * _price_per_core(worker)
-        return max(value, least)
+        value = statistics.fmean(of_tier) if of_tier else ratio * _per_core(worker)
+        return max(value, min(known.values()))
 
     return {one.id: known[one.id] if one.id in known else estimate(one) for one in snapshot.workers}
 
@@ -75,19 +73,17 @@ def guessed(snapshot: Snapshot, *, busy: bool = False) -> dict[str, str]:
     for name in snapshot.by_id:
         if known and name not in known:
             nothing = "estimated, it has processed nothing"
-            why = "its cost is missing" if snapshot.tuples.get(name) else nothing
-            found[name] = snapshot.ignored.get(name, why)
+            found[name] = "its cost is missing" if snapshot.tuples.get(name) else nothing
         elif shares and name not in shares:
-            found[name] = snapshot.ignored.get(name, "its busyness is missing")
-    return found
+            found[name] = "its busyness is missing"
+    return {name: snapshot.ignored.get(name, why) for name, why in found.items()}
 
 
 def _measured(snapshot: Snapshot) -> dict[str, float]:
     """The CE of the workers that have one of their own."""
-    counts = {
-        name: snapshot.tuples.get(name, 0) for name in snapshot.by_id if name in snapshot.cost
-    }
-    own = {name: snapshot.cost[name] / count for name, count in counts.items() if count > 0}
+    tuples, paid = snapshot.tuples, snapshot.cost
+    counted = (name for name in snapshot.by_id if name in paid and tuples.get(name, 0) > 0)
+    own = {name: paid[name] / tuples[name] for name in counted}
     return {name: value for name, value in own.items() if math.isfinite(value)}
 
 
@@ -97,7 +93,7 @@ def _busy(snapshot: Snapshot) -> dict[str, float]:
     return {name: b for name, b in used.items() if name in snapshot.by_id}
 
 
-def _price_per_core(worker: Worker) -> float:
+def _per_core(worker: Worker) -> float:
     return worker.price_per_s / max(worker.capacity.cpu_cores, EPSILON)
 
 
@@ -122,16 +118,15 @@ def busyness(periods: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, floa
     means = [statistics.fmean(samples or [0.0]) for samples in map(list, together)]
     found = {}
     for worker, one in good.items():
-        filled = [(means[x], samples) for x, samples in enumerate(one) if samples]
-        shares = [sum(_above(s, mean) for s in samples) / len(samples) for mean, samples in filled]
+        # At a mean above one half, samples that are equal to it but for rounding count, too.
+        pairs = zip([mean + math.copysign(1e-12, 0.5 - mean) for mean in means], one, strict=False)
+        shares = [
+            sum(s > least for s in samples) / len(samples) for least, samples in pairs if samples
+        ]
         if shares:
             found[worker] = statistics.fmean(shares)
     most = max(found.values(), default=0.0)
     return {worker: found.get(worker, most) for worker in periods}
-
-
-def _above(value: float, mean: float) -> bool:
-    return value > mean + 1e-12 or (mean > 0.5 and value > mean - 1e-12)
 
 
 def fitness(snapshot: Snapshot, epsilon: float = EPSILON) -> dict[str, float]:
@@ -141,13 +136,13 @@ def fitness(snapshot: Snapshot, epsilon: float = EPSILON) -> dict[str, float]:
     nobody has any; at least ``epsilon``. A worker without cost has infinite fitness; one that is
     :func:`guessed` is never fitter than the fittest of the others.
     """
-    busy = _busy(snapshot)
+    busy, unsure = _busy(snapshot), guessed(snapshot, busy=True)
     most = max(busy.values(), default=0.5)
-    found = {}
-    for worker, evaluation in cost_evaluation(snapshot).items():
-        product = evaluation * max(busy.get(worker, most), epsilon)
-        found[worker] = 1 / product if product > 0 else math.inf
-    unsure = guessed(snapshot, busy=True)
+    costs = {
+        worker: evaluation * max(busy.get(worker, most), epsilon)
+        for worker, evaluation in cost_evaluation(snapshot).items()
+    }
+    found = {worker: 1 / cost if cost > 0 else math.inf for worker, cost in costs.items()}
     best = max((value for name, value in found.items() if name not in unsure), default=math.inf)
     return {name: min(value, best) if name in unsure else value for name, value in found.items()}
 
@@ -167,11 +162,9 @@ def task_load(demand: Resources, capacity: Resources, cpu_weight: float = CPU_WE
 
 
 def planned_loads(
-    placement: Mapping[str, str],
-    graph: JobGraph,
-    snapshot: Snapshot,
+    placement: Mapping[str, str], graph: JobGraph, snapshot: Snapshot,
     cpu_weight: float = CPU_WEIGHT,
-) -> dict[str, float]:
+) -> dict[str, float]:  # fmt: skip
     """The load each worker would have from the tasks of a placement. O(tasks + workers).
 
     The snapshot's ``usage`` goes before a task's demand; idle workers count, as in Eq. 31.

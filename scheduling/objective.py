@@ -29,9 +29,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.model import JobGraph, Plan, Snapshot
-from scheduling.model.checks import number
-from scheduling.quantities import (
+from scheduling.cost import (
     LEAST_CORES,
     bytes_to_load,
     cpu_loads,
@@ -39,6 +37,8 @@ from scheduling.quantities import (
     prices,
     speeds,
 )
+from scheduling.model import JobGraph, Plan, Snapshot
+from scheduling.model.checks import number
 
 __all__ = ["Objective", "PlacementCost"]
 

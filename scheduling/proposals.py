@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduling.case import LEVEL, Case, fewer_moves, fits, fitting
+from scheduling.cost import prices
 from scheduling.decision import saving
 from scheduling.errors import InfeasibleError
 from scheduling.improve import improve
@@ -27,7 +28,6 @@ from scheduling.model import (
 )
 from scheduling.objective import Objective, PlacementCost
 from scheduling.protocols import Policy, Rebalancer
-from scheduling.quantities import prices
 from scheduling.splits import makeable, split_names, with_parts
 
 __all__ = ["Proposal", "Proposals"]

@@ -27,12 +27,9 @@ class Policy(Protocol):
         """A short name, as on the command line."""
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
-        """A plan in which every task is placed once, or listed as unplaced.
+        """A plan in which every task of a ``graph`` is placed once, or listed as unplaced.
 
-        Args:
-            graph: the tasks to place.
-            snapshot: the workers and their state.
-            previous: the current plan, for incremental policies; None (default) without.
+        On the workers of a ``snapshot``; ``previous`` is the current plan, None without.
 
         Raises:
             InfeasibleError: a task fits no worker, not even an empty one.
@@ -85,11 +82,7 @@ class Actuator(Protocol):
 
 
 def weights_of(policy: Any) -> tuple[float, float, float]:
-    """The weights of rent, imbalance and communication of a policy; without any: for balance.
-
-    >>> weights_of(object())
-    (0.0, 1.0, 0.0)
-    """
+    """The weights of rent, imbalance and communication of a policy; without any: for balance."""
     given = getattr(policy, "weights", (0.0, 1.0, 0.0))
     rent, imbalance, communication = (number("a weight", one, " of a policy") for one in given)
     return rent, imbalance, communication

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, runtime_checkable
+from functools import partial
+from typing import Annotated, ClassVar, Protocol, runtime_checkable
 
 from scheduling.errors import ArgumentError
-from scheduling.model.checks import number, set_fields, share, whole
+from scheduling.model.checks import Checked, Positive, Share, SomeShare, number, rising, whole
 
 __all__ = ["DS2", "OERA", "Load", "Median", "Probe", "Scaler", "Static"]
 
@@ -29,41 +30,30 @@ _AT_CAPACITY = 0.95  # of what the cores process: more input than this lets the 
 
 
 @dataclass(frozen=True)
-class Load:
+class Load(Checked):
     """The load of a job in a window; what is not known is None, never 0.
 
     Args:
         seconds: the length of the window.
         arrival: rows per second that arrived, smoothed; None: the source hides it.
         per_core: rows that a core processes per second while it is busy (DS2's true rate).
-        busy: the share of the observed cores' time in which they were busy, in [0, 1].
+        busy: the share of the observed cores' time in which they were busy.
         waiting: rows that wait at the end; None: the source hides it.
         cores: the cores that are there: observed, not requested.
-        newest: rows per second of the newest micro-batches alone, which show a rise before the
-            smoothed rate does; None (default): not known apart.
-
-    Raises:
-        ArgumentError: a number is out of its range.
+        newest: as ``arrival``, of the newest micro-batches alone: a rise shows there first; None
+            (default): not known.
 
     >>> Load(10, arrival=900.0, per_core=500.0, busy=0.6, waiting=0.0, cores=3, newest=950).rising
-    950.0
+    950
     """
 
-    seconds: float
+    seconds: Positive
     arrival: float | None
-    per_core: float
-    busy: float
+    per_core: Positive
+    busy: Share
     waiting: float | None
-    cores: float
+    cores: Positive
     newest: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("seconds", "per_core", "cores"):
-            set_fields(self, **{name: number(name, getattr(self, name), above=True)})
-        for name in ("arrival", "waiting", "newest"):
-            if getattr(self, name) is not None:
-                set_fields(self, **{name: float(number(name, getattr(self, name)))})
-        set_fields(self, busy=share("busy", self.busy))
 
     @property
     def rising(self) -> float:
@@ -85,36 +75,25 @@ class Scaler(Protocol):
         """A short name."""
 
     def cores(self, load: Load) -> float:
-        """The number of cores that a job needs; ``load.cores`` where nothing is to change.
+        """The number of cores that a job needs, at least 0, by the ``load`` of the last window.
 
-        Args:
-            load: of the last window.
-
-        Returns:
-            At least 0; fractions are rounded up by the caller, as tasks and executors allow.
+        ``load.cores`` where nothing is to change; the caller rounds fractions up, as tasks allow.
         """
 
 
 @dataclass(frozen=True)
-class Static:
+class Static(Checked):
     """Keep the cores that there are, or want a given number; as Storm, a baseline of OERA.
 
     Args:
-        count: the number of cores; None (default): as many as there are.
-
-    Raises:
-        ArgumentError: ``count`` is not above 0.
+        count: the number of cores, above 0; None (default): as many as there are.
 
     >>> [one.cores(Load(10, 9e9, 500, 1.0, 1e9, 4)) for one in (Static(), Static(6))]
     [4, 6]
     """
 
-    count: float | None = None
+    count: Positive | None = None
     name: ClassVar[str] = "static"
-
-    def __post_init__(self) -> None:
-        if self.count is not None:
-            number("count", self.count, above=True)
 
     def cores(self, load: Load) -> float:
         """The constant number; see :meth:`Scaler.cores`."""
@@ -122,36 +101,33 @@ class Static:
 
 
 @dataclass(frozen=True)
-class Probe:
+class Probe(Checked):
     """Grow by a factor while the cores are busy, shrink to a target use while they are not.
 
     OERA and DS2 answer so where :attr:`Load.arrival` is None. A micro-batch that is smaller than
     its limit ends the probing, since it shows what arrives.
 
     Args:
-        growth: the factor; default 1.5.
+        growth: the factor, above 1, else ``ArgumentError``; default 1.5.
         high: grow above this use; default 0.9.
         low: shrink below this use; default 0.5.
-        target: the use that a shrink leads to; default 0.7.
-
-    Raises:
-        ArgumentError: the growth is not above 1, or not 0 <= low <= target <= high <= 1.
+        target: the use that a shrink leads to, from ``low`` to ``high``; default 0.7.
 
     >>> [Probe().cores(Load(10, None, 500, busy, None, 4)) for busy in (0.35, 0.7, 1.0)]
     [2.0, 4, 6.0]
     """
 
     growth: float = 1.5
-    high: float = 0.9
-    low: float = 0.5
-    target: float = 0.7
+    high: Share = 0.9
+    low: Share = 0.5
+    target: SomeShare = 0.7
     name: ClassVar[str] = "probe"
 
     def __post_init__(self) -> None:
-        if number("growth", self.growth) <= 1:
+        super().__post_init__()
+        if self.growth <= 1:
             raise ArgumentError(f"growth={self.growth!r}: give a factor, above 1")
-        share("target", self.target, above=True)
-        _rising_shares(low=self.low, target=self.target, high=self.high)
+        rising(low=self.low, target=self.target, high=self.high)
 
     def cores(self, load: Load) -> float:
         """The number of cores to try next; see :meth:`Scaler.cores`."""
@@ -161,38 +137,29 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class DS2:
+class DS2(Checked):
     """The number of cores that are busy for a target share of the time.
 
     Assumption: a core that is always busy processes rows at the rate that it has while it is busy,
     so the number follows in one step. It grows with the newest rate and shrinks with the smoothed
-    one. Where the source hides what arrives it answers as :class:`Probe`; a backlog that is
-    unknown is not caught up with. Source: V. Kalavri et al., "Three steps is all you need", OSDI
-    2018; the band and the catching up are of Flink's autoscaler.
+    one. Where the source hides what arrives it answers as :class:`Probe`. Source: V. Kalavri et
+    al., "Three steps is all you need", OSDI 2018; band and catching up: Flink's autoscaler.
 
     Args:
         target: the share of the time that a core should be busy, above 0; default 0.7.
         band: the tolerated deviation from the target, as a share of it; default 0.2.
-        catch_up_s: seconds in which the backlog is processed, by as many more cores; infinite: the
-            backlog is ignored. Default 60.
-
-    Raises:
-        ArgumentError: a number is out of its range.
+        catch_up_s: seconds in which a known backlog is processed, by as many more cores; infinite:
+            it is ignored. Default 60.
 
     >>> scaler = DS2(target=0.8)
     >>> [scaler.cores(Load(10, rate, 500, 1.0, 0, cores=4)) for rate in (800, 1600, 3000)]
     [2.0, 4, 7.5]
     """
 
-    target: float = 0.7
+    target: SomeShare = 0.7
     band: float = 0.2
-    catch_up_s: float = 60.0
+    catch_up_s: Annotated[float, partial(number, above=True, endless=True)] = 60.0
     name: ClassVar[str] = "ds2"
-
-    def __post_init__(self) -> None:
-        share("target", self.target, above=True)
-        number("band", self.band)
-        number("catch_up_s", self.catch_up_s, above=True, endless=True)
 
     def cores(self, load: Load) -> float:
         """Arrival over true rate over target; see :meth:`Scaler.cores`."""
@@ -208,37 +175,30 @@ class DS2:
 
 
 @dataclass(frozen=True)
-class OERA:
+class OERA(Checked):
     """Grow when the buffer is nearly full or the input exceeds the capacity, shrink to the need.
 
     Algorithm 1 as printed adds R(n), the occupancy of the input's buffer, up by Eq. 1; Eq. 2 gives
     the instances that leave a share of upsilon. On noisy constant load it makes thousands of
     changes a day and loses rows (``python -m benchmarks run scaling-days``). Mended: the buffer is
-    what the cores process in the delay that is tolerated; R(n) is measured, and Eq. 2 has it, not
-    R(n - 1), and the seconds that a change costs; what the input needs, at ``rho`` busy, is a
-    floor, and the only thing that a shrink leads to.
-
-    Where the source hides what arrives or what waits it answers as :class:`Probe`. Source: OERA
-    (adaptive elastic allocation for Storm), section 2, Eqs. 1 and 2, Algorithm 1.
+    what the cores process in the tolerated delay; R(n) is measured, and Eq. 2 has it, not R(n - 1),
+    and the seconds that a change costs; what the input needs, at ``rho`` busy, is a floor, and the
+    only thing that a shrink leads to. Where the source hides what arrives or waits it answers as
+    :class:`Probe`. Source: OERA (adaptive elastic allocation for Storm), section 2.
 
     Args:
         alpha: grow above this occupancy of the buffer; default 0.8.
         beta: shrink below this occupancy; default 0.2.
-        upsilon: the occupancy that Eq. 2 leaves; default 0.7.
-        delay_s: the delay that is tolerated: what the cores process in it is the size of the
-            buffer; default 10.
+        upsilon: the occupancy that Eq. 2 leaves, from ``beta`` to ``alpha``; default 0.7.
+        delay_s: the tolerated delay, for the size of the buffer; default 10.
         rho: the share of the time that cores should be busy; default 0.75.
         horizon_s: seconds in which a growth processes what arrives and what waits; default 60.
         downtime_s: seconds of these that a change costs; default 10.
-        literal: whether Algorithm 1 is followed as printed; it then remembers R(n - 1), so use
-            one object per job, and has neither ``rho`` nor the seconds above. Default False.
-        buffer: the size Bs of the buffer in rows; ``literal`` needs it. None (default): by
-            ``delay_s``.
+        literal: whether Algorithm 1 is followed as printed, without ``rho`` and the seconds above;
+            it then remembers R(n - 1): one object per job. Default False.
+        buffer: Bs, the size in rows; ``literal`` without it is an ``ArgumentError``. None
+            (default): by ``delay_s``.
         per_thread: whether ``buffer`` is the size per core; default False: of all together.
-
-    Raises:
-        ArgumentError: not 0 <= beta <= upsilon <= alpha <= 1, ``literal`` without ``buffer``, or
-            another number is out of its range.
 
     >>> busy = Load(10, arrival=1900, per_core=500, busy=1.0, waiting=18_000, cores=4)
     >>> round(OERA().cores(busy), 2)  # 0.75 busy; the backlog alone would need 4.72
@@ -248,29 +208,26 @@ class OERA:
     (2.4, 1.1)
     """
 
-    alpha: float = 0.8
-    beta: float = 0.2
-    upsilon: float = 0.7
-    delay_s: float = 10.0
-    rho: float = 0.75
+    alpha: Share = 0.8
+    beta: Share = 0.2
+    upsilon: Share = 0.7
+    delay_s: Positive = 10.0
+    rho: SomeShare = 0.75
     horizon_s: float = 60.0
     downtime_s: float = 10.0
     literal: bool = False
-    buffer: float | None = None
+    buffer: Positive | None = None
     per_thread: bool = False
     _before: float = field(default=0.0, init=False, repr=False, compare=False)  # R(n - 1)
 
     def __post_init__(self) -> None:
-        _rising_shares(beta=self.beta, upsilon=self.upsilon, alpha=self.alpha)
-        share("rho", self.rho, above=True)
-        number("delay_s", self.delay_s, above=True)
-        if not number("downtime_s", self.downtime_s) < number("horizon_s", self.horizon_s):
+        super().__post_init__()
+        rising(beta=self.beta, upsilon=self.upsilon, alpha=self.alpha)
+        if self.downtime_s >= self.horizon_s:
             raise ArgumentError(
                 f"downtime_s={self.downtime_s!r}: give less than horizon_s={self.horizon_s!r}"
             )
-        if self.buffer is not None:
-            number("buffer", self.buffer, above=True)
-        elif self.literal:
+        if self.literal and self.buffer is None:
             raise ArgumentError("literal=True needs buffer=: the rows that the buffer holds")
 
     @property
@@ -303,7 +260,7 @@ class OERA:
         """Algorithm 1: Eq. 1 for R(n), Eq. 2 with R(n - 1); at least one core."""
         size, before = self.size(load), self._before
         taken = max(0.0, (arrival - load.capacity) * load.seconds / size + before)
-        set_fields(self, _before=min(1.0, taken))  # what overflows is lost
+        object.__setattr__(self, "_before", min(1.0, taken))  # what overflows is lost
         if self.beta <= taken <= self.alpha:
             return load.cores
         data = arrival * load.seconds + size * (before - self.upsilon)
@@ -313,15 +270,12 @@ class OERA:
 class Median:
     """Change every ``windows`` windows, to the median of what a scaler wanted in them.
 
-    It remembers these answers: use one object per job. A baseline of OERA (section 4.2), there
-    over what the optimal algorithm would have given.
+    It remembers these answers: one object per job. A baseline of OERA (section 4.2), there over
+    what the optimal algorithm would have given.
 
     Args:
         scaler: whose answers; None (default): ``OERA()``.
-        windows: the number of windows between changes; default 10.
-
-    Raises:
-        ArgumentError: ``windows`` is below 1.
+        windows: the number of windows between changes, 1 or more; default 10.
 
     >>> median = Median(DS2(target=0.8, band=0.0), windows=3)
     >>> [median.cores(Load(10, rate, 500, 1.0, 0, 4)) for rate in (800, 2400, 2000, 0, 0)]
@@ -342,11 +296,3 @@ class Median:
             self._holds = statistics.median(self._wants)
             self._wants.clear()
         return load.cores if self._holds is None else self._holds
-
-
-def _rising_shares(**given: float) -> None:
-    """Refuse shares that do not rise in their order."""
-    values = [share(name, value) for name, value in given.items()]
-    if values != sorted(values):
-        told = ", ".join(f"{name}={value!r}" for name, value in given.items())
-        raise ArgumentError(f"{told}: give shares, 0 <= {' <= '.join(given)} <= 1")

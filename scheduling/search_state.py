@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduling.cost import LEAST_CORES, bytes_to_load, is_preferred, prices, speeds
 from scheduling.model import JobGraph, Snapshot
 from scheduling.objective import Number, Objective
-from scheduling.quantities import LEAST_CORES, bytes_to_load, is_preferred, prices, speeds
 
 __all__ = ["Indices", "Mask", "Numbers", "SearchState", "needs_of", "room_of"]
 

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from benchmarks.harness.outcome import Context, Figure, Outcome, Table
 from benchmarks.harness.spark import Join
 from benchmarks.harness.timing import check_joins, ratio, seconds_of, time_joins
+from benchmarks.placement.feasible import assert_feasible
 from scheduling import POLICIES, Edge, Exact, JobGraph, Resources, Snapshot, Task, Worker, policy
 from scheduling.errors import TooLargeError
 from scheduling.spark import Executor, pin
@@ -41,7 +42,7 @@ def planning(context: Context) -> Outcome:
         graph, snapshot = cluster(tasks, workers, seed=context.seed + tasks)
         for name in NAMES:
             plan = policy(name).plan(graph, snapshot)
-            plan._check(graph, snapshot)
+            assert_feasible(plan, graph, snapshot)
             ms = statistics.median(_cpu_ms(name, graph, snapshot) for _ in range(rounds))
             times[name][f"{tasks:,} x {workers:,}"] = ms
             context.say(f"  {tasks:>6,} tasks x {workers:>5,} workers  {name:<20} {ms:10.1f} ms")

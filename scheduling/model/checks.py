@@ -1,21 +1,25 @@
 """Checks of arguments: each returns the value as plain Python, or says what is wrong with it.
 
 What JSON and YAML bring by mistake (None, texts, booleans, NaN, infinity) is refused; numpy's
-scalars are taken for the numbers that they are. A rule gets a name, a value, and whose it is.
+scalars are taken for the numbers that they are. A rule gets a name, a value, and whose it is. The
+fields of a :class:`Checked` class have the rules of their types.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import typing
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from numbers import Integral, Real
-from typing import Any, NoReturn, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NoReturn, TypeVar
 
 from scheduling.errors import ArgumentError
 
-__all__ = ["check", "every", "finite", "flag", "instance", "is_number", "number", "one_of"]
-__all__ += ["optional", "positive", "set_fields", "share", "some_share", "text", "unchecked"]
+__all__ = ["AnyText", "Checked", "Endless", "Finite", "Positive", "Share", "SomeShare", "amounts"]
+__all__ += ["check", "every", "finite", "flag", "grouped", "instance", "is_number", "number"]
+__all__ += ["one_of", "optional", "positive", "rising", "share", "some_share", "text", "unchecked"]
 __all__ += ["unique", "whole"]
 
 T = TypeVar("T")
@@ -31,6 +35,15 @@ def _refuse(name: str, value: Any, of: str, give: str) -> NoReturn:
     raise ArgumentError(f"{name}={value!r}{of}: give {give}")
 
 
+def _rule(give: str, good: Rule, plain: Rule | None = None) -> Rule:
+    def rule(name: str, value: Any, of: str = "") -> Any:
+        if not good(value):
+            _refuse(name, value, of, give)
+        return plain(value) if plain else value
+
+    return rule
+
+
 def number(
     name: str, value: Any, of: str = "", *, above: bool = False, endless: bool = False
 ) -> float:
@@ -43,13 +56,6 @@ def number(
         hint = ", without quotes and units" if isinstance(value, str) else ""
         _refuse(name, value, of, f"{kind}, {'greater than 0' if above else 'at least 0'}{hint}")
     return int(value) if isinstance(value, Integral) else float(value)
-
-
-def finite(name: str, value: Any, of: str = "") -> float:
-    """A finite number, also below zero."""
-    if not is_number(value):
-        _refuse(name, value, of, "a finite number")
-    return float(value)
 
 
 def whole(name: str, value: Any, of: str = "", *, least: int = 0) -> int:
@@ -75,41 +81,29 @@ def text(name: str, value: Any, of: str = "", *, empty: bool = False) -> str:
     if not isinstance(value, str):
         _refuse(name, value, of, "a text")
     if not (value or empty):
-        raise ArgumentError(f"{name}{of} is empty: give a name")
+        raise ArgumentError(f"{name} is empty: give a name{of}")
     return str(value)
 
 
-def flag(name: str, value: Any, of: str = "") -> Any:
-    """True or False: a text such as 'false' would count as true."""
-    if type(value).__name__ not in ("bool", "bool_"):
-        _refuse(name, value, of, "True or False")
+def amounts(name: str, value: Any, of: str = "") -> Any:
+    """A mapping to numbers."""
+    for key, one in instance(Mapping)(name, value, of).items():
+        number(f"{name}[{key!r}]", one, of)
     return value
-
-
-positive = partial(number, above=True)
-some_share = partial(share, above=True)
 
 
 def one_of(*known: Any) -> Rule:
     """The rule that a value is one of the known ones."""
-
-    def rule(name: str, value: Any, of: str = "") -> Any:
-        if isinstance(value, list | dict | set) or value not in known:
-            _refuse(name, value, of, f"one of {', '.join(map(repr, known))}")
-        return value
-
-    return rule
+    give = f"one of {', '.join(map(repr, known))}"
+    return _rule(give, lambda value: not isinstance(value, list | dict | set) and value in known)
 
 
 def instance(kind: Any, give: str = "") -> Rule:
     """The rule that a value is an object of a class or a protocol, and not such a class itself."""
-
-    def rule(name: str, value: Any, of: str = "") -> Any:
-        if isinstance(value, type) or not isinstance(value, kind):
-            _refuse(name, value, of, give or kind.__name__)
-        return value
-
-    return rule
+    return _rule(
+        give or kind.__name__,
+        lambda value: isinstance(value, kind) and not isinstance(value, type),
+    )
 
 
 def every(kind: type[T]) -> Callable[..., tuple[T, ...]]:
@@ -139,6 +133,21 @@ def unique(what: str, names: Iterable[str]) -> None:
         seen.add(name)
 
 
+def grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, tuple[T, ...]]:
+    """The values of each name, in their order."""
+    found: dict[str, list[T]] = {}
+    for name, one in pairs:
+        found.setdefault(name, []).append(one)
+    return {name: tuple(ones) for name, ones in found.items()}
+
+
+def rising(**given: float) -> None:
+    """Refuse numbers that do not rise in their order."""
+    if list(given.values()) != sorted(given.values()):
+        told = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        raise ArgumentError(f"{told}: give {' <= '.join(given)}")
+
+
 def check(one: object, of: str = "", /, **rules: Rule) -> None:
     """Check fields of a frozen object, each by its rule, and keep what the rule returns."""
     now = one.__dict__
@@ -155,9 +164,48 @@ def unchecked(kind: type[T], **values: Any) -> T:
     return one
 
 
-def set_fields(one: object, **values: Any) -> None:
-    """Set the fields of a frozen object to what a check returned."""
-    now = one.__dict__
-    for name, value in values.items():
-        if name not in now or now[name] is not value:
-            object.__setattr__(one, name, value)
+finite = _rule("a finite number", is_number, float)
+# A text such as 'false' would count as true.
+flag = _rule("True or False", lambda value: type(value).__name__ in ("bool", "bool_"))
+positive = partial(number, above=True)
+some_share = partial(share, above=True)
+
+AnyText = Annotated[str, partial(text, empty=True)]
+Endless = Annotated[float, partial(number, endless=True)]
+Finite = Annotated[float, finite]
+Positive = Annotated[float, positive]
+Share = Annotated[float, share]
+SomeShare = Annotated[float, some_share]
+
+_OF_TYPES: dict[type, Rule] = {bool: flag, int: whole, float: number, str: text}
+
+
+class Checked:
+    """The base of frozen dataclasses whose fields are checked by their types.
+
+    ``Annotated`` has the rule of a type; ``_of`` tells whose a wrong value is, by its fields.
+    """
+
+    _of: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        check(self, self._of.format_map(self.__dict__), **_rules(type(self)))  # type: ignore[arg-type]
+
+
+@cache
+def _rules(kind: Any) -> dict[str, Rule]:
+    types = typing.get_type_hints(kind, include_extras=True)
+    return {one.name: _rule_of(types[one.name]) for one in dataclasses.fields(kind) if one.init}
+
+
+def _rule_of(kind: Any) -> Rule:
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        return inner[1]  # type: ignore[no-any-return]
+    if origin is Literal:
+        return one_of(*inner)
+    if type(None) in inner:
+        return optional(_rule_of(inner[0]))
+    if origin is not None:
+        return instance(origin) if issubclass(origin, Mapping) else every(inner[0])
+    return _OF_TYPES.get(kind) or instance(kind)

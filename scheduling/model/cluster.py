@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 from scheduling.errors import ArgumentError
 from scheduling.model import checks
-from scheduling.model.checks import check, instance, is_number, number, set_fields, share, text
+from scheduling.model.checks import AnyText, Checked, Endless, Finite, Positive, Share, SomeShare
 
 __all__ = ["DataNode", "Reserved", "Resources", "Snapshot", "Utilisation", "Worker"]
 
 # Sums of demands are compared with thresholds: a tolerance for rounding of some thousand terms.
 _ROUNDING = 1e-9
-_TEXT = partial(text, empty=True)
 
 
 @dataclass(frozen=True)
-class Resources:
+class Resources(Checked):
     """CPU, memory and disk: the capacity of a worker, or the demand of a task.
 
     Args:
@@ -33,10 +32,7 @@ class Resources:
 
     cpu_cores: float
     memory_mb: float
-    disk_mb: float = 0.0
-
-    def __post_init__(self) -> None:
-        check(self, cpu_cores=number, memory_mb=number, disk_mb=partial(number, endless=True))
+    disk_mb: Endless = 0.0
 
     @property
     def _each(self) -> tuple[float, float, float]:
@@ -63,27 +59,23 @@ class Resources:
 
 
 @dataclass(frozen=True)
-class DataNode:
+class DataNode(Checked):
     """A host that stores data and runs no worker.
 
     Args:
         host: its name.
-        bandwidth_bytes_per_s: the bandwidth of its network; default 125e6 (1 Gbit/s).
-        latency_s: the one-way latency of its network; default 1 ms.
+        bandwidth_bytes_per_s: of its network; default 125e6 (1 Gbit/s).
+        latency_s: of its network, one way; default 1 ms.
     """
 
     host: str
-    bandwidth_bytes_per_s: float = 125e6
+    bandwidth_bytes_per_s: Positive = 125e6
     latency_s: float = 0.001
-
-    def __post_init__(self) -> None:
-        text("the host of a data node", self.host)
-        of = f" of data node {self.host!r}"
-        check(self, of, bandwidth_bytes_per_s=checks.positive, latency_s=number)
+    _of: ClassVar[str] = " of data node {host!r}"
 
 
 @dataclass(frozen=True)
-class Worker:
+class Worker(Checked):
     """A worker that runs tasks: an executor of Spark, or a cloud host.
 
     Args:
@@ -97,7 +89,6 @@ class Worker:
         bandwidth_bytes_per_s: the bandwidth of its network; default 125e6 (1 Gbit/s).
         latency_s: the one-way latency of its network; default 1 ms.
         delta: the share of the capacity that tasks may use (Eq. 17); 0.8 as in the papers.
-        labels: additional information of the user; default none.
 
     Source: CETSA and LBA-CE, section 3, Eqs. 3, 4, 17.
     """
@@ -106,21 +97,18 @@ class Worker:
     capacity: Resources
     slots: int
     price_per_s: float = 1.0
-    host: str = ""
+    host: AnyText = ""
     executor_id: str | None = None
-    tier: str = ""
-    bandwidth_bytes_per_s: float = 125e6
+    tier: AnyText = ""
+    bandwidth_bytes_per_s: Positive = 125e6
     latency_s: float = 0.001
-    delta: float = 0.8
-    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    delta: SomeShare = 0.8
+    _of: ClassVar[str] = " of worker {id!r}"
 
     def __post_init__(self) -> None:
-        of = f" of worker {text('a worker id', self.id)!r}"
-        check(self, of, capacity=instance(Resources), slots=checks.whole, price_per_s=number)
-        check(self, of, host=_TEXT, executor_id=checks.optional(text), tier=_TEXT)
-        check(self, of, bandwidth_bytes_per_s=checks.positive, latency_s=number)
-        check(self, of, delta=checks.some_share, labels=instance(Mapping))
-        set_fields(self, host=self.host or self.id)
+        super().__post_init__()
+        if not self.host:
+            object.__setattr__(self, "host", self.id)
 
     @cached_property
     def usable(self) -> Resources:
@@ -129,7 +117,7 @@ class Worker:
 
 
 @dataclass(frozen=True)
-class Utilisation:
+class Utilisation(Checked):
     """The shares of CPU and memory in use (Eqs. 26 and 27).
 
     Args:
@@ -137,15 +125,12 @@ class Utilisation:
         memory: the share of the memory in use, in [0, 1]; default 0.
     """
 
-    cpu: float
-    memory: float = 0.0
-
-    def __post_init__(self) -> None:
-        check(self, cpu=share, memory=share)
+    cpu: Share
+    memory: Share = 0.0
 
 
 @dataclass(frozen=True)
-class Reserved:
+class Reserved(Checked):
     """The part of a worker that other jobs and services use; not available to this job.
 
     Args:
@@ -155,17 +140,18 @@ class Reserved:
 
     slots: int = 0
     resources: Resources = Resources(0.0, 0.0)
+    _of: ClassVar[str] = " reserved"
 
     def __post_init__(self) -> None:
-        check(self, " reserved", slots=checks.whole, resources=instance(Resources))
-        number("disk_mb", self.resources.disk_mb, " reserved")
+        super().__post_init__()
+        checks.number("disk_mb", self.resources.disk_mb, self._of)
 
 
 _NO_ONE = Reserved()
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class Snapshot(Checked):
     """The state of a cluster at one moment. Mappings contain only what was measured.
 
     A measured value that cannot be one (NaN, infinite, negative, of another kind) is left out, and
@@ -178,11 +164,10 @@ class Snapshot:
         tuples: per worker, the tuples processed in the period (Eq. 22).
         cost: per worker, the $ spent in the period (Eq. 22).
         busyness: per worker, B of Eq. 23 in [0, 1]; :func:`scheduling.busyness` computes it.
-        backlog: per operator, the waiting tuples.
         placement: per task, the worker on which it runs.
         usage: per task, its measured resources; its demand if missing.
         reserved: per worker, what others than the tasks of this job use; delta includes it.
-        ignored: per worker, task or operator, what was left out, and why; more is added here.
+        ignored: per worker or task, what was left out, and why; more is added here.
 
     Raises:
         ArgumentError: a worker is there twice, or something is of another kind.
@@ -192,36 +177,33 @@ class Snapshot:
     {'w': 'cost nan is no number of at least 0'}
     """
 
-    time_s: float
+    time_s: Finite
     workers: tuple[Worker, ...]
     utilisation: Mapping[str, Utilisation] = field(default_factory=dict)
     tuples: Mapping[str, float] = field(default_factory=dict)
     cost: Mapping[str, float] = field(default_factory=dict)
     busyness: Mapping[str, float] = field(default_factory=dict)
-    backlog: Mapping[str, float] = field(default_factory=dict)
     placement: Mapping[str, str] = field(default_factory=dict)
     usage: Mapping[str, Resources] = field(default_factory=dict)
     reserved: Mapping[str, Reserved] = field(default_factory=dict)
     ignored: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not is_number(self.time_s):
-            raise ArgumentError(f"time_s={self.time_s!r}: give seconds, a finite number")
-        maps = dict.fromkeys((*_MEASURED, "reserved", "ignored"), instance(Mapping))
-        check(self, workers=checks.every(Worker), **maps)
+        super().__post_init__()
         checks.unique("worker", (worker.id for worker in self.workers))
         for worker, taken in self.reserved.items():
-            instance(Reserved)(f"reserved[{text('a worker id', worker)!r}]", taken, "")
+            checks.instance(Reserved)(f"reserved[{checks.text('a worker id', worker)!r}]", taken)
         ignored = dict(self.ignored)
-        for name, (known, rule) in _MEASURED.items():
-            given = getattr(self, name)
-            good = {key: value for key, value in given.items() if known(value)}
-            for key in given.keys() - good.keys():
-                why = f"{name} {given[key]!r} is {rule}"
-                before = ignored.get(key, why)
-                ignored[key] = why if before == why else f"{before}; {why}"
-            set_fields(self, **{name: good})
-        set_fields(self, ignored=ignored)
+        for name, (rule, what) in _MEASURED.items():
+            good: dict[str, Any] = {}
+            for key, value in getattr(self, name).items():
+                try:
+                    good[key] = rule(name, value)
+                except ArgumentError:
+                    why = f"{name} {value!r} is no {what}"
+                    ignored[key] = f"{ignored[key]}; {why}" if key in ignored else why
+            object.__setattr__(self, name, good)
+        object.__setattr__(self, "ignored", ignored)
 
     @cached_property
     def by_id(self) -> dict[str, Worker]:
@@ -230,12 +212,7 @@ class Snapshot:
 
     @cached_property
     def free(self) -> dict[str, Resources]:
-        """Per worker, delta times its capacity minus the reserved part, at least 0 of each.
-
-        >>> worker = Worker("w", Resources(4, 8192), 4, delta=0.5)
-        >>> Snapshot(0.0, (worker,), reserved={"w": Reserved(1, Resources(1, 6000))}).free["w"]
-        Resources(cpu_cores=1.0, memory_mb=0.0, disk_mb=0.0)
-        """
+        """Per worker, delta times its capacity minus the reserved part, at least 0 of each."""
         taken = self.reserved
         return {w.id: w.usable.less(taken.get(w.id, _NO_ONE).resources) for w in self.workers}
 
@@ -251,21 +228,12 @@ class Snapshot:
         return any(count > 0 for count in self.tuples.values())
 
 
-def _amount(value: Any) -> bool:
-    return is_number(value) and bool(value >= 0)
-
-
-def _kind(kind: type) -> tuple[Callable[[Any], bool], str]:
-    return lambda value: isinstance(value, kind), f"no {kind.__name__}"
-
-
-_NUMBER = (_amount, "no number of at least 0")
-_MEASURED: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "utilisation": _kind(Utilisation),
+_NUMBER = (checks.number, "number of at least 0")
+_MEASURED: dict[str, tuple[checks.Rule, str]] = {
+    "utilisation": (checks.instance(Utilisation), "Utilisation"),
     "tuples": _NUMBER,
     "cost": _NUMBER,
-    "busyness": (lambda value: _amount(value) and bool(value <= 1), "no share in [0, 1]"),
-    "backlog": _NUMBER,
-    "placement": (lambda value: isinstance(value, str) and value != "", "no worker's id"),
-    "usage": _kind(Resources),
+    "busyness": (checks.share, "share in [0, 1]"),
+    "placement": (checks.text, "worker's id"),
+    "usage": (checks.instance(Resources), "Resources"),
 }

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Annotated, ClassVar
 
 from scheduling.errors import ArgumentError
-from scheduling.model.checks import check, every, instance, number, text, unchecked, unique, whole
+from scheduling.model.checks import Checked, amounts, grouped, unchecked, unique
 from scheduling.model.cluster import Resources
 
 __all__ = ["Edge", "JobGraph", "Task"]
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(Checked):
     """One instance of an operator: a join partition.
 
     Args:
@@ -26,10 +26,10 @@ class Task:
         rate_in_per_s: input tuples per second; default 0.
         state_bytes: the state that a move to any other worker must transfer; default 0.
         preferred: hosts or worker ids that store its data, equally preferred; default none.
-        input_bytes: the data that it reads from there once; default 0.
-        input_bytes_per_s: the data that it reads from there all the time; default 0.
-        cached: by host, the bytes that it has there in memory or on disk; the largest is what it
-            needs, and what is missing on another host is loaded after a move. Default none.
+        input_bytes: what it reads from there once; default 0.
+        input_bytes_per_s: what it reads from there all the time; default 0.
+        cached: by host, the bytes that it has there; the largest is what it needs, and what is
+            missing on another host is loaded after a move. Default none.
     """
 
     id: str
@@ -41,21 +41,12 @@ class Task:
     preferred: tuple[str, ...] = ()
     input_bytes: float = 0.0
     input_bytes_per_s: float = 0.0
-    cached: Mapping[str, float] = field(default_factory=dict, hash=False)
-
-    def __post_init__(self) -> None:
-        of = f" of task {text('a task id', self.id)!r}"
-        check(
-            self, of, operator=text, index=whole, demand=instance(Resources), preferred=every(str)
-        )
-        check(self, of, rate_in_per_s=number, state_bytes=number, cached=instance(Mapping))
-        check(self, of, input_bytes=number, input_bytes_per_s=number)
-        for host, size in self.cached.items():
-            number(f"cached[{host!r}]", size, of)
+    cached: Annotated[Mapping[str, float], amounts] = field(default_factory=dict, hash=False)
+    _of: ClassVar[str] = " of task {id!r}"
 
 
 @dataclass(frozen=True)
-class Edge:
+class Edge(Checked):
     """A stream from one task to another.
 
     Args:
@@ -67,14 +58,11 @@ class Edge:
     source: str
     target: str
     bytes_per_s: float
-
-    def __post_init__(self) -> None:
-        of = f" from {self.source!r} to {self.target!r}"
-        check(self, of, source=text, target=text, bytes_per_s=number)
+    _of: ClassVar[str] = " from {source!r} to {target!r}"
 
 
 @dataclass(frozen=True)
-class JobGraph:
+class JobGraph(Checked):
     """The tasks of a job and the streams between them.
 
     Args:
@@ -94,32 +82,26 @@ class JobGraph:
     edges: tuple[Edge, ...] = ()
 
     def __post_init__(self) -> None:
-        check(self, tasks=every(Task), edges=every(Edge))
+        super().__post_init__()
         unique("task", (task.id for task in self.tasks))
         for edge in self.edges:
-            for end in (edge.source, edge.target):
-                if end not in self.by_id:
-                    stream = f"an edge leads from {edge.source!r} to {edge.target!r}, but"
-                    raise ArgumentError(
-                        f"{stream} there is no task {end!r}; name tasks of the graph"
-                    )
+            if missing := [end for end in (edge.source, edge.target) if end not in self.by_id]:
+                stream = f"an edge leads from {edge.source!r} to {edge.target!r}, but"
+                raise ArgumentError(f"{stream} there is no task {missing[0]!r}; name tasks of it")
 
     def with_cores(self, cores: Mapping[str, float]) -> JobGraph:
-        """The same graph with other demands of CPU, as measured; nothing is checked again.
-
-        Args:
-            cores: the CPU cores of each task.
+        """The same graph, each task with the demand of CPU in ``cores``; nothing is checked again.
 
         >>> graph = JobGraph((Task("t", "t", 0, Resources(1.0, 100.0)),))
         >>> graph.with_cores({"t": 2.5}).tasks[0].demand
         Resources(cpu_cores=2.5, memory_mb=100.0, disk_mb=0.0)
         """
-        tasks = []
-        for task in self.tasks:
-            demand = {**task.demand.__dict__, "cpu_cores": float(cores[task.id])}
-            changed = {**task.__dict__, "demand": unchecked(Resources, **demand)}
-            tasks.append(unchecked(Task, **changed))
-        return unchecked(JobGraph, tasks=tuple(tasks), edges=self.edges)
+
+        def measured(task: Task) -> Task:
+            demand = task.demand.__dict__ | {"cpu_cores": float(cores[task.id])}
+            return unchecked(Task, **task.__dict__ | {"demand": unchecked(Resources, **demand)})
+
+        return unchecked(JobGraph, tasks=tuple(map(measured, self.tasks)), edges=self.edges)
 
     @cached_property
     def by_id(self) -> dict[str, Task]:
@@ -129,10 +111,7 @@ class JobGraph:
     @cached_property
     def operators(self) -> dict[str, tuple[Task, ...]]:
         """The tasks of each operator, in the order of the graph."""
-        found: dict[str, list[Task]] = defaultdict(list)
-        for task in self.tasks:
-            found[task.operator].append(task)
-        return {name: tuple(tasks) for name, tasks in found.items()}
+        return grouped((task.operator, task) for task in self.tasks)
 
     @cached_property
     def neighbours(self) -> dict[str, tuple[tuple[str, float], ...]]:

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
-from scheduling.model.checks import check, every, finite, instance, number, some_share, text
-from scheduling.model.cluster import Resources, Snapshot
-from scheduling.model.job import JobGraph
+from scheduling.model.checks import AnyText, Checked, Finite, SomeShare, grouped
 
 __all__ = ["Assignment", "Move", "Plan", "Receipt", "Unplaced"]
 
 
 @dataclass(frozen=True)
-class Assignment:
+class Assignment(Checked):
     """The placement of a task on a worker.
 
     Args:
-        task: the id of the task.
-        worker: the id of the worker.
+        task: its id.
+        worker: its id.
         reason: why, in words.
     """
 
     task: str
     worker: str
-    reason: str
-
-    def __post_init__(self) -> None:
-        check(self, " of an assignment", task=text, worker=text)
+    reason: AnyText
+    _of: ClassVar[str] = " of an assignment"
 
 
 @dataclass(frozen=True)
-class Unplaced:
+class Unplaced(Checked):
     """A task without room at the moment, which could run on an emptier cluster.
 
     Args:
@@ -42,14 +38,12 @@ class Unplaced:
     """
 
     task: str
-    reason: str
-
-    def __post_init__(self) -> None:
-        check(self, " without room", task=text)
+    reason: AnyText
+    _of: ClassVar[str] = " without room"
 
 
 @dataclass(frozen=True)
-class Move:
+class Move(Checked):
     """The move of a task, or of a part of its load, to another worker.
 
     Args:
@@ -65,18 +59,15 @@ class Move:
     task: str
     source: str
     target: str
-    gain: float
+    gain: Finite
     state_bytes: float
-    part: float = 1.0
+    part: SomeShare = 1.0
     load: float = 0.0
-
-    def __post_init__(self) -> None:
-        check(self, " of a move", task=text, source=text, target=text)
-        check(self, " of a move", gain=finite, state_bytes=number, part=some_share, load=number)
+    _of: ClassVar[str] = " of a move"
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Checked):
     """A placement of all tasks, with reasons and cost.
 
     Args:
@@ -91,14 +82,11 @@ class Plan:
 
     assignments: tuple[Assignment, ...]
     unplaced: tuple[Unplaced, ...] = ()
-    score: float = 0.0
+    score: Finite = 0.0
     scheduling_time_s: float = 0.0
-    policy: str = ""
+    policy: AnyText = ""
     moves: tuple[Move, ...] = ()
-    fallback: str = ""
-
-    def __post_init__(self) -> None:
-        check(self, assignments=every(Assignment), unplaced=every(Unplaced), moves=every(Move))
+    fallback: AnyText = ""
 
     @cached_property
     def placement(self) -> dict[str, str]:
@@ -108,10 +96,7 @@ class Plan:
     @cached_property
     def by_worker(self) -> dict[str, tuple[str, ...]]:
         """The tasks of each worker that has any, in the order of assignment."""
-        found: dict[str, list[str]] = defaultdict(list)
-        for one in self.assignments:
-            found[one.worker].append(one.task)
-        return {worker: tuple(tasks) for worker, tasks in found.items()}
+        return grouped((one.worker, one.task) for one in self.assignments)
 
     @property
     def summary(self) -> str:
@@ -125,37 +110,20 @@ class Plan:
           a: t0, t1
         """
         lines: list[str] = []
-        left, total = len(self.unplaced), len(self.assignments) + len(self.unplaced)
-        if left:
-            have = "has" if left == 1 else "have"
-            lines.append(f"{left} of {_many(total, 'task')} {have} no room now:")
-            whys: dict[str, list[str]] = defaultdict(list)
-            for one in self.unplaced:
-                whys[one.reason].append(one.task)
-            lines += [f"  {', '.join(tasks)}: {why}" for why, tasks in whys.items()]
+        if left := len(self.unplaced):
+            total = _many(left + len(self.assignments), "task")
+            lines.append(f"{left} of {total} {'has' if left == 1 else 'have'} no room now:")
+        whys = grouped((one.reason, one.task) for one in self.unplaced)
+        lines += [f"  {', '.join(tasks)}: {why}" for why, tasks in whys.items()]
         tasks, workers = _many(len(self.assignments), "task"), _many(len(self.by_worker), "worker")
         fallback = f"; fell back to {self.fallback}" if self.fallback else ""
         lines.append(f"{self.policy or 'plan'}: {tasks} on {workers}, {self.score:g} $/s{fallback}")
         lines += [f"  {worker}: {', '.join(there)}" for worker, there in self.by_worker.items()]
         return "\n".join(lines)
 
-    def _check(self, graph: JobGraph, snapshot: Snapshot) -> None:
-        """Assert that the plan is feasible and complete (Eqs. 18 and 19). O(tasks)."""
-        both: list[Assignment | Unplaced] = [*self.assignments, *self.unplaced]
-        listed = [one.task for one in both]
-        assert len(listed) == len(set(listed)), "a task is there twice"
-        assert set(listed) == set(graph.by_id), "a task is missing, or none of the graph's"
-        for name, tasks in self.by_worker.items():
-            assert name in snapshot.by_id, f"there is no worker {name}"
-            slots, free = snapshot.free_slots[name], snapshot.free[name]
-            assert len(tasks) <= slots, f"{len(tasks)} tasks in {slots} slots"
-            total = sum((graph.by_id[task].demand for task in tasks), Resources(0.0, 0.0))
-            assert total.within(free), f"{name}: {total!r} is over {free!r}"
-        assert all(one.reason for one in both), "no reason is given"
-
 
 @dataclass(frozen=True)
-class Receipt:
+class Receipt(Checked):
     """The requested placement, and the observed one.
 
     Args:
@@ -167,10 +135,6 @@ class Receipt:
     requested: Mapping[str, str]
     landed: Mapping[str, str]
     unplaced: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        mapping = instance(Mapping)
-        check(self, requested=mapping, landed=mapping, unplaced=every(str))
 
     @property
     def missed(self) -> dict[str, str]:

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from scheduling.errors import ArgumentError
-from scheduling.policies.cetsa import CETSA
-from scheduling.policies.data_locality import DataLocality
+from scheduling.errors import ArgumentError, did_you_mean
+from scheduling.policies.cost_efficient import CETSA, LBACE
 from scheduling.policies.exact import Exact
-from scheduling.policies.first_fit import FirstFit
-from scheduling.policies.gs_bfd import GSBFD
-from scheduling.policies.lba_ce import LBACE
+from scheduling.policies.greedy import GSBFD, FirstFit, Random, RoundRobin, Spread
 from scheduling.policies.local_search import LocalSearch
-from scheduling.policies.random import Random
-from scheduling.policies.resource_aware import ResourceAware
-from scheduling.policies.round_robin import RoundRobin
-from scheduling.policies.spread import Spread
+from scheduling.policies.nearest import DataLocality, ResourceAware
 from scheduling.protocols import Policy
 
 __all__ = ["CETSA", "GSBFD", "LBACE", "POLICIES", "DataLocality", "Exact", "FirstFit"]
 __all__ += ["LocalSearch", "Random", "ResourceAware", "RoundRobin", "Spread", "policy"]
 
+_KINDS = (CETSA, DataLocality, Exact, FirstFit, GSBFD, LBACE, LocalSearch, Random, ResourceAware)
+
 POLICIES: dict[str, Callable[..., Policy]] = {
-    "cetsa": CETSA,
-    "data-locality": DataLocality,
-    "exact": Exact,
-    "first-fit": FirstFit,
-    "gs-bfd": GSBFD,
-    "lba-ce": LBACE,
-    "local-search": LocalSearch,
-    "random": Random,
-    "resource-aware": ResourceAware,
+    **{kind.name: kind for kind in _KINDS},
     "round-robin": RoundRobin,
     "spread": Spread,
     "twister2-round-robin": partial(RoundRobin, restart=True),
@@ -55,9 +42,7 @@ def policy(name: str, **options: Any) -> Policy:
     Random(seed=3)
     """
     if name not in POLICIES:
-        close = difflib.get_close_matches(name, POLICIES, n=1)
-        hint = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(POLICIES)}"
-        raise ArgumentError(f"there is no policy {name!r}. {hint}")
+        raise ArgumentError(f"there is no policy {name!r}. {did_you_mean(name, POLICIES)}")
     try:
         return POLICIES[name](**options)
     except TypeError as error:

@@ -19,9 +19,8 @@ from scheduling.errors import ArgumentError
 from scheduling.improve import improve
 from scheduling.model import Assignment, JobGraph, Plan, Snapshot, Unplaced
 from scheduling.objective import Objective
-from scheduling.policies.cetsa import CETSA
-from scheduling.policies.first_fit import FirstFit
-from scheduling.policies.gs_bfd import GSBFD
+from scheduling.policies.cost_efficient import CETSA
+from scheduling.policies.greedy import GSBFD, FirstFit
 from scheduling.protocols import Policy
 
 __all__ = ["LocalSearch", "objective"]

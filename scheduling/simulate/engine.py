@@ -28,14 +28,13 @@ class Executor:
     """An executor of a simulation: what it has done so far.
 
     ``busy_s`` are core seconds, ``run_s`` the durations of its finished tasks (Spark's
-    ``totalDuration``), ``rows`` what these have processed; one that is ``leaving`` takes no more
-    tasks, and is ``gone`` when those that it has are done.
+    ``totalDuration``); one that is ``leaving`` takes no more tasks, and is ``gone`` when those that
+    it has are done.
     """
 
     worker: Worker
     busy_s: float = 0.0
     run_s: float = 0.0
-    rows: float = 0.0
     leaving: bool = False
     gone: bool = False
     _running: dict[str, list[float]] = field(default_factory=dict)  # core seconds left, start
@@ -69,20 +68,21 @@ class Simulation:
 
     On an executor with c cores, n running tasks get min(``width``, c / n) cores each, and no more
     run at a time than it has slots. Operators are stages that follow one another in the order of
-    the graph, as shuffles make them, or work at the same time (``pipelined``).
+    the graph, as shuffles make them, or work at the same time (``pipelined``). ``graph``,
+    ``placement`` and ``most`` may be changed at any time.
 
     Args:
-        graph: the tasks, with what they demand at ``rows_per_s``. The attribute may be changed.
+        graph: the tasks, with what they demand at ``rows_per_s``.
         workers: the executors at the start; those that come later are like the first.
         arrived: the rows that have arrived by a time.
         rows_per_s: rows of the job for which the graph tells the demands; above 0, default 1.
         fixed_s: core seconds of a task in every micro-batch, without a row; default 0.
         placement: the executor of each task, by its id; a task without one, or whose executor is
-            not there, takes any free slot. Default none. The attribute may be changed at any time.
+            not there, takes any free slot. None (default): all do.
         trigger_s: from the start of a micro-batch to the next one at least; above 0, default 1.
         overhead_s: on the driver, before the first task of a micro-batch; default 0.1.
         start_s: from the request of an executor to its first task; default 5.
-        most: executors that the cluster can give, an attribute, too; default no limit.
+        most: executors that the cluster can give; default no limit.
         width: cores that one task can use; above 0, default 1.
         pipelined: whether all operators work on a micro-batch at the same time; default False.
         noise: a task's work is multiplied by 1 + ``noise`` x U(-1, 1); default 0.
@@ -110,8 +110,8 @@ class Simulation:
         overhead_s: float = 0.1, start_s: float = 5.0, most: float = math.inf,
         width: float = 1.0, pipelined: bool = False, noise: float = 0.0, seed: int = 0,
     ) -> None:  # fmt: skip
-        above = graph.tasks and workers and min(rows_per_s, trigger_s, width) > 0
-        if not (above and min(fixed_s, overhead_s, start_s) >= 0 and 0 <= noise < 1):
+        above, least = min(rows_per_s, trigger_s, width), min(fixed_s, overhead_s, start_s)
+        if not (graph.tasks and workers and above > 0 and least >= 0 and 0 <= noise < 1):
             raise ArgumentError(
                 f"{len(graph.tasks)} tasks, {len(workers)} workers, {rows_per_s=}, {trigger_s=}, "
                 f"{width=}, {fixed_s=}, {overhead_s=}, {start_s=}, {noise=}: give a task or more, "
@@ -124,7 +124,7 @@ class Simulation:
         self.requested: int | None = None
         self.now = self.offset = self.rent = self.wasted_s = self._ended_s = 0.0
         self._trigger_s, self._overhead_s, self._start_s = trigger_s, overhead_s, start_s
-        self._rows_per_s, self._fixed_s, self._width = rows_per_s, fixed_s, width
+        self.rows_per_s, self._fixed_s, self._width = rows_per_s, fixed_s, width
         self._pipelined, self._noise, self._draw = pipelined, noise, random.Random(seed)
         self._template, self._ids = workers[0], itertools.count(len(workers))
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -133,8 +133,6 @@ class Simulation:
         self._queues: defaultdict[str, deque[str]] = defaultdict(deque)  # by executor; "": any
         self._left = 0  # tasks of the stage
         self.at(0.0, self._trigger)
-
-    # What controllers and callers do
 
     def there(self) -> list[Executor]:
         """The executors that take tasks."""
@@ -183,8 +181,6 @@ class Simulation:
         """The rows of a micro-batch that begins now: all that wait; a subclass may take fewer."""
         return self.arrived(self.now) - self.offset
 
-    # Executors
-
     def _pass(self, time_s: float) -> None:
         prices = (one.worker.price_per_s for one in self.executors.values() if not one.gone)
         self.rent += sum(prices) * (time_s - self.now)
@@ -203,15 +199,13 @@ class Simulation:
             self.executors[name] = Executor(worker, _since=self.now)
             self._dispatch()
 
-    # Micro-batches
-
     def _trigger(self) -> None:
         rows = self.take()
         if rows < 1:
             self.at(self.now + self._trigger_s, self._trigger)
             return
         self._batch = self.now, rows, self.arrived(self.now)
-        self._times = rows / self._rows_per_s
+        self._times = rows / self.rows_per_s
         self._ran: dict[str, str] = {}
         self._work: dict[str, float] = {}
         self._stage = 0
@@ -243,8 +237,6 @@ class Simulation:
         self.batches.append(Batch(*told, self._ran, self._work, busy))
         self.offset += rows
         self.at(max(self.now, start + self._trigger_s), self._trigger)
-
-    # Tasks
 
     def _dispatch(self) -> None:
         there = self.there()
@@ -290,7 +282,6 @@ class Simulation:
         self._advance(one)
         for task in [task for task, (left, _) in one._running.items() if left <= _NOTHING]:
             one.run_s += self.now - one._running.pop(task)[1]
-            one.rows += self._tasks[task].rate_in_per_s * self._times
             self._left -= 1
         one.gone = one.leaving and not one._running
         self._plan(one)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections import defaultdict, deque
 from typing import Any
 
 from scheduling.elastic import Elastic
@@ -11,16 +12,19 @@ from scheduling.errors import ActuatorError
 from scheduling.flow import Meter
 from scheduling.load import busyness
 from scheduling.model import Plan, Receipt, Resources, Snapshot, Utilisation
-from scheduling.simulate.engine import Simulation
+from scheduling.simulate.engine import Batch, Simulation
 
 __all__ = ["SimCluster", "progress", "scaled"]
 
+_CYCLES = 10  # for which rows, cost and samples count, as of the live monitor
+_KEEP = 1 - 1 / _CYCLES
+
 
 class SimCluster:
-    """A simulation as a :class:`scheduling.Controller`'s monitor and actuator.
+    """A simulation as a :class:`scheduling.Controller`'s monitor and actuator, as live ones.
 
-    Rows and cost of a worker (Eq. 22) count half as much with each call, and stay while it is
-    idle: a worker is not forgotten because a policy left it.
+    Rows and cost of a worker (Eq. 22) are those of about ten micro-batches in which it had rows,
+    and stay while it has none; its busyness (Eq. 23) is of the last ten.
 
     Args:
         simulation: what is read and changed; its clock is the snapshots' clock.
@@ -29,48 +33,55 @@ class SimCluster:
     def __init__(self, simulation: Simulation) -> None:
         self.simulation = simulation
         self._batch, self._time_s = 0, 0.0
-        self._rows: dict[str, float] = {}
-        self._tuples: dict[str, float] = {}
-        self._cost: dict[str, float] = {}
+        self._did: dict[str, tuple[float, float]] = {}  # by executor its rows and seconds
+        self._samples = defaultdict[str, deque[list[float]]](lambda: deque(maxlen=_CYCLES))
 
     def snapshot(self) -> Snapshot:
         """The executors, and what each did since the last call; without a micro-batch nothing."""
         query = self.simulation
-        there = {one.worker.id: one for one in query.there()}
-        workers = tuple(one.worker for one in there.values())
-        batches, span_s = query.batches[self._batch :], query.now - self._time_s
+        there = {one.worker.id: one.worker for one in query.there()}
+        workers, batches = tuple(there.values()), query.batches[self._batch :]
         last = query.batches[-1].at if query.batches else {}
         placement = {task: at for task, at in last.items() if at in there}
         if not batches:
             return Snapshot(query.now, workers, placement=placement)
-        for name, one in there.items():
-            rows, self._rows[name] = one.rows - self._rows.get(name, 0.0), one.rows
-            if rows:
-                self._tuples[name] = self._tuples.get(name, 0.0) / 2 + rows
-                paid = one.worker.price_per_s * span_s
-                self._cost[name] = self._cost.get(name, 0.0) / 2 + paid
-        usage, memory = dict[str, Resources](), dict.fromkeys(there, 0.0)
+        ends = [*(one.start for one in batches[1:]), query.now]
+        for batch, end in zip(batches, ends, strict=True):
+            self._record(batch, end - batch.start)
+        span_s, usage = query.now - self._time_s, dict[str, Resources]()
+        memory = dict.fromkeys(there, 0.0)
         for task, worker in placement.items():
             used = math.fsum(batch.work_s.get(task, 0.0) for batch in batches) / span_s
             usage[task] = Resources(used, query.graph.by_id[task].demand.memory_mb)
             memory[worker] += usage[task].memory_mb
-        use, periods = dict[str, Utilisation](), dict[str, list[list[float]]]()
+        use = dict[str, Utilisation]()
         for name, one in there.items():
             if seen := [batch.busy[name] for batch in batches if name in batch.busy]:
-                full = min(1.0, memory[name] / max(1.0, one.worker.capacity.memory_mb))
+                full = min(1.0, memory[name] / max(1.0, one.capacity.memory_mb))
                 use[name] = Utilisation(math.fsum(seen) / len(seen), full)
-                periods[name] = [[share] for share in seen]
         self._batch, self._time_s = len(query.batches), query.now
+        did = {name: self._did[name] for name in there if name in self._did}
         return Snapshot(
             query.now,
             workers,
             utilisation=use,
-            tuples={name: rows for name, rows in self._tuples.items() if name in there},
-            cost={name: paid for name, paid in self._cost.items() if name in there},
-            busyness=busyness(periods),
+            tuples={name: rows for name, (rows, _) in did.items()},
+            cost={name: there[name].price_per_s * spent_s for name, (_, spent_s) in did.items()},
+            busyness=busyness({name: list(self._samples[name]) for name in there}),
             placement=placement,
             usage=usage,
         )
+
+    def _record(self, batch: Batch, seconds: float) -> None:
+        rows: dict[str, float] = {}
+        for task, at in batch.at.items():
+            part = self.simulation.graph.by_id[task].rate_in_per_s / self.simulation.rows_per_s
+            rows[at] = rows.get(at, 0.0) + part * batch.rows
+        for name, count in rows.items():
+            before, spent_s = self._did.get(name, (0.0, 0.0))
+            self._did[name] = _KEEP * before + count, _KEEP * spent_s + seconds
+        for name in self.simulation.executors:
+            self._samples[name].append([batch.busy[name]] if name in batch.busy else [])
 
     def capabilities(self) -> frozenset[str]:
         """Places and moves whole tasks; executors without a task are released."""
@@ -96,12 +107,7 @@ def scaled(
 ) -> None:
     """Let an :class:`~scheduling.elastic.Elastic` choose the number of executors, as on Spark.
 
-    Args:
-        simulation: whose time passes.
-        elastic: decides; its ``steps`` tell what it did.
-        meter: measures the load from :func:`progress`.
-        until_s: the end.
-        every_s: between two steps; default 5.
+    The ``meter`` measures the load from :func:`progress`; between two steps are ``every_s``.
     """
     before, seen = simulation.busy_s(), 0
     while simulation.now < until_s:
@@ -118,12 +124,7 @@ def scaled(
 
 
 def progress(simulation: Simulation, first: int = 0) -> list[dict[str, Any]]:
-    """Micro-batches as ``StreamingQueryProgress`` tells them, of a source like Kafka.
-
-    Args:
-        simulation: whose micro-batches.
-        first: the number of the first one; default 0.
-    """
+    """Micro-batches from the ``first`` on as ``StreamingQueryProgress`` of a source like Kafka."""
     found = []
     for one in simulation.batches[first:]:
         start, end = round(one.offset), round(one.offset + one.rows)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from scheduling.cost import Price
 from scheduling.errors import ActuatorError
 from scheduling.model import Resources, Worker
-from scheduling.prices import Price
 from scheduling.spark import internals
 
 __all__ = ["Executor", "Executors"]

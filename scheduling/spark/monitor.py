@@ -17,9 +17,9 @@ from typing import Any
 
 from cachetools import LRUCache
 
+from scheduling.cost import Price, priced
 from scheduling.load import busyness
 from scheduling.model import Resources, Snapshot, Task, Utilisation, Worker
-from scheduling.prices import Price, priced
 from scheduling.protocols import Clock
 from scheduling.spark.demand import Caches, CachesSeen, CycleSeen, Demand, is_sound
 from scheduling.spark.probe import Reading

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from scheduling.cost import Price
 from scheduling.errors import ArgumentError
 from scheduling.model import checks
 from scheduling.objective import Objective
-from scheduling.prices import Price
 from scheduling.protocols import Policy, Rebalancer
 from scheduling.spark.tiers import Tier
 

@@ -12,11 +12,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from scheduling.cost import Price
 from scheduling.elastic import Bounds, Elastic, Step
 from scheduling.errors import ArgumentError
 from scheduling.flow import Meter
 from scheduling.model.checks import instance, number
-from scheduling.prices import Price
 from scheduling.protocols import Clock
 from scheduling.scalers import Load, Scaler
 from scheduling.spark import internals

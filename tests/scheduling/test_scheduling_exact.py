@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduling_samples import clusters, few_tasks, few_workers, graphs, tasks
 
+from benchmarks.placement.feasible import assert_feasible
 from scheduling import (
     CostModel,
     Edge,
@@ -63,7 +64,7 @@ def check_against_all_placements(graph: JobGraph, snapshot: Snapshot, cost: Cost
         plan = Exact(cost).plan(graph, snapshot)
     except errors.InfeasibleError:
         return
-    plan._check(graph, snapshot)
+    assert_feasible(plan, graph, snapshot)
     unplaced, value = cheapest(graph, snapshot, cost)
     assert len(plan.unplaced) == unplaced
     assert objective(cost, plan.placement, graph, snapshot) == pytest.approx(value)
@@ -90,10 +91,10 @@ def small(seed: int) -> tuple[JobGraph, Snapshot]:
 def test_local_search_is_at_most_five_percent_dearer_than_the_optimum(seed: int) -> None:
     graph, snapshot = small(seed)
     exact = Exact().plan(graph, snapshot)
-    exact._check(graph, snapshot)
+    assert_feasible(exact, graph, snapshot)
     for base in (FirstFit(), Spread()):
         plan = LocalSearch(base).plan(graph, snapshot)
-        plan._check(graph, snapshot)
+        assert_feasible(plan, graph, snapshot)
         if not exact.unplaced:
             assert not plan.unplaced
             assert plan.score <= 1.05 * exact.score
@@ -109,7 +110,7 @@ def test_local_search_is_never_dearer_than_its_base() -> None:
         for base in (RoundRobin(), FirstFit()):
             start = base.plan(graph, snapshot)
             plan = LocalSearch(base, PAID, tries=30).plan(graph, snapshot)
-            plan._check(graph, snapshot)
+            assert_feasible(plan, graph, snapshot)
             assert len(plan.unplaced) <= len(start.unplaced)
             if len(plan.unplaced) == len(start.unplaced):
                 before = objective(PAID, start.placement, graph, snapshot)
@@ -156,11 +157,11 @@ def test_a_sum_that_is_over_by_a_trifle_is_over() -> None:
     whole = Worker("w0", Resources(1, 8192), 4, price_per_s=1.0, delta=1.0)
     workers = (whole, replace(whole, id="w1"))
     plan = Exact().plan(graph, Snapshot(0, workers))
-    plan._check(graph, Snapshot(0, workers))
+    assert_feasible(plan, graph, Snapshot(0, workers))
     assert plan.score == 2.0
     alone = Snapshot(0, workers[:1])
     plan = Exact().plan(graph, alone)
-    plan._check(graph, alone)
+    assert_feasible(plan, graph, alone)
     assert len(plan.unplaced) == 1
 
 

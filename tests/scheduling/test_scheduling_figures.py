@@ -8,6 +8,7 @@ import pytest
 from scheduling_samples import RANKS, table_3, tasks
 
 import scheduling
+from benchmarks.placement.feasible import assert_feasible
 from scheduling import CETSA, CostModel, Exact, JobGraph, Random, RoundRobin
 from scheduling.cost import rent_per_s
 from scheduling.load import cost_evaluation
@@ -25,7 +26,7 @@ def test_the_ranks_of_table_3_are_those_of_the_costs_per_tuple() -> None:
 @pytest.mark.parametrize("spread", [True, False])
 def test_cetsa_uses_the_five_cheapest_nodes_of_table_3(spread: bool) -> None:
     plan = CETSA(together=spread).plan(JOB, table_3())
-    plan._check(JOB, table_3())
+    assert_feasible(plan, JOB, table_3())
     assert {worker: len(placed) for worker, placed in plan.by_worker.items()} == dict.fromkeys(
         ("m3", "m2", "m4", "l1", "l3"), 4
     )
@@ -34,7 +35,7 @@ def test_cetsa_uses_the_five_cheapest_nodes_of_table_3(spread: bool) -> None:
 
 def test_what_cetsa_finds_is_the_optimum() -> None:
     plan = Exact().plan(JOB, table_3())
-    plan._check(JOB, table_3())
+    assert_feasible(plan, JOB, table_3())
     assert plan.score == pytest.approx(0.016973, abs=1e-9)
 
 
@@ -69,7 +70,7 @@ def test_no_node_of_table_4_is_filled_above_delta(name: str) -> None:
     # Memory for three tasks of a small node below 80 %.
     job = JobGraph(tasks(20, memory_mb=2000))
     plan = scheduling.policy(name).plan(job, table_3())
-    plan._check(job, table_3())
+    assert_feasible(plan, job, table_3())
     assert (
         max(
             len(placed)

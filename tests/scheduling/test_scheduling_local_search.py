@@ -8,6 +8,7 @@ import random
 import pytest
 from scheduling_samples import few_tasks, few_workers
 
+from benchmarks.placement.feasible import assert_feasible
 from scheduling import (
     CETSA,
     GSBFD,
@@ -43,7 +44,7 @@ def test_it_is_at_most_five_percent_dearer_than_the_optimum_with_streams_to_pay(
     graph, snapshot, cost = paid(seed)
     exact = Exact(cost).plan(graph, snapshot)
     plan = LocalSearch(GSBFD(jobs="task"), cost, seed=99).plan(graph, snapshot)
-    plan._check(graph, snapshot)
+    assert_feasible(plan, graph, snapshot)
     assert len(plan.unplaced) == len(exact.unplaced)
     found = objective(cost, plan.placement, graph, snapshot)
     assert found <= 1.05 * objective(cost, exact.placement, graph, snapshot)
@@ -86,7 +87,7 @@ def test_a_large_job_is_packed_close_to_what_a_fluid_would_take(
 ) -> None:
     graph, snapshot = large(400, 40, kinds)
     plan = LocalSearch(CETSA(by_price=True), cost).plan(graph, snapshot)
-    plan._check(graph, snapshot)
+    assert_feasible(plan, graph, snapshot)
     assert not plan.unplaced
     if not cost.price_per_byte:
         assert plan.score <= 1.08 * least_rent(graph, snapshot)
@@ -101,5 +102,5 @@ def test_the_same_arguments_give_the_same_plan() -> None:
 def test_tries_of_none_keep_the_best_plan_that_it_began_with() -> None:
     graph, snapshot, cost = paid(2)
     plan = LocalSearch(GSBFD(jobs="task"), cost, tries=0).plan(graph, snapshot)
-    plan._check(graph, snapshot)
+    assert_feasible(plan, graph, snapshot)
     assert {one.reason for one in plan.assignments}

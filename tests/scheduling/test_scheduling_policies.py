@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scheduling_samples import clusters, graphs, table_3, table_4, tasks
 
+from benchmarks.placement.feasible import assert_feasible
 from scheduling import (
     CETSA,
     GSBFD,
@@ -40,7 +41,7 @@ from scheduling import (
     policy,
 )
 from scheduling.load import deviation, planned_loads
-from scheduling.policies.lba_ce import split_at_mean
+from scheduling.policies.cost_efficient import split_at_mean
 from scheduling.protocols import weights_of
 
 EVERY = [
@@ -74,7 +75,7 @@ def test_a_plan_keeps_capacity_delta_and_slots_and_forgets_no_task(
             one.plan(graph, snapshot)
         return
     plan = one.plan(graph, snapshot)
-    plan._check(graph, snapshot)
+    assert_feasible(plan, graph, snapshot)
     assert plan.policy == one.name
     assert one.plan(graph, snapshot) == plan
     # A task without room now has no room in what is left, unless its whole job is left out.
@@ -110,7 +111,7 @@ def test_a_task_that_can_never_fit_is_an_error_that_names_it(name: str) -> None:
 def test_a_task_without_room_now_is_listed_and_is_no_error(name: str) -> None:
     few = Snapshot(0, table_4(("m2", "m3")))
     plan = policy(name).plan(JobGraph(tasks(11, cpu_cores=0.1)), few)
-    plan._check(JobGraph(tasks(11, cpu_cores=0.1)), few)
+    assert_feasible(plan, JobGraph(tasks(11, cpu_cores=0.1)), few)
     if name == "gs-bfd":
         assert len(plan.unplaced) == 11
         assert "3 of the 11 tasks of its job have no room: all or nothing" in str(plan.unplaced)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduling_samples import clusters, graphs, tasks
 
+from benchmarks.placement.feasible import assert_feasible
 from scheduling import (
     POLICIES,
     Assignment,
@@ -52,7 +53,7 @@ def test_no_policy_takes_what_others_have(one: Policy, graph: JobGraph, snapshot
         plan = one.plan(graph, snapshot)
     except errors.InfeasibleError:
         return
-    plan._check(graph, snapshot)
+    assert_feasible(plan, graph, snapshot)
 
 
 @settings(max_examples=25, deadline=None)
@@ -62,7 +63,7 @@ def test_the_exact_optimum_keeps_off_it_too(graph: JobGraph, snapshot: Snapshot)
         plan = Exact().plan(graph, snapshot)
     except errors.InfeasibleError:
         return
-    plan._check(graph, snapshot)
+    assert_feasible(plan, graph, snapshot)
 
 
 def test_what_is_free_counts_what_others_take_towards_delta() -> None:
@@ -94,9 +95,9 @@ def test_a_task_that_fits_only_without_the_others_has_no_room_now() -> None:
 def test_a_plan_that_takes_it_fails_its_check(reserved: Reserved, said: str) -> None:
     graph = JobGraph(tasks(1))
     plan = Plan((Assignment("map-0", "w0", "by hand"),))
-    plan._check(graph, Snapshot(0.0, WORKERS))
+    assert_feasible(plan, graph, Snapshot(0.0, WORKERS))
     with pytest.raises(AssertionError, match=said):
-        plan._check(graph, Snapshot(0.0, WORKERS, reserved={"w0": reserved}))
+        assert_feasible(plan, graph, Snapshot(0.0, WORKERS, reserved={"w0": reserved}))
 
 
 @pytest.mark.parametrize("reserved", [Reserved(4), Reserved(0, Resources(4, 8192))])

@@ -15,7 +15,7 @@ from benchmarks.papers import operators
 from benchmarks.papers.operators import Operator, demands
 from scheduling import JobGraph, Resources, Worker
 from scheduling.errors import ArgumentError
-from scheduling.simulate import Arrivals, Simulation, arrivals, engine
+from scheduling.simulate import Arrivals, SimCluster, Simulation, arrivals, engine
 
 ONCE = [(0.0, 8.0), (1.0, 8.0), (1.0, 0.0)]  # eight rows, there at second 1
 
@@ -83,7 +83,7 @@ def test_rows_and_bytes_follow_the_streams() -> None:
     # 24 rows, 6 and 18: those of b-1 come from another host.
     assert batch.work_s["b-0"] == pytest.approx(0.6, abs=2e-3)
     assert batch.work_s["b-1"] == pytest.approx(1.8, abs=2e-3)
-    assert query.executors["e1"].rows == pytest.approx(18.0)
+    assert SimCluster(query).snapshot().tuples["e1"] == pytest.approx(18.0)
     far = [one for one in demands(job, 8.0).edges if at[one.source] != at[one.target]]
     assert sum(one.bytes_per_s for one in far) == pytest.approx(180.0)
 
