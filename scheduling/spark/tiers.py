@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -172,15 +172,14 @@ class Tiers:
         rent = {worker.id: worker.price_per_s for worker in seen.workers}
         spent = {name: cost / rent[name] for name, cost in seen.cost.items() if rent[name]}
         seconds, tuples = by_tier(spent, max), by_tier(seen.tuples, sum)
-        self._seen = Snapshot(
-            seen.time_s,
-            self._seen.workers,
+        self._seen = replace(
+            seen,
+            workers=self._seen.workers,
             utilisation=by_tier(seen.utilisation, mean),
             tuples=tuples,
             cost={one: self._tiers[one].price_per_s * seconds.get(one, 0.0) for one in tuples},
             busyness=by_tier(seen.busyness, fmean),
             placement={task: tier[at] for task, at in seen.placement.items() if at in tier},
-            usage=seen.usage,
         )
         return self._seen
 
