@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 from scheduling.cost import Price
 from scheduling.errors import ArgumentError
-from scheduling.model import checks
+from scheduling.model.checks import Checked, SomeShare, every, instance, is_number, share
 from scheduling.objective import Objective
 from scheduling.protocols import Policy, Rebalancer
 from scheduling.spark.tiers import Tier
@@ -21,31 +21,21 @@ __all__ = ["Placement", "bounds"]
 def bounds(name: str, value: Any, of: str = "") -> tuple[int, int]:
     """The rule that a value is the minimum and the maximum of a number."""
     pair = tuple(value) if isinstance(value, Sequence) else ()
-    known = len(pair) == 2 and all(checks.is_number(one) and one == int(one) for one in pair)
+    known = len(pair) == 2 and all(is_number(one) and one == int(one) for one in pair)
     if not known or not 1 <= pair[0] <= pair[1]:
         raise ArgumentError(f"{name}={value!r}{of}: give (fewest, most), 1 <= fewest <= most")
     return int(pair[0]), int(pair[1])
 
 
-_RULES: dict[str, Callable[..., Any]] = {
-    "policy": checks.optional(checks.instance(Policy, "a policy, as scheduling.LBACE()")),
-    "rebalancer": checks.optional(
-        checks.instance(Rebalancer, "a rebalancer, as scheduling.StStream()")
-    ),
-    "objective": checks.instance(Objective),
-    "partitions": checks.optional(bounds),
-    "executors": checks.optional(bounds),
-    "tiers": checks.every(Tier),
-    "locality_wait_s": checks.number,
-    "cooldown_s": checks.number,
-    "hysteresis": partial(checks.share, below=True),
-    "delta": checks.some_share,
-    "backlog": checks.optional(checks.instance(Callable, "a function that returns a number")),
-}
+_Policy = Annotated[Policy, instance(Policy, "a policy, as scheduling.LBACE()")]
+_Rebalancer = Annotated[Rebalancer, instance(Rebalancer, "a rebalancer, as scheduling.StStream()")]
+_Bounds = Annotated[tuple[int, int], bounds]
+_Told = Annotated[Callable[[], float], instance(Callable, "a function that returns a number")]
+_Prices = Annotated[Sequence[Price] | str | os.PathLike[str], lambda name, value, of: value]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placement:
+class Placement(Checked):
     """Options for the placement of a job's tasks in every cycle.
 
     Args:
@@ -87,24 +77,24 @@ class Placement:
         30.0
     """
 
-    policy: Policy | None = None
-    prices: Sequence[Price] | str | os.PathLike[str] = ()
-    rebalancer: Rebalancer | None = None
+    policy: _Policy | None = None
+    prices: _Prices = ()  # see price_table
+    rebalancer: _Rebalancer | None = None
     objective: Objective = field(default_factory=Objective)
     search: bool = False
-    partitions: tuple[int, int] | None = None
-    executors: tuple[int, int] | None = None
+    partitions: _Bounds | None = None
+    executors: _Bounds | None = None
     tiers: Sequence[Tier] = ()
     locality_wait_s: float = 120.0
     cooldown_s: float = 30.0
-    hysteresis: float = 0.1
-    delta: float = 0.8
+    hysteresis: Annotated[float, partial(share, below=True)] = 0.1
+    delta: SomeShare = 0.8
     probe: bool = True
-    backlog: Callable[[], float] | None = None
+    backlog: _Told | None = None
     dry_run: bool = False
 
     def __post_init__(self) -> None:
-        checks.check(self, **_RULES)
+        super().__post_init__()
         if self.tiers and self.executors:
             raise ArgumentError(
                 "tiers= and executors= exclude each other: tiers need dynamic allocation, which "
@@ -126,4 +116,4 @@ class Placement:
             from scheduling.cluster_file import read_prices
 
             return read_prices(os.fspath(self.prices))
-        return checks.every(Price)("prices", self.prices)
+        return every(Price)("prices", self.prices)

@@ -8,19 +8,18 @@ priced by that (:meth:`Tiers.lands`). It is the lever that Spark Connect has, to
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pyspark import resource
 from pyspark.resource import ResourceProfile, ResourceProfileBuilder
 from pyspark.sql import DataFrame, SparkSession
 
 from scheduling.model import Plan, Receipt, Resources, Snapshot, Utilisation, Worker
-from scheduling.model.checks import check, number, text, whole
+from scheduling.model.checks import Checked, grouped, whole
 from scheduling.spark import internals
 from scheduling.spark.once import Once
 
@@ -29,23 +28,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Tier", "Tiers"]
 
+_Some = Annotated[int, partial(whole, least=1)]
 _SHARE = 0.0001  # of the resource, a task: it marks the worker, it is not used up
 
 
 @dataclass(frozen=True)
-class Tier:
+class Tier(Checked):
     """A kind of worker, selected by a custom resource.
 
     Args:
         name: its name, used as the worker's id in plans.
         resource: the name of a custom resource that only workers of this kind have.
-        cores: the cores of one executor.
-        memory_mb: the memory of one executor in MB.
-        slots: the number of concurrent tasks of all executors of this kind.
+        cores: the cores of one executor, at least 1, else ``ArgumentError``.
+        memory_mb: the memory of one executor in MB, at least 1.
+        slots: the number of concurrent tasks of all executors of this kind, at least 1.
         price_per_s: the price of all of them together in $/s; default 1.
-
-    Raises:
-        ArgumentError: a text is empty, or a number is not above zero.
 
     Example:
         >>> Tier("cheap", resource="spot", cores=4, memory_mb=8192, slots=8).worker.slots
@@ -54,15 +51,10 @@ class Tier:
 
     name: str
     resource: str
-    cores: int
-    memory_mb: int
-    slots: int
+    cores: _Some
+    memory_mb: _Some
+    slots: _Some
     price_per_s: float = 1.0
-
-    def __post_init__(self) -> None:
-        count = partial(whole, least=1)
-        check(self, name=text, resource=text, cores=count, memory_mb=count, slots=count)
-        check(self, price_per_s=number)
 
     @property
     def worker(self) -> Worker:
@@ -158,14 +150,11 @@ class Tiers:
         ids = {worker.id: str(worker.executor_id) for worker in seen.workers}
         tier = {name: tier_of[one] for name, one in ids.items() if one in tier_of}
 
-        def by_tier(values: Mapping[str, Any], fold: Callable[[list[Any]], Any]) -> dict[str, Any]:
-            found = defaultdict[str, list[Any]](list)
-            for name, value in values.items():
-                if name in tier:
-                    found[tier[name]].append(value)
+        def by_tier(values: Mapping[str, Any], fold: Callable[..., Any]) -> dict[str, Any]:
+            found = grouped((tier[name], value) for name, value in values.items() if name in tier)
             return {name: fold(every) for name, every in found.items()}
 
-        def mean(every: list[Utilisation]) -> Utilisation:
+        def mean(every: Sequence[Utilisation]) -> Utilisation:
             return Utilisation(fmean(one.cpu for one in every), fmean(one.memory for one in every))
 
         # The executors' cost says for how long a tier had rows.
