@@ -24,38 +24,16 @@ from scheduling.decision import Decision
 from scheduling.elastic import Bounds, Elastic
 from scheduling.errors import SchedulingError
 from scheduling.load import busyness
-from scheduling.model import (
-    Assignment,
-    DataNode,
-    Edge,
-    JobGraph,
-    Move,
-    Plan,
-    Receipt,
-    Reserved,
-    Resources,
-    Snapshot,
-    Task,
-    Unplaced,
-    Utilisation,
-    Worker,
-)
+from scheduling.model.cluster import DataNode, Reserved, Resources, Snapshot, Utilisation, Worker
+from scheduling.model.job import Edge, JobGraph, Task
+from scheduling.model.plan import Assignment, Move, Plan, Receipt, Unplaced
 from scheduling.objective import Objective, PlacementCost
-from scheduling.policies import (
-    CETSA,
-    GSBFD,
-    LBACE,
-    POLICIES,
-    DataLocality,
-    Exact,
-    FirstFit,
-    LocalSearch,
-    Random,
-    ResourceAware,
-    RoundRobin,
-    Spread,
-    policy,
-)
+from scheduling.policies import POLICIES, policy
+from scheduling.policies.cost_efficient import CETSA, LBACE
+from scheduling.policies.exact import Exact
+from scheduling.policies.greedy import GSBFD, FirstFit, Random, RoundRobin, Spread
+from scheduling.policies.local_search import LocalSearch
+from scheduling.policies.nearest import DataLocality, ResourceAware
 from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, Scaler
 from scheduling.rebalance import StStream
 from scheduling.scalers import DS2, OERA, Load, Median, Probe, Static

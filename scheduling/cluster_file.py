@@ -17,17 +17,9 @@ from typing import Any, TypeVar
 from scheduling.cluster_fields import Field
 from scheduling.cost import CostModel, Price, priced
 from scheduling.errors import ArgumentError, ClusterFileError
-from scheduling.model import (
-    Edge,
-    JobGraph,
-    Reserved,
-    Resources,
-    Snapshot,
-    Task,
-    Utilisation,
-    Worker,
-)
 from scheduling.model.checks import number, share, text, whole
+from scheduling.model.cluster import Reserved, Resources, Snapshot, Utilisation, Worker
+from scheduling.model.job import Edge, JobGraph, Task
 
 __all__ = ["Cluster", "parse", "read", "read_prices"]
 
