@@ -9,35 +9,31 @@
        cooldown is over  v |  (not: the cooldown doubles, its pairs of task and worker wait)
                        CHANGED
 
-With ``hysteresis=0`` the policy's answer of every cycle is requested. Otherwise the present plan is
-kept until another one pays (:mod:`scheduling.proposals`): its running cost, of where it would land,
-is less by more than the moves cost and a share of it. The cost depends on loads and prices alone,
-so under constant load there are at most ln(first / least) / -ln(1 - hysteresis) changes, whatever a
-policy draws: a plan comes to rest. (A MAPE control loop; J. O. Kephart and D. M. Chess, "The Vision
-of Autonomic Computing", 2003.)
+An answer pays if its running cost, of where it would land, is less by more than the moves cost and
+a share of it. The cost depends on loads and prices alone, so under constant load there are at most
+ln(first / least) / -ln(1 - hysteresis) changes, whatever a policy draws: a plan comes to rest. (A
+MAPE control loop; J. O. Kephart and D. M. Chess, "The Vision of Autonomic Computing", 2003.)
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 
-from scheduling.case import Case
-from scheduling.choice import Choice, percent
-from scheduling.cost import prices
-from scheduling.decision import Action, Decision, idle_workers, observed
-from scheduling.errors import ActuatorError, ArgumentError
-from scheduling.estimate import LoadEstimate
-from scheduling.history import History
+from scheduling.decision import Action, Choice, Decision, idle_workers, observed, percent
+from scheduling.errors import ActuatorError
+from scheduling.history import History, LoadEstimate
 from scheduling.model import JobGraph, Move, Plan, Receipt, Snapshot
+from scheduling.model.checks import number, share
 from scheduling.objective import Objective, PlacementCost
-from scheduling.proposals import Proposal, Proposals
+from scheduling.proposals import Asked, Case, Proposal
 from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, weights_of
 from scheduling.splits import split_names, take_parts
 
 __all__ = ["Controller"]
+
+Counts = Mapping[str, int]  # by operator, the number of its instances
 
 _KEPT = 100  # decisions in the history
 _SETTLING = 3  # cycles after a disturbance in which small gains count, too
@@ -82,14 +78,13 @@ class Controller:
         >>> from scheduling.policies import RoundRobin
         >>> class Cluster:
         ...     def snapshot(self):
-        ...         workers = (Worker(name, Resources(4, 8192), 4) for name in "ab")
-        ...         return Snapshot(0.0, tuple(workers))
+        ...         return Snapshot(0.0, [Worker(name, Resources(4, 8192), 4) for name in "ab"])
         ...     def capabilities(self):
         ...         return frozenset({"place"})
         ...     def apply(self, plan):
         ...         return Receipt(plan.placement, plan.placement)
         >>> def graph(counts):
-        ...     return JobGraph(tuple(Task(f"t{i}", "t", i, Resources(1, 64)) for i in range(2)))
+        ...     return JobGraph([Task(f"t{i}", "t", i, Resources(1, 64)) for i in range(2)])
         >>> cluster = Cluster()
         >>> loop = Controller(cluster, RoundRobin(), cluster, graph, {"t": 2}, clock=lambda: 0.0)
         >>> loop.step().plan.placement
@@ -112,25 +107,24 @@ class Controller:
         hysteresis: float = 0.1,
         forget_s: float = 600.0,
     ) -> None:
-        for name, seconds in (("cooldown_s", cooldown_s), ("forget_s", forget_s)):
-            if not seconds >= 0:
-                raise ArgumentError(f"{name}={seconds!r}: give seconds, at least 0")
-        if not 0 <= hysteresis < 1:
-            raise ArgumentError(f"hysteresis={hysteresis!r}: give a share, 0 to below 1")
+        self._cooldown_s = number("cooldown_s", cooldown_s, endless=True)
+        self._forget_s = number("forget_s", forget_s, endless=True)
+        self._hysteresis = share("hysteresis", hysteresis, below=True)
         rent, imbalance, communication = weights_of(policy)
         weights = (rent, max(imbalance, rebalancer is not None), communication)
-        self._objective = (objective or Objective()).weighted(weights)
-        self._proposals = Proposals(policy, rebalancer, self._objective, search, self._lands)
+        objective = (objective or Objective()).weighted(weights)
+        self._asked = Asked(policy, rebalancer, objective, search, self._lands)
         self._monitor, self._actuator, self._clock = monitor, actuator, clock
         self._graph_of, self._parallelism = graph_of, dict(parallelism)
-        self._cooldown_s, self._hysteresis, self._forget_s = cooldown_s, hysteresis, forget_s
         self._plan: Plan | None = None
         self._estimate, self._history = LoadEstimate(), History()
         self._failed: dict[tuple[str, str], float] = {}
         self._changed_s = 0.0
-        self._moved: frozenset[str] = frozenset()  # tasks of the last change
-        self._missed = False  # whether most of them did not land
-        self._in_vain = 0  # such changes, one after another
+        self._moved: Collection[str] = ()  # tasks of the last change
+        self._missed, self._in_vain = (
+            False,
+            0,
+        )  # whether, and how often, most did not land
         self._settling = self._correcting = 0  # cycles
         self._decisions: deque[Decision] = deque(maxlen=_KEPT)
 
@@ -156,20 +150,19 @@ class Controller:
 
     def explain(self) -> str:
         """How placements are decided here, and the last decision with its reason; some lines."""
-        asked, o = self._proposals, self._objective
-        kept = "the present plan is kept until another saves so much of its cost"
+        asked, o, rests = self._asked, self._asked.objective, "every answer is requested"
+        if self._hysteresis:
+            rests = "the present plan is kept until another saves so much of its cost"
         lines = [
             f"policy: {asked.policy.name}, asked in every cycle, for rent {o.rent:g}, "
             f"imbalance {o.imbalance:g}, communication {o.communication:g}",
             f"search: {'on' if asked.search and self._hysteresis else 'off'}",
-            f"hysteresis: {percent(self._hysteresis)}, "
-            f"{kept if self._hysteresis else 'every answer is requested'}",
+            f"hysteresis: {percent(self._hysteresis)}, {rests}",
             f"rebalancer: {asked.rebalancer.name if asked.rebalancer else 'none'}",
         ]
         if self._plan is not None and self._plan.fallback:
             lines.append(f"fallback: {self._plan.fallback}")
-        if self._decisions:
-            last = self._decisions[-1]
+        for last in self.decisions[-1:]:
             lines.append(f"last decision: {last.action} at {last.time_s:g} s, {last.reason}")
         return "\n".join(lines)
 
@@ -182,9 +175,8 @@ class Controller:
         now = self._clock()
         used = () if self._plan is None else self._plan.by_worker
         snapshot, disturbed = self._history.look(self._monitor.snapshot(), used)
-        self._failed = {
-            pair: since for pair, since in self._failed.items() if now - since < self._forget_s
-        }
+        kept = [pair for pair, since in self._failed.items() if now - since < self._forget_s]
+        self._failed = {pair: self._failed[pair] for pair in kept}
         if not self._missed:
             self._in_vain = 0
         known = self._estimate.measured
@@ -216,8 +208,7 @@ class Controller:
         wanted = self._parallelism | dict(parallelism)
         case = self._case(self._clock(), snapshot, wanted)
         reason = ", ".join(f"{name} has {count}" for name, count in sorted(parallelism.items()))
-        literal, asked = first or not self._hysteresis, self._proposals
-        one = asked.literal(case) if literal else asked.repaired(reason, case)
+        one = case.literal() if first or not self._hysteresis else case.repaired(reason)
         decision = self._request("place", reason, one, case, wanted)
         if not first:
             self._changed_s = changed_s
@@ -242,86 +233,68 @@ class Controller:
 
     def _decide(self, case: Case) -> Decision:
         if case.previous is None:
-            return self._request("place", "the first plan", self._proposals.literal(case), case)
-        gone = sorted(set(case.previous.by_worker) - set(case.snapshot.by_id))
-        if gone or not self._hysteresis:
-            reason, asked = f"gone: {', '.join(gone)}", self._proposals
-            one = asked.repaired(reason, case) if self._hysteresis else asked.literal(case)
-            if gone:
-                return self._request("repair", reason, one, case)
-            if self._places and one.placement == case.present:
-                return _none(case, f"{one.by} is the present plan")
-            if self._places:
-                return self._request("place", one.by, one, case)
-        else:
-            answer = self._proposals.answer(case)
-            if self._places:
-                return self._better(answer, case)
-        return _none(case, "tasks are placed elsewhere")
+            return self._request("place", "the first plan", case.literal(), case)
+        if gone := sorted(set(case.previous.by_worker) - set(case.snapshot.by_id)):
+            reason = f"gone: {', '.join(gone)}"
+            one = case.repaired(reason) if self._hysteresis else case.literal()
+            return self._request("repair", reason, one, case)
+        can = self._actuator.capabilities()
+        if not can & {"place", "move"}:
+            return _none(case, "tasks are placed elsewhere")
+        if self._hysteresis:
+            return self._better(case, can)
+        one = case.literal()
+        if one.placement == case.present:
+            return _none(case, f"{one.by} is the present plan")
+        return self._request("place", one.by, one, case)
 
-    def _better(self, answer: Plan, case: Case) -> Decision:
+    def _better(self, case: Case, can: frozenset[str]) -> Decision:
         """A change to a placement that costs less than the present one, if there is any."""
-        before = self._proposals.cost(case.present, case)
+        before, answer = case.pricing.cost(case.present), case.answer()
         left = self._changed_s + self._cooldown_s - case.now
         longer = left + self._cooldown_s * (2 ** min(self._in_vain, _DOUBLED) - 1)
         waits = max(left, 0.0) if before.unplaced else longer
         if waits > 0 and (self._in_vain or not self._correcting):
             return _none(case, f"kept: cooldown, {waits:.3g} s left", before)
         choice = self._choice(before, case)
-        moves: Sequence[Move] = ()
-        if "move" in self._actuator.capabilities():
-            moves = self._proposals.moves(case.present, case)
-        found = self._proposals.all(answer, moves, case)
+        moves = case.moves(case.present) if "move" in can else ()
+        found = case.proposals(answer, moves)
         self._settling, self._correcting = max(0, self._settling - 1), max(0, self._correcting - 1)
         best = choice.best(found)
-        if best is not None:
-            more = before.unplaced - best.cost.unplaced
-            if more > 0 and (longer <= 0 or not set(best.placement.items()) & set(case.failed)):
-                return self._request("place", f"{more} more fit", best, case)
-            if choice.pays(best):
-                return self._taken(best, before, case)
-        can = self._actuator.capabilities()
-        split = self._proposals.split(moves, answer, case, can)
-        if split is not None and choice.pays(split):
-            return self._taken(split, before, case)
-        split = self._proposals.split(moves, answer, case, can | {"split"})
-        if split is not None and choice.pays(split):
-            parts = tuple(move for move in split.moves if move.part < 1)
+        more = before.unplaced - best.cost.unplaced if best else 0
+        fresh = longer <= 0 or not (best and set(best.placement.items()) & case.failed.keys())
+        if best and more > 0 and fresh:
+            return self._request("place", f"{more} more fit", best, case)
+        one = best if best and choice.pays(best) else case.split(moves, answer, can)
+        if one and choice.pays(one):
+            reason = one.why(before, case.asked.objective.horizon_s)
+            return self._request("move" if one.moves else "place", reason, one, case)
+        one = case.split(moves, answer, can | {"split"})
+        if one and choice.pays(one):
+            parts = tuple(move for move in one.moves if move.part < 1)
             named = f"by splitting {split_names(parts)}, which cannot be done here"
-            kept = _none(case, f"kept: nothing to gain but {named}", before)
-            return dataclasses.replace(kept, dropped=parts)
+            return _none(case, f"kept: nothing to gain but {named}", before, parts)
         return _none(case, choice.why_kept(found, case.present), before)
-
-    def _taken(self, one: Proposal, before: PlacementCost, case: Case) -> Decision:
-        reason = one.why(before, self._objective.horizon_s)
-        return self._request("move" if one.moves else "place", reason, one, case)
 
     def _choice(self, before: PlacementCost, case: Case) -> Choice:
         """What a change must save: a share of the cost, which is at least the present rent."""
-        share, why = self._hysteresis, f"hysteresis {percent(self._hysteresis)}"
-        if self._settling and share > _SMALL:
-            share, why = _SMALL, percent(_SMALL)
+        least, why = self._hysteresis, f"hysteresis {percent(self._hysteresis)}"
+        if self._settling and least > _SMALL:
+            least, why = _SMALL, percent(_SMALL)
         noise = _DEVIATIONS * case.noise
-        if noise > share:
-            share, why = noise, f"the noise of the loads, {percent(noise)}"
-        price = dict(zip(case.snapshot.by_id, prices(case.snapshot), strict=True))
-        rent = math.fsum(price[name] for name in set(case.present.values()))
-        base = max(before.running, self._objective.horizon_s * rent)
-        return Choice(before, base, share, why, noise)
+        if noise > least:
+            least, why = noise, f"the noise of the loads, {percent(noise)}"
+        rent = case.asked.objective.horizon_s * case.pricing.rent_per_s(case.present)
+        return Choice(before, max(before.running, rent), least, why, noise)
 
     # What is done
 
     def _request(
-        self,
-        action: Action,
-        reason: str,
-        one: Proposal,
-        case: Case,
-        counts: Mapping[str, int] | None = None,
+        self, action: Action, reason: str, one: Proposal, case: Case, counts: Counts | None = None
     ) -> Decision:
         """Let the actuator apply a placement, and take note of where it landed."""
         self._changed_s = case.now
-        plan = one.plan(case, self._proposals.policy.name)
+        plan = case.plan(one)
         changed = {t: w for t, w in plan.placement.items() if case.present.get(t) != w}
         try:
             receipt = self._actuator.apply(plan)
@@ -333,22 +306,18 @@ class Controller:
         for operator, count in take_parts(plan, receipt, case.current, self._estimate).items():
             self._parallelism[operator] = self._parallelism.get(operator, 0) + count
         self._history.ran(one.placement)
-        self._moved, self._missed = frozenset(changed), False
+        self._moved, self._missed = changed.keys(), False
         self._settle(plan, receipt)
         return Decision(case.now, action, reason, plan, receipt, one.cost)
 
     def _settle(self, plan: Plan, receipt: Receipt) -> None:
         """The plan as observed: tasks on their actual workers; those that run nowhere unplaced."""
-        missed = self._moved & set(receipt.missed)
+        missed = receipt.missed.keys() & self._moved
         if 2 * len(missed) > len(self._moved) and not self._missed:
             self._in_vain, self._missed = self._in_vain + 1, True
         self._plan = observed(plan, receipt)
         self._history.ran(self._plan.placement)
         self._history.runs_not(one.task for one in self._plan.unplaced)
-
-    @property
-    def _places(self) -> bool:
-        return bool(self._actuator.capabilities() & {"place", "move"})
 
     @property
     def _releases(self) -> bool:
@@ -360,24 +329,12 @@ class Controller:
         return placement if lands is None else dict(lands(placement, snapshot))
 
     def _case(self, now: float, snapshot: Snapshot, counts: Mapping[str, int]) -> Case:
-        largest = self._history.largest(counts) if self._hysteresis else dict(counts)
-        current = graph = self._graph_of(counts)
-        if largest != counts:
-            graph = self._graph_of(largest)
+        largest = self._history.largest(counts) if self._hysteresis else counts
+        current = self._graph_of(counts)
+        graph = current if largest == counts else self._graph_of(largest)
         present = self._history.present(graph, snapshot)
-        return Case(
-            now,
-            graph,
-            current,
-            snapshot,
-            present,
-            loads=self._estimate.loads(graph),
-            measured=self._estimate.measured,
-            noise=self._estimate.noise(present),
-            release=self._releases,
-            failed=frozenset(self._failed),
-            previous=self._plan,
-        )
+        of = self._estimate, self._releases, dict(self._failed), self._plan
+        return Case(self._asked, now, graph, current, snapshot, present, *of)
 
     def _noted(self, decision: Decision, snapshot: Snapshot) -> Decision:
         """The decision with the idle workers, added to the history."""
@@ -388,5 +345,7 @@ class Controller:
         return decision
 
 
-def _none(case: Case, reason: str, cost: PlacementCost | None = None) -> Decision:
-    return Decision(case.now, "none", reason, cost=cost)
+def _none(
+    case: Case, reason: str, cost: PlacementCost | None = None, dropped: tuple[Move, ...] = ()
+) -> Decision:
+    return Decision(case.now, "none", reason, cost=cost, dropped=dropped)

@@ -17,7 +17,7 @@ from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Plan, Resources, Snapshot, Task, Worker
 from scheduling.model.checks import AnyText, Checked, amounts, is_number
 
-__all__ = ["LEAST_CORES", "CostModel", "Costs", "Price", "bytes_to_load", "cpu_loads"]
+__all__ = ["LEAST_CORES", "CostModel", "Costs", "Price", "cpu_loads"]
 __all__ += ["is_preferred", "priced", "prices", "rent_per_s", "speeds"]
 
 LEAST_CORES = 0.01
@@ -35,18 +35,6 @@ def cpu_loads(graph: JobGraph, snapshot: Snapshot) -> dict[str, float]:
     usage = snapshot.usage
     found = {task.id: usage.get(task.id, task.demand).cpu_cores for task in graph.tasks}
     return found if any(found.values()) else dict.fromkeys(found, 1.0)
-
-
-def bytes_to_load(task: Task, host: str) -> float:
-    """The bytes that a task loads when it moves to a worker of a host.
-
-    >>> from scheduling.model import Resources
-    >>> task = Task("t", "t", 0, Resources(1, 1), state_bytes=5.0, cached={"a": 9.0, "b": 3.0})
-    >>> [bytes_to_load(task, host) for host in "abc"]
-    [5.0, 11.0, 14.0]
-    """
-    cached = task.cached
-    return task.state_bytes + max(cached.values(), default=0.0) - cached.get(host, 0.0)
 
 
 def is_preferred(task: Task, worker: Worker) -> bool:

@@ -1,16 +1,17 @@
-"""What the controller did in one step, and why."""
+"""What the controller did in one step, why, and whether a change pays."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from scheduling.model import Assignment, Move, Plan, Receipt, Snapshot, Unplaced
 from scheduling.objective import PlacementCost
+from scheduling.proposals import Proposal
 
-__all__ = ["Action", "Decision", "idle_workers", "observed", "saving"]
+__all__ = ["Action", "Choice", "Decision", "idle_workers", "observed", "percent"]
 
 Action = Literal["place", "repair", "move", "none", "failed"]
 
@@ -44,13 +45,10 @@ class Decision:
 
 def idle_workers(plan: Plan, snapshot: Snapshot, *, released: bool) -> dict[str, str]:
     """The workers without a task, with what becomes of them."""
-    idle = set(snapshot.by_id) - set(plan.by_worker)
-    fate = "kept, no task has to run there"
-    if released:
-        fate = "released"
-    elif len(plan.assignments) < len(snapshot.workers):
-        fate = "kept, there are fewer tasks than workers"
-    return dict.fromkeys(sorted(idle), fate)
+    few = len(plan.assignments) < len(snapshot.workers)
+    fate = f"kept, {'there are fewer tasks than workers' if few else 'no task has to run there'}"
+    idle = sorted(snapshot.by_id.keys() - plan.by_worker.keys())
+    return dict.fromkeys(idle, "released" if released else fate)
 
 
 def observed(plan: Plan, receipt: Receipt) -> Plan:
@@ -64,33 +62,60 @@ def observed(plan: Plan, receipt: Receipt) -> Plan:
             placed.append(one)
         else:
             placed.append(Assignment(one.task, at, f"runs here, {one.worker} was requested"))
-    if plan.moves:
-        listed = {*plan.placement, *(one.task for one in plan.unplaced)}
-        placed += [
-            Assignment(task, at, "a part of another task")
-            for task, at in receipt.landed.items()
-            if task not in listed
-        ]
+    listed = {*plan.placement, *(one.task for one in plan.unplaced)}
+    new = [name for name in receipt.landed if name not in listed] if plan.moves else []
+    placed += [Assignment(name, receipt.landed[name], "a part of another task") for name in new]
     return dataclasses.replace(plan, assignments=tuple(placed), unplaced=tuple(left))
 
 
-def saving(before: PlacementCost, after: PlacementCost, seconds: float) -> str:
-    """The reason of a change that pays: what becomes less, and what the moves cost.
+@dataclass(frozen=True)
+class Choice:
+    """Whether a proposal pays against the present placement."""
 
-    >>> saving(PlacementCost(8, 4, 0, 0, 0), PlacementCost(8, 1, 0, 0.5, 0), 600)
-    '9.5 instead of 12 $ in 600 s: imbalance 4 to 1, moves 0.5'
+    before: PlacementCost  # of the present placement
+    base: float  # the cost that savings are a share of
+    share: float  # what a change must save
+    why: str  # in words, where that share comes from
+    noise: float  # what costs may differ by noise alone, as a share
+
+    def saves(self, one: Proposal) -> float:
+        """What a proposal saves, after its moves, as a share."""
+        return (self.before.running - one.cost.total) / self.base if self.base else 0.0
+
+    def pays(self, one: Proposal) -> bool:
+        """Whether a proposal saves enough and leaves no other number of tasks out."""
+        return one.cost.unplaced == self.before.unplaced and self.saves(one) > self.share
+
+    def best(self, found: Sequence[Proposal]) -> Proposal | None:
+        """What costs least; of proposals that noise alone sets apart, what moves least."""
+        left, total = min((one.cost.rank for one in found), default=(0, 0.0))
+        alike = [one for one in found if one.cost.rank <= (left, total + self.noise * self.base)]
+        return min(alike, key=lambda one: one.cost.movement, default=None)
+
+    def why_kept(self, found: Sequence[Proposal], present: Mapping[str, str]) -> str:
+        """What the policy's answer, and what the best of all, would save."""
+
+        def why_not(one: Proposal) -> str:
+            more = one.cost.unplaced - self.before.unplaced
+            if one.placement == present:
+                return f"{one.by} is the present plan"
+            if more > 0:
+                return f"{one.by} leaves {more} more out"
+            if self.saves(one) <= 0:
+                return f"{one.by} saves nothing"
+            return f"{one.by} saves {percent(self.saves(one))}, less than {self.why}"
+
+        if not found:
+            return "kept: no placement is possible"
+        best = min(found, key=lambda one: one.cost.rank)
+        shown = found[:1] if best is found[0] else [found[0], best]
+        return f"kept: {'; '.join(map(why_not, shown))}"
+
+
+def percent(share: float) -> str:
+    """A share in words.
+
+    >>> percent(0.025)
+    '2.5 %'
     """
-    parts = [
-        f"{name} {was:.4g} to {becomes:.4g}"
-        for name, was, becomes in (
-            ("rent", before.rent, after.rent),
-            ("imbalance", before.imbalance, after.imbalance),
-            ("communication", before.communication, after.communication),
-        )
-        if f"{was:.4g}" != f"{becomes:.4g}"
-    ]
-    if after.movement:
-        parts.append(f"moves {after.movement:.4g}")
-    return (
-        f"{after.total:.4g} instead of {before.running:.4g} $ in {seconds:g} s: {', '.join(parts)}"
-    )
+    return f"{100 * share:.2g} %"

@@ -22,27 +22,24 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.cost import (
-    LEAST_CORES,
-    bytes_to_load,
-    cpu_loads,
-    is_preferred,
-    prices,
-    speeds,
-)
-from scheduling.model import JobGraph, Plan, Snapshot
-from scheduling.model.checks import number
+from scheduling.cost import LEAST_CORES, cpu_loads, prices, speeds
+from scheduling.model import JobGraph, Move, Plan, Snapshot
+from scheduling.model.checks import Checked, Positive
 
-__all__ = ["Objective", "PlacementCost"]
+__all__ = ["Indices", "Mask", "Numbers", "Objective", "PlacementCost", "Pricing"]
 
-Number = TypeVar("Number", float, NDArray[np.float64])
+Numbers = NDArray[np.float64]
+Number = TypeVar("Number", float, Numbers)
+Indices = NDArray[np.int_]
+Mask = NDArray[np.bool_]
 
 _DEVIATION = 0.1  # the weight of S: small enough that the highest load decides
 _NOTHING = 1e-9  # cores
@@ -83,7 +80,7 @@ class PlacementCost:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Objective:
+class Objective(Checked):
     """The weights of the objective by which the controller and the local search judge placements.
 
     Args:
@@ -111,35 +108,22 @@ class Objective:
         (12.0, 6.6, 0.01)
     """
 
-    horizon_s: float = 600.0
+    horizon_s: Positive = 600.0
     rent: float = 1.0
     imbalance: float = 1.0
     communication: float = 1.0
     price_per_byte: float = 0.0
     move_s: float = 1.0
 
-    def __post_init__(self) -> None:
-        number("horizon_s", self.horizon_s, above=True)
-        for name in ("rent", "imbalance", "communication", "price_per_byte", "move_s"):
-            number(name, getattr(self, name))
-
     def weighted(self, weights: Sequence[float]) -> Objective:
-        """This objective for a policy.
-
-        Args:
-            weights: what the policy is for: rent, imbalance, communication; they are multiplied
-                with the objective's own.
+        """This objective for a policy, whose ``weights`` of the three are multiplied with its own.
 
         >>> Objective().weighted((1, 0, 1)).imbalance
         0.0
         """
-        rent, imbalance, communication = weights
-        return dataclasses.replace(
-            self,
-            rent=self.rent * rent,
-            imbalance=self.imbalance * imbalance,
-            communication=self.communication * communication,
-        )
+        names = "rent", "imbalance", "communication"
+        own = {n: getattr(self, n) * weight for n, weight in zip(names, weights, strict=True)}
+        return dataclasses.replace(self, **own)
 
     def cost(
         self,
@@ -165,104 +149,143 @@ class Objective:
                 demanded.
         """
         at = placement.placement if isinstance(placement, Plan) else placement
-        at = {task: w for task, w in at.items() if task in graph.by_id and w in snapshot.by_id}
-        loads = cpu_loads(graph, snapshot) if loads is None else loads
-        price = dict(zip(snapshot.by_id, prices(snapshot), strict=True))
-        waiting = self._waiting(at, snapshot, price, loads, release) if self.imbalance else 0.0
-        return PlacementCost(
-            self.horizon_s * self.rent * math.fsum(price[name] for name in set(at.values())),
-            self.horizon_s * waiting,
-            self._communication(at, graph, snapshot) if self.communication else 0.0,
-            0.0 if present is None else self._movement(at, graph, snapshot, price, present),
-            len(graph.tasks) - len(at),
-        )
+        return Pricing(self, graph, snapshot, present, release, loads).cost(at)
 
-    def excess(self, highest: Number, squares: Number, load: float, cores: Number) -> Number:
-        """The weighted imbalance as a share of what the workers cost; one placement, or an array.
+    def waiting(
+        self, highest: Number, squares: Number, load: float, cores: Number, paid: Number
+    ) -> Number:
+        """The weighted $/s of waiting for the most loaded worker; of one placement, or an array.
 
-        Args:
-            highest: the highest load.
-            squares: the sum of the workers' cores times their load squared.
-            load: the cores that all tasks use; nothing is uneven where they use none.
-            cores: the cores of all workers that are compared.
+        Of the ``highest`` load, the sum of cores x load squared, the ``load`` and the ``cores`` in
+        all, and what is ``paid`` for them. Nothing is uneven where no load is.
         """
-        if load < _NOTHING:
-            return 0.0 * highest
+        if not self.imbalance or load < _NOTHING:
+            return 0.0 * paid
         mean = load / cores
         deviation = np.sqrt(np.maximum(squares / (cores * mean * mean) - 1, 0.0))
-        found: Number = self.imbalance * (
-            np.maximum(highest / mean - 1, 0.0) + _DEVIATION * deviation
-        )
-        return found
+        uneven: Number = np.maximum(highest / mean - 1, 0.0) + _DEVIATION * deviation
+        return self.imbalance * uneven * paid
 
-    def byte_costs(self, snapshot: Snapshot) -> NDArray[np.float64]:
-        """What a byte per second from another host costs over the horizon, at each worker."""
-        bandwidth = np.array([worker.bandwidth_bytes_per_s for worker in snapshot.workers])
-        byte = self.price_per_byte + np.array(prices(snapshot)) / bandwidth
-        found: NDArray[np.float64] = self.horizon_s * self.communication * byte
-        return found
 
-    def _waiting(
+class Pricing:
+    """The tasks and workers of one decision as arrays, and what placements of them cost.
+
+    Arguments are those of :meth:`Objective.cost`; ``byte_costs``: what a byte per second from each
+    worker (row) to each (column) costs over the horizon, if not what the objective says.
+    """
+
+    def __init__(
         self,
-        at: Mapping[str, str],
-        snapshot: Snapshot,
-        price: Mapping[str, float],
-        loads: Mapping[str, float],
-        release: bool,
-    ) -> float:
-        """The weighted $/s of the workers that wait for the most loaded one; 0 without load."""
-        used: dict[str, float] = {}
-        for task, name in at.items():
-            used[name] = used.get(name, 0.0) + loads[task]
-        speed = speeds(snapshot)
-        counted = [one for one in speed if one in used or (not release and speed[one] > 0)]
-        for name in used:
-            if not speed[name]:  # others took it over while a task runs there
-                speed[name] = max(snapshot.by_id[name].capacity.cpu_cores, LEAST_CORES)
-        load, cores = math.fsum(used.values()), math.fsum(speed[name] for name in counted)
-        if not used or not cores:
-            return 0.0
-        highest = max(cpu / speed[name] for name, cpu in used.items())
-        squares = math.fsum(cpu * cpu / speed[name] for name, cpu in used.items())
-        paid = math.fsum(price[name] for name in counted)
-        return float(paid * self.excess(highest, squares, load, cores))
-
-    def _communication(self, at: Mapping[str, str], graph: JobGraph, snapshot: Snapshot) -> float:
-        """The $ of the bytes between hosts over the horizon."""
-        byte = dict(zip(snapshot.by_id, self.byte_costs(snapshot).tolist(), strict=True))
-        host = {worker.id: worker.host for worker in snapshot.workers}
-        paid = [
-            edge.bytes_per_s * byte[at[edge.target]]
-            for edge in graph.edges
-            if edge.source in at
-            and edge.target in at
-            and host[at[edge.source]] != host[at[edge.target]]
-        ]
-        paid += [
-            task.input_bytes_per_s * byte[at[task.id]]
-            for task in graph.tasks
-            if task.input_bytes_per_s
-            and task.preferred
-            and task.id in at
-            and not is_preferred(task, snapshot.by_id[at[task.id]])
-        ]
-        return math.fsum(paid)
-
-    def _movement(
-        self,
-        at: Mapping[str, str],
+        objective: Objective,
         graph: JobGraph,
         snapshot: Snapshot,
-        price: Mapping[str, float],
-        present: Mapping[str, str],
-    ) -> float:
-        """The $ of the moves from a present placement."""
-        paid = []
-        for name, target in at.items():
-            before, worker = present.get(name), snapshot.by_id[target]
-            if before != target:
-                load_s = (
-                    bytes_to_load(graph.by_id[name], worker.host) / worker.bandwidth_bytes_per_s
-                )
-                paid.append(price[target] * (load_s + (0.0 if before is None else self.move_s)))
-        return math.fsum(paid)
+        present: Mapping[str, str] | None = None,
+        release: bool = False,
+        loads: Mapping[str, float] | None = None,
+        byte_costs: Numbers | None = None,
+    ) -> None:
+        tasks, workers = graph.tasks, snapshot.workers
+        self.objective, self.release = objective, release
+        self.number = {name: t for t, name in enumerate(graph.by_id)}
+        self.position = {name: i for i, name in enumerate(snapshot.by_id)}
+        shape = self.tasks, self.workers = len(tasks), len(workers)
+        loads = cpu_loads(graph, snapshot) if loads is None else loads
+        self.cpu = np.array([loads[name] for name in self.number], float)
+        self.price = np.array(prices(snapshot), float)
+        speed = np.array(list(speeds(snapshot).values()), float)
+        self.open = speed > 0
+        size = [max(worker.capacity.cpu_cores, LEAST_CORES) for worker in workers]
+        self.speed = np.where(self.open, speed, size)  # others took it over while a task runs there
+        hosts = defaultdict[str, list[int]](list)
+        for i, worker in enumerate(workers):
+            hosts[worker.host].append(i)
+        # Moves: the bytes of each task (row) that each worker lacks.
+        self.byte_s = self.price / np.array([worker.bandwidth_bytes_per_s for worker in workers])
+        self.present, self.fixed_s = self.indices(present or {}), np.zeros(self.tasks)
+        lacks: Numbers = np.zeros((self.tasks, 1))
+        if present is not None:
+            self.fixed_s = objective.move_s * np.array([name in present for name in self.number])
+            most = [task.state_bytes + max(task.cached.values(), default=0.0) for task in tasks]
+            lacks[:, 0] = most
+            if any(task.cached for task in tasks):
+                lacks = np.repeat(lacks, self.workers, axis=1)
+            for t, task in enumerate(tasks):
+                for host, there in task.cached.items():
+                    lacks[t, hosts.get(host, [])] -= there
+        self.lacks = np.broadcast_to(lacks, shape)
+        # Reads and streams: what the bytes from other hosts cost on each worker.
+        byte = objective.price_per_byte + self.byte_s
+        byte = objective.horizon_s * objective.communication * byte
+        rates = np.array([task.input_bytes_per_s if task.preferred else 0.0 for task in tasks])
+        self.reads = np.broadcast_to(0.0, shape)
+        if objective.communication and rates.any():
+            self.reads = rates[:, None] * byte
+            for t in np.flatnonzero(rates).tolist():
+                for name in tasks[t].preferred:
+                    self.reads[t, hosts.get(name, [])] = 0.0
+                    if name in self.position:
+                        self.reads[t, self.position[name]] = 0.0
+        edges = graph.edges if objective.communication and workers else ()
+        ends = [(self.number[edge.source], self.number[edge.target]) for edge in edges]
+        self.ends = np.array(ends, int).reshape(-1, 2).T
+        self.bytes_per_s = np.array([edge.bytes_per_s for edge in edges], float)
+        self.byte_costs = byte_costs
+        if edges and byte_costs is None:
+            first = np.array([hosts[worker.host][0] for worker in workers])
+            self.byte_costs = np.where(first[:, None] != first, byte, 0.0)
+
+    def indices(self, placement: Mapping[str, str]) -> Indices:
+        """By task the position of its worker, or -1."""
+        at = self.position
+        return np.array([at.get(placement.get(name, ""), -1) for name in self.number], int)
+
+    def rent_per_s(self, placement: Mapping[str, str]) -> float:
+        """The price in $/s of the workers of a placement, without a weight."""
+        return math.fsum(self.price[[*{self.position[name] for name in placement.values()}]])
+
+    def cost(self, placement: Mapping[str, str], parts: Sequence[Move] = ()) -> PlacementCost:
+        """What a placement costs; parts of tasks that move are tasks of their own."""
+        objective, at = self.objective, self.indices(placement)
+        t = np.flatnonzero(at >= 0)
+        i = at[t]
+        count = np.bincount(i, minlength=self.workers)
+        used = np.bincount(i, self.cpu[t], self.workers).astype(float)
+        movement, cpu = float(self.moves(t, i).sum()), self.cpu.copy()
+        for part in parts:
+            task, to = self.number[part.task], self.position[part.target]
+            count[to] += 1
+            used[to] += cpu[task] * part.part
+            used[at[task]] -= cpu[task] * part.part
+            cpu[task] *= 1 - part.part
+            movement += self.price[to] * objective.move_s + part.state_bytes * self.byte_s[to]
+        bytes_s = float(self.reads[t, i].sum())
+        if self.byte_costs is not None:
+            one, other = at[self.ends]
+            streams = self.bytes_per_s * self.byte_costs[one, other]
+            bytes_s += float(streams[(one >= 0) & (other >= 0)].sum())
+        rent, waiting = float(self.price[count > 0].sum()), self.waiting(used, count)
+        rent, waiting = objective.horizon_s * objective.rent * rent, objective.horizon_s * waiting
+        return PlacementCost(rent, waiting, bytes_s, float(movement), self.tasks - len(t))
+
+    def moves(self, t: Indices, i: Indices) -> Numbers:
+        """What it costs to have tasks on workers, from where they are at present."""
+        moved = self.price[i] * self.fixed_s[t] + self.lacks[t, i] * self.byte_s[i]
+        return np.where(self.present[t] == i, 0.0, moved)
+
+    def compared(self, count: Indices) -> Mask:
+        """The workers over which loads are compared, with so many tasks on each."""
+        return count > 0 if self.release else (count > 0) | self.open
+
+    def sums(self, used: Numbers, count: Indices) -> tuple[Numbers, Any, float, Any, Any]:
+        """By worker its load, 0 for those not compared; arguments of :meth:`Objective.waiting`."""
+        counted = self.compared(count)
+        load = np.where(counted, used / self.speed, 0.0)
+        cores, paid = float(self.speed[counted].sum()), float(self.price[counted].sum())
+        return load, float(self.speed @ load**2), float(used.sum()), cores, paid
+
+    def waiting(self, used: Numbers, count: Indices) -> float:
+        """The $/s of the imbalance, with such loads and so many tasks on each worker."""
+        if not self.objective.imbalance:
+            return 0.0
+        load, *sums = self.sums(used, count)
+        return float(self.objective.waiting(float(load.max(initial=0.0)), *sums))

@@ -7,42 +7,44 @@ the rebalancer's moves; and, if asked for, what the local search makes of the pr
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from scheduling.case import LEVEL, Case, fewer_moves, fits, fitting
-from scheduling.cost import prices
-from scheduling.decision import saving
+import numpy as np
+
 from scheduling.errors import InfeasibleError
-from scheduling.improve import improve
-from scheduling.model import (
-    Assignment,
-    JobGraph,
-    Move,
-    Plan,
-    Reserved,
-    Resources,
-    Snapshot,
-    Unplaced,
-)
-from scheduling.objective import Objective, PlacementCost
+from scheduling.history import LoadEstimate
+from scheduling.local_search import improve
+from scheduling.model import Assignment, JobGraph, Move, Plan, Resources, Snapshot, Unplaced
+from scheduling.model.cluster import Reserved
+from scheduling.objective import Numbers, Objective, PlacementCost, Pricing
 from scheduling.protocols import Policy, Rebalancer
-from scheduling.splits import makeable, split_names, with_parts
+from scheduling.room import needs_of, room_of
+from scheduling.splits import makeable, split_names
 
-__all__ = ["Proposal", "Proposals"]
+__all__ = ["Asked", "Case", "Proposal"]
+
+_LEVEL = 3.0  # standard deviations of the loads: what is less uneven is level
+_SLACK = 0.01  # by which a worker's load may exceed what the policy gave it at least, as a share
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Who is asked for placements, by what objective they are judged, and where they land."""
+
+    policy: Policy
+    rebalancer: Rebalancer | None
+    objective: Objective
+    search: bool
+    lands: Callable[[Mapping[str, str], Snapshot], Mapping[str, str]]
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A placement that may be requested.
+    """A placement that may be requested, where it would land, what that costs and who says so.
 
-    Args:
-        by: who proposes it, in words.
-        placement: the worker of each placed task, where it would land.
-        cost: what that costs.
-        answer: the policy's plan, for its reasons; None (default) if it was not asked.
-        moves: the rebalancer's moves that lead to it; default none.
+    The policy's plan, if it was asked, has reasons; the rebalancer's moves lead to it.
     """
 
     by: str
@@ -52,214 +54,274 @@ class Proposal:
     moves: tuple[Move, ...] = ()
 
     def why(self, before: PlacementCost, seconds: float) -> str:
-        """Why it is requested: what it saves, and which tasks it splits."""
-        parts = split_names(self.moves)
-        splits = f", splits {parts}" if parts else ""
-        return f"{self.by}: {saving(before, self.cost, seconds)}{splits}"
+        """Why it is requested: what becomes less, what the moves cost, and which tasks it splits.
 
-    def plan(self, case: Case, policy: str) -> Plan:
-        """The plan that is requested, for the tasks that there are at the moment.
-
-        A task has the policy's reason, the one that it had, or who wanted it there.
+        >>> one = Proposal("x", {}, PlacementCost(8, 1, 0, 0.5, 0))
+        >>> one.why(PlacementCost(8, 4, 0, 0, 0), 600)
+        'x: 9.5 instead of 12 $ in 600 s: imbalance 4 to 1, moves 0.5'
         """
-        answer, known = self.answer or Plan(()), case.previous.assignments if case.previous else ()
-        said = {(one.task, one.worker): one for one in (*known, *answer.assignments)}
-        had, failed = {one.task: one.worker for one in known}, dict(case.failed)
-        left = {one.task: one.reason for one in answer.unplaced}
-
-        def reason(task: str, worker: str) -> str:
-            if failed.get(task, worker) != worker:
-                return f"its placement on {failed[task]} failed"
-            if had.get(task, worker) not in case.snapshot.by_id:
-                return f"{had[task]} is gone"
-            return self.by
-
-        price = dict(zip(case.snapshot.by_id, prices(case.snapshot), strict=True))
-        at, current = self.placement, case.current.by_id
-        return Plan(
-            tuple(
-                said.get(pair) or Assignment(*pair, reason(*pair))
-                for pair in at.items()
-                if pair[0] in current
-            ),
-            tuple(
-                Unplaced(task, left.get(task, "no worker has room for it"))
-                for task in current
-                if task not in at
-            ),
-            math.fsum(price.get(name, 0.0) for name in set(at.values())),
-            policy=policy,
-            moves=tuple(one for one in self.moves if one.task in current),
-            fallback=answer.fallback,
-        )
+        said = []
+        for name in ("rent", "imbalance", "communication"):
+            was, becomes = (f"{getattr(cost, name):.4g}" for cost in (before, self.cost))
+            said += [f"{name} {was} to {becomes}"] if was != becomes else []
+        said += [f"moves {self.cost.movement:.4g}"] if self.cost.movement else []
+        parts = split_names(self.moves)
+        costs = f"{self.cost.total:.4g} instead of {before.running:.4g} $ in {seconds:g} s"
+        return f"{self.by}: {costs}: {', '.join(said)}{f', splits {parts}' if parts else ''}"
 
 
 @dataclass(frozen=True)
-class Proposals:
-    """Asks the policy, the rebalancer and the local search, and prices what they say.
+class Case:
+    """What is known when a plan is made, and the placements that are proposed then."""
 
-    Args:
-        policy: asked in every step.
-        rebalancer: suggests moves; None for none.
-        objective: what a placement costs.
-        search: whether there is a local search.
-        lands: where a placement would land.
-    """
+    asked: Asked
+    now: float  # on the controller's clock
+    graph: JobGraph  # of an operator whose tasks come and go the most of late
+    current: JobGraph  # the tasks that there are at the moment
+    snapshot: Snapshot
+    present: Mapping[str, str]  # the last worker of each task, if it is there still
+    estimate: LoadEstimate
+    release: bool  # whether idle workers are released
+    failed: Mapping[tuple[str, str], float]  # pairs of task and worker, since when
+    previous: Plan | None  # the present plan; None before the first
 
-    policy: Policy
-    rebalancer: Rebalancer | None
-    objective: Objective
-    search: bool
-    lands: Callable[[Mapping[str, str], Snapshot], Mapping[str, str]]
+    @cached_property
+    def loads(self) -> dict[str, float]:
+        """The CPU cores that each task uses."""
+        return self.estimate.loads(self.graph)
 
-    def cost(self, placement: Mapping[str, str], case: Case) -> PlacementCost:
-        """The cost of a placement; moves count from the present one."""
-        return self.objective.cost(
-            placement,
-            case.graph,
-            case.snapshot,
-            case.present,
-            release=case.release,
-            loads=case.loads,
-        )
+    @cached_property
+    def noise(self) -> float:
+        """The standard deviation of a worker's load, as a share."""
+        return self.estimate.noise(self.present)
 
-    def answer(self, case: Case) -> Plan:
+    @cached_property
+    def pricing(self) -> Pricing:
+        """What placements cost; moves count from the present one."""
+        what = self.asked.objective, self.graph, self.snapshot, self.present
+        return Pricing(*what, self.release, self.loads)
+
+    @cached_property
+    def as_measured(self) -> JobGraph:
+        """The graph with the measured cores as demands, at most what the largest worker has."""
+        if not self.estimate.measured:
+            return self.graph
+        most = max((one.usable.cpu_cores for one in self.snapshot.workers), default=0.0)
+        return self.graph.with_cores({t: min(load, most) for t, load in self.loads.items()})
+
+    def answer(self) -> Plan:
         """The policy's plan for all tasks; :class:`InfeasibleError` if one fits no worker."""
-        return self.policy.plan(case.as_measured, case.snapshot, case.previous)
+        return self.asked.policy.plan(self.as_measured, self.snapshot, self.previous)
 
-    def literal(self, case: Case) -> Proposal:
+    # Proposals
+
+    def literal(self) -> Proposal:
         """The policy's answer as it is, after the rebalancer's moves from it."""
-        answer = self.answer(case)
-        moves = self.moves(answer.placement, case) if case.previous else ()
+        answer = self.answer()
+        moves = self.moves(answer.placement) if self.previous else ()
         at = answer.placement | {one.task: one.target for one in moves if one.part >= 1}
-        return self._priced(f"{self.policy.name}'s answer", at, case, answer)
+        return self._priced(self._answers, at, answer)
 
-    def repaired(self, reason: str, case: Case) -> Proposal:
+    def repaired(self, reason: str) -> Proposal:
         """The present placement; tasks without a worker go where the policy puts them beside it.
 
         If they have no room there, the others make room, with as few moves as that takes.
         """
-        at = self._beside(case.present, case)
-        if len(at) < len(case.graph.tasks):
-            whole = fewer_moves(self.answer(case).placement, case)
+        at = self._beside(self.present)
+        if len(at) < len(self.graph.tasks):
+            whole = self._with_fewer_moves(self.answer().placement)
             at = whole if len(whole) > len(at) else at
-        return self._priced(reason, at, case)
+        return self._priced(reason, at)
 
-    def _priced(
-        self,
-        by: str,
-        placement: Mapping[str, str],
-        case: Case,
-        answer: Plan | None = None,
-        moves: Sequence[Move] = (),
-    ) -> Proposal:
-        at = self.lands(placement, case.snapshot)
-        return Proposal(by, at, self.cost(at, case), answer, tuple(moves))
-
-    def all(self, answer: Plan, moves: Sequence[Move], case: Case) -> list[Proposal]:
-        """The policy's answer where it may be requested, and the other placements, priced."""
-        name = f"{self.policy.name}'s answer"
-        allowed = self._allowed(answer.placement, case)
+    def proposals(self, answer: Plan, moves: Sequence[Move]) -> list[Proposal]:
+        """The policy's answer where it may be requested, and the other placements."""
+        allowed = self._allowed(answer.placement)
         found: dict[str, Mapping[str, str]] = {}
-        if allowed == answer.placement or fits(allowed, case):
-            found[name] = allowed
-        if case.present and allowed != case.present:
-            found[f"{name} with fewer moves"] = fewer_moves(allowed, case)
-        if self.search and case.present:
-            found["the search"] = self._searched(case)
-        priced = [self._priced(by, at, case, answer) for by, at in found.items()]
-        if made := fitting(moves, case):
-            at = {**case.present, **{one.task: one.target for one in made}}
-            priced.append(self._priced(self._moved, at, case, answer, made))
+        if allowed == answer.placement or self._fits(allowed):
+            found[self._answers] = allowed
+        if self.present and allowed != self.present:
+            found[f"{self._answers} with fewer moves"] = self._with_fewer_moves(allowed)
+        if self.asked.search and self.present:
+            found["the search"] = improve(
+                self.present, self.graph, self.snapshot, self.asked.objective, self.present,
+                release=self.release, loads=self.loads, forbidden=self.failed,
+                tolerance=_LEVEL * self.noise,
+            )  # fmt: skip
+        priced = [self._priced(by, at, answer) for by, at in found.items()]
+        if made := self._fitting(moves):
+            at = {**self.present, **{one.task: one.target for one in made}}
+            priced.append(self._priced(self._moved, at, answer, made))
         return priced
 
-    def split(
-        self, moves: Sequence[Move], answer: Plan, case: Case, can: Collection[str]
-    ) -> Proposal | None:
+    def split(self, moves: Sequence[Move], answer: Plan, can: Collection[str]) -> Proposal | None:
         """The present placement after the rebalancer's moves, parts of tasks included, if any."""
-        whole = fitting(moves, case)
-        at = {**case.present, **{one.task: one.target for one in whole}}
-        tried = [one for one in moves if (one.task, one.target) not in case.failed]
-        parts = makeable(tried, at, case.graph, can)
-        if not parts:
-            return None
-        graph, loads, was, becomes = with_parts(parts, case.graph, case.loads, case.present)
-        after = dataclasses.replace(case, graph=graph, present=was, loads=loads)
-        cost = self.cost({**at, **becomes}, after)
-        return Proposal(self._moved, at, cost, answer, (*whole, *parts))
+        whole = self._fitting(moves)
+        at = {**self.present, **{one.task: one.target for one in whole}}
+        tried = [one for one in moves if (one.task, one.target) not in self.failed]
+        parts = makeable(tried, at, self.graph, can)
+        cost = self.pricing.cost(at, parts)
+        return Proposal(self._moved, at, cost, answer, (*whole, *parts)) if parts else None
+
+    def moves(self, placement: Mapping[str, str]) -> Sequence[Move]:
+        """The rebalancer's moves from a placement."""
+        if self.asked.rebalancer is None or not placement:
+            return ()
+        used = {task.id: self.snapshot.usage.get(task.id, task.demand) for task in self.graph.tasks}
+        for task, one in used.items():
+            used[task] = Resources(self.loads[task], one.memory_mb, one.disk_mb)
+        seen = dataclasses.replace(self.snapshot, placement=placement, usage=used)
+        return self.asked.rebalancer.rebalance(self.graph, seen)
+
+    def plan(self, one: Proposal) -> Plan:
+        """The plan that requests a proposal, for the tasks that there are at the moment.
+
+        A task has the policy's reason, the one that it had, or who wanted it there.
+        """
+        answer, known = one.answer or Plan(()), self.previous.assignments if self.previous else ()
+        said = {(old.task, old.worker): old for old in (*known, *answer.assignments)}
+        had, failed = {old.task: old.worker for old in known}, dict(self.failed.keys())
+        whys = {out.task: out.reason for out in answer.unplaced}
+
+        def reason(task: str, worker: str) -> str:
+            if failed.get(task, worker) != worker:
+                return f"its placement on {failed[task]} failed"
+            if had.get(task, worker) not in self.snapshot.by_id:
+                return f"{had[task]} is gone"
+            return one.by
+
+        at = {task: name for task, name in one.placement.items() if task in self.current.by_id}
+        placed = [said.get(pair) or Assignment(*pair, reason(*pair)) for pair in at.items()]
+        left = [task for task in self.current.by_id if task not in at]
+        nowhere = "no worker has room for it"
+        return Plan(
+            tuple(placed),
+            tuple(Unplaced(task, whys.get(task, nowhere)) for task in left),
+            self.pricing.rent_per_s(one.placement),
+            policy=self.asked.policy.name,
+            moves=tuple(move for move in one.moves if move.task in self.current.by_id),
+            fallback=answer.fallback,
+        )
+
+    @property
+    def _answers(self) -> str:
+        return f"{self.asked.policy.name}'s answer"
 
     @property
     def _moved(self) -> str:
-        return f"{self.rebalancer.name}'s moves" if self.rebalancer else ""
+        return f"{self.asked.rebalancer.name}'s moves" if self.asked.rebalancer else ""
 
-    def moves(self, placement: Mapping[str, str], case: Case) -> Sequence[Move]:
-        """The rebalancer's moves from a placement."""
-        if self.rebalancer is None or not placement:
-            return ()
-        usage = {}
-        for task in case.graph.tasks:
-            used = case.snapshot.usage.get(task.id, task.demand)
-            usage[task.id] = Resources(case.loads[task.id], used.memory_mb, used.disk_mb)
-        seen = dataclasses.replace(case.snapshot, placement=placement, usage=usage)
-        return self.rebalancer.rebalance(case.graph, seen)
+    def _priced(
+        self, by: str, at: Mapping[str, str], answer: Plan | None = None, moves: Sequence[Move] = ()
+    ) -> Proposal:
+        at = self.asked.lands(at, self.snapshot)
+        return Proposal(by, at, self.pricing.cost(at), answer, tuple(moves))
 
-    def _searched(self, case: Case) -> dict[str, str]:
-        return improve(
-            case.present,
-            case.graph,
-            case.snapshot,
-            self.objective,
-            case.present,
-            release=case.release,
-            loads=case.loads,
-            forbidden=case.failed,
-            tolerance=LEVEL * case.noise,
-        )
+    # Beside tasks that stay
 
-    def _allowed(self, placement: Mapping[str, str], case: Case) -> Mapping[str, str]:
+    def _allowed(self, placement: Mapping[str, str]) -> Mapping[str, str]:
         """A placement without those that have failed recently: such tasks stay, or go elsewhere."""
         at = dict(placement)
-        for task, worker in case.failed:
-            if at.get(task) == worker and case.present.get(task) != worker:
+        for task, worker in self.failed:
+            if at.get(task) == worker and self.present.get(task) != worker:
                 del at[task]
-                if task in case.present:
-                    at[task] = case.present[task]
-        return at if len(at) == len(placement) else self._beside(at, case)
+                if task in self.present:
+                    at[task] = self.present[task]
+        return at if len(at) == len(placement) else self._beside(at)
 
-    def _beside(self, stay: Mapping[str, str], case: Case) -> Mapping[str, str]:
+    def _beside(self, stay: Mapping[str, str]) -> Mapping[str, str]:
         """The other tasks placed by the policy beside those that stay; not where that failed."""
-        at = {**stay, **self._asked(stay, case)}
-        again = {task for task, worker in at.items() if task not in stay} & {
-            task for task, worker in case.failed if at.get(task) == worker
-        }
+        at = {**stay, **self._asked(stay)}
+        again = {task for task, worker in self.failed if at.get(task) == worker} - stay.keys()
         if not again:
             return at
-        refused = {at[task] for task in again}
         rest = {task: worker for task, worker in at.items() if task not in again}
-        return {**at, **self._asked(rest, case, refused, again)}
+        return {**at, **self._asked(rest, {at[task] for task in again}, again)}
 
     def _asked(
-        self,
-        stay: Mapping[str, str],
-        case: Case,
-        without: Collection[str] = (),
-        only: Collection[str] | None = None,
+        self, stay: Mapping[str, str], without: Collection[str] = (), only: Collection[str] = ()
     ) -> Mapping[str, str]:
         """The policy's placement of tasks on what others that stay leave of the workers."""
-        tasks, taken = case.as_measured.by_id, dict(case.snapshot.reserved)
-        rest = [
-            t for t in case.as_measured.tasks if t.id not in stay and (not only or t.id in only)
-        ]
+        tasks, taken = self.as_measured.by_id, dict(self.snapshot.reserved)
+        rest = tuple(
+            task for name, task in tasks.items() if name not in stay and (not only or name in only)
+        )
         if not rest:
             return {}
         for name, worker in stay.items():
             old = taken.get(worker, Reserved())
             taken[worker] = Reserved(old.slots + 1, old.resources + tasks[name].demand)
-        workers = tuple(one for one in case.snapshot.workers if one.id not in without)
-        left = dataclasses.replace(case.snapshot, workers=workers, reserved=taken)
+        workers = tuple(one for one in self.snapshot.workers if one.id not in without)
+        left = dataclasses.replace(self.snapshot, workers=workers, reserved=taken)
         try:
-            return self.policy.plan(JobGraph(tuple(rest)), left, case.previous).placement
+            return self.asked.policy.plan(JobGraph(rest), left, self.previous).placement
         except InfeasibleError:
             if without:
                 return {}
             raise
+
+    # Room
+
+    def _left(self, placement: Mapping[str, str], need: Numbers) -> Numbers:
+        """What a placement leaves of each worker (row): slots, cores, memory, disk."""
+        at, left = self.pricing.indices(placement), room_of(self.snapshot)
+        np.subtract.at(left, at[at >= 0], need[at >= 0])
+        return left
+
+    def _fits(self, placement: Mapping[str, str]) -> bool:
+        """Whether each worker that gets another task has room for all that it has then."""
+        at = self.pricing.indices(placement)
+        came = at[(at >= 0) & (at != self.pricing.present)]
+        return bool((self._left(placement, needs_of(self.as_measured))[came] >= 0).all())
+
+    def _fitting(self, moves: Sequence[Move]) -> list[Move]:
+        """The moves of whole tasks that have room, in order; failed placements are left out."""
+        if not any(one.part >= 1 for one in moves):
+            return []
+        needs, at, made = needs_of(self.graph), dict(self.present), []
+        free, position = self._left(at, needs), self.pricing.position
+        for one in moves:
+            may = one.part >= 1 and (one.task, one.target) not in self.failed
+            may = may and at.get(one.task) == one.source and one.target in position
+            need = needs[self.pricing.number[one.task]]
+            if may and (free[position[one.target]] >= need).all():
+                free[position[one.source]] += need
+                free[position[one.target]] -= need
+                at[one.task] = one.target
+                made.append(one)
+        return made
+
+    def _with_fewer_moves(self, wanted: Mapping[str, str]) -> dict[str, str]:
+        """A placement with as many tasks and as much load on each worker; tasks stay if they can.
+
+        Complexity: O(tasks x (log tasks + workers)).
+        """
+        names, loads, present = list(self.snapshot.by_id), self.pricing.cpu, self.pricing.present
+        at = self.pricing.indices(wanted)
+        there = np.flatnonzero(at >= 0)
+        load = np.bincount(at[there], loads[there], len(names)).tolist()
+        count = np.bincount(at[there], minlength=len(names)).tolist()
+        spare = [one * max(_SLACK, _LEVEL * self.noise) + 1e-9 for one in load]
+        found: dict[str, str] = {}
+
+        def put(task: str, i: int) -> None:
+            found[task] = names[i]
+            count[i] -= 1
+            load[i] -= self.loads[task]
+
+        left = []
+        for task in sorted(wanted, key=lambda task: -self.loads[task]):
+            t = self.pricing.number[task]
+            i = int(present[t])
+            if i >= 0 and count[i] and self.loads[task] <= load[i] + spare[i]:
+                put(task, i)
+            else:
+                left.append((task, t))
+        needs = needs_of(self.as_measured)
+        free = self._left(found, needs)
+        for task, t in left:
+            room = np.flatnonzero((free >= needs[t]).all(axis=1))
+            if len(room):
+                i = min(room.tolist(), key=lambda i: (count[i] <= 0, -load[i]))
+                put(task, i)
+                free[i] -= needs[t]
+        return found

@@ -1,7 +1,5 @@
 """St-Stream: balances skewed load, first inside hosts, then between them.
 
-Load counts in absolute terms: what is a tenth of a small worker is less of a large one.
-
 Source: St-Stream, section 4, Eqs. 1-13, Algorithms 1 and 2. As read here:
 
 - Eq. 1 adds GHz to GB; the size of a worker is its CPU and memory, each as a share of the mean
@@ -18,11 +16,11 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 from scheduling.load import CPU_WEIGHT, task_load
 from scheduling.model import JobGraph, Move, Resources, Snapshot, Task, Worker
-from scheduling.model.checks import check, flag, optional, share
+from scheduling.model.checks import Checked, Share, share
 
 __all__ = ["Balance", "StStream", "sizes"]
 
@@ -35,12 +33,10 @@ _ROUNDS = 10_000  # moves of one clock
 
 def sizes(workers: Collection[Worker], *, cpu_weight: float = CPU_WEIGHT) -> dict[str, float]:
     """How large each worker is, 1 for the mean one (Eqs. 1 and 7, normalised)."""
-    every = {worker.id: worker.capacity for worker in workers}
-    cpu = math.fsum(one.cpu_cores for one in every.values()) / max(len(every), 1)
-    memory = math.fsum(one.memory_mb for one in every.values()) / max(len(every), 1)
-    full = Resources(cpu, memory)
-    unknown = cpu_weight * (not cpu) + (1 - cpu_weight) * (not memory)
-    return {name: task_load(one, full, cpu_weight) + unknown for name, one in every.items()}
+    cpu = math.fsum(worker.capacity.cpu_cores for worker in workers) / max(len(workers), 1)
+    memory = math.fsum(worker.capacity.memory_mb for worker in workers) / max(len(workers), 1)
+    mean, unknown = Resources(cpu, memory), cpu_weight * (not cpu) + (1 - cpu_weight) * (not memory)
+    return {one.id: task_load(one.capacity, mean, cpu_weight) + unknown for one in workers}
 
 
 class Balance(NamedTuple):
@@ -52,7 +48,7 @@ class Balance(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StStream:
+class StStream(Checked):
     """Suggest moves until every worker is between L_min and L_max.
 
     In each clock, first among the workers of a host, then among all: workers above L_max give what
@@ -74,15 +70,11 @@ class StStream:
         [('t1', 'a', 'b')]
     """
 
-    theta: float = 0.2
-    least: float | None = 0.3
+    theta: Annotated[float, partial(share, above=True, below=True)] = 0.2
+    least: Share | None = 0.3
     split: bool = True
-    cpu_weight: float = CPU_WEIGHT
+    cpu_weight: Share = CPU_WEIGHT
     name: ClassVar[str] = "st-stream"
-
-    def __post_init__(self) -> None:
-        check(self, theta=partial(share, above=True, below=True), least=optional(share))
-        check(self, split=flag, cpu_weight=share)
 
     def thresholds(self, units: Units, size: Mapping[str, float]) -> Balance:
         """L_min, L_avg and L_max of the nodes with such ``units`` of load and such a ``size``."""
@@ -138,8 +130,7 @@ class StStream:
             groups.setdefault((hosts or {}).get(node, node), []).append(node)
         for group in [*groups.values(), *([list(units)] if len(groups) > 1 else [])]:
             if len(group) > 1:
-                aim = self.thresholds({node: book.units[node] for node in group}, size)
-                book.level(group, aim)
+                book.level(group, self.thresholds({node: own[node] for node in group}, size))
         return book.moves
 
 
@@ -164,7 +155,7 @@ class _Book:
 
     def level(self, group: list[str], aim: Balance) -> None:
         """Make the moves among some nodes."""
-        for giver in sorted(group, key=lambda node: -self.load(node)):
+        for giver in sorted(group, key=self.load, reverse=True):
             # Eqs. 10-13: the excess of those above L_max, to those with the most headroom.
             for taker in sorted(group, key=self.load) if self.load(giver) > aim.high else ():
                 while (more := self.load(giver) - aim.high) > _LEAST:
@@ -172,7 +163,8 @@ class _Book:
                         break
         for taker in sorted(group, key=self.load):
             # Algorithm 2: those below L_min, the lowest with the highest.
-            for giver in sorted(group, key=lambda node: -self.load(node)):
+            low = self.load(taker) < aim.low - _LEAST
+            for giver in sorted(group, key=self.load, reverse=True) if low else ():
                 while self.load(taker) < aim.low - _LEAST:
                     more = self.load(giver) - aim.mean
                     if more <= _LEAST or not self.move(giver, taker, more, aim):
@@ -190,25 +182,24 @@ class _Book:
         gives, takes = self.size[giver], self.size[taker]
         room = (min(aim.high, self.limits.get(taker, 1.0)) - self.load(taker)) * takes
         most = self.load(giver) - aim.low
-        # Where the two would be level: beyond it the gap grows again.
-        level = gap / (1 / gives + 1 / takes)
+        level = gap / (1 / gives + 1 / takes)  # beyond it the gap grows again
         towards = max((aim.mean - self.load(taker)) * takes, 0.0)
         wanted = min(min(surplus, most) * gives, room, level, towards)
         able = [
-            (amount, task)
+            (-amount, task)
             for task, amount in self.units[giver].items()
             if amount > _LEAST and (giver, task) not in self.arrived and self._slot(taker, task)
         ]
-        able.sort(key=lambda one: (-one[0], one[1]))
-        fits = next((one for one in able if one[0] <= wanted + _LEAST), None)
+        able.sort()
+        fits = next((one for one in able if -one[0] <= wanted + _LEAST), None)
         if fits is None and self.split and wanted > _LEAST and able:
-            fits = (wanted, able[0][1])
+            fits = (-wanted, able[0][1])
         elif fits is None and not self.split:
             # Whole tasks only: the smallest that is more than wanted, if the gap still shrinks.
             whole = min(min(most, gap) * gives, room, 2 * level - _LEAST)
-            fits = next((one for one in reversed(able) if wanted < one[0] < whole), None)
+            fits = next((one for one in reversed(able) if wanted < -one[0] < whole), None)
         if fits is not None:
-            self._make(fits[1], giver, taker, fits[0])
+            self._make(fits[1], giver, taker, -fits[0])
         return fits is not None
 
     def _slot(self, node: str, task: str) -> bool:

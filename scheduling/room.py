@@ -5,16 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
+import numpy as np
+from numpy.typing import NDArray
 from sortedcontainers import SortedList
 
 from scheduling.cost import rent_per_s
 from scheduling.errors import InfeasibleError
 from scheduling.model import Assignment, JobGraph, Plan, Resources, Snapshot, Task, Unplaced
 
-__all__ = ["Room"]
+__all__ = ["Room", "needs_of", "room_of"]
 
 # Half of what Plan._check allows: sums in another order still pass it.
 _SLACK = 5e-10
+
+
+def room_of(snapshot: Snapshot) -> NDArray[np.float64]:
+    """What is free of each worker (row): slots, cores, MB of memory, MB of disk; rounded up."""
+    slots = snapshot.free_slots
+    rows = [
+        (slots[name], free.cpu_cores, free.memory_mb, free.disk_mb)
+        for name, free in snapshot.free.items()
+    ]
+    room = np.array(rows, float).reshape(-1, 4)
+    room[:, 1:] = room[:, 1:] * (1 + _SLACK) + _SLACK
+    return room
+
+
+def needs_of(graph: JobGraph) -> NDArray[np.float64]:
+    """What each task (row) needs: a slot, cores, MB of memory, MB of disk."""
+    rows = [(1.0, t.demand.cpu_cores, t.demand.memory_mb, t.demand.disk_mb) for t in graph.tasks]
+    return np.array(rows, float).reshape(-1, 4)
 
 
 class Room:
@@ -34,15 +54,10 @@ class Room:
     def __init__(self, graph: JobGraph, snapshot: Snapshot) -> None:
         _feasible(graph, snapshot)
         self.workers = snapshot.workers
-        self.free: list[list[float]] = []
-        for name, free in snapshot.free.items():
-            sizes = (free.cpu_cores, free.memory_mb, free.disk_mb)
-            slots = snapshot.free_slots[name]
-            self.free.append([slots, *(size * (1 + _SLACK) + _SLACK for size in sizes)])
+        self.free: list[list[float]] = room_of(snapshot).tolist()
         self.at: dict[str, int] = {}
         self._graph, self._snapshot = graph, snapshot
-        self._reasons: dict[str, str] = {}
-        self._left: dict[str, str] = {}
+        self._reasons: dict[str, str] = {}  # of placed tasks, and of those that were left
         self._least_cores = min((task.demand.cpu_cores for task in graph.tasks), default=0.0)
         self._least_mb = min((task.demand.memory_mb for task in graph.tasks), default=0.0)
         self._is_open = [self._takes_any(free) for free in self.free]
@@ -97,19 +112,21 @@ class Room:
 
     def leave(self, task: Task, reason: str) -> None:
         """List a task as having no room now, for a reason of the policy's own."""
-        self._left[task.id] = reason
+        self._reasons[task.id] = reason
 
     def plan(self, policy: str) -> Plan:
         """The plan; what was not placed is unplaced; the score is the rent in $/s."""
-        names = [worker.id for worker in self.workers]
-        placed = [Assignment(task, names[i], self._reasons[task]) for task, i in self.at.items()]
-        left = [
-            Unplaced(task.id, self._left.get(task.id) or self._why(task))
-            for task in self._graph.tasks
-            if task.id not in self.at
-        ]
-        score = rent_per_s({one.task: one.worker for one in placed}, self._snapshot)
-        return Plan(tuple(placed), tuple(left), score, policy=policy)
+        at = {task: self.workers[i].id for task, i in self.at.items()}
+        return Plan(
+            tuple(Assignment(task, name, self._reasons[task]) for task, name in at.items()),
+            tuple(
+                Unplaced(task.id, self._reasons.get(task.id) or self._why(task))
+                for task in self._graph.tasks
+                if task.id not in at
+            ),
+            rent_per_s(at, self._snapshot),
+            policy=policy,
+        )
 
     def _why(self, task: Task) -> str:
         """Why a task has no room now."""
@@ -124,12 +141,10 @@ class Room:
 
 def _feasible(graph: JobGraph, snapshot: Snapshot) -> None:
     sizes = {worker.usable for worker in snapshot.workers}
-    fitting = {
-        need: any(need.within(usable) for usable in sizes)
-        for need in {task.demand for task in graph.tasks}
-    }
-    for task in graph.tasks if sizes else ():
-        if not fitting[task.demand]:
+    needs = {task.demand for task in graph.tasks} if sizes else set()
+    large = {need for need in needs if not any(need.within(usable) for usable in sizes)}
+    for task in graph.tasks if large else ():
+        if task.demand in large:
             most = max(snapshot.workers, key=lambda w: (w.usable.cpu_cores, w.usable.memory_mb))
             raise InfeasibleError(
                 f"task {task.id!r} needs {task.demand}; the largest worker, {most.id!r}, has "

@@ -1,4 +1,4 @@
-"""Moves of parts of tasks: which of them can be made, what they cost, and what they change.
+"""Moves of parts of tasks: which of them can be made, and what they change.
 
 A part of a task becomes a task of its own (capability ``"split"``), or its rows go to other tasks
 of the same operator on the target (``"spread"``), as a rule for hot keys does it.
@@ -6,23 +6,22 @@ of the same operator on the target (``"spread"``), as a rule for hot keys does i
 
 from __future__ import annotations
 
-import dataclasses
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from scheduling.estimate import LoadEstimate
-from scheduling.model import JobGraph, Move, Plan, Receipt, Task
+from scheduling.history import LoadEstimate
+from scheduling.model import JobGraph, Move, Plan, Receipt
 
-__all__ = ["dropped_shares", "indices", "makeable", "receivers", "split_names", "take_parts"]
-__all__ += ["with_parts"]
+__all__ = ["dropped_shares", "indices", "makeable", "split_names", "take_parts"]
 
 
-def receivers(move: Move, placement: Mapping[str, str], operators: Mapping[str, str]) -> list[str]:
+def _receivers(move: Move, placement: Mapping[str, str], operators: Mapping[str, str]) -> list[str]:
     """The tasks of the same operator on the target of a move; ``operators``: of each task."""
     own = operators.get(move.task)
     return [
         name
         for name, at in placement.items()
-        if at == move.target and name != move.task and operators.get(name) == own is not None
+        if at == move.target and name != move.task and operators.get(name, "") == own
     ]
 
 
@@ -35,26 +34,8 @@ def makeable(
         one
         for one in moves
         if one.part < 1
-        and ("split" in can or ("spread" in can and receivers(one, placement, operators)))
+        and ("split" in can or ("spread" in can and _receivers(one, placement, operators)))
     ]
-
-
-def with_parts(
-    moves: Sequence[Move], graph: JobGraph, loads: Mapping[str, float], present: Mapping[str, str]
-) -> tuple[JobGraph, dict[str, float], dict[str, str], dict[str, str]]:
-    """What a cost is computed from when parts of tasks are tasks of their own.
-
-    The graph, the loads, the worker of each part and task before, and of each part afterwards.
-    """
-    tasks, cores = list(graph.tasks), dict(loads)
-    was, becomes = dict(present), dict[str, str]()
-    for number, one in enumerate(moves):
-        name, whole = f"{one.task} part {number}", graph.by_id[one.task]
-        tasks.append(Task(name, whole.operator, 0, whole.demand, state_bytes=one.state_bytes))
-        cores[name] = cores[one.task] * one.part
-        cores[one.task] -= cores[name]
-        was[name], becomes[name] = one.source, one.target
-    return dataclasses.replace(graph, tasks=tuple(tasks)), cores, was, becomes
 
 
 def take_parts(
@@ -63,15 +44,10 @@ def take_parts(
     """Move the estimated load of split tasks; the number of tasks added to each operator."""
     parts = [move for move in plan.moves if move.part < 1]
     operators = {task.id: task.operator for task in graph.tasks}
-    left = len(set(receipt.landed) - set(operators)) if parts else 0
-    added: dict[str, int] = {}
     for move in parts:
-        estimate.split(move.task, move.part, receivers(move, plan.placement, operators))
-        if left:
-            operator = operators[move.task]
-            added[operator] = added.get(operator, 0) + 1
-            left -= 1
-    return added
+        estimate.split(move.task, move.part, _receivers(move, plan.placement, operators))
+    added = len(set(receipt.landed) - set(operators))
+    return Counter(operators[move.task] for move in parts[:added])
 
 
 def indices(
@@ -88,23 +64,21 @@ def indices(
     operators = {name: name.rpartition("-")[0] for name in placement}
     found: dict[int, dict[int, float]] = {}
     for move in moves:
-        to = receivers(move, placement, operators)
-        if move.part >= 1 or not to or operators.get(move.task) != operator:
-            continue
-        parts = found.setdefault(_index(move.task), {})
-        amount = (1 - sum(parts.values())) * move.part  # a part of what earlier moves have left
-        for name in to:
-            parts[_index(name)] = parts.get(_index(name), 0.0) + amount / len(to)
+        to = _receivers(move, placement, operators)
+        if move.part < 1 and to and operators.get(move.task) == operator:
+            parts = found.setdefault(_index(move.task), {})
+            amount = (1 - sum(parts.values())) * move.part  # of what earlier moves have left
+            for name in to:
+                parts[_index(name)] = parts.get(_index(name), 0.0) + amount / len(to)
     return found
 
 
 def dropped_shares(moves: Iterable[Move]) -> dict[int, float]:
     """By index of a task, the share of its load that the moves would have taken away."""
-    found: dict[int, float] = {}
+    found = defaultdict[int, float](float)
     for move in moves:
-        before = found.get(_index(move.task), 0.0)
-        found[_index(move.task)] = before + (1 - before) * move.part
-    return found
+        found[_index(move.task)] += (1 - found[_index(move.task)]) * move.part
+    return dict(found)
 
 
 def split_names(moves: Iterable[Move]) -> str:

@@ -35,11 +35,12 @@ class CETSA(Greedy):
     Complexity: O(workers x log workers + (tasks + edges) x log tasks), and O(tasks) more for a
     worker whose resources are exhausted before its slots.
 
-    >>> from scheduling.model import JobGraph, Resources, Task, Worker
-    >>> graph = JobGraph((Task("t", "join", 0, Resources(1, 512)),))
-    >>> cheap, dear = (Worker(p, Resources(4, 8192), 2, float(p)) for p in ("0.1", "0.3"))
-    >>> CETSA(by_price=True).plan(graph, Snapshot(0.0, (dear, cheap))).placement
-    {'t': '0.1'}
+    Example:
+        >>> from scheduling.model import JobGraph, Resources, Task, Worker
+        >>> graph = JobGraph((Task("t", "join", 0, Resources(1, 512)),))
+        >>> cheap, dear = (Worker(p, Resources(4, 8192), 2, float(p)) for p in ("0.1", "0.3"))
+        >>> CETSA(by_price=True).plan(graph, Snapshot(0.0, (dear, cheap))).placement
+        {'t': '0.1'}
     """
 
     together: bool = True
@@ -98,12 +99,13 @@ class LBACE(Greedy):
 
     Complexity: O((workers + tasks) x log workers), O(tasks x workers) where many have no room.
 
-    >>> from scheduling.model import JobGraph, Resources, Task, Worker
-    >>> graph = JobGraph(tuple(Task(f"t{i}", "t", i, Resources(1, 512)) for i in range(2)))
-    >>> workers = tuple(Worker(name, Resources(4, 8192), 4) for name in "abc")
-    >>> tuples, cost = {"a": 9, "b": 9, "c": 9}, {"a": 1.0, "b": 1.0, "c": 9.0}
-    >>> LBACE().plan(graph, Snapshot(0.0, workers, tuples=tuples, cost=cost)).placement
-    {'t0': 'a', 't1': 'b'}
+    Example:
+        >>> from scheduling.model import JobGraph, Resources, Task, Worker
+        >>> graph = JobGraph(tuple(Task(f"t{i}", "t", i, Resources(1, 512)) for i in range(2)))
+        >>> workers = tuple(Worker(name, Resources(4, 8192), 4) for name in "abc")
+        >>> tuples, cost = {"a": 9, "b": 9, "c": 9}, {"a": 1.0, "b": 1.0, "c": 9.0}
+        >>> LBACE().plan(graph, Snapshot(0.0, workers, tuples=tuples, cost=cost)).placement
+        {'t0': 'a', 't1': 'b'}
     """
 
     spread: Literal["least-loaded", "turns", "literal"] = "least-loaded"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scheduling.cost import CostModel
 from scheduling.errors import TooLargeError
 from scheduling.model import JobGraph, Plan, Snapshot, Task
-from scheduling.model.checks import check, instance, whole
-from scheduling.room import Room
+from scheduling.model.checks import Checked, whole
+from scheduling.room import Room, needs_of
 
 __all__ = ["Exact"]
 
@@ -27,7 +27,7 @@ _DEAREST = 1e4  # of all that is paid for, as HiGHS sees it: it takes 1e-6 for n
 
 
 @dataclass(frozen=True)
-class Exact:
+class Exact(Checked):
     """Find the cheapest placement; for some 12 workers and 20 tasks.
 
     Args:
@@ -42,12 +42,9 @@ class Exact:
     """
 
     cost: CostModel = field(default_factory=CostModel)
-    max_nodes: int = 2_000
+    max_nodes: Annotated[int, partial(whole, least=1)] = 2_000
     name: ClassVar[str] = "exact"
     weights: ClassVar[tuple[float, float, float]] = (1.0, 0.0, 1.0)
-
-    def __post_init__(self) -> None:
-        check(self, cost=instance(CostModel), max_nodes=partial(whole, least=1))
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks; see :class:`scheduling.Policy`."""
@@ -58,8 +55,7 @@ class Exact:
         return room.plan(self.name)
 
 
-_Row = tuple[dict[int, float], float, float]
-"""A weighted sum of variables, by their numbers, and its bounds."""
+_Row = tuple[dict[int, float], float, float]  # a weighted sum of variables, and its bounds
 
 
 class _Program:
@@ -83,22 +79,19 @@ class _Program:
 
     def cheapest(self) -> dict[Task, int]:
         """The tasks that are placed, with the positions of their workers."""
-        placed = np.zeros(len(self.costs))
-        placed[: self.on.size] = 1
-        tasks = len(self.graph.tasks)
-        found = self._solve(self.costs, (_each(range(self.on.size)), tasks, tasks))
+        every, tasks = _each(range(self.on.size)), len(self.graph.tasks)
+        found = self._solve(self.costs, (every, tasks, tasks))
         if found is None:  # they do not all fit
-            most = len(self._solve(-placed) or {})
-            found = self._solve(self.costs, (_each(range(self.on.size)), most, most))
+            most = len(
+                self._solve(-(np.arange(len(self.costs)) < self.on.size).astype(float)) or {}
+            )
+            found = self._solve(self.costs, (every, most, most))
         return found or {}
 
     def _rooms(self) -> None:
         """A task is on one worker at most; a worker that has tasks is rented, and has room."""
-        empty = Room(self.graph, self.snapshot)
-        demands = [task.demand for task in self.graph.tasks]
-        needs = np.array([(1, one.cpu_cores, one.memory_mb, one.disk_mb) for one in demands])
-        for of_task in self.on:
-            self.rows.append((_each(of_task), 0, 1))
+        empty, needs = Room(self.graph, self.snapshot), needs_of(self.graph)
+        self.rows += [(_each(of_task), 0, 1) for of_task in self.on]
         for i in range(len(self.snapshot.workers)):
             rented = {self.on.size + i: -1.0}
             fits = np.array([empty.fits(task, i) for task in self.graph.tasks])
@@ -113,16 +106,13 @@ class _Program:
     def _streams(self) -> list[float]:
         """A stream costs the longest way, less what a shorter one saves; what variables cost."""
         cost, position = self.policy.cost, {t.id: k for k, t in enumerate(self.graph.tasks)}
-        hosts: dict[str, list[int]] = {}
-        for i, worker in enumerate(self.snapshot.workers):
-            hosts.setdefault(worker.host, []).append(i)
+        of = [worker.host for worker in self.snapshot.workers]
+        hosts = {one: [i for i, host in enumerate(of) if host == one] for one in of}
         far = np.array([[cost.far(one, other) for other in hosts] for one in hosts])
         shorter = np.argwhere(far < far.max())
         ways = [far.max(), *(far - far.max())[far < far.max()]]
         paid, costs = cost.weights[1] * cost.price_per_byte, list[float]()
-        for edge in self.graph.edges:
-            if edge.source == edge.target:
-                continue
+        for edge in [one for one in self.graph.edges if one.source != one.target]:
             longest = len(self.most)
             self.most = np.append(self.most, np.ones(len(ways)))
             ends = [self.on[position[edge.source]], self.on[position[edge.target]]]

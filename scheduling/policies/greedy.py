@@ -174,8 +174,11 @@ class GSBFD(Greedy):
         return (1 - self.theta) * cores + self.theta * memory_mb / _MB_PER_GB
 
     def _jobs(self, graph: JobGraph) -> list[Sequence[Task]]:
-        jobs: dict[str, Iterable[Sequence[Task]]] = {"operator": graph.operators.values()}
-        jobs |= {"graph": [graph.tasks], "task": [(task,) for task in graph.tasks]}
+        jobs: dict[str, Iterable[Sequence[Task]]] = {
+            "operator": graph.operators.values(),
+            "graph": [graph.tasks],
+            "task": [(task,) for task in graph.tasks],
+        }
 
         def size(job: Sequence[Task]) -> float:
             return sum(self._size(task.demand.cpu_cores, task.demand.memory_mb) for task in job)

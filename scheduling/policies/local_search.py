@@ -1,9 +1,8 @@
 """Local search: the best plan of CETSA, GS-BFD and first fit, improved by local changes.
 
-Assumes, like exact, that rent and network are all that counts.
-
-Source: our own (:mod:`scheduling.improve`, ruin and recreate); at most 5 % above the exact optimum
-in the tests, of up to 12 workers, also where the network is paid for.
+Assumes, like exact, that rent and network are all that counts. Source: our own
+(:mod:`scheduling.local_search`); at most 5 % above the exact optimum in the tests, of up to 12
+workers, also where the network is paid for.
 """
 
 from __future__ import annotations
@@ -15,13 +14,14 @@ from typing import ClassVar
 import numpy as np
 
 from scheduling.cost import CostModel, rent_per_s
-from scheduling.errors import ArgumentError
-from scheduling.improve import improve
-from scheduling.model import Assignment, JobGraph, Plan, Snapshot, Unplaced
+from scheduling.local_search import improve
+from scheduling.model import JobGraph, Plan, Snapshot
+from scheduling.model.checks import Checked
 from scheduling.objective import Objective
 from scheduling.policies.cost_efficient import CETSA
 from scheduling.policies.greedy import GSBFD, FirstFit
 from scheduling.protocols import Policy
+from scheduling.room import Room
 
 __all__ = ["LocalSearch", "objective"]
 
@@ -41,7 +41,7 @@ def objective(
 
 
 @dataclass(frozen=True)
-class LocalSearch:
+class LocalSearch(Checked):
     """Improve the best plan of some policies by local changes.
 
     Args:
@@ -52,7 +52,7 @@ class LocalSearch:
         seed: the seed of the ruins; default 0.
 
     Raises:
-        ArgumentError: ``tries`` is negative.
+        ArgumentError: ``tries`` is no whole number of at least 0.
 
     Complexity: O(tries x tasks x workers), at most some ten thousand insertions of a task.
     """
@@ -64,56 +64,41 @@ class LocalSearch:
     name: ClassVar[str] = "local-search"
     weights: ClassVar[tuple[float, float, float]] = (1.0, 0.0, 1.0)
 
-    def __post_init__(self) -> None:
-        if self.tries < 0:
-            raise ArgumentError(f"tries={self.tries!r}: give at least 0")
-
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         """Place the tasks; see :class:`scheduling.Policy`."""
-        starts = [self.base.plan(graph, snapshot, previous)]
-        by_task = GSBFD(jobs="task") if len(graph.tasks) <= _SMALL else GSBFD()
-        starts += [by_task.plan(graph, snapshot), FirstFit().plan(graph, snapshot)]
-        begin = min(starts, key=lambda one: self._rank(one.placement, graph, snapshot))
-        found = self._improved(begin.placement, graph, snapshot)
-        if self._rank(found, graph, snapshot) >= self._rank(begin.placement, graph, snapshot):
-            found = begin.placement
-        reasons = {one.task: one for one in begin.assignments}
-        placed = tuple(
-            reasons[task]
-            if task in reasons and reasons[task].worker == worker
-            else Assignment(task, worker, f"cheaper than {begin.policy} has it")
-            for task, worker in found.items()
-        )
-        left = {one.task: one.reason for one in begin.unplaced}
-        unplaced = tuple(
-            Unplaced(task, left.get(task, "others take its room"))
-            for task in graph.by_id
-            if task not in found
-        )
-        return Plan(placed, unplaced, rent_per_s(found, snapshot), policy=self.name)
 
-    def _rank(
-        self, at: Mapping[str, str], graph: JobGraph, snapshot: Snapshot
-    ) -> tuple[int, float]:
-        """What is made small: the tasks left out, then the weighted $/s."""
-        return len(graph.tasks) - len(at), objective(self.cost, at, graph, snapshot)
+        def rank(at: Mapping[str, str]) -> tuple[int, float]:
+            return len(graph.tasks) - len(at), objective(self.cost, at, graph, snapshot)
+
+        packed = GSBFD(jobs="task") if len(graph.tasks) <= _SMALL else GSBFD()
+        starts = [one.plan(graph, snapshot, previous) for one in (self.base, packed, FirstFit())]
+        begin = min(starts, key=lambda one: rank(one.placement))
+        found = min(begin.placement, self._improved(begin.placement, graph, snapshot), key=rank)
+        said = {(one.task, one.worker): one.reason for one in begin.assignments}
+        left = {one.task: one.reason for one in begin.unplaced}
+        room, position = Room(graph, snapshot), {name: i for i, name in enumerate(snapshot.by_id)}
+        for task in graph.by_id.keys() - found.keys():
+            room.leave(graph.by_id[task], left.get(task, "others take its room"))
+        for task, worker in found.items():
+            reason = said.get((task, worker), f"cheaper than {begin.policy} has it")
+            room.place(graph.by_id[task], position[worker], reason)
+        return room.plan(self.name)
 
     def _improved(
         self, start: Mapping[str, str], graph: JobGraph, snapshot: Snapshot
     ) -> Mapping[str, str]:
         """A placement after local search."""
         rent, network, _ = self.cost.weights
-        hosts = [worker.host for worker in snapshot.workers]
-        byte = network * self.cost.price_per_byte
+        hosts, byte = [one.host for one in snapshot.workers], network * self.cost.price_per_byte
         far = np.array([[byte * self.cost.far(one, other) for other in hosts] for one in hosts])
-        size = max(1, len(graph.tasks) * len(hosts))
+        tries = self.tries * _WORK // max(1, len(graph.tasks) * len(hosts)) // 10
         return improve(
             start,
             graph,
             snapshot,
             Objective(horizon_s=1.0, rent=rent, imbalance=0.0, communication=float(byte > 0)),
             release=True,
-            shakes=min(self.tries, self.tries * _WORK // size // 10),
+            shakes=min(self.tries, tries),
             seed=self.seed,
             byte_costs=far,
         )

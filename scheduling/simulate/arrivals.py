@@ -21,9 +21,10 @@ class Arrivals:
         seed: of the noise; default 0.
         horizon_s: seconds that are drawn; the last rate goes on after them. Default one day.
 
-    >>> rows = Arrivals([(0, 100), (10, 100), (10, 300)])
-    >>> rows(10.0), rows(12.0), rows.second(1_600.0)
-    (1000.0, 1600.0, 12.0)
+    Example:
+        >>> rows = Arrivals([(0, 100), (10, 100), (10, 300)])
+        >>> rows(10.0), rows(12.0), rows.second(1_600.0)
+        (1000.0, 1600.0, 12.0)
     """
 
     def __init__(

@@ -93,13 +93,14 @@ class Simulation:
 
     Complexity: O(executors) an event; a micro-batch has a few events a task.
 
-    >>> from scheduling import Resources
-    >>> tasks = [Task(f"join-{i}", "join", i, Resources(0.25, 64)) for i in range(4)]
-    >>> one = Worker("e0", Resources(2, 4096), slots=4)
-    >>> query = Simulation(JobGraph(tuple(tasks)), [one], Arrivals(100), rows_per_s=100)
-    >>> query.run(10.0)
-    >>> query.batches[-1].rows, round(query.batches[-1].end - query.batches[-1].start, 6)
-    (100.0, 0.6)
+    Example:
+        >>> from scheduling import Resources
+        >>> tasks = [Task(f"join-{i}", "join", i, Resources(0.25, 64)) for i in range(4)]
+        >>> one = Worker("e0", Resources(2, 4096), slots=4)
+        >>> query = Simulation(JobGraph(tuple(tasks)), [one], Arrivals(100), rows_per_s=100)
+        >>> query.run(10.0)
+        >>> query.batches[-1].rows, round(query.batches[-1].end - query.batches[-1].start, 6)
+        (100.0, 0.6)
     """
 
     def __init__(

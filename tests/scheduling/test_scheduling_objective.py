@@ -21,7 +21,7 @@ from scheduling import (
     Worker,
     errors,
 )
-from scheduling.improve import improve
+from scheduling.local_search import improve
 
 HOUR = Objective(horizon_s=3600.0)
 

@@ -16,10 +16,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from scheduling.cost import LEAST_CORES, cpu_loads
+from scheduling.cost import LEAST_CORES
 from scheduling.model import JobGraph, Snapshot
-from scheduling.objective import Objective
-from scheduling.search_state import Mask, Numbers, SearchState
+from scheduling.objective import Indices, Mask, Numbers, Objective, Pricing
+from scheduling.room import needs_of, room_of
 
 __all__ = ["improve"]
 
@@ -29,7 +29,6 @@ _ROUNDS, _LITTLE = 3, 1e-3  # of all steps, while they gain so much
 _TASKS = 48  # of a worker that are tried
 _HIGHEST = 4  # workers that are relieved
 _RECEIVERS = 8  # of an exchange
-_PAIRS = 48  # whose streams are looked at
 _DONORS = 16  # whose task makes room for another
 _FAILURES = 24  # workers that could not be emptied
 _TALKING = 128  # tasks that move nearer to others in one round
@@ -38,6 +37,8 @@ _FEW = 12  # workers of which all sets are looked at
 _SETS = 8  # sets that are packed at least
 _MANY = 100  # rounds of ruin and recreate from which what is dearer is kept for a while
 _DEARER = 0.1  # than the best is what is kept at first, as a share
+_LEFT_OUT = 1e12  # what a task without a worker costs
+_CPU = 1  # the column of what may be exceeded; 0, 2 and 3 are slots, memory and disk
 
 
 def improve(
@@ -62,8 +63,7 @@ def improve(
         graph: the tasks and streams.
         snapshot: the workers.
         objective: what is lowered.
-        present: the present worker of each task, from which moves are counted. None (default):
-            moves cost nothing.
+        present: the present worker of each task; see :meth:`Objective.cost`.
         release: whether idle workers are released; default False.
         loads: the CPU cores that each task uses. None (default): as measured, else as demanded.
         forbidden: pairs of task and worker that are not tried.
@@ -77,11 +77,9 @@ def improve(
     """
     if not snapshot.workers or not graph.tasks:
         return {}
-    loads = cpu_loads(graph, snapshot) if loads is None else loads
-    search = _Search(graph, snapshot, objective, loads, release, max(_EVEN, tolerance))
-    search.price_tasks(graph, snapshot, present)
-    search.price_streams(graph, snapshot, byte_costs)
-    search.begin(start, present or {}, forbidden)
+    pricing = Pricing(objective, graph, snapshot, present, release, loads, byte_costs)
+    search = _Search(pricing, graph, snapshot, max(_EVEN, tolerance))
+    search.begin(start, forbidden)
     begun, before = search.at.copy(), search.total()
     search.descend()
     draw = random.Random(seed)
@@ -90,12 +88,141 @@ def improve(
         search.shake(draw, shakes)
     if search.total() > before:
         search.restore(begun)
-    names = [worker.id for worker in snapshot.workers]
+    names = list(snapshot.by_id)
     return {t.id: names[i] for t, i in zip(graph.tasks, search.at.tolist(), strict=True) if i >= 0}
 
 
-class _Search(SearchState):
-    """The steps of a search."""
+class _Search:
+    """A placement while it is changed: what each worker has left, and what it costs.
+
+    Some arrays by task have one row more, for nothing: what a task that moves is exchanged for.
+    """
+
+    def __init__(self, pricing: Pricing, graph: JobGraph, snapshot: Snapshot, even: float) -> None:
+        self.pricing, self.objective, self.even = pricing, pricing.objective, even
+        self.tasks, self.workers = len(graph.tasks), len(snapshot.workers)
+        self.price, self.speed, self.cpu = pricing.price, pricing.speed, np.append(pricing.cpu, 0.0)
+        self.need, self.free = np.vstack([needs_of(graph), np.zeros(4)]), room_of(snapshot)
+        self.limit = np.maximum(self.free[:, 1], LEAST_CORES)
+        self.used, self.count = np.zeros(self.workers), np.zeros(self.workers, int)
+        self.at = np.full(self.tasks, -1)
+        self.banned = np.zeros((self.tasks + 1, self.workers), bool)
+        self.shut = np.zeros(self.workers, bool)
+        self.opening = self.objective.rent  # the weight of the rent of a worker's first task
+        self.taste = np.zeros(self.workers)  # $/s by which workers seem dearer, to vary attempts
+        # What each task costs on each worker by its move, by what it reads, and by its streams
+        # with the tasks that are placed; what these cost together.
+        alone = pricing.moves(np.arange(self.tasks)[:, None], np.arange(self.workers))
+        self.own, self.own_sum = np.vstack([alone + pricing.reads, np.zeros(self.workers)]), 0.0
+        ends: list[dict[int, list[float]]] = [{} for _ in range(self.tasks)]
+        for one, other, size in zip(*pricing.ends.tolist(), pricing.bytes_per_s, strict=True):
+            if one != other:
+                ends[one].setdefault(other, [0.0, 0.0])[0] += size
+                ends[other].setdefault(one, [0.0, 0.0])[1] += size
+        # Of each task the others, the bytes per second to them and from them, and what these cost.
+        byte = pricing.byte_costs
+        self.byte = None if byte is None else np.stack([byte, byte.T], axis=1)
+        self.streams = [
+            (np.array([*to], int), np.array([*to.values()], float).reshape(-1, 2)) for to in ends
+        ]
+
+    def begin(self, start: Mapping[str, str], forbidden: Collection[tuple[str, str]]) -> None:
+        """Place the tasks that have room, or that run there already; note what is not tried."""
+        number, position = self.pricing.number, self.pricing.position
+        for name, worker in forbidden:
+            if name in number and worker in position:
+                self.banned[number[name], position[worker]] = True
+        at, left = self.pricing.indices(start), self.free.copy()
+        placed = np.flatnonzero(at >= 0)
+        np.subtract.at(left, at[placed], self.need[placed])
+        placed = placed[(left[at[placed]] >= 0).all(axis=1)]
+        self.at[placed] = at[placed]
+        self._count(placed, 1)
+        for t in [number[name] for name in start if name in number]:
+            stays = at[t] == self.pricing.present[t]
+            if at[t] >= 0 > self.at[t] and (stays or (self.free[at[t]] >= self.need[t]).all()):
+                self.put(t, int(at[t]))
+
+    # The state
+
+    def put(self, t: int, to: int) -> int:
+        """Place a task on a worker, or nowhere (-1); where it was."""
+        was, self.at[t] = int(self.at[t]), to
+        for i, sign in ((was, -1), (to, 1)):
+            if i >= 0:
+                self.count[i] += sign
+                self.used[i] = self.used[i] + sign * self.cpu[t] if self.count[i] else 0.0
+                self.free[i] -= sign * self.need[t]
+                self.own_sum += sign * float(self.own[t, i])
+                self._connect(t, i, sign)
+        return was
+
+    def _connect(self, t: int, i: int, sign: int) -> None:
+        if self.byte is not None:
+            others, size = self.streams[t]
+            self.own[others] += sign * size @ self.byte[i]
+
+    def _count(self, tasks: Indices, sign: int) -> None:
+        """Count tasks in (1) or out (-1) where they are, as :meth:`put` does, but all at once."""
+        on = self.at[tasks]
+        self.count += sign * np.bincount(on, minlength=self.workers)
+        self.used += sign * np.bincount(on, self.cpu[tasks], self.workers)
+        self.used[self.count == 0] = 0.0
+        np.subtract.at(self.free, on, sign * self.need[tasks])
+        before = float(self.own[tasks, on].sum())
+        for t, i in zip(tasks.tolist(), on.tolist(), strict=True):
+            self._connect(t, i, sign)
+        # A stream between two of them is in the costs of both.
+        self.own_sum += sign * (before + float(self.own[tasks, on].sum())) / 2
+
+    def restore(self, at: Indices) -> None:
+        """Go back to an earlier placement."""
+        changed = np.flatnonzero(self.at != at)
+        self._count(changed[self.at[changed] >= 0], -1)
+        self.at[changed] = at[changed]
+        self._count(changed[at[changed] >= 0], 1)
+
+    def on(self, i: int) -> list[int]:
+        """The tasks of a worker, the largest first."""
+        there = np.flatnonzero(self.at == i)
+        found: list[int] = there[np.argsort(-self.cpu[there], kind="stable")].tolist()
+        return found
+
+    def total(self) -> float:
+        """The cost of the placement."""
+        per_s = self.objective.rent * float(self.price[self.count > 0].sum())
+        per_s += self.pricing.waiting(self.used, self.count)
+        left_out = self.tasks - int(self.count.sum())
+        return self.objective.horizon_s * per_s + self.own_sum + _LEFT_OUT * left_out
+
+    def bears(self, on: int | Indices, more: Sequence[Numbers], i: int) -> Mask:
+        """Whether workers bear so much more; of CPU they may lack a smaller share than i."""
+        worst, found = self.free[i, 1] / self.limit[i], np.array(True)
+        for kind, size in enumerate(more):
+            after = self.free[on, kind] - size
+            eased = after / self.limit[on] > worst if kind == _CPU else False
+            found = found & ((after >= 0) | eased)
+        return found
+
+    def costs(self, t: int, stays: int = -1) -> Numbers:
+        """The cost with a task, now nowhere, on each worker, up to a constant; O(workers).
+
+        Infinite where there is no room, but not on worker ``stays``.
+        """
+        fits = (self.free >= self.need[t]).all(axis=1) & ~self.banned[t] & ~self.shut
+        if stays >= 0:
+            fits[stays] = True
+        cost = self.opening * self.price * (self.count == 0) + self.taste
+        if self.objective.imbalance:
+            load, squares, total, cores, paid = self.pricing.sums(self.used, self.count)
+            after, new = (self.used + self.cpu[t]) / self.speed, ~self.pricing.compared(self.count)
+            squares = squares + self.speed * (after**2 - load**2)
+            cores, paid = cores + self.speed * new, paid + self.price * new
+            highest, total = np.maximum(after, load.max()), total + float(self.cpu[t])
+            cost = cost + self.objective.waiting(highest, squares, total, cores, paid)
+        return np.where(fits, self.objective.horizon_s * cost + self.own[t], np.inf)
+
+    # The steps
 
     def descend(self) -> None:
         """All steps, while they gain."""
@@ -113,10 +240,9 @@ class _Search(SearchState):
         if ordered:
             tasks = sorted(tasks, key=lambda t: (-self.cpu[t], *(-self.need[t]), t))
         for t in tasks:
-            cost = self.costs(t, self.room(t))
-            i = int(cost.argmin())
-            if np.isfinite(cost[i]):
-                self.put(t, i)
+            cost = self.costs(t)
+            if np.isfinite(cost.min()):
+                self.put(t, int(cost.argmin()))
             else:
                 self._eject(t)
 
@@ -129,55 +255,49 @@ class _Search(SearchState):
             for other in self.on(i)[:_TASKS]:
                 if (self.free[i] + self.need[other] < self.need[t]).any():
                     continue
-                self.take(other)
+                self.put(other, -1)
                 self.put(t, i)
-                cost = self.costs(other, self.room(other))
+                cost = self.costs(other)
                 if np.isfinite(cost.min()):
                     self.put(other, int(cost.argmin()))
                     return
-                self.take(t)
+                self.put(t, -1)
                 self.put(other, i)
 
     def anew(self, out: Sequence[int], shut: Mask, *, ordered: bool = True) -> None:
         """Take tasks out and insert them anew, on workers that are not shut."""
-        for t in out:
-            if self.at[t] >= 0:
-                self.take(t)
+        at = self.at.copy()
+        at[out] = -1
+        self.restore(at)
         self.shut = shut
         self.insert(out, ordered=ordered)
         self.shut = np.zeros(self.workers, bool)
 
     def empty(self) -> None:
         """Close workers, or replace them by cheaper ones, where that pays."""
-        if not (self.objective.rent or self.release):
+        if not (self.objective.rent or self.pricing.release):
             return
         failures, value = 0, self.price / np.maximum(self.count, 1)
         for i in np.argsort(-value, kind="stable").tolist():
-            if not self.count[i] or failures >= _FAILURES:
-                continue
-            mark, before = self.at.copy(), self.total()
-            self.anew(self.on(i), np.arange(self.workers) == i)
-            if self.total() < before - _BETTER * abs(before):
-                failures = 0
-            else:
-                self.restore(mark)
-                failures += 1
+            if self.count[i] and failures < _FAILURES:
+                mark, before = self.at.copy(), self.total()
+                self.anew(self.on(i), np.arange(self.workers) == i)
+                failures = 0 if _less(self.total(), before) else failures + 1
+                if failures:
+                    self.restore(mark)
 
     def nearer(self) -> None:
         """Move tasks that talk, or read, to where that costs less."""
         there = np.flatnonzero(self.at >= 0)
         if not self.objective.communication or not len(there):
             return
-        own = self.own(there)
-        gains = own[np.arange(len(there)), self.at[there]] - own.min(axis=1)
+        gains = self.own[there, self.at[there]] - self.own[there].min(axis=1)
         order = np.argsort(-gains, kind="stable")[:_TALKING]
         for t in there[order[gains[order] > 0]].tolist():
-            i = self.take(t)
-            fits = self.room(t)
-            fits[i] = True
-            cost = self.costs(t, fits)
+            i = self.put(t, -1)
+            cost = self.costs(t, i)
             j = int(cost.argmin())
-            self.put(t, j if cost[j] < cost[i] - _BETTER * abs(cost[i]) else i)
+            self.put(t, j if _less(cost[j], cost[i]) else i)
 
     def level(self) -> None:
         """Lower the highest load step by step; the best prefix is kept, as one step may not pay.
@@ -188,14 +308,14 @@ class _Search(SearchState):
             return
         best, kept = self.total(), self.at.copy()
         for _ in range(4 * self.workers + self.tasks):
-            counted = self.counted()
+            counted = self.pricing.compared(self.count)
             load = np.where(counted, self.used / self.speed, -np.inf)
             limit = self.used.sum() / max(self.speed[counted].sum(), LEAST_CORES) * (1 + self.even)
             highest = [i for i in np.argsort(-load)[:_HIGHEST].tolist() if load[i] > limit]
             if not any(self._relieve(i, load) for i in highest):
                 break
             total = self.total()
-            if total < best - _BETTER * abs(best):
+            if _less(total, best):
                 best, kept = total, self.at.copy()
         self.restore(kept)
 
@@ -204,7 +324,7 @@ class _Search(SearchState):
 
         All pairs are judged at once: rows are its tasks, columns what they are exchanged for.
         """
-        counted, speed, price = self.counted(), self.speed, self.price
+        speed, price = self.speed, self.price
         mine = np.array(self.on(i)[:_TASKS])[:, None]
         low = np.zeros(self.workers + 1, bool)  # the last: nowhere
         order = np.argsort(load, kind="stable")
@@ -215,47 +335,34 @@ class _Search(SearchState):
         other = np.concatenate([np.full(self.workers, self.tasks), theirs])
         to = np.concatenate([np.arange(self.workers), self.at[theirs]])
         less = self.cpu[mine] - self.cpu[other]
-        swapped = self.need[mine] - self.need[other]
+        more = [kind[mine] - kind[other] for kind in self.need.T]
         here, there = (self.used[i] - less) / speed[i], (self.used[to] + less) / speed[to]
         fits = np.maximum(here, there) < load[i] * (1 - self.even)
         fits &= (to != i) & ~self.shut[to]
         fits &= ~self.banned[mine, to] & ~self.banned[other, i]
-        fits &= self.bears(self.free[to] - swapped, to, i)
-        fits &= self.bears(self.free[i] + swapped, i, i) | (other == self.tasks)
+        fits &= self.bears(to, more, i)
+        fits &= self.bears(i, [-size for size in more], i) | (other == self.tasks)
         if not fits.any():
             return False
-        leaves = self.release & (other == self.tasks) & (self.count[i] == 1)
-        enters = ~counted[to]
-        load = np.where(counted, load, 0.0)
-        squares = speed @ load**2
-        total, cores, paid = float(self.used.sum()), speed[counted].sum(), price[counted].sum()
-        before = self.waiting(load.max(), squares, total, cores, paid)
-        after = self.waiting(
-            np.maximum(np.maximum(here, there), np.delete(load, i).max(initial=0.0)),
-            squares + speed[i] * (here**2 - load[i] ** 2) + speed[to] * (there**2 - load[to] ** 2),
-            total,
-            cores + speed[to] * enters - speed[i] * leaves,
-            paid + price[to] * enters - price[i] * leaves,
-        )
-        rows, columns = np.nonzero(fits)
-        gains = self.objective.horizon_s * (before - after)[fits]
-        mine, other, to = mine[rows, 0], other[columns], to[columns]
-        gains -= self.alone[mine, to] - self.alone[mine, i] + self.alone[other, i]
-        gains += self.alone[other, to]
-        if self.talks:
-            top = np.argsort(-gains, kind="stable")[:_PAIRS]
-            gains, mine, other, to = gains[top], mine[top], other[top], to[top]
-            gains -= self.streams(mine, to) - self.streams(mine, i)
-            gains -= self.streams(other, i) - self.streams(other, to)
-        best = int(gains.argmax())
-        if gains[best] <= _BETTER * abs(self.objective.horizon_s * before):
+        leaves = self.pricing.release & (other == self.tasks) & (self.count[i] == 1)
+        enters = ~self.pricing.compared(self.count)[to]
+        load, squares, total, cores, paid = self.pricing.sums(self.used, self.count)
+        before = self.pricing.waiting(self.used, self.count)
+        highest = np.maximum(np.maximum(here, there), np.delete(load, i).max(initial=0.0))
+        squares = squares + speed[i] * (here**2 - load[i] ** 2)
+        squares = squares + speed[to] * (there**2 - load[to] ** 2)
+        cores = cores + speed[to] * enters - speed[i] * leaves
+        paid = paid + price[to] * enters - price[i] * leaves
+        after = self.objective.waiting(highest, squares, total, cores, paid)
+        gains = self.objective.horizon_s * (before - after)
+        gains += self.own[mine, i] - self.own[mine, to] + self.own[other, to] - self.own[other, i]
+        row, column = divmod(int(np.where(fits, gains, -np.inf).argmax()), len(to))
+        if gains[row, column] <= _BETTER * abs(self.objective.horizon_s * before):
             return False
-        t, u, j = int(mine[best]), int(other[best]), int(to[best])
-        self.take(t)
-        if u < self.tasks:
-            self.take(u)
-            self.put(u, i)
-        self.put(t, j)
+        self.put(int(mine[row, 0]), -1)
+        if other[column] < self.tasks:
+            self.put(int(other[column]), i)
+        self.put(int(mine[row, 0]), int(to[column]))
         return True
 
     # For small jobs
@@ -279,14 +386,14 @@ class _Search(SearchState):
         # In a set all is paid for; large tasks go where there are many cores for each slot.
         self.opening, self.taste = 0.0, -_BETTER * self.limit / np.maximum(self.free[:, 0], 1.0)
         for s in order.tolist():
-            if rents[s] >= best - _BETTER * abs(best):
+            if not _less(rents[s], best):
                 break
             drawn = (draw.sample(range(self.tasks), self.tasks) for _ in range(more))
             for tasks in (*sizes, *drawn):
                 self.anew(tasks, ~sets[s], ordered=False)
                 self.nearer()
                 total = self.total()
-                if total < best - _BETTER * abs(best):
+                if _less(total, best):
                     best, kept = total, self.at.copy()
         self.opening, self.taste = self.objective.rent, np.zeros(self.workers)
         self.restore(kept)
@@ -321,7 +428,7 @@ class _Search(SearchState):
             self.taste = np.zeros(self.workers)
             self.level()
             total = self.total()
-            if total < best - _BETTER * abs(best):
+            if _less(total, best):
                 best, kept = total, self.at.copy()
             elif total > best + abs(best) * dearer * (1 - k / times):
                 self.restore(mark)
@@ -336,3 +443,7 @@ class _Search(SearchState):
             else:
                 gone = draw.sample(used, min(len(used), 1 + k % 2))
                 yield np.flatnonzero(np.isin(self.at, gone)).tolist()
+
+
+def _less(one: float, other: float) -> bool:
+    return one < other - _BETTER * abs(other)
