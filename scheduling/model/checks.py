@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cache, partial
 from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, Literal, NoReturn, TypeVar
@@ -19,8 +19,7 @@ from scheduling.errors import ArgumentError
 
 __all__ = ["AnyText", "Checked", "Endless", "Finite", "Positive", "Share", "SomeShare", "amounts"]
 __all__ += ["check", "every", "finite", "flag", "grouped", "instance", "is_number", "number"]
-__all__ += ["one_of", "optional", "positive", "rising", "share", "some_share", "text", "unchecked"]
-__all__ += ["unique", "whole"]
+__all__ += ["optional", "rising", "share", "text", "unchecked", "unique", "whole"]
 
 T = TypeVar("T")
 Rule = Callable[..., Any]
@@ -92,12 +91,6 @@ def amounts(name: str, value: Any, of: str = "") -> Any:
     return value
 
 
-def one_of(*known: Any) -> Rule:
-    """The rule that a value is one of the known ones."""
-    give = f"one of {', '.join(map(repr, known))}"
-    return _rule(give, lambda value: not isinstance(value, list | dict | set) and value in known)
-
-
 def instance(kind: Any, give: str = "") -> Rule:
     """The rule that a value is an object of a class or a protocol, and not such a class itself."""
     return _rule(
@@ -167,15 +160,13 @@ def unchecked(kind: type[T], **values: Any) -> T:
 finite = _rule("a finite number", is_number, float)
 # A text such as 'false' would count as true.
 flag = _rule("True or False", lambda value: type(value).__name__ in ("bool", "bool_"))
-positive = partial(number, above=True)
-some_share = partial(share, above=True)
 
 AnyText = Annotated[str, partial(text, empty=True)]
 Endless = Annotated[float, partial(number, endless=True)]
 Finite = Annotated[float, finite]
-Positive = Annotated[float, positive]
+Positive = Annotated[float, partial(number, above=True)]
 Share = Annotated[float, share]
-SomeShare = Annotated[float, some_share]
+SomeShare = Annotated[float, partial(share, above=True)]
 
 _OF_TYPES: dict[type, Rule] = {bool: flag, int: whole, float: number, str: text}
 
@@ -203,7 +194,8 @@ def _rule_of(kind: Any) -> Rule:
     if origin is Annotated:
         return inner[1]  # type: ignore[no-any-return]
     if origin is Literal:
-        return one_of(*inner)
+        give = f"one of {', '.join(map(repr, inner))}"
+        return _rule(give, lambda value: isinstance(value, Hashable) and value in inner)
     if type(None) in inner:
         return optional(_rule_of(inner[0]))
     if origin is not None:
