@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from scheduling.errors import ArgumentError
-from scheduling.model import JobGraph, Plan, Resources, Snapshot, Task, Worker
+from scheduling.model import JobGraph, Plan, Resources, Snapshot, Worker
 from scheduling.model.checks import AnyText, Checked, amounts, is_number
 
-__all__ = ["LEAST_CORES", "CostModel", "Costs", "Price", "cpu_loads"]
-__all__ += ["is_preferred", "priced", "prices", "rent_per_s", "speeds"]
+__all__ = ["LEAST_CORES", "CostModel", "Costs", "Price", "cpu_loads", "priced", "prices"]
+__all__ += ["rent_per_s", "speeds"]
 
 LEAST_CORES = 0.01
 """The cores of a worker that has none and still runs a task."""
@@ -35,11 +35,6 @@ def cpu_loads(graph: JobGraph, snapshot: Snapshot) -> dict[str, float]:
     usage = snapshot.usage
     found = {task.id: usage.get(task.id, task.demand).cpu_cores for task in graph.tasks}
     return found if any(found.values()) else dict.fromkeys(found, 1.0)
-
-
-def is_preferred(task: Task, worker: Worker) -> bool:
-    """Whether a worker, or its host, stores the data of a task."""
-    return worker.id in task.preferred or worker.host in task.preferred
 
 
 def speeds(snapshot: Snapshot) -> dict[str, float]:

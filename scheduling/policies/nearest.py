@@ -15,7 +15,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from scheduling.cost import is_preferred
 from scheduling.model import DataNode, JobGraph, Snapshot, Task, Worker
 from scheduling.policies.greedy import Greedy
 from scheduling.room import Room
@@ -47,7 +46,7 @@ class DataLocality(Greedy):
         Two latencies, and the bytes at the slower of the two bandwidths; 0 without input, and if
         the ``worker``, one of a ``snapshot``, stores it.
         """
-        if not task.preferred or is_preferred(task, worker):
+        if not task.preferred or {worker.id, worker.host} & set(task.preferred):
             return 0.0
         return _transfer_s(task, _network(worker), self._networks(snapshot))
 
