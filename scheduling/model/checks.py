@@ -18,8 +18,8 @@ from typing import Annotated, Any, ClassVar, Literal, NoReturn, TypeVar
 from scheduling.errors import ArgumentError
 
 __all__ = ["AnyText", "Checked", "Endless", "Finite", "Positive", "Share", "SomeShare", "amounts"]
-__all__ += ["check", "every", "finite", "flag", "grouped", "instance", "is_number", "number"]
-__all__ += ["optional", "rising", "share", "text", "unchecked", "unique", "whole"]
+__all__ += ["every", "finite", "flag", "grouped", "instance", "is_number", "number", "rising"]
+__all__ += ["share", "text", "unchecked", "unique", "whole"]
 
 T = TypeVar("T")
 Rule = Callable[..., Any]
@@ -112,11 +112,6 @@ def every(kind: type[T]) -> Callable[..., tuple[T, ...]]:
     return rule
 
 
-def optional(rule: Rule) -> Rule:
-    """A rule for all but None."""
-    return lambda name, value, of="": value if value is None else rule(name, value, of)
-
-
 def unique(what: str, names: Iterable[str]) -> None:
     """Refuse duplicate names."""
     seen: set[str] = set()
@@ -139,15 +134,6 @@ def rising(**given: float) -> None:
     if list(given.values()) != sorted(given.values()):
         told = ", ".join(f"{name}={value!r}" for name, value in given.items())
         raise ArgumentError(f"{told}: give {' <= '.join(given)}")
-
-
-def check(one: object, of: str = "", /, **rules: Rule) -> None:
-    """Check fields of a frozen object, each by its rule, and keep what the rule returns."""
-    now = one.__dict__
-    for name, rule in rules.items():
-        good = rule(name, now[name], of)
-        if good is not now[name]:
-            object.__setattr__(one, name, good)
 
 
 def unchecked(kind: type[T], **values: Any) -> T:
@@ -180,7 +166,11 @@ class Checked:
     _of: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        check(self, self._of.format_map(self.__dict__), **_rules(type(self)))  # type: ignore[arg-type]
+        now, of = self.__dict__, self._of.format_map(self.__dict__)
+        for name, rule in _rules(type(self)).items():  # type: ignore[arg-type]
+            good = rule(name, now[name], of)
+            if good is not now[name]:
+                object.__setattr__(self, name, good)
 
 
 @cache
@@ -197,7 +187,8 @@ def _rule_of(kind: Any) -> Rule:
         give = f"one of {', '.join(map(repr, inner))}"
         return _rule(give, lambda value: isinstance(value, Hashable) and value in inner)
     if type(None) in inner:
-        return optional(_rule_of(inner[0]))
+        some = _rule_of(inner[0])
+        return lambda name, value, of="": value if value is None else some(name, value, of)
     if origin is not None:
         return instance(origin) if issubclass(origin, Mapping) else every(inner[0])
     return _OF_TYPES.get(kind) or instance(kind)
