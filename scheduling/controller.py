@@ -121,10 +121,7 @@ class Controller:
         self._failed: dict[tuple[str, str], float] = {}
         self._changed_s = 0.0
         self._moved: Collection[str] = ()  # tasks of the last change
-        self._missed, self._in_vain = (
-            False,
-            0,
-        )  # whether, and how often, most did not land
+        self._missed, self._in_vain = False, 0  # whether, and how often, most did not land
         self._settling = self._correcting = 0  # cycles
         self._decisions: deque[Decision] = deque(maxlen=_KEPT)
 

@@ -295,33 +295,30 @@ class Case:
 
         Complexity: O(tasks x (log tasks + workers)).
         """
-        names, loads, present = list(self.snapshot.by_id), self.pricing.cpu, self.pricing.present
+        names, present, loads = list(self.snapshot.by_id), self.pricing.present.tolist(), self.loads
         at = self.pricing.indices(wanted)
         there = np.flatnonzero(at >= 0)
-        load = np.bincount(at[there], loads[there], len(names)).tolist()
+        load = np.bincount(at[there], self.pricing.cpu[there], len(names)).tolist()
         count = np.bincount(at[there], minlength=len(names)).tolist()
         spare = [one * max(_SLACK, _LEVEL * self.noise) + 1e-9 for one in load]
-        found: dict[str, str] = {}
+        needs, found, left = needs_of(self.as_measured), dict[str, str](), list[str]()
+        free = self._left(found, needs)
 
         def put(task: str, i: int) -> None:
             found[task] = names[i]
             count[i] -= 1
-            load[i] -= self.loads[task]
+            load[i] -= loads[task]
+            free[i] -= needs[self.pricing.number[task]]
 
-        left = []
-        for task in sorted(wanted, key=lambda task: -self.loads[task]):
-            t = self.pricing.number[task]
-            i = int(present[t])
-            if i >= 0 and count[i] and self.loads[task] <= load[i] + spare[i]:
+        for task in sorted(wanted, key=lambda task: -loads[task]):
+            i = present[self.pricing.number[task]]
+            if i >= 0 and count[i] and loads[task] <= load[i] + spare[i]:
                 put(task, i)
             else:
-                left.append((task, t))
-        needs = needs_of(self.as_measured)
-        free = self._left(found, needs)
-        for task, t in left:
-            room = np.flatnonzero((free >= needs[t]).all(axis=1))
-            if len(room):
-                i = min(room.tolist(), key=lambda i: (count[i] <= 0, -load[i]))
-                put(task, i)
-                free[i] -= needs[t]
+                left.append(task)
+        for task in left:
+            fits = (free >= needs[self.pricing.number[task]]).all(axis=1)
+            if fits.any():
+                room = np.flatnonzero(fits).tolist()
+                put(task, min(room, key=lambda i: (count[i] <= 0, -load[i])))
         return found
