@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from cachetools import LRUCache
 
@@ -25,6 +25,7 @@ __all__ = ["Caches", "CachesSeen", "CycleSeen", "Demand", "EntriesSeen", "TaskSe
 _KEEP = 0.5  # weight of the past
 _COUNTS = 16  # numbers of partitions of which something is kept
 _LEAST_USEFUL_S = 0.05  # less tells nothing about the share of CPU time
+_METRICS = ("run_s", "rows", "cpu_s", "wait_s", "memory_mb", "shuffle_bytes")
 
 
 def is_sound(value: object) -> TypeGuard[float]:
@@ -54,10 +55,8 @@ class TaskSeen:
     @cached_property
     def odd(self) -> str:
         """The first metric that cannot be; empty if all can."""
-        for name in ("run_s", "rows", "cpu_s", "wait_s", "memory_mb", "shuffle_bytes"):
-            if not is_sound(getattr(self, name)):
-                return f"{name}={getattr(self, name)!r}"
-        return ""
+        found = ((name, getattr(self, name)) for name in _METRICS)
+        return next((f"{name}={one!r}" for name, one in found if not is_sound(one)), "")
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,6 @@ class _Need:
     guess: tuple[str, float, float] | None = None
 
     def after(self, before: _Need) -> _Need:
-        """Smoothed with what was before it."""
         cores, memory_mb = _mixed(before.cores, self.cores), before.memory_mb
         if (before.guess is None) != (self.guess is None):  # beside what is known a guess is none
             cores = (before if before.guess is None else self).cores
@@ -97,39 +95,35 @@ class Demand:
     """The needs of partitions, smoothed over cycles; a task takes ``task_cpus`` cores at most."""
 
     def __init__(self, task_cpus: int = 1) -> None:
-        self._task_cpus = task_cpus
+        self._task_cpus, self._latest = task_cpus, 0
         self._needs = LRUCache[int, dict[int, _Need]](_COUNTS)
-        self._latest = 0
-        self._useful_s = defaultdict[str, float](float)
-        self._wait_s = defaultdict[str, float](float)
+        self._useful_s, self._wait_s = (
+            defaultdict[str, float](float),
+            defaultdict[str, float](float),
+        )
         self._share: dict[str, float] = {}
-        self.preferred: Sequence[tuple[str, ...]] = ()
-        """The hosts that store the data of each partition, as the source says."""
+        self.preferred: Sequence[tuple[str, ...]] = ()  # hosts that store a partition's data
 
     def record(self, cycle: CycleSeen) -> None:
         """Take a cycle into account; a task with odd metrics keeps what it needed. O(tasks)."""
-        before = self._needs.get(len(cycle.tasks), {})
+        count, length_s = len(cycle.tasks), cycle.length_s
+        before = self._needs.get(count, {})
         if before.keys() != {task.index for task in cycle.tasks}:
             before = {}
         found: dict[int, _Need] = {}
         for task in cycle.tasks:
             if task.odd:
                 continue
-            name = task.executor
+            name, least, most = task.executor, task.cpu_s / length_s, task.useful_s / length_s
             self._useful_s[name] += task.useful_s
             self._wait_s[name] += task.wait_s
-            least, most = task.cpu_s / cycle.length_s, task.useful_s / cycle.length_s
-            need = _Need(
-                max(least, most * self._share.get(name, 1.0)),
-                task.memory_mb,
-                task.shuffle_bytes / cycle.length_s,
-                None if name in self._share else (name, least, most),
-            )
+            cores = max(least, most * self._share.get(name, 1.0))
+            guess = None if name in self._share else (name, least, most)
+            need = _Need(cores, task.memory_mb, task.shuffle_bytes / length_s, guess)
             found[task.index] = need.after(before.get(task.index, need))
         mean = _Need(sum(need.cores for need in found.values()) / max(1, len(found)))
         odd = {one.index: before.get(one.index, mean) for one in cycle.tasks if one.odd}
-        self._latest = len(cycle.tasks)
-        self._needs[self._latest] = found | odd
+        self._latest, self._needs[count] = count, found | odd
 
     def read(self, executor: str, cpu_s: float, tasks_s: float = 0.0) -> None:
         """Take the CPU time of an executor's processes since the last reading into account.
@@ -176,8 +170,8 @@ class Demand:
         self, operator: str, demands: Sequence[Resources], cached: Sequence[Mapping[str, float]]
     ) -> tuple[Task, ...]:
         """The partitions as tasks: their demands, their data, and what is cached of it where."""
-        known = self._needs.get(len(demands), {})
-        near = self.preferred if len(self.preferred) == len(demands) else [()] * len(demands)
+        known, count = self._needs.get(len(demands), {}), len(demands)
+        near = self.preferred if len(self.preferred) == count else [()] * count
         return tuple(
             unchecked(
                 Task,
@@ -229,7 +223,7 @@ class _Host:
 
     has_table: bool = False
     held_bytes: float = 0.0
-    loaded: LRUCache[int, dict[int, float]] = field(default_factory=lambda: LRUCache(_COUNTS))
+    loaded: LRUCache[int, Any] = field(default_factory=lambda: LRUCache(_COUNTS))
 
 
 class Caches:
@@ -240,8 +234,7 @@ class Caches:
     """
 
     def __init__(self) -> None:
-        self._table_bytes = 0.0
-        self._hosts: dict[str, _Host] = {}
+        self._table_bytes, self._hosts = 0.0, dict[str, _Host]()
 
     def keep(self, hosts: Collection[str]) -> None:
         """Set the hosts that have executors; the others are forgotten."""
@@ -255,8 +248,7 @@ class Caches:
             host.has_table |= seen.table_bytes > 0
             if (entries := seen.entries.get(partition)) is not None:
                 held[name] = host.held_bytes = max(held[name], entries.held_bytes)
-                loaded = host.loaded.setdefault(count, {})
-                loaded[partition] = loaded.get(partition, 0.0) + entries.loaded
+                host.loaded.setdefault(count, defaultdict(float))[partition] += entries.loaded
 
     def of(self, count: int) -> list[dict[str, float]]:
         """By host, what is cached there of each of ``count`` partitions; see ``Task.cached``."""

@@ -18,6 +18,7 @@ from scheduling.spark import internals
 
 __all__ = ["Executor", "Executors"]
 
+_CONNECT = "Spark Connect does not show executors: use a classic session"
 _DYNAMIC = "dynamic allocation changes it already: set spark.dynamicAllocation.enabled=false"
 
 
@@ -64,13 +65,12 @@ class Executors:
     def __init__(self, spark: SparkSession) -> None:
         self._spark, self._there, self._leaving = spark, tuple[Executor, ...](), set[str]()
         self._run_s: dict[str, float] = {}
-        self.reason: str | None = "Spark Connect does not show executors: use a classic session"
+        connect = internals.is_connect(spark)
+        self._status = None if connect else internals.StatusStore(spark)
+        self.reason = _CONNECT if connect else internals.only_executor(spark)
         """Why the number cannot be changed; None if it can."""
-        self._status: internals.StatusStore | None = None
-        if not internals.is_connect(spark):
-            self._status, self.reason = internals.StatusStore(spark), internals.only_executor(spark)
-            if internals.is_on(spark, "spark.dynamicAllocation.enabled"):
-                self.reason = self.reason or _DYNAMIC
+        if not connect and internals.is_on(spark, "spark.dynamicAllocation.enabled"):
+            self.reason = self.reason or _DYNAMIC
 
     def there(self) -> tuple[Executor, ...]:
         """The executors that are registered and alive, those that are leaving among them."""
@@ -82,7 +82,7 @@ class Executors:
                 max(0.0, float(one.get("totalDuration") or 0) / 1e3),
                 int(one.get("activeTasks") or 0),
             )
-            for one in (self._status.executors() if self._status is not None else ())
+            for one in (self._status.executors() if self._status else ())
             if one["isActive"] and one["id"] != "driver" and one["totalCores"] > 0
         )
         self._leaving &= {one.id for one in self._there}

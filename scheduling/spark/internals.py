@@ -1,10 +1,9 @@
 """Everything private of Spark that live placement touches; no other module does.
 
-Verified on Spark 4.1, 4.2 and 4.3 (classic sessions); a session has the type Any where its private
-members are used. A member that is missing raises :class:`scheduling.errors.ActuatorError` where
-nothing can be done without it; callers leave the job to Spark then, with one warning. Each function
-names the members that it needs; those of the scheduler (``TaskSchedulerImpl``, ``TaskSetManager``)
-and of coalesced RDDs are in :mod:`scheduling.spark.java`.
+Verified on Spark 4.1, 4.2 and 4.3 (classic sessions). A member that is missing raises
+:class:`scheduling.errors.ActuatorError` where nothing can be done without it; callers leave the job
+to Spark then, with one warning. What needs a call for every partition is Java that the driver
+compiles by Spark's own Janino, which knows no generics: nothing is shipped.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +22,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from scheduling.errors import ActuatorError
-from scheduling.spark import java
 
 VERIFIED = ("4.1", "4.2", "4.3")
 """The versions of Spark on which these members were found and worked."""
@@ -31,6 +30,92 @@ _log = logging.getLogger("scheduling")
 
 _MOST_TASKS = 1_000_000
 _MISSING = (AttributeError, TypeError, Py4JError)
+_lock, _waits = threading.Lock(), list[str | None]()  # what was set before each of least_wait
+
+_IMPORTS = """
+import java.util.*;
+import org.apache.spark.*;
+import org.apache.spark.rdd.*;
+import org.apache.spark.scheduler.*;
+import scala.Option;
+import scala.collection.mutable.Buffer;
+import scala.jdk.javaapi.CollectionConverters;
+"""
+
+# An RDD of the same partitions; line i of ``where`` is the location of partition i, or empty.
+_PIN = """
+public CoalescedRDD run(RDD parent, String where) throws Exception {
+    String[] at = where.split("\\n", -1);
+    Option nowhere = Option.empty();
+    CoalescedRDD found = new CoalescedRDD(parent, at.length, nowhere, parent.elementClassTag());
+    found.setName("placed");
+    for (int i = 0; i < at.length; i++) {
+        Option one = at[i].isEmpty() ? nowhere : Option.apply(at[i]);
+        found.partitions()[i] = new CoalescedRDDPartition(i, parent, new int[] {i}, one);
+    }
+    return found;
+}
+"""
+
+# The preferred locations of an RDD: one line a partition, separated by tabs.
+_HOSTS = """
+public String run(RDD parent) throws Exception {
+    StringJoiner found = new StringJoiner("\\n");
+    for (Partition one : parent.partitions()) {
+        found.add(parent.preferredLocations(one).mkString("\\t"));
+    }
+    return found.toString();
+}
+"""
+
+# Sets how long the running stages of an RDD wait for executors, and frees tasks of lost ones.
+_WAIT = """
+public int run(SparkContext context, int rdd, int millis) throws Exception {
+    TaskSchedulerImpl scheduler = (TaskSchedulerImpl) context.taskScheduler();
+    Object backend = scheduler.backend();
+    boolean tells = backend instanceof ExecutorAllocationClient;
+    List running;
+    synchronized (scheduler) {
+        Buffer queue = (Buffer) scheduler.rootPool().getSortedTaskSetQueue();
+        running = new ArrayList(CollectionConverters.asJava(queue));
+    }
+    int found = 0;
+    boolean changed = false;
+    for (Object one : running) {
+        TaskSetManager set = (TaskSetManager) one;
+        try {
+            if (!context.statusStore().lastStageAttempt(set.taskSet().stageId())
+                    .rddIds().contains(Integer.valueOf(rdd))) continue;
+        } catch (NoSuchElementException notListedYet) {
+            continue;
+        }
+        synchronized (scheduler) {
+            if (set.isZombie()) continue;
+            found++;
+            scala.collection.mutable.Map pinned = set.pendingTasks().forExecutor();
+            List free = CollectionConverters.asJava((Buffer) set.pendingTasks().noPrefs());
+            boolean lost = false;
+            for (Object at : CollectionConverters.asJava(pinned).keySet().toArray()) {
+                String name = (String) at;
+                if (scheduler.isExecutorAlive(name) && (!tells
+                        || ((ExecutorAllocationClient) backend).isExecutorActive(name))) continue;
+                free.addAll(CollectionConverters.asJava((Buffer) pinned.remove(name).get()));
+                lost = true;
+            }
+            if (lost) set.recomputeLocality();
+            Object[] levels = set.myLocalityLevels();
+            long[] waits = new long[levels.length];
+            for (int i = 0; i < levels.length; i++) {
+                waits[i] = levels[i].toString().equals("PROCESS_LOCAL") ? (long) millis : 0L;
+            }
+            changed |= lost || !Arrays.equals(waits, set.localityWaits());
+            set.localityWaits_$eq(waits);
+        }
+    }
+    if (changed) scheduler.backend().reviveOffers();
+    return found;
+}
+"""
 
 
 def _context(spark: Any) -> Any:
@@ -188,7 +273,7 @@ def plan_of(df: DataFrame) -> tuple[Any, Any, int]:
 
 def pinned_rdd(spark: SparkSession, rdd: Any, locations: Sequence[str]) -> Any:
     """An RDD of the same partitions with these preferred locations; empty ones have none."""
-    return _run(spark, java.PIN, "partitions cannot be pinned", rdd, "\n".join(locations))
+    return _run(spark, _PIN, "partitions cannot be pinned", rdd, "\n".join(locations))
 
 
 def to_frame(df: DataFrame, rdd: Any) -> DataFrame:
@@ -213,7 +298,7 @@ def observed_metrics(spark: Any, execution: Any) -> dict[str, dict[str, Any]]:
 def preferred_hosts(spark: SparkSession, rdd: Any) -> list[tuple[str, ...]]:
     """The hosts that store each partition's data; none where the session cannot tell."""
     try:
-        lines = str(_run(spark, java.HOSTS, "locations cannot be read", rdd)).split("\n")
+        lines = str(_run(spark, _HOSTS, "locations cannot be read", rdd)).split("\n")
     except Exception as error:  # what a source says of its data is a hint
         _log.info("scheduling: where the data is stored is not known: %s", error)
         return []
@@ -234,17 +319,28 @@ def wait_for_executors(spark: SparkSession, rdd: int, seconds: float) -> int:
     come or go, so this is to be repeated. Returns how many stages run.
     """
     milliseconds, what = min(round(seconds * 1000), 2**31 - 1), "the wait of a stage cannot be set"
-    return int(_run(spark, java.WAIT, what, _context(spark), rdd, milliseconds))
+    return int(_run(spark, _WAIT, what, _context(spark), rdd, milliseconds))
 
 
-def least_wait(spark: SparkSession, seconds: float) -> Callable[[], None]:
-    """Let tasks of all jobs wait for an executor at least so long; the result takes that back."""
+@contextlib.contextmanager
+def least_wait(spark: SparkSession) -> Iterator[None]:
+    """While any such block runs, tasks of all jobs wait for an executor for 3 s at least.
+
+    In that time a new stage is found before its tasks run elsewhere.
+    """
     conf, name = _context(spark).conf(), "spark.locality.wait.process"
-    before = conf.get(name) if conf.contains(name) else None
-    known = "spark.locality.wait" if before is None else name
-    if conf.getTimeAsMs(known, "3s") < seconds * 1000:
-        conf.set(name, f"{round(seconds * 1000)}ms")
-    return lambda: conf.remove(name) if before is None else conf.set(name, before)
+    with _lock:
+        _waits.append(conf.get(name) if conf.contains(name) else None)
+        known = "spark.locality.wait" if _waits[-1] is None else name
+        if len(_waits) == 1 and conf.getTimeAsMs(known, "3s") < 3000:
+            conf.set(name, "3000ms")
+    try:
+        yield
+    finally:
+        with _lock:
+            first, _ = _waits[0], _waits.pop()
+            if not _waits:
+                conf.remove(name) if first is None else conf.set(name, first)
 
 
 @contextlib.contextmanager
@@ -269,5 +365,5 @@ def _compiled(gateway: Any, script: str) -> Any:
     loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
     found = gateway.jvm.org.codehaus.janino.ClassBodyEvaluator()
     found.setParentClassLoader(loader)
-    found.cook(java.IMPORTS + script)
+    found.cook(_IMPORTS + script)
     return found.getClazz().getConstructor(None).newInstance(None)

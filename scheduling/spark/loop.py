@@ -11,9 +11,9 @@ Failures of the loop are logged, each cause once, and Spark places the job.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import logging
 import time
+import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -37,15 +37,13 @@ from scheduling.spark.once import Once
 from scheduling.spark.placement import Placement
 from scheduling.spark.probe import Prober
 from scheduling.spark.result import PlacementResult, tasks_of
-from scheduling.spark.sizes import Sizes
+from scheduling.spark.scaling import Sizes
 from scheduling.spark.tiers import Tiers
 from scheduling.splits import dropped_shares, indices
 
 __all__ = ["CycleContext", "Loop"]
 
 _log = logging.getLogger("scheduling")
-
-_numbers = itertools.count()
 
 _HOW = (
     "its rows have to be spread by key, which this job does not do. In bsjoin.cycles give "
@@ -254,7 +252,7 @@ class Loop:
             splits = indices(decision.plan.moves, decision.plan.placement, self._operator)
         cycle = CycleContext(self, decision, splits)
         context: Any = self._spark.sparkContext
-        tag = f"scheduling-{self._operator}-{next(_numbers)}"
+        tag = f"scheduling-{self._operator}-{uuid.uuid4()}"
         context.addJobTag(tag)
         try:
             with self._pins.cycle():
@@ -266,13 +264,15 @@ class Loop:
 
     def _record(self, now: float) -> None:
         """Record the previous cycle: its length is known only now."""
-        if self._began_s is not None and self._tasks and now <= self._began_s:
+        before, tasks, self._tasks = self._began_s, self._tasks, ()
+        if before is None or not tasks:
+            return
+        if now <= before:
             self._once.log("a cycle is not recorded", "the clock went backwards")
-        elif self._began_s is not None and self._tasks:
-            cycle = CycleSeen(now - self._began_s, self._tasks)
-            self._monitor.record(cycle)
-            self._sizes.record(self._began_s, cycle)
-        self._tasks = ()
+            return
+        cycle = CycleSeen(now - before, tasks)
+        self._monitor.record(cycle)
+        self._sizes.record(before, cycle)
 
     def _step(self, now: float) -> Decision | None:
         """Observe, and adopt another size or ask the policy."""
@@ -280,10 +280,8 @@ class Loop:
             seen = self._seen = self._monitor.snapshot()
             if self._tiers is not None:
                 self._seen = self._tiers.view(seen, self._tiers.of(self._monitor.found))
-            wanted = self._sizes.wanted(now, self._decided, seen)
-            self._monitor.expected = wanted
-            changed = wanted != self._decided
-            decision = self._adopt(wanted) if changed else self._controller.step()
+            wanted = self._monitor.expected = self._sizes.wanted(now, self._decided, seen)
+            decision = self._controller.step() if wanted == self._decided else self._adopt(wanted)
             if self.plan is not None and self._options.policy is not None:
                 self._sizes.settle(seen, self.plan)
         except Exception as error:
@@ -298,11 +296,10 @@ class Loop:
         for name, why in {**self._seen.ignored, **self._monitor.ignored}.items():
             self._once.log(f"a metric of {name} is not believed", why)
         if (plan := decision.plan) is not None and plan.fallback:
-            fell = f"{plan.policy} fell back to"
             if len(self.decisions) > 1:
-                self._once.log(fell, plan.fallback)
+                self._once.log(f"{plan.policy} fell back to", plan.fallback)
             else:  # as is usual before anything has run
-                _log.info("scheduling: %s: %s", fell, plan.fallback)
+                _log.info("scheduling: %s fell back to %s", plan.policy, plan.fallback)
         if decision.dropped:
             shares = dropped_shares(decision.dropped)
             _log.info("scheduling: of these partitions a share should run elsewhere: %s", shares)
@@ -340,10 +337,10 @@ class Loop:
         pinned, self._tasks = self._pins.pinned, ()
         requested, landed = dict[str, str](), dict[str, str]()
         if pinned is not None:
-            at = [None if one is None else f"{one.host}/{one.id}" for one in pinned.requested]
+            at = [one and f"{one.host}/{one.id}" for one in pinned.requested]
             if self._tiers is not None:
                 at = [self._tiers.chosen] * len(at)
-            requested = {self._name(i): one for i, one in enumerate(at) if one is not None}
+            requested = {self._name(i): one for i, one in enumerate(at) if one}
             try:
                 self._tasks = tasks_of(self._spark, self._status, pinned, tag)
                 landed = self._landed()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,6 @@ from scheduling.errors import ActuatorError, ArgumentError
 from scheduling.model import Plan, Receipt, Snapshot
 from scheduling.spark import internals
 from scheduling.spark.executors import Executor
-from scheduling.spark.internals import only_executor
 from scheduling.spark.once import Once
 
 __all__ = ["Pinned", "Pins", "partitions", "pin", "waiting"]
@@ -30,7 +29,6 @@ __all__ = ["Pinned", "Pins", "partitions", "pin", "waiting"]
 _log = logging.getLogger("scheduling")
 
 _EVERY_S = 0.2
-_LEAST_WAIT_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -85,26 +83,6 @@ def pin(df: DataFrame, executors: Sequence[Executor | None]) -> Pinned:
     return Pinned(internals.to_frame(df, pinned), int(pinned.id()), tuple(executors), execution)
 
 
-class _LeastWait:
-    """Spark's own wait, so long that a new stage is found before its tasks run elsewhere."""
-
-    def __init__(self) -> None:
-        self._lock, self._holders = threading.Lock(), 0
-        self._restore: Callable[[], None]
-
-    def hold(self, spark: SparkSession, more: int) -> None:
-        """One holder more, or one less: the first sets the wait, the last restores it."""
-        with self._lock:
-            if not self._holders:
-                self._restore = internals.least_wait(spark, _LEAST_WAIT_S)
-            self._holders += more
-            if not self._holders:
-                self._restore()
-
-
-_least_wait = _LeastWait()
-
-
 @contextlib.contextmanager
 def waiting(spark: SparkSession, pinned: Pinned, seconds: float) -> Iterator[None]:
     """While the block runs, tasks of the pinned stage wait so many seconds for their executor.
@@ -130,14 +108,13 @@ def waiting(spark: SparkSession, pinned: Pinned, seconds: float) -> Iterator[Non
             _log.warning("scheduling: tasks may leave their executors: %s", error)
 
     watcher = threading.Thread(target=watch, name="scheduling-pins", daemon=True)
-    _least_wait.hold(spark, 1)
-    watcher.start()
-    try:
-        yield
-    finally:
-        over.set()
-        watcher.join()
-        _least_wait.hold(spark, -1)
+    with internals.least_wait(spark):
+        watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watcher.join()
 
 
 class Pins:
@@ -157,7 +134,7 @@ class Pins:
 
     def capabilities(self) -> frozenset[str]:
         """``"place"`` and ``"move"`` (between cycles); nothing with a single executor."""
-        why_not = internals.cannot_pin(self._spark) or only_executor(self._spark)
+        why_not = internals.cannot_pin(self._spark) or internals.only_executor(self._spark)
         return frozenset(() if why_not else ("place", "move"))
 
     def apply(self, plan: Plan) -> Receipt:
@@ -171,15 +148,18 @@ class Pins:
         An executor that only the snapshot before knows may have been overlooked, and is requested,
         too. With a single executor nothing is, but where tasks ran is still observed.
         """
-        placed = "the job is placed by Spark: "
-        if (reason := internals.cannot_pin(self._spark)) is not None:
-            self._once.warn(placed + reason)
-            return df
-        if self._placement is not None and (reason := only_executor(self._spark)):
-            self._once.warn(placed + reason)
-            self._placement = {}
+        workers = {one.id: one for one in snapshot.workers if one.executor_id is not None}
+        there = {name: Executor(one.host, str(one.executor_id)) for name, one in workers.items()}
+        known, self._there, placed = self._there | there, there, "the job is placed by Spark: "
         try:
-            self.pinned = pin(df, self._wanted(partitions(df), snapshot))
+            if why := internals.cannot_pin(self._spark):
+                raise ActuatorError(why)
+            if self._placement is not None and (why := internals.only_executor(self._spark)):
+                self._once.warn(placed + why)
+                self._placement = {}
+            names = (f"{self._operator}-{i}" for i in range(partitions(df)))
+            placement = self._placement or {}
+            self.pinned = pin(df, [known.get(placement.get(name, "")) for name in names])
         except ActuatorError as error:
             self._once.warn(f"{placed}{error}")
             return df
@@ -195,10 +175,3 @@ class Pins:
         self.pinned = None
         with self._stack:
             yield
-
-    def _wanted(self, count: int, snapshot: Snapshot) -> list[Executor | None]:
-        workers = [one for one in snapshot.workers if one.executor_id is not None]
-        there = {one.id: Executor(one.host, str(one.executor_id)) for one in workers}
-        known, self._there = self._there | there, there
-        placement = self._placement or {}
-        return [known.get(placement.get(f"{self._operator}-{i}", "")) for i in range(count)]

@@ -13,7 +13,7 @@ import itertools
 import os
 import resource
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,6 @@ __all__ = ["SCHEMA", "Prober", "Reading", "read", "readings"]
 SCHEMA = "executor string, time_s double, cpu_s double, memory_mb double"
 # Standalone's; YARN's ends with the same; that of Kubernetes.
 _BACKENDS = ("CoarseGrainedExecutorBackend", "KubernetesExecutorBackend")
-_PROC = Path("/proc")
 _EVERY_S = 5.0
 _AT_FIRST_S = 0.5  # until there are two readings, of which nothing can be told before
 _WAIT_S = 1.0
@@ -49,22 +48,24 @@ class Reading:
     memory_mb: float  # resident; shared pages count for each process
 
 
-def read(proc: Path = _PROC, pid: int | None = None) -> Reading:
+def read(proc: Path = Path("/proc"), pid: int | None = None) -> Reading:
     """Read the executor that this process, or ``pid``, belongs to. O(processes of the host).
 
-    Where there is no ``/proc``, the process alone is read.
+    Where there is no ``/proc``, or no executor above (a local master), the process alone is read.
     """
     now = time.monotonic()
-    try:
-        parents, used = _processes(proc)
-        top, executor = _executor(proc, parents, os.getpid() if pid is None else pid)
-    except (OSError, ValueError):
-        own = resource.getrusage(resource.RUSAGE_SELF)
-        return Reading(None, now, own.ru_utime + own.ru_stime, own.ru_maxrss / 1024)
-    below = [one for one in parents if top in _upwards(parents, one)]
-    ticks, pages = (sum(used[one][k] for one in below) for k in (0, 1))
-    page_mb = os.sysconf("SC_PAGE_SIZE") / 2**20
-    return Reading(executor, now, ticks / os.sysconf("SC_CLK_TCK"), pages * page_mb)
+    with contextlib.suppress(OSError, ValueError):
+        found = _processes(proc)
+        for top in _upwards(found, os.getpid() if pid is None else pid):
+            words = (proc / str(top) / "cmdline").read_text(errors="replace").split("\0")
+            if any(word.endswith(_BACKENDS) for word in words):
+                below = [used for one, used in found.items() if top in _upwards(found, one)]
+                cpu_s = sum(used[1] for used in below) / os.sysconf("SC_CLK_TCK")
+                memory_mb = sum(used[2] for used in below) * os.sysconf("SC_PAGE_SIZE") / 2**20
+                executor = dict(itertools.pairwise(words)).get("--executor-id")
+                return Reading(executor, now, cpu_s, memory_mb)
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    return Reading(None, now, own.ru_utime + own.ru_stime, own.ru_maxrss / 1024)
 
 
 def readings(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -76,35 +77,25 @@ def readings(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pylist([dataclasses.asdict(read())], schema)
 
 
-def _processes(proc: Path) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
-    """Of every process its parent, and its CPU ticks (children that ended included) and pages."""
-    parents, used = {}, {}
+def _processes(proc: Path) -> dict[int, tuple[int, int, int]]:
+    """Of every process its parent, CPU ticks (children that ended included) and pages."""
+    found = {}
     for entry in proc.iterdir():
         with contextlib.suppress(OSError, ValueError, IndexError):  # no process, or it has ended
-            pid = int(entry.name)
             # The name in brackets may hold anything; what counts comes after it.
             fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            parent, spent = int(fields[1]), (sum(map(int, fields[11:15])), int(fields[21]))
-            parents[pid], used[pid] = parent, spent
-    return parents, used
+            ticks, pages = sum(map(int, fields[11:15])), int(fields[21])
+            found[int(entry.name)] = int(fields[1]), ticks, pages
+    return found
 
 
-def _upwards(parents: dict[int, int], pid: int) -> Iterator[int]:
+def _upwards(found: Mapping[int, tuple[int, int, int]], pid: int) -> Iterator[int]:
     """A process, its parent, and so on."""
-    for _ in parents:
+    for _ in found:
         if pid <= 1:
             return
         yield pid
-        pid = parents.get(pid, 0)
-
-
-def _executor(proc: Path, parents: dict[int, int], pid: int) -> tuple[int, str | None]:
-    """The process of the executor above a process, and its id; else a ValueError."""
-    for one in _upwards(parents, pid):
-        words = (proc / str(one) / "cmdline").read_text(errors="replace").split("\0")
-        if any(word.endswith(_BACKENDS) for word in words):
-            return one, dict(itertools.pairwise(words)).get("--executor-id")
-    raise ValueError("no executor above this process: a local master")
+        pid = found[pid][0] if pid in found else 0
 
 
 class Prober:

@@ -1,12 +1,19 @@
-"""Scales the executors of a plain streaming query, beside it."""
+"""How many executors a streaming query has, and how many partitions and executors a loop has.
+
+A scaler chooses the executors within their bounds. In a loop there are as many partitions as cores
+that are observed; without bounds the scaler chooses partitions. With bounds alone, executors that a
+plan leaves idle are released, and one more is requested for tasks without room.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -16,24 +23,29 @@ from scheduling.cost import Price
 from scheduling.elastic import Bounds, Elastic, Step
 from scheduling.errors import ArgumentError
 from scheduling.flow import Meter
+from scheduling.model import Plan, Snapshot
 from scheduling.model.checks import instance, number
 from scheduling.protocols import Clock
-from scheduling.scalers import Load, Scaler
+from scheduling.scalers import Load, Scaler, Static
 from scheduling.spark import internals
+from scheduling.spark.demand import CycleSeen
 from scheduling.spark.executors import Executors
 from scheduling.spark.once import Once
+from scheduling.spark.placement import Placement
 from scheduling.spark.placement import bounds as pair
 
-__all__ = ["Follower", "Scaling"]
+__all__ = ["Scaling", "Sizes"]
 
 _log = logging.getLogger("scheduling")
 
 _RECENT = 50  # micro-batches to look at in a step
+_CYCLES = 20  # of a loop that are known to the meter
+_IDLE_CYCLES = 3  # without a task, before an executor is released
 _UNKNOWN = (0.0,) * 32  # the limits of sources of which it is not known whether they have one
 
 
 @dataclass(eq=False)
-class Follower:
+class _Follower:
     """Follows a scaler with the number of executors; None: of partitions, that others change."""
 
     _elastic: Elastic
@@ -44,8 +56,10 @@ class Follower:
 
     def __post_init__(self) -> None:
         self._once, self._meter = Once(), Meter(self._window_s, backlog=self._told)
+        self.load: Load | None = None
+        """The last load that was measured; None before one."""
 
-    def stays(self) -> str:
+    def _stays(self) -> str:
         """Why the number of executors cannot be changed, with a warning; empty if it can."""
         if self.executors is None or self.executors.reason is None:
             return ""
@@ -53,7 +67,7 @@ class Follower:
         self._once.warn(why)
         return why
 
-    def measured(
+    def _measure(
         self, now: float, cores: Sequence[int], busy_s: float, query: Any, own: Any = None
     ) -> Load | None:
         """The load of a query; or, where there is none, of a loop's ``own`` progress."""
@@ -65,19 +79,19 @@ class Follower:
         self._meter.limits = _UNKNOWN if limits is None else limits
         return self._meter.load(now, own, busy_s, sum(cores), status)
 
-    def follow(self, now: float, cores: Sequence[int], load: Load | None) -> Step:
+    def _follow(self, now: float, cores: Sequence[int], load: Load | None) -> Step:
         """One step with the ``cores`` that are there; after an error the last request stands."""
-        self._elastic.each = min(cores, default=self._elastic.each)
+        self.load, self._elastic.each = load or self.load, min(cores, default=self._elastic.each)
         step = self._elastic.step(now, len(cores), load)
-        if step.target is not None and self.executors is not None:
+        if step.target is not None:
             try:
-                gone = ", ".join(self.executors.resize(step.target, self._prices))
+                if self.executors is not None:
+                    gone = ", ".join(self.executors.resize(step.target, self._prices)) or "none"
+                    told = f"{step.target} executors requested: {step.reason}, leaving: {gone}"
+                    _log.info("scheduling: %s", told)
             except Exception:
                 self._elastic.failed()
                 raise
-            leaving = f", leaving: {gone}" if gone else ""
-            _log.info("scheduling: %d executors requested: %s%s", step.target, step.reason, leaving)
-        if step.target is not None:
             self._meter.forget()
         return step
 
@@ -89,7 +103,107 @@ class Follower:
             return None
 
 
-class Scaling(Follower):
+class Sizes(_Follower):
+    """The numbers of partitions and executors of one loop, which begins with some partitions."""
+
+    def __init__(
+        self, spark: SparkSession, options: Placement, scaler: Scaler | None, begin: int
+    ) -> None:
+        changes = options.executors is not None and not options.dry_run
+        executors, elastic = Executors(spark) if changes else None, Elastic(scaler or Static())
+        super().__init__(elastic, executors, options.price_table(), options.backlog)
+        self._spark, self._options = spark, options
+        self.begin, self.scaled, self.reason = begin, scaler is not None, ""
+        self._cpus = internals.task_cpus(spark)
+        mine = executors is not None and executors.reason is None and not self.scaled
+        # Whether executors that a plan leaves idle are released, so that they cost nothing.
+        self.releases = mine or internals.is_on(spark, "spark.dynamicAllocation.enabled")
+        self._own: deque[dict[str, Any]] = deque(maxlen=_CYCLES)
+        self._busy_s = 0.0
+        self._idle: dict[str, int] = {}  # cycles without a task
+        self._asked = 0  # executors that are requested and not there yet
+
+    def record(self, began_s: float, cycle: CycleSeen) -> None:
+        """Take a finished cycle into account: it tells the load where there is no query."""
+        sound = [task for task in cycle.tasks if not task.odd]
+        rows = sum(task.rows for task in sound)
+        self._busy_s += sum(task.useful_s for task in sound)
+        took_s = min(cycle.length_s, max((task.run_s for task in sound), default=0.0))
+        progress = {
+            "batchId": self._own[-1]["batchId"] + 1 if self._own else 0,
+            "timestamp": datetime.fromtimestamp(began_s, UTC).isoformat(),
+            "numInputRows": rows,
+            "durationMs": {"triggerExecution": 1e3 * took_s},
+            "sources": [{"numInputRows": rows}],
+        }
+        self._own.append(progress)
+
+    def wanted(self, now: float, before: int, seen: Snapshot) -> int:
+        """The number of partitions after ``before``; executors are requested on the way.
+
+        Of executors only those that are ``seen`` count, and not those that are requested.
+        """
+        self.reason = self._stays() if self.scaled else ""
+        if not self.scaled or self.reason:
+            return before
+        if self.executors is None:
+            # A price table may say that an executor has a part of a core: it runs a task as well.
+            slots = sum(max(1, int(one.capacity.cpu_cores) // self._cpus) for one in seen.workers)
+            cores, busy_s = [1] * before, self._busy_s
+        else:
+            known = {one.executor_id for one in seen.workers}  # one may have come since
+            cores = [one.cores for one in self.executors.there() if one.id in known]
+            busy_s = self.executors.busy_s()
+            slots = sum(one // self._cpus for one in cores) or before
+        partitions = self._options.partitions or (1, max(slots, 1))
+        least, most = (self.executors and self._options.executors) or partitions
+        cooldown_s = self._options.cooldown_s  # times in the proportions of the defaults
+        self._elastic.bounds = Bounds(
+            least=least,
+            most=most,
+            confirm=2 if cooldown_s else 1,
+            shrink_after_s=2 * cooldown_s,
+            settle_s=cooldown_s / 3,
+        )
+        query = internals.running_query(self._spark)
+        load = self._measure(now, cores, busy_s, query, self._own)
+        self._busy_s = 0.0
+        step = self._follow(now, cores, load)
+        self.reason = f"{self._elastic.scaler.name}: {step.reason}"
+        if self.executors is None:
+            return step.target or before
+        return min(max(slots, partitions[0]), partitions[1])
+
+    def settle(self, seen: Snapshot, plan: Plan) -> None:
+        """Without a scaler, release executors that a plan leaves idle, or request one more."""
+        limits = self._options.executors
+        if limits is None or self.executors is None or self.scaled or self._stays():
+            return
+        (least, most), there, used = limits, len(seen.workers), plan.by_worker
+        target = min(max(there + bool(plan.unplaced), least), most)
+        if target > max(there, self._asked):
+            self._asked = target
+            self._idle.clear()
+            self.executors.resize(target)
+            return
+        self._asked = 0 if there >= self._asked else self._asked
+        busy = set(seen.by_id) if plan.unplaced or not used else set(used)
+        self._idle = {name: self._idle.get(name, 0) + 1 for name in seen.by_id if name not in busy}
+        long = [seen.by_id[name] for name, cycles in self._idle.items() if cycles >= _IDLE_CYCLES]
+        long.sort(key=lambda worker: -worker.price_per_s)
+        if gone := [str(worker.executor_id) for worker in long[: max(0, there - least)]]:
+            self.executors.release(gone)
+
+    def explain(self) -> str:
+        """Who decides the numbers; one line."""
+        if self.scaled:
+            what = "partitions" if self.executors is None else "executors"
+            return f"{self._elastic.scaler.name} decides the number of {what}"
+        limits = self._options.executors
+        return "none" if limits is None else f"idle executors leave, within {limits}"
+
+
+class Scaling(_Follower):
     """Follows a scaler with the number of executors of one streaming query.
 
     ::
@@ -155,8 +269,6 @@ class Scaling(Follower):
         self._every_s = number("every_s", every_s, above=True)
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
-        self.load: Load | None = None
-        """The last load that was measured; None before one."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -174,17 +286,16 @@ class Scaling(Follower):
             What was decided; see :class:`scheduling.elastic.Step`.
         """
         now = self._clock() if now is None else now
-        if self.stays():
+        if self._stays():
             return Step(now, "steady", 0, None, None, f"not scaled: {self.executors.reason}")
         cores, busy_s = [one.cores for one in self.executors.there()], self.executors.busy_s()
         if self.query is not None:
             if self._tasks is None:
                 widest = internals.widest_stage(self._spark, self.query)
                 self._elastic.tasks = widest or self._elastic.tasks
-            measured = self.measured(now, cores, busy_s, self.query)
+            measured = self._measure(now, cores, busy_s, self.query)
             load = load or measured
-        self.load = load or self.load
-        return self.follow(now, cores, load)
+        return self._follow(now, cores, load)
 
     def start(self) -> Scaling:
         """Itself; a thread steps every ``every_s`` until :meth:`stop` or the end of the query."""

@@ -9,9 +9,9 @@ from spark_fakes import Conf, Session, executor
 
 from scheduling import Assignment, Plan, Price, Resources, Snapshot, Unplaced, Worker
 from scheduling.scalers import Load
-from scheduling.spark import LeverWarning, Placement, internals, sizes
+from scheduling.spark import LeverWarning, Placement, internals
 from scheduling.spark.demand import CycleSeen, TaskSeen
-from scheduling.spark.sizes import Sizes
+from scheduling.spark.scaling import Sizes
 
 
 class Wants:
@@ -40,7 +40,7 @@ class Job:
         self.session: Any = session or Session()
         self.found = [executor("1"), executor("2"), executor("3")]
         self.now = 0.0
-        patch.setattr(sizes.internals, "running_query", lambda _: None)
+        patch.setattr(internals, "running_query", lambda _: None)
         patch.setattr(internals, "StatusStore", lambda _: self)
         patch.setattr("scheduling.spark.internals.decommission_executor", lambda *_: False)
         options = {"cooldown_s": 0.0, "prices": [Price("*/3", 9.0), Price("*", 1.0)]} | options
