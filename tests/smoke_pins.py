@@ -18,7 +18,7 @@ from sessions import CLUSTER, session
 from standalone import start
 
 from scheduling.spark import Executor, LeverWarning, pin
-from scheduling.spark.internals import StatusStore, stages_of, wait_for_executors
+from scheduling.spark.internals import StatusStore, wait_for_executors
 from scheduling.spark.monitor import workers_of
 from scheduling.spark.pins import waiting
 from scheduling.spark.result import tasks_of
@@ -43,11 +43,11 @@ def checks(folder: Path) -> None:
             if release:
                 assert context._jsc.sc().killExecutor(at[0].id)
             assert pinned.df.count() == 60
-        landed = tasks_of(spark, status, pinned, tag)
+        landed = tasks_of(status, pinned, tag)
         context.removeJobTag(tag)
         wanted = [at[1 if release else i % 3 // 2].id for i in range(6)]
         assert [task.executor for task in landed] == wanted, landed
-        assert stages_of(spark, tag)[1]
+        assert status.attempts(tag)[1]
     assert wait_for_executors(spark, pinned.rdd, 1.0) == 0  # none runs
     spark.stop()
 

@@ -1,9 +1,8 @@
 """What the partitions of a job need, and what hosts have cached for them, from its cycles.
 
 The CPU time of a task is a share of its useful time (DS2), run time without waiting for shuffle
-data: what the probe reads of all processes of its executor, over the useful time of their tasks.
-Without a probe the share is 1, an upper bound. All is kept for each number of partitions, of which
-each holds other rows, and adaptive execution changes it all the time.
+data: what the probe reads of its executor, over the useful time of all its tasks; without a probe
+1, an upper bound. Needs are kept by number of partitions: with another one each has other rows.
 """
 
 from __future__ import annotations
@@ -128,9 +127,8 @@ class Demand:
     def read(self, executor: str, cpu_s: float, tasks_s: float = 0.0) -> None:
         """Take the CPU time of an executor's processes since the last reading into account.
 
-        ``tasks_s`` is the run time of all its tasks, also those of other operators and jobs; 0: no
-        other ran. Needs that were guessed without its share are corrected: where an executor is
-        throttled, the time of a task is many times its CPU time.
+        ``tasks_s``: of all its tasks, also of other jobs; 0: no other ran. What was guessed without
+        its share is corrected: on a throttled one a task runs for many times its CPU time.
         """
         useful_s, wait_s = self._useful_s.pop(executor, 0.0), self._wait_s.pop(executor, 0.0)
         if useful_s < _LEAST_USEFUL_S:

@@ -138,11 +138,6 @@ def is_on(spark: SparkSession, setting: str) -> bool:
     return bool(spark.sparkContext.getConf().get(setting, "false").lower() == "true")
 
 
-def executor_memory_mb(spark: SparkSession) -> float:
-    """The memory of an executor in MB."""
-    return float(_context(spark).executorMemory())
-
-
 def task_cpus(spark: SparkSession) -> int:
     """The cores that Spark reserves for a task."""
     return max(1, int(spark.sparkContext.getConf().get("spark.task.cpus", "1")))
@@ -153,18 +148,30 @@ class StatusStore:
 
     def __init__(self, spark: Any) -> None:
         self._jvm, self._gateway = spark.sparkContext._jvm, spark.sparkContext._gateway
-        self._store = _context(spark).statusStore()
+        self._context = _context(spark)
+        self._store, self._tracker = self._context.statusStore(), self._context.statusTracker()
         self._writer = self._jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
+
+    def memory_mb(self) -> float:
+        """The memory of an executor."""
+        return float(self._context.executorMemory())
 
     def executors(self) -> list[dict[str, Any]]:
         """The executors, the driver among them."""
         return self._json(self._store.executorList(True))
 
-    def stage(self, stage: int) -> list[dict[str, Any]]:
-        """The attempts of a stage."""
-        nothing = self._jvm.java.util.ArrayList()
-        quantiles = self._gateway.new_array(self._jvm.double, 0)
-        return self._json(self._store.stageData(stage, False, nothing, False, quantiles))
+    def attempts(self, tag: str) -> tuple[list[dict[str, Any]], bool]:
+        """The attempts of the stages of jobs with a tag, newest first; whether all jobs ended."""
+        found = [
+            self._tracker.getJobInfo(job) for job in sorted(self._tracker.getJobIdsForTag(tag))
+        ]
+        jobs = [one.get() for one in found if one.isDefined()]
+        ended = len(jobs) == len(found) and all(str(job.status()) != "RUNNING" for job in jobs)
+        told, none = [], self._gateway.new_array(self._jvm.double, 0)
+        for stage in (stage for job in jobs for stage in sorted(job.stageIds())):
+            nothing = self._jvm.java.util.ArrayList()
+            told += reversed(self._json(self._store.stageData(stage, False, nothing, False, none)))
+        return told, ended
 
     def tasks(self, stage: int, attempt: int) -> list[dict[str, Any]]:
         """The tasks of one attempt."""
@@ -173,15 +180,6 @@ class StatusStore:
     def _json(self, thing: Any) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(self._writer.writeValueAsString(thing))
         return found
-
-
-def stages_of(spark: SparkSession, tag: str) -> tuple[list[int], bool]:
-    """The stages of the jobs with a tag, and whether all the jobs have ended."""
-    tracker = _context(spark).statusTracker()
-    found = [tracker.getJobInfo(job) for job in sorted(tracker.getJobIdsForTag(tag))]
-    jobs = [one.get() for one in found if one.isDefined()]
-    ended = len(jobs) == len(found) and all(str(job.status()) != "RUNNING" for job in jobs)
-    return [stage for job in jobs for stage in sorted(job.stageIds())], ended
 
 
 def widest_stage(spark: SparkSession, query: Any) -> int:
@@ -228,10 +226,7 @@ def recent_progress(query: StreamingQuery, count: int) -> list[dict[str, Any]]:
 
 
 def limits_of(query: Any) -> tuple[float | None, ...] | None:
-    """The rows of a micro-batch at most, by source of a streaming query.
-
-    None for a source without a limit, 0 for another kind of limit; None in all if Spark is silent.
-    """
+    """By source of a query, the most rows of a micro-batch: None: no limit, 0: of another kind."""
     try:
         run = query._jsq
         if str(run.getClass().getSimpleName()).endswith("Wrapper"):  # not that of a micro-batch
@@ -313,10 +308,9 @@ def _host(location: str) -> str:
 
 
 def wait_for_executors(spark: SparkSession, rdd: int, seconds: float) -> int:
-    """Set how long the running stages of an RDD wait for the executors that partitions name.
+    """Set how long running stages of an RDD wait for executors; tasks of lost ones do not.
 
-    Tasks whose executor is lost or leaves do not wait. Spark sets its own wait again when executors
-    come or go, so this is to be repeated. Returns how many stages run.
+    To be repeated: Spark sets its own wait again when executors come or go. How many stages run.
     """
     milliseconds, what = min(round(seconds * 1000), 2**31 - 1), "the wait of a stage cannot be set"
     return int(_run(spark, _WAIT, what, _context(spark), rdd, milliseconds))
@@ -324,10 +318,7 @@ def wait_for_executors(spark: SparkSession, rdd: int, seconds: float) -> int:
 
 @contextlib.contextmanager
 def least_wait(spark: SparkSession) -> Iterator[None]:
-    """While any such block runs, tasks of all jobs wait for an executor for 3 s at least.
-
-    In that time a new stage is found before its tasks run elsewhere.
-    """
+    """Meanwhile tasks of all jobs wait for an executor for 3 s: new stages are found before."""
     conf, name = _context(spark).conf(), "spark.locality.wait.process"
     with _lock:
         _waits.append(conf.get(name) if conf.contains(name) else None)

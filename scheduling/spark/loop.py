@@ -145,7 +145,7 @@ class Loop:
         measured = options.probe and internals.only_executor(spark) is None
         self._monitor = SparkMonitor(
             self._status.executors,
-            internals.executor_memory_mb(spark),
+            self._status.memory_mb(),
             operator,
             clock=clock,
             prices=options.price_table(),
@@ -170,8 +170,7 @@ class Loop:
             clock=clock,
             **{name: getattr(options, name) for name in given},
         )
-        self._began_s: float | None = None
-        self._tasks: tuple[TaskSeen, ...] = ()
+        self._began_s, self._tasks = 0.0, tuple[TaskSeen, ...]()  # of the last cycle
         self.last: PlacementResult | None = None
         """The result of the last cycle; None before it."""
 
@@ -264,15 +263,12 @@ class Loop:
 
     def _record(self, now: float) -> None:
         """Record the previous cycle: its length is known only now."""
-        before, tasks, self._tasks = self._began_s, self._tasks, ()
-        if before is None or not tasks:
-            return
-        if now <= before:
+        cycle, self._tasks = CycleSeen(now - self._began_s, self._tasks), ()
+        if cycle.tasks and cycle.length_s > 0:
+            self._monitor.record(cycle)
+            self._sizes.record(self._began_s, cycle)
+        elif cycle.tasks:
             self._once.log("a cycle is not recorded", "the clock went backwards")
-            return
-        cycle = CycleSeen(now - before, tasks)
-        self._monitor.record(cycle)
-        self._sizes.record(before, cycle)
 
     def _step(self, now: float) -> Decision | None:
         """Observe, and adopt another size or ask the policy."""
@@ -288,12 +284,7 @@ class Loop:
             self._once.log("no new plan", error)
             return None
         self._monitor.expected = self.partitions
-        self._tell_of(decision)
-        return decision
-
-    def _tell_of(self, decision: Decision) -> None:
-        """Log, once each, what is odd in a decision."""
-        for name, why in {**self._seen.ignored, **self._monitor.ignored}.items():
+        for name, why in self._ignored.items():
             self._once.log(f"a metric of {name} is not believed", why)
         if (plan := decision.plan) is not None and plan.fallback:
             if len(self.decisions) > 1:
@@ -305,6 +296,11 @@ class Loop:
             _log.info("scheduling: of these partitions a share should run elsewhere: %s", shares)
             why = _NO_PARTITION if self._splits else _HOW
             self._once.log("a heavy partition is not split", why)
+        return decision
+
+    @property
+    def _ignored(self) -> dict[str, str]:
+        return {**self._seen.ignored, **self._monitor.ignored}
 
     def _adopt(self, count: int) -> Decision:
         self._monitor.expected = count
@@ -337,18 +333,20 @@ class Loop:
         pinned, self._tasks = self._pins.pinned, ()
         requested, landed = dict[str, str](), dict[str, str]()
         if pinned is not None:
-            at = [one and f"{one.host}/{one.id}" for one in pinned.requested]
+            names = [f"{self._operator}-{i}" for i in range(len(pinned.requested))]
+            at = [None if one is None else f"{one.host}/{one.id}" for one in pinned.requested]
             if self._tiers is not None:
                 at = [self._tiers.chosen] * len(at)
-            requested = {self._name(i): one for i, one in enumerate(at) if one}
+            requested = {name: one for name, one in zip(names, at, strict=True) if one}
             try:
-                self._tasks = tasks_of(self._spark, self._status, pinned, tag)
-                landed = self._landed()
+                self._tasks = tasks_of(self._status, pinned, tag)
+                # A task that a copy overtook ran as requested.
+                ran = {names[one.index]: one.requested_at or one.executor for one in self._tasks}
+                landed = {task: f"executor {one}" for task, one in ran.items()}
+                landed |= self._named(ran)
                 self._tell(requested, landed)
             except Exception as error:
                 self._once.log("where tasks ran is not known", error)
-                ran = {self._name(one.index): f"executor {one.executor}" for one in self._tasks}
-                landed = landed or ran
             if cycle.caches is not None:
                 executor = {task.index: task.executor for task in self._tasks}
                 self._monitor.caches(cycle.count, executor, cycle.caches)
@@ -363,18 +361,14 @@ class Loop:
             self.decisions[-1].idle if plan and self.decisions else {},
             cycle.splits,
             {} if decision is None else dropped_shares(decision.dropped),
-            {**self._seen.ignored, **self._monitor.ignored},
+            self._ignored,
             self._sizes.reason,
         )
         if pinned is not None:
             _log.info("scheduling: %s", self.last.summary)
 
-    def _name(self, index: int) -> str:
-        return f"{self._operator}-{index}"
-
-    def _landed(self) -> dict[str, str]:
-        """The actual worker or tier of each task; one that a copy overtook ran as requested."""
-        ran = {self._name(task.index): task.requested_at or task.executor for task in self._tasks}
+    def _named(self, ran: Mapping[str, str]) -> dict[str, str]:
+        """The worker or tier of each task, by Spark's id of its executor."""
         workers = () if self._tiers is not None else self._seen.workers
         names = {str(worker.executor_id): worker.id for worker in workers}
         if not set(ran.values()) <= names.keys():

@@ -1,10 +1,8 @@
-"""Observes a live Spark cluster: its executors, their metrics, and where tasks ran.
+"""Observes a live Spark cluster: its executors as workers, their metrics, and where tasks ran.
 
-Workers are executors. Utilisation comes from the probe, without it from the time that Spark's
-tasks took; rows, cost and demand from the tasks of the cycles that were recorded.
-
-A metric that cannot be, or that stands still while others move, is not believed: the last value is
-kept for three looks, then the worker has none. :attr:`SparkMonitor.ignored` says which and why.
+Utilisation comes from the probe, without it from the time that Spark's tasks took; rows, cost and
+demand from the cycles that were recorded. A metric that cannot be, or that stands still while
+others move, is not believed: the last value is kept for three looks, then the worker has none.
 """
 
 from __future__ import annotations
@@ -49,16 +47,13 @@ class SparkMonitor:
     """Snapshots of a live job; see :class:`scheduling.Monitor`.
 
     ``executors`` returns the executors in the form of Spark's REST API, ``probe`` a reading of
-    each; without it there are only Spark's metrics. Each executor has ``memory_mb``, of which tasks
-    may use ``delta``, as of its CPU. A task of ``operator`` reserves ``task_cpus`` cores; how many
-    are ``expected`` in a cycle determines the slots of an executor.
-
-    Rows and cost of a worker (Eq. 22) are those of about ten cycles in which it had rows, and stay
-    while it has none: a worker is not forgotten because a policy left it.
+    each. How many tasks are ``expected`` in a cycle determines the slots of an executor. Rows and
+    cost of a worker (Eq. 22) are those of about ten cycles in which it had rows, and stay while it
+    has none: a worker is not forgotten because a policy left it.
     """
 
     executors: Callable[[], Sequence[Mapping[str, Any]]]
-    memory_mb: float
+    memory_mb: float  # of each; tasks may use ``delta`` of it, as of its CPU
     operator: str
     _: KW_ONLY
     clock: Clock
@@ -73,19 +68,17 @@ class SparkMonitor:
         self._did = LRUCache[str | None, tuple[float, float]](_EXECUTORS)  # their rows and seconds
         self._ran: frozenset[str] = frozenset()  # executors of the tasks since the last look
         self._uses: dict[str, _Use] = {}
+        # Of the last look: its result, the executors as Spark tells them, and by executor, worker
+        # or task the metric that was not believed.
         self.snapshot_seen: Snapshot | None = None
-        """The last result of :meth:`snapshot`; None before the first."""
         self.found: list[Mapping[str, Any]] = []
-        """The executors at the last look, as Spark tells them."""
         self.ignored: dict[str, str] = {}
-        """By executor, worker or task: the metric that was not believed at the last look."""
 
     def record(self, cycle: CycleSeen) -> None:
         """Record a finished cycle. O(tasks)."""
         if not (cycle.tasks and is_sound(cycle.length_s) and cycle.length_s > 0):
             return
-        self._last = cycle
-        self._ran = frozenset(task.executor for task in cycle.tasks)
+        self._last, self._ran = cycle, frozenset(task.executor for task in cycle.tasks)
         self.needs.record(cycle)
         rows = defaultdict[str, float](float)
         for task in cycle.tasks:
@@ -111,11 +104,9 @@ class SparkMonitor:
 
     def snapshot(self) -> Snapshot:
         """The executors and their metrics since the last call; see :class:`scheduling.Monitor`."""
-        now, self.ignored = self.clock(), {}
-        found = self.found = list(self.executors())
-        for one in found:
-            if _counts(one) and (why := _unusable(one)):
-                self.ignored[f"executor {one.get('id')}"] = f"{why}: it is no worker"
+        now, found = self.clock(), list(self.executors())
+        faults = {f"executor {one.get('id')}": _fault(one) for one in found}
+        self.ignored = {name: f"{why}: it is no worker" for name, why in faults.items() if why}
         workers = self._workers = workers_of(
             found, self.memory_mb, self.expected, self.prices, self.delta, self.task_cpus
         )
@@ -126,8 +117,9 @@ class SparkMonitor:
         placement = {name: at[one.executor] for name, one in ran.items() if one.executor in at}
         # With what a reading has corrected.
         usage = {name: self.needs.usage(ran[name].index) for name in placement}
-        self._ran = frozenset()
         did = {one: self._did[one.executor_id] for one in workers if one.executor_id in self._did}
+        self.found, self._ran = found, frozenset()
+        self._caches.keep({worker.host for worker in workers})
         self.snapshot_seen = Snapshot(
             now,
             workers,
@@ -138,7 +130,6 @@ class SparkMonitor:
             placement=placement,
             usage={name: one for name, one in usage.items() if one is not None},
         )
-        self._caches.keep({worker.host for worker in workers})
         return self.snapshot_seen
 
     def _utilisation(
@@ -209,7 +200,7 @@ def workers_of(
     are more tasks than that, they run in turns, and a worker may get twice its even share: light
     tasks are more on one worker than heavy ones. A price table that gives slots goes before that.
     """
-    alive = [one for one in executors if _counts(one) and not _unusable(one)]
+    alive = [one for one in executors if _fault(one) == ""]
     alive.sort(key=lambda one: (int(one["id"]) if one["id"].isdigit() else 0, one["id"]))
     at_a_time = sum(int(one["totalCores"]) // task_cpus for one in alive)
     turns = 2 * math.ceil(tasks / at_a_time) if 0 < at_a_time < tasks else 1
@@ -222,15 +213,11 @@ def workers_of(
     return priced(found, prices)
 
 
-def _counts(one: Mapping[str, Any]) -> bool:
-    """Whether an entry is of an executor that is there. One that has just come has no address."""
-    address = str(one.get("hostPort") or "").rpartition(":")[0]
-    return bool(one.get("isActive") and one.get("id") != "driver" and address)
-
-
-def _unusable(one: Mapping[str, Any]) -> str:
-    """Why an executor that is there cannot be a worker; empty if it can."""
-    name, cores = one.get("id"), one.get("totalCores")
+def _fault(one: Mapping[str, Any]) -> str | None:
+    """Why an executor cannot be a worker; empty if it can, None if it is not there."""
+    name, cores, address = one.get("id"), one.get("totalCores"), str(one.get("hostPort") or "")
+    if not one.get("isActive") or name == "driver" or not address.rpartition(":")[0]:
+        return None  # one that has just come has no address
     if not (isinstance(name, str) and name):
         return f"id={name!r}"
     return "" if is_sound(cores) and cores >= 1 else f"totalCores={cores!r}"

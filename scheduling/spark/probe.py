@@ -1,7 +1,6 @@
-"""The actual resource usage of executors: CPU time and memory of their processes.
+"""The CPU time and memory of executors: of the JVM, the Python workers, and their children.
 
-A Python worker is a child of its executor's JVM. It walks up to that JVM, and adds up the CPU time
-and the memory of all processes below it: the JVM, the Python workers, and their children.
+A Python worker is a child of its executor's JVM: it walks up to that, and adds up all below it.
 Spark's own figures know the JVM's share only, and only while tasks run.
 """
 
@@ -15,7 +14,7 @@ import resource
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -24,9 +23,6 @@ from scheduling.protocols import Clock
 from scheduling.spark import pins
 from scheduling.spark.executors import Executor
 from scheduling.spark.once import Once
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["SCHEMA", "Prober", "Reading", "read", "readings"]
 
@@ -68,7 +64,7 @@ def read(proc: Path = Path("/proc"), pid: int | None = None) -> Reading:
     return Reading(None, now, own.ru_utime + own.ru_stime, own.ru_maxrss / 1024)
 
 
-def readings(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def readings(batches: Iterable[Any]) -> Iterator[Any]:
     """For ``mapInArrow``: one row a partition, of the executor that runs it (:data:`SCHEMA`)."""
     import pyarrow as pa
 
@@ -107,10 +103,7 @@ class Prober:
         self._readings: Sequence[Reading] = ()
 
     def __call__(self, snapshot: Snapshot) -> Sequence[Reading]:
-        """The last readings, or new ones if these are 5 s old, or the first.
-
-        A task that lands elsewhere says which executor it saw.
-        """
+        """The last readings, or new ones if these are 5 s old, or the first."""
         now = self._clock()
         every_s = _AT_FIRST_S if self._count == 1 else _EVERY_S
         if now - self._read_s < every_s or not snapshot.workers:

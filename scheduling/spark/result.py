@@ -8,11 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from scheduling.decision import Decision
 from scheduling.model import Receipt
-from scheduling.spark import internals
 from scheduling.spark.demand import TaskSeen, is_sound
 from scheduling.spark.internals import StatusStore
 from scheduling.spark.pins import Pinned
@@ -86,20 +83,16 @@ class PlacementResult:
         )
 
 
-def tasks_of(
-    spark: SparkSession, status: StatusStore, pinned: Pinned, tag: str
-) -> tuple[TaskSeen, ...]:
+def tasks_of(status: StatusStore, pinned: Pinned, tag: str) -> tuple[TaskSeen, ...]:
     """The tasks that ran a pinned RDD in jobs with a tag, the last success of each partition.
 
     A call for each job and stage, and one for the tasks of the stages that matter.
     """
-    rdd, count = pinned.rdd, len(pinned.requested)
-    until = time.monotonic() + _PATIENCE_S
+    count, until = len(pinned.requested), time.monotonic() + _PATIENCE_S
     while True:
         found: dict[int, TaskSeen] = {}
-        stages, ended = internals.stages_of(spark, tag)
-        attempts = [one for stage in stages for one in reversed(status.stage(stage))]
-        attempts = [one for one in attempts if rdd in one["rddIds"]]
+        attempts, ended = status.attempts(tag)
+        attempts = [one for one in attempts if pinned.rdd in one["rddIds"]]
         for attempt in attempts:
             tasks = _finished(status.tasks(attempt["stageId"], attempt["attemptId"]))
             ended &= attempt["status"] not in ("ACTIVE", "PENDING")

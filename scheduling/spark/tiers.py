@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pyspark import resource
 from pyspark.resource import ResourceProfile, ResourceProfileBuilder
@@ -23,13 +23,11 @@ from scheduling.model.checks import Checked, grouped, whole
 from scheduling.spark import internals
 from scheduling.spark.once import Once
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 __all__ = ["Tier", "Tiers"]
 
 _Some = Annotated[int, partial(whole, least=1)]
 _SHARE = 0.0001  # of the resource, a task: it marks the worker, it is not used up
+_STATIC = "spark.dynamicAllocation.enabled is not set, so no executors start for a profile"
 
 
 @dataclass(frozen=True)
@@ -87,8 +85,11 @@ class Tiers:
         self._profiles: dict[str, ResourceProfile] = {}
         self._chosen: str | None = None
         self._once = Once()
-        self.reason = _why_not(spark)
+        dynamic = str(spark.conf.get("spark.dynamicAllocation.enabled", "false")).lower() == "true"
+        self.reason = None if dynamic else _STATIC
         """Why no tier can be chosen; None if one can."""
+        if not internals.is_connect(spark) and internals.only_executor(spark):
+            self.reason = f"the master is {spark.sparkContext.master}: there are no other workers"
 
     def capabilities(self) -> frozenset[str]:
         """``"place"`` and ``"tiers"`` if executors are started on demand."""
@@ -129,7 +130,7 @@ class Tiers:
         if self._chosen not in self._profiles:  # Spark keeps every profile it was ever given
             self._profiles[self._chosen] = self._tiers[self._chosen].profile()
 
-        def scheduling_tier(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def scheduling_tier(batches: Iterable[Any]) -> Iterator[Any]:
             yield from batches
 
         return df.mapInArrow(scheduling_tier, df.schema, profile=self._profiles[self._chosen])
@@ -147,8 +148,8 @@ class Tiers:
 
     def view(self, seen: Snapshot, tier_of: Mapping[str, str]) -> Snapshot:
         """The tiers as workers, with what the executors in ``seen`` did; ``tier_of`` by id."""
-        ids = {worker.id: str(worker.executor_id) for worker in seen.workers}
-        tier = {name: tier_of[one] for name, one in ids.items() if one in tier_of}
+        known = [worker for worker in seen.workers if worker.executor_id in tier_of]
+        tier = {worker.id: tier_of[str(worker.executor_id)] for worker in known}
 
         def by_tier(values: Mapping[str, Any], fold: Callable[..., Any]) -> dict[str, Any]:
             found = grouped((tier[name], value) for name, value in values.items() if name in tier)
@@ -158,8 +159,8 @@ class Tiers:
             return Utilisation(fmean(one.cpu for one in every), fmean(one.memory for one in every))
 
         # The executors' cost says for how long a tier had rows.
-        rent = {worker.id: worker.price_per_s for worker in seen.workers}
-        spent = {name: cost / rent[name] for name, cost in seen.cost.items() if rent[name]}
+        rent = {worker.id: worker.price_per_s for worker in known}
+        spent = {name: cost / rent[name] for name, cost in seen.cost.items() if rent.get(name)}
         seconds, tuples = by_tier(spent, max), by_tier(seen.tuples, sum)
         self._seen = replace(
             seen,
@@ -171,11 +172,3 @@ class Tiers:
             placement={task: tier[at] for task, at in seen.placement.items() if at in tier},
         )
         return self._seen
-
-
-def _why_not(spark: SparkSession) -> str | None:
-    if not internals.is_connect(spark) and internals.only_executor(spark):
-        return f"the master is {spark.sparkContext.master}: there are no other workers"
-    if str(spark.conf.get("spark.dynamicAllocation.enabled", "false")).lower() != "true":
-        return "spark.dynamicAllocation.enabled is not set, so no executors start for a profile"
-    return None
