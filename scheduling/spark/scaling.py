@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from scheduling.cost import Price
 from scheduling.elastic import Bounds, Elastic, Step
 from scheduling.errors import ArgumentError
-from scheduling.flow import Meter
+from scheduling.flow import Limits, Meter
 from scheduling.model import Plan, Snapshot
 from scheduling.model.checks import instance, number
 from scheduling.protocols import Clock
@@ -67,30 +67,29 @@ class _Follower:
         self._once.warn(why)
         return why
 
-    def _measure(
-        self, now: float, cores: Sequence[int], busy_s: float, query: Any, own: Any = None
-    ) -> Load | None:
-        """The load of a query; or, where there is none, of a loop's ``own`` progress."""
-        status = query.status if own is None else None
+    def _follow(
+        self, now: float, cores: list[int], busy_s: float, query: Any, own: Any, load: Load | None
+    ) -> Step:
+        """Follow a load, or that of a query, or of a loop's ``own`` progress."""
+        status = query.status if query is not None and own is None else None
+        limits: Limits | None = () if self._backlog is None else None
+        # What limits a loop's cycles is not known: what waits is told, or none does.
         if query is not None:
             own, limits = internals.recent_progress(query, _RECENT), internals.limits_of(query)
-        else:  # what limits these is not known: what waits is told, or none does
-            limits = () if self._backlog is None else None
-        self._meter.limits = _UNKNOWN if limits is None else limits
-        return self._meter.load(now, own, busy_s, sum(cores), status)
-
-    def _follow(self, now: float, cores: Sequence[int], load: Load | None) -> Step:
-        """One step with the ``cores`` that are there; after an error the last request stands."""
+        if own is not None:
+            self._meter.limits = _UNKNOWN if limits is None else limits
+            measured = self._meter.load(now, own, busy_s, sum(cores), status)
+            load = load or measured
         self.load, self._elastic.each = load or self.load, min(cores, default=self._elastic.each)
         step = self._elastic.step(now, len(cores), load)
         if step.target is not None:
             try:
                 if self.executors is not None:
-                    gone = ", ".join(self.executors.resize(step.target, self._prices)) or "none"
-                    told = f"{step.target} executors requested: {step.reason}, leaving: {gone}"
+                    gone = self.executors.resize(step.target, self._prices)
+                    told = f"{step.target} executors requested, {len(gone)} leave: {step.reason}"
                     _log.info("scheduling: %s", told)
             except Exception:
-                self._elastic.failed()
+                self._elastic.failed()  # so the last request stands
                 raise
             self._meter.forget()
         return step
@@ -165,10 +164,8 @@ class Sizes(_Follower):
             shrink_after_s=2 * cooldown_s,
             settle_s=cooldown_s / 3,
         )
-        query = internals.running_query(self._spark)
-        load = self._measure(now, cores, busy_s, query, self._own)
-        self._busy_s = 0.0
-        step = self._follow(now, cores, load)
+        self._busy_s, query = 0.0, internals.running_query(self._spark)
+        step = self._follow(now, cores, busy_s, query, self._own, None)
         self.reason = f"{self._elastic.scaler.name}: {step.reason}"
         if self.executors is None:
             return step.target or before
@@ -289,13 +286,10 @@ class Scaling(_Follower):
         if self._stays():
             return Step(now, "steady", 0, None, None, f"not scaled: {self.executors.reason}")
         cores, busy_s = [one.cores for one in self.executors.there()], self.executors.busy_s()
-        if self.query is not None:
-            if self._tasks is None:
-                widest = internals.widest_stage(self._spark, self.query)
-                self._elastic.tasks = widest or self._elastic.tasks
-            measured = self._measure(now, cores, busy_s, self.query)
-            load = load or measured
-        return self._follow(now, cores, load)
+        if self.query is not None and self._tasks is None:
+            widest = internals.widest_stage(self._spark, self.query)
+            self._elastic.tasks = widest or self._elastic.tasks
+        return self._follow(now, cores, busy_s, self.query, None, load)
 
     def start(self) -> Scaling:
         """Itself; a thread steps every ``every_s`` until :meth:`stop` or the end of the query."""
