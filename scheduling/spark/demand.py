@@ -151,8 +151,8 @@ class Demand:
     def resources(self, count: int, workers: Sequence[Worker] = ()) -> list[Resources]:
         """The demand of each of ``count`` partitions: never more than the largest worker has.
 
-        Of another number than before, each has an even share of the work. Memory is needed while a
-        task runs, so a task that waits for its turn needs as much less.
+        Of another number than before, each has an even share of the work. Tasks that run in turns
+        need as much less memory.
         """
         last, known = self._needs.get(self._latest, {}).values(), self._needs.get(count, {})
         cores = sum(need.cores for need in last) / max(count, 1)
@@ -227,8 +227,8 @@ class _Host:
 class Caches:
     """The bytes that hosts have cached for partitions, so that a move has its true price.
 
-    Of a table every partition has an even share, so that a host's even share of the partitions
-    loads it once. Entries are those of the partitions that loaded them, in proportion.
+    Of a table every partition has an even share: those of a host load it once. Entries are those of
+    the partitions that loaded them, in proportion.
     """
 
     def __init__(self) -> None:

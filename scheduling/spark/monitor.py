@@ -196,9 +196,9 @@ def workers_of(
 ) -> tuple[Worker, ...]:
     """The workers of executors in the form of Spark's REST API, without the driver and lost ones.
 
-    A worker's id is ``host/executor``. It has as many slots as it runs tasks at a time. If there
-    are more tasks than that, they run in turns, and a worker may get twice its even share: light
-    tasks are more on one worker than heavy ones. A price table that gives slots goes before that.
+    A worker's id is ``host/executor``. It has a slot for each task at a time; of more tasks, which
+    run in turns, it may get twice its even share: of light ones more fit on a worker than of heavy
+    ones. A price table that gives slots goes before that.
     """
     alive = [one for one in executors if _fault(one) == ""]
     alive.sort(key=lambda one: (int(one["id"]) if one["id"].isdigit() else 0, one["id"]))

@@ -120,8 +120,7 @@ def waiting(spark: SparkSession, pinned: Pinned, seconds: float) -> Iterator[Non
 class Pins:
     """Pins partitions to executors: task ``i`` of the operator is partition ``i``.
 
-    Where a session cannot pin, it warns once with the reason, and Spark places the job. With a wait
-    of 120 s all tasks ran on their executor in trials, with 3 s four in five.
+    With a wait of 120 s all tasks ran on their executor in trials, with 3 s four in five.
     """
 
     def __init__(self, spark: SparkSession, operator: str, locality_wait_s: float = 120.0) -> None:
@@ -143,9 +142,9 @@ class Pins:
         return Receipt(plan.placement, plan.placement, tuple(one.task for one in plan.unplaced))
 
     def prepare(self, df: DataFrame, snapshot: Snapshot) -> DataFrame:
-        """The rows of ``df``, with partitions pinned by the plan and the workers in ``snapshot``.
+        """The rows of ``df``, with partitions pinned by the plan; why not is warned of once.
 
-        An executor that only the snapshot before knows may have been overlooked, and is requested,
+        An executor that only the snapshot before knows may have been overlooked: it is requested,
         too. With a single executor nothing is, but where tasks ran is still observed.
         """
         workers = {one.id: one for one in snapshot.workers if one.executor_id is not None}

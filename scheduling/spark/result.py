@@ -53,10 +53,7 @@ class PlacementResult:
 
     @property
     def share(self) -> float:
-        """The share of the tasks that ran where the plan has them; 1 without a plan.
-
-        A task for which no worker had room counts as one that did not.
-        """
+        """The share of all tasks, with or without room, that ran as planned; 1 without a plan."""
         return Receipt(self.requested, self.landed, tuple(self.unplaced)).landing_share
 
     @property
@@ -84,10 +81,7 @@ class PlacementResult:
 
 
 def tasks_of(status: StatusStore, pinned: Pinned, tag: str) -> tuple[TaskSeen, ...]:
-    """The tasks that ran a pinned RDD in jobs with a tag, the last success of each partition.
-
-    A call for each job and stage, and one for the tasks of the stages that matter.
-    """
+    """The tasks that ran a pinned RDD in jobs with a tag, the last success of each partition."""
     count, until = len(pinned.requested), time.monotonic() + _PATIENCE_S
     while True:
         found: dict[int, TaskSeen] = {}
@@ -109,14 +103,10 @@ def _finished(entries: Sequence[Mapping[str, Any]]) -> list[TaskSeen]:
     """The successful tasks. One that a speculative copy overtook ran where it was requested."""
     tasks = [(int(one.get("partitionId", one["index"])), one) for one in entries]
     at = {index: one.get("executorId", "") for index, one in tasks if not one.get("speculative")}
-    return [
-        _task(index, one, at.get(index, "") if one.get("speculative") else "")
-        for index, one in tasks
-        if one["status"] == "SUCCESS"
-    ]
+    return [_task(index, one, at) for index, one in tasks if one["status"] == "SUCCESS"]
 
 
-def _task(index: int, entry: Mapping[str, Any], requested_at: str) -> TaskSeen:
+def _task(index: int, entry: Mapping[str, Any], first: Mapping[int, str]) -> TaskSeen:
     metrics = entry.get("taskMetrics") or {}
     shuffle, source = metrics.get("shuffleReadMetrics") or {}, metrics.get("inputMetrics") or {}
 
@@ -133,5 +123,5 @@ def _task(index: int, entry: Mapping[str, Any], requested_at: str) -> TaskSeen:
         wait_s=total(1e3, shuffle.get("fetchWaitTime", 0)),
         memory_mb=total(2**20, metrics.get("peakExecutionMemory", 0)),
         shuffle_bytes=total(1, *(shuffle.get(f"{at}BytesRead", 0) for at in ("remote", "local"))),
-        requested_at=requested_at,
+        requested_at=first.get(index, "") if entry.get("speculative") else "",
     )

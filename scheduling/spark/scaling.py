@@ -138,10 +138,7 @@ class Sizes(_Follower):
         self._own.append(progress)
 
     def wanted(self, now: float, before: int, seen: Snapshot) -> int:
-        """The number of partitions after ``before``; executors are requested on the way.
-
-        Of executors only those that are ``seen`` count, and not those that are requested.
-        """
+        """The number of partitions, for the executors that are ``seen``; others are requested."""
         self.reason = self._stays() if self.scaled else ""
         if not self.scaled or self.reason:
             return before

@@ -1,9 +1,8 @@
 """Hard placement on a kind of worker, by a resource profile that only this kind satisfies.
 
 Workers say what they have (``spark.worker.resource.<name>.amount`` on standalone, labels and
-devices elsewhere); a profile that requires it runs there, or not at all. Dynamic allocation starts
-executors for it, in 20 to 30 s. One stage has one profile, so a cycle goes to one tier: a plan is
-priced by that (:meth:`Tiers.lands`). It is the lever that Spark Connect has, too.
+devices elsewhere). Dynamic allocation starts executors for a profile, in 20 to 30 s. One stage has
+one profile, so a cycle goes to one tier. It is the lever that Spark Connect has, too.
 """
 
 from __future__ import annotations
@@ -98,8 +97,8 @@ class Tiers:
     def lands(self, placement: Mapping[str, str], snapshot: Snapshot) -> dict[str, str]:
         """Where a ``placement`` runs on the tiers of a ``snapshot``: all tasks on one; O(tasks).
 
-        The cheapest of the placement's tiers that has room for all of them, else the cheapest of
-        all that has, else the one with the most slots.
+        The cheapest of its tiers that has room for all, else of all tiers, else the one with the
+        most slots.
         """
         if not placement or not snapshot.workers:
             return {}
