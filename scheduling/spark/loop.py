@@ -62,8 +62,8 @@ class CycleContext:
         splits: by partition, the share of its load that is to go to each other partition, for
             ``Loop(splits=True)`` only. They hold from this cycle on, and are said once.
         count: the number of placed partitions; 0 (default) before :meth:`place`.
-        caches: what the caller says of its caches before the cycle ends; None (default) for
-            nothing. It counts in the price of moves from the next cycle on.
+        caches: what the caller says of its caches before the cycle ends, which counts in the price
+            of moves from the next cycle on; None (default) for nothing.
     """
 
     loop: Loop

@@ -41,23 +41,18 @@ class Placement(Checked):
     Args:
         policy: places the tasks on the executors, and is asked in every cycle. None (default):
             Spark places the tasks; a scaler may still choose the number of partitions.
-        prices: prices and sizes of executors: rows, or a YAML file with ``prices:`` as in a
-            cluster file. Patterns match the executor's host, or ``host/id``. Default none: all
-            executors cost the same.
-        rebalancer: suggests moves, as St-Stream does; those that pay are made. None (default):
-            none.
+        prices: prices and sizes of executors, by patterns of the host or ``host/id``: rows, or a
+            YAML file with ``prices:`` as in a cluster file. Default none: all cost the same.
+        rebalancer: suggests moves, as St-Stream does; those that pay are made. Default None.
         objective: what a placement costs. Default ``Objective()``, under the policy's weights.
         search: whether a local search may improve on the policy's answer; default False.
         partitions: the minimum and the maximum number of partitions for the scaler. None
             (default): 1, and the number of the executors' slots.
-        executors: the minimum and the maximum number of executors. With a scaler, it chooses their
-            number, and there are as many partitions as cores. Without one, an executor that is idle
-            for three cycles is released, and one more is requested when tasks have no room. None
-            (default): no change.
-        tiers: kinds of worker to choose from by resource profile, instead of single executors;
-            default none.
-        locality_wait_s: how long a task waits for its executor before Spark runs it elsewhere;
-            default 120 s.
+        executors: the minimum and the maximum number of executors. A scaler chooses their number,
+            and partitions follow their cores; without one, those that are idle for three cycles
+            are released, and one is requested for tasks without room. None (default): no change.
+        tiers: kinds of worker to choose from, instead of single executors; default none.
+        locality_wait_s: seconds for which a task waits for its executor; default 120.
         cooldown_s: seconds between two changes; default 30. Lost workers are replaced immediately.
         hysteresis: how much less the policy's answer must cost than the present placement, as a
             share; default 0.1. 0: every answer is followed (:class:`scheduling.Controller`).

@@ -31,8 +31,7 @@ class PlacementResult:
         workers: the number of tasks that ran on each worker.
         unplaced: the tasks for which no worker had room, with the reason; Spark placed them.
         idle: the workers without a task, and whether they are released or kept, and why.
-        splits: by partition, the share of its load that is to go to each other partition from this
-            cycle on; handed to a caller that can spread partitions (``Loop(splits=True)``).
+        splits: as :attr:`CycleContext.splits`.
         dropped: by partition, the share of its load that should run on other executors and does
             not: the caller cannot spread it, or no other partition runs there.
         ignored: by worker or task, the metrics that were not believed, and why.

@@ -216,11 +216,10 @@ class Scaling(_Follower):
         executors: the minimum and the maximum number of executors.
         tasks: of a micro-batch: numbers that leave cores idle in the last turn are not requested.
             None (default): the most tasks of a stage of the query's last jobs.
-        backlog: returns the rows that wait at the source, for sources that hide it (files with
+        backlog: returns the rows that wait, for sources that hide them (files with
             ``maxFilesPerTrigger``). None (default): unknown, and the scaler probes.
         prices: a price table, by which the most expensive executors leave first; default none.
-        bounds: seconds and confirmations; its ``least`` and ``most`` are those of ``executors``.
-            None (default): ``Bounds()``.
+        bounds: seconds and confirmations, within ``executors``; None (default): ``Bounds()``.
         every_s: seconds between two steps; default 5.
         window_s: seconds over which rates are smoothed; default 30.
         spark: the session. None (default): the active one.
