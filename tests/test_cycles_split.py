@@ -74,7 +74,7 @@ class Ran:
         self.hot.append(Counter(row["at"] for row in found if row["k"] == HOT))
         self.cold.append(Counter(row["at"] for row in found if row["k"] != HOT))
 
-    def _tasks(self, _: Any, __: Any, pinned: pins.Pinned, ___: str) -> tuple[TaskSeen, ...]:
+    def _tasks(self, _: Any, pinned: pins.Pinned, __: str) -> tuple[TaskSeen, ...]:
         """The tasks ran where they were requested, and took long where the hot key was."""
         cold, hot = COST_S
         return tuple(

@@ -22,6 +22,7 @@ from scheduling.errors import ActuatorError, ArgumentError
 from scheduling.model import Plan, Receipt, Snapshot
 from scheduling.spark import internals
 from scheduling.spark.executors import Executor
+from scheduling.spark.internals import only_executor
 from scheduling.spark.once import Once
 
 __all__ = ["Pinned", "Pins", "partitions", "pin", "waiting"]
@@ -133,7 +134,7 @@ class Pins:
 
     def capabilities(self) -> frozenset[str]:
         """``"place"`` and ``"move"`` (between cycles); nothing with a single executor."""
-        why_not = internals.cannot_pin(self._spark) or internals.only_executor(self._spark)
+        why_not = internals.cannot_pin(self._spark) or only_executor(self._spark)
         return frozenset(() if why_not else ("place", "move"))
 
     def apply(self, plan: Plan) -> Receipt:
@@ -153,7 +154,7 @@ class Pins:
         try:
             if why := internals.cannot_pin(self._spark):
                 raise ActuatorError(why)
-            if self._placement is not None and (why := internals.only_executor(self._spark)):
+            if self._placement is not None and (why := only_executor(self._spark)):
                 self._once.warn(placed + why)
                 self._placement = {}
             names = (f"{self._operator}-{i}" for i in range(partitions(df)))
