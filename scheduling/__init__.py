@@ -34,9 +34,9 @@ from scheduling.policies.exact import Exact
 from scheduling.policies.greedy import GSBFD, FirstFit, Random, RoundRobin, Spread
 from scheduling.policies.local_search import LocalSearch
 from scheduling.policies.nearest import DataLocality, ResourceAware
-from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer, Scaler
+from scheduling.protocols import Actuator, Clock, Monitor, Policy, Rebalancer
 from scheduling.rebalance import StStream
-from scheduling.scalers import DS2, OERA, Load, Median, Probe, Static
+from scheduling.scalers import DS2, OERA, Load, Median, Probe, Scaler, Static
 
 __all__ = ["DataNode", "Edge", "JobGraph", "Reserved", "Resources", "Snapshot", "Task", "Worker"]
 __all__ += ["Assignment", "Move", "Plan", "Receipt", "Unplaced", "Utilisation", "busyness"]

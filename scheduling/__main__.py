@@ -7,7 +7,7 @@ import math
 import statistics
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,8 +18,6 @@ from scheduling.load import average_fitness, cost_evaluation, deviation, fitness
 from scheduling.model import Plan
 from scheduling.policies import POLICIES, policy
 from scheduling.simulate import Arrivals, Simulation
-
-__all__ = ["main"]
 
 _ALL = [name for name in POLICIES if name != "exact"]
 _MEASURES = ("rows/s", "delay, s", "over 5 s, %", "S")
@@ -37,7 +35,8 @@ def main(args: Sequence[str] | None = None) -> int:
         0; 1 when a task has no room; 2 when the arguments or the file cannot be used.
     """
     try:
-        return _run(_parser().parse_args(args))
+        options = _parser().parse_args(args)
+        return options.run(options)  # type: ignore[no-any-return]
     except (SchedulingError, ImportError) as error:
         print(f"python -m scheduling: {error}", file=sys.stderr)
         return 2
@@ -47,52 +46,42 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m scheduling", description="Place the tasks of a job on priced workers."
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    commands.add_parser("example", help="print a cluster file to begin with")
-    names = ", ".join(POLICIES)
-    for name, told, seconds in (
-        ("plan", "place the job: a table, reasons, costs", 3600.0),
-        ("explain", "ranks of the workers, and every policy's cost", 3600.0),
-        ("simulate", "run the job under each policy", 300.0),
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands.add_parser("example", help="print a cluster file to begin with").set_defaults(
+        run=_example
+    )
+    for run, told, seconds in (
+        (_plan, "place the job: a table, reasons, costs", 3600.0),
+        (_explain, "ranks of the workers, and every policy's cost", 3600.0),
+        (_simulate, "run the job under each policy", 300.0),
     ):
-        command = commands.add_parser(name, help=told)
+        command = commands.add_parser(run.__name__[1:], help=told)
+        command.set_defaults(run=run)
         command.add_argument("file", help="a cluster file (YAML); see scheduling.cluster_file")
         told = f"how long the job runs; {seconds:g}"
         command.add_argument("--seconds", type=float, default=seconds, help=told)
-        if name == "plan":
-            command.add_argument("--policy", default="lba-ce", help=f"of {names}; lba-ce")
-        if name == "simulate":
-            command.add_argument("--policy", action="append", help=f"of {names}; all but exact")
+        if run is _plan:
+            known = f"of {', '.join(POLICIES)}; lba-ce"
+            command.add_argument("--policy", default="lba-ce", help=known)
+        if run is _simulate:
+            command.add_argument("--policy", action="append", help="as of plan; all but exact")
             command.add_argument("--seeds", type=int, default=3, help="runs with other arrivals; 3")
     return parser
 
 
-def _run(options: argparse.Namespace) -> int:
-    if options.command == "example":
-        print(Path(__file__).with_name("example.yaml").read_text("utf-8"), end="")
-        return 0
-    cluster, seconds = read(options.file), options.seconds
-    if options.command == "explain":
-        print(_explained(cluster, seconds))
-        return 0
-    if options.command == "simulate":
-        if not seconds >= 10 or options.seeds < 1:
-            told = f"--seconds {seconds:g} --seeds {options.seeds}"
-            raise ArgumentError(f"{told}: give at least 10 and 1")
-        print(_simulations(cluster, options.policy, seconds, options.seeds))
-        return 0
-    began = time.perf_counter()
-    plan = policy(options.policy).plan(cluster.graph, cluster.snapshot)
+def _example(options: argparse.Namespace) -> int:
+    print(Path(__file__).with_name("example.yaml").read_text("utf-8"), end="")
+    return 0
+
+
+def _plan(options: argparse.Namespace) -> int:
+    """Tasks without room first, the placement with reasons, costs, the next best policy."""
+    cluster, seconds, began = read(options.file), options.seconds, time.perf_counter()
+    snapshot = cluster.snapshot
+    plan = policy(options.policy).plan(cluster.graph, snapshot)
     plan = replace(plan, scheduling_time_s=time.perf_counter() - began)
     if plan.fallback:
         print(f"warning: {plan.policy} fell back to {plan.fallback}", file=sys.stderr)
-    print(_planned(cluster, plan, seconds))
-    return 1 if plan.unplaced else 0
-
-
-def _planned(cluster: Cluster, plan: Plan, seconds: float) -> str:
-    """A plan: tasks without room first, the placement with reasons, costs, the next best policy."""
-    snapshot = cluster.snapshot
     costs = cluster.cost.costs(plan, cluster.graph, snapshot, seconds)
     loads, rent = _loads(cluster, plan), rent_per_s(plan, snapshot)
     rows = [("task", "worker", "tier", "reason")]
@@ -115,11 +104,13 @@ def _planned(cluster: Cluster, plan: Plan, seconds: float) -> str:
         change = theirs / rent - 1 if rent else 0.0
         than = f"{abs(change):.1%} {'more' if change > 0 else 'less'}" if change else "as much"
         lines.append(f"  next best: {best.policy}, {theirs:.6g} $/s ({than})")
-    return "\n".join(lines)
+    print("\n".join(lines))
+    return 1 if plan.unplaced else 0
 
 
-def _explained(cluster: Cluster, seconds: float) -> str:
+def _explain(options: argparse.Namespace) -> int:
     """The ranks of the workers, and what every policy but the exact one would do."""
+    cluster, seconds = read(options.file), options.seconds
     snapshot = cluster.snapshot
     cost, fit = cost_evaluation(snapshot), fitness(snapshot)
     mean = average_fitness(fit.values())
@@ -141,14 +132,18 @@ def _explained(cluster: Cluster, seconds: float) -> str:
         counts = (plan.policy, str(len(plan.by_worker)), str(len(plan.unplaced)))
         money = (f"{rent_per_s(plan, snapshot):.6g}", f"{costs.rc + costs.cc:.4g}")
         rows.append((*counts, *money, f"{max(loads, default=0):.0%}", f"{deviation(loads):.3f}"))
-    return "\n".join([*lines, _table(rows)])
+    print("\n".join([*lines, _table(rows)]))
+    return 0
 
 
-def _simulations(cluster: Cluster, names: Iterable[str] | None, seconds: float, seeds: int) -> str:
+def _simulate(options: argparse.Namespace) -> int:
     """A row a policy (all but the exact one unless given), means of so many seeds."""
+    cluster, seconds, seeds = read(options.file), options.seconds, options.seeds
+    if not seconds >= 10 or seeds < 1:
+        raise ArgumentError(f"--seconds {seconds:g} --seeds {seeds}: give at least 10 and 1")
     rate = _offered(cluster)
     rows: list[tuple[str, ...]] = [("policy", "workers", "$/s", *_MEASURES)]
-    for name in names or _ALL:
+    for name in options.policy or _ALL:
         plan = policy(name).plan(cluster.graph, cluster.snapshot)
         shown = ["no room"] * len(_MEASURES)
         if not plan.unplaced:
@@ -157,7 +152,8 @@ def _simulations(cluster: Cluster, names: Iterable[str] | None, seconds: float, 
         rent = f"{rent_per_s(plan, cluster.snapshot):.6g}"
         rows.append((name, str(len(plan.by_worker)), rent, *shown))
     runs_of = "one seed" if seeds == 1 else f"{seeds} seeds; mean ± half of the range"
-    return f"{rate:g} rows/s ± 20 % for {seconds:g} s, {runs_of}\n\n{_table(rows)}"
+    print(f"{rate:g} rows/s ± 20 % for {seconds:g} s, {runs_of}\n\n{_table(rows)}")
+    return 0
 
 
 def _offered(cluster: Cluster) -> float:
@@ -182,9 +178,8 @@ def _simulated(
 ) -> tuple[float, ...]:
     """The measures of the job under a plan that places all tasks, without the first fifth.
 
-    They are rows a second that were done, the mean seconds that a row waits, the share of rows in
-    micro-batches whose mean wait is over 5 s, and S of the loads. The rate of arrivals varies by
-    20 % from second to second, with the seed.
+    They are rows a second, the mean seconds that a row waits, the share of rows in micro-batches
+    whose mean wait is over 5 s, and S of the loads.
     """
     width = max(task.demand.cpu_cores for task in cluster.graph.tasks)
     arrived = Arrivals(rate, noise=0.2, seed=seed, horizon_s=math.ceil(seconds))

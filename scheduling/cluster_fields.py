@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduling.errors import ArgumentError, ClusterFileError, did_you_mean
-
-__all__ = ["Field"]
+from scheduling.model.checks import text
 
 # YAML 1.1 reads 1e5 and 1.0e12 as texts: its numbers have a point and a sign there.
 _EXPONENT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+")
@@ -19,12 +18,9 @@ _TEXTS = ("pattern", "tier", "id", "host", "executor_id", "name", "preferred")
 
 @dataclass(frozen=True)
 class Field:
-    """A value of a file. Every method raises :class:`ClusterFileError` for one of another kind.
+    """A value, its name in errors, and the names and positions that lead to it.
 
-    Args:
-        value: what the file says.
-        where: what it is called in errors.
-        path: names and positions that lead to it; the errors have it as ``path``.
+    Every method raises :class:`ClusterFileError` for a value of another kind.
     """
 
     value: Any
@@ -35,7 +31,7 @@ class Field:
         """An error that says the value and the rule."""
         return ClusterFileError(f"{self.where} is {self.value!r}: {rule}", self.path)
 
-    def fields(self, names: str, need: Iterable[str] = ()) -> dict[str, Field]:
+    def fields(self, names: str, need: str = "") -> dict[str, Field]:
         """The fields of a mapping, which has these ``names`` only, and all those in ``need``."""
         if self.value is None:
             raise ClusterFileError(f"{self.where} is empty: give names with values", self.path)
@@ -46,14 +42,27 @@ class Field:
             if name not in known:
                 message = f"{self.where} has no field {name!r}. {did_you_mean(name, known)}"
                 raise ClusterFileError(message, (*self.path, name))
-        for name in need:
+        for name in need.split():
             if name not in self.value:
                 raise ClusterFileError(f"{self.where} lacks {name!r}; add it", self.path)
         return {name: self.at(name) for name in self.value}
 
-    def read(self, names: str, need: Iterable[str] = ()) -> dict[str, Any]:
+    def read(self, names: str, need: str = "") -> dict[str, Any]:
         """The values of the fields of a mapping, as what is made of them will check them."""
         return {name: one.plain(name) for name, one in self.fields(names, need).items()}
+
+    def named(self, what: str, by: str, names: str) -> tuple[Field, dict[str, Any]]:
+        """A mapping under the name that it has in a field, and the values of its fields."""
+        known = self.read(names, need=by)
+        with self.making():
+            return replace(self, where=f"{what} {text(by, known[by])!r}"), known
+
+    def unique(self, what: str, names: list[str]) -> None:
+        """Refuse a name that an entry of a list before has."""
+        for k, name in enumerate(names):
+            if name in names[:k]:
+                message = f"the {what} {name!r} is there twice; give each a name of its own"
+                raise ClusterFileError(message, (*self.path, k))
 
     def plain(self, name: str) -> Any:
         """The value as it is meant: a number is the text that shows it, and the reverse."""
@@ -91,3 +100,8 @@ class Field:
             path = (*self.path, name[0]) if name and inside else self.path
             whose = "" if self.where in str(error) else f"{self.where}: "
             raise ClusterFileError(f"{whose}{error}", path) from error
+
+
+def among(names: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of these fields that are known."""
+    return {name: known[name] for name in names.split() if name in known}

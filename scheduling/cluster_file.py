@@ -14,23 +14,19 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from scheduling.cluster_fields import Field
+from scheduling.cluster_fields import Field, among
 from scheduling.cost import CostModel, Price, priced
 from scheduling.errors import ArgumentError, ClusterFileError
-from scheduling.model.checks import number, share, text, whole
+from scheduling.model.checks import Rule, number, share, whole
 from scheduling.model.cluster import Reserved, Resources, Snapshot, Utilisation, Worker
 from scheduling.model.job import Edge, JobGraph, Task
 
-__all__ = ["Cluster", "parse", "read", "read_prices"]
-
 _TOP = "delta prices workers operators cost"
 _SIZES = "slots cpu_cores memory_mb disk_mb"
-_PRICE = f"pattern tier price_per_s {_SIZES}"
+_OF_PRICES = "pattern tier price_per_s slots"
 _OF_WORKERS = "id host executor_id tier price_per_s delta slots bandwidth_bytes_per_s latency_s"
-_WORKER = f"{_OF_WORKERS} {_SIZES} reserved tuples cost busyness cpu memory"
+_MEASURED: dict[str, Rule] = {"tuples": number, "cost": number, "busyness": share}
 _OF_TASKS = "preferred rate_in_per_s state_bytes input_bytes input_bytes_per_s"
-_OPERATOR = f"name parallelism cpu_cores memory_mb disk_mb to {_OF_TASKS}"
-_SEEN = ("utilisation", "tuples", "cost", "busyness", "reserved")
 
 T = TypeVar("T")
 
@@ -56,7 +52,7 @@ def read(path: str | Path) -> Cluster:
 
 def read_prices(path: str | Path) -> tuple[Price, ...]:
     """The price table of a cluster file, which may hold nothing else; errors as of :func:`read`."""
-    return _read(path, lambda file: _prices(Field(file).fields(_TOP, need=("prices",))["prices"]))
+    return _read(path, lambda file: _prices(Field(file).fields(_TOP, need="prices")["prices"]))
 
 
 def parse(content: Any) -> Cluster:
@@ -66,18 +62,18 @@ def parse(content: Any) -> Cluster:
         ClusterFileError: a name is unknown or missing, or a value cannot be used.
     """
     file = Field(content)
-    top = file.fields(_TOP, need=("workers", "operators"))
+    top = file.fields(_TOP, need="workers operators")
     delta = top["delta"].plain("delta") if "delta" in top else 0.8
     with file.making():
         share("delta", delta, above=True)
     table = _prices(top["prices"]) if "prices" in top else ()
-    seen: dict[str, dict[str, Any]] = {name: {} for name in _SEEN}
+    seen: dict[str, dict[str, Any]] = {"utilisation": {}, "reserved": {}}
+    seen |= {name: {} for name in _MEASURED}
     workers = [_worker(row, delta, table, seen) for row in top["workers"].rows()]
-    _once(top["workers"], "worker", [worker.id for worker in workers])
+    top["workers"].unique("worker", [worker.id for worker in workers])
     graph = _graph(top["operators"])
-    known = top["cost"].read("price_per_byte weights") if "cost" in top else {}
     with top.get("cost", file).making():
-        cost = CostModel(**known)
+        cost = CostModel(**(top["cost"].read("price_per_byte weights") if "cost" in top else {}))
     for name, given in (("workers", workers), ("operators", graph.tasks)):
         if not given:
             raise ClusterFileError(f"there are no {name}: give one or more", (name,))
@@ -89,17 +85,10 @@ def _prices(rows: Field) -> tuple[Price, ...]:
 
 
 def _price(row: Field) -> Price:
-    known = row.read(_PRICE, need=("pattern", "price_per_s"))
+    known = row.read(f"{_OF_PRICES} {_SIZES}", need="pattern price_per_s")
     with row.making():
         capacity = _resources(known) if {"cpu_cores", "memory_mb"} & known.keys() else None
-        return Price(capacity=capacity, **_among("pattern price_per_s slots tier", known))
-
-
-def _named(row: Field, what: str, by: str, names: str) -> tuple[Field, dict[str, Any]]:
-    """A row under the name that it has in a field, and the values of its fields."""
-    known = row.read(names, need=(by,))
-    with row.making():
-        return replace(row, where=f"{what} {text(by, known[by])!r}"), known
+        return Price(capacity=capacity, **among(_OF_PRICES, known))
 
 
 def _worker(
@@ -108,10 +97,11 @@ def _worker(
     """A worker; what was measured of it is added to what has been seen."""
     if not isinstance(row.value, Mapping):
         row = replace(row, value={"id": row.value})
-    row, known = _named(row, "worker", "id", _WORKER)
+    names = f"{_OF_WORKERS} {_SIZES} {' '.join(_MEASURED)} cpu memory reserved"
+    row, known = row.named("worker", "id", names)
     name = known["id"]
     with row.making():
-        own = {"delta": delta, "slots": 0} | _among(_OF_WORKERS, known)
+        own = {"delta": delta, "slots": 0} | among(_OF_WORKERS, known)
         bare = Worker(capacity=_resources(known), **own)
         # The worker's own values take precedence over the table.
         by_table = priced([bare], table)[0] if table and "price_per_s" not in known else bare
@@ -119,17 +109,14 @@ def _worker(
         slots = (bare if "slots" in known else by_table).slots
         worker = replace(by_table, slots=slots, capacity=size, tier=bare.tier or by_table.tier)
         if not (slots and size.cpu_cores and size.memory_mb):
-            raise ClusterFileError(
-                f"{row.where} has {slots} slots, {size}; give slots, cpu_cores and memory_mb, "
-                "there or in a row of prices",
-                row.path,
-            )
+            told = f"{row.where} has {slots} slots, {size}; give slots, cpu_cores and memory_mb, "
+            raise ClusterFileError(f"{told}there or in a row of prices", row.path)
         if "cpu" in known:
             seen["utilisation"][name] = Utilisation(known["cpu"], known.get("memory", 0.0))
         elif "memory" in known:
             raise ArgumentError("memory is in use, and how much of the CPU is not said; add cpu")
-        for what, value in _among("tuples cost busyness", known).items():
-            seen[what][name] = (share if what == "busyness" else number)(what, value)
+        for what in _MEASURED.keys() & known.keys():
+            seen[what][name] = _MEASURED[what](what, known[what])
     if "reserved" in known:
         taken = (part := row.at("reserved")).read(_SIZES)
         with part.making():
@@ -137,32 +124,37 @@ def _worker(
     return worker
 
 
-def _among(names: str, known: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: known[name] for name in names.split() if name in known}
-
-
 def _resources(known: Mapping[str, Any]) -> Resources:
     sizes = {"cpu_cores": 0.0, "memory_mb": 0.0}
-    return Resources(**sizes | _among("cpu_cores memory_mb disk_mb", known))
+    return Resources(**sizes | among("cpu_cores memory_mb disk_mb", known))
 
 
 def _graph(operators: Field) -> JobGraph:
     """The tasks of the operators; what one sends is shared evenly by all pairs of tasks."""
-    rows = [_named(row, "operator", "name", _OPERATOR) for row in operators.rows()]
-    _once(operators, "operator", [known["name"] for _, known in rows])
+    names = f"name parallelism cpu_cores memory_mb disk_mb to {_OF_TASKS}"
+    rows = [row.named("operator", "name", names) for row in operators.rows()]
+    operators.unique("operator", [known["name"] for _, known in rows])
     counts: dict[str, int] = {}
-    kinds: list[Task] = []
+    tasks: list[Task] = []
     for row, known in rows:
         name = known["name"]
         with row.making():
             counts[name] = whole("parallelism", known.get("parallelism", 1), least=1)
-            kinds.append(Task(name, name, 0, _resources(known), **_among(_OF_TASKS, known)))
-    tasks = [
-        replace(one, id=f"{one.id}-{i}", index=i) for one in kinds for i in range(counts[one.id])
-    ]
+            one = Task(name, name, 0, _resources(known), **among(_OF_TASKS, known))
+            tasks += [replace(one, id=f"{name}-{i}", index=i) for i in range(counts[name])]
     sends = {known["name"]: row.at("to") for row, known in rows if "to" in known}
     edges = [edge for name, to in sends.items() for edge in _edges(name, to, counts)]
-    _acyclic(sends)
+    order: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(counts, ()))
+    for name, to in sends.items():
+        for target in to.value:
+            order.add(target, name)
+    try:
+        order.prepare()
+    except CycleError as error:
+        *_, last, first = circle = error.args[1]
+        told = f"the operators form a cycle, {' -> '.join(circle)}: a job is a directed acyclic"
+        message = f"{told} graph; remove one of these `to` entries"
+        raise ClusterFileError(message, (*sends[last].path, first)) from None
     return JobGraph(tuple(tasks), tuple(edges))
 
 
@@ -179,28 +171,6 @@ def _edges(name: str, to: Field, counts: Mapping[str, int]) -> list[Edge]:
             each = number("bytes", to.at(target).plain("bytes")) / len(pairs)
         found += [Edge(f"{name}-{i}", f"{target}-{j}", each) for i, j in pairs]
     return found
-
-
-def _once(rows: Field, what: str, names: list[str]) -> None:
-    for k, name in enumerate(names):
-        if name in names[:k]:
-            message = f"the {what} {name!r} is there twice; give each a name of its own"
-            raise ClusterFileError(message, (*rows.path, k))
-
-
-def _acyclic(sends: Mapping[str, Field]) -> None:
-    """Refuse operators that send to themselves, directly or through others."""
-    try:
-        TopologicalSorter({name: list(to.value) for name, to in sends.items()}).prepare()
-    except CycleError as error:
-        circle = error.args[1][:0:-1]
-        k = circle.index(min(circle, key=list(sends).index))
-        circle = [*circle[k:], *circle[: k + 1]]
-        raise ClusterFileError(
-            f"the operators form a cycle, {' -> '.join(circle)}: a job is a directed acyclic "
-            "graph; remove one of these `to` entries",
-            (*sends[circle[-2]].path, circle[-1]),
-        ) from None
 
 
 def _read(path: str | Path, parse: Callable[[Any], T]) -> T:

@@ -17,9 +17,6 @@ from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Plan, Resources, Snapshot, Worker
 from scheduling.model.checks import AnyText, Checked, amounts, is_number
 
-__all__ = ["LEAST_CORES", "CostModel", "Costs", "Price", "cpu_loads", "priced", "prices"]
-__all__ += ["rent_per_s", "speeds"]
-
 LEAST_CORES = 0.01
 """The cores of a worker that has none and still runs a task."""
 

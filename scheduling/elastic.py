@@ -24,8 +24,6 @@ from typing import Annotated, Literal
 from scheduling.model.checks import Checked, Endless, rising, share, whole
 from scheduling.scalers import Load, Scaler
 
-__all__ = ["Bounds", "Elastic", "State", "Step", "no_idle", "useful"]
-
 State = Literal["steady", "changing", "settling"]
 _Some = Annotated[int, partial(whole, least=1)]
 

@@ -30,8 +30,6 @@ from typing import Any
 from scheduling.model.checks import is_number, number
 from scheduling.scalers import Load
 
-__all__ = ["Flow", "Meter", "flow", "offsets"]
-
 _FULL = 0.98  # of a limit: the micro-batch may have left something
 _OVERDUE = 3.0  # windows
 

@@ -18,9 +18,6 @@ from itertools import chain, zip_longest
 from scheduling.model import JobGraph, Resources, Snapshot, Worker
 from scheduling.model.checks import is_number
 
-__all__ = ["CPU_WEIGHT", "EPSILON", "average_fitness", "busyness", "cost_evaluation", "deviation"]
-__all__ += ["fitness", "guessed", "planned_loads", "task_load"]
-
 CPU_WEIGHT = 0.8
 """Alpha of Eq. 28, the weight of the CPU in a load; memory has the rest."""
 

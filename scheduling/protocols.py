@@ -7,9 +7,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from scheduling.model import JobGraph, Move, Plan, Receipt, Snapshot
 from scheduling.model.checks import number
-from scheduling.scalers import Scaler
-
-__all__ = ["Actuator", "Clock", "Monitor", "Policy", "Rebalancer", "Scaler", "weights_of"]
 
 Clock = Callable[[], float]
 """A monotonic clock in seconds, from any start: ``time.monotonic``, or a simulator's."""

@@ -23,8 +23,6 @@ from typing import Annotated, ClassVar, Protocol, runtime_checkable
 from scheduling.errors import ArgumentError
 from scheduling.model.checks import Checked, Positive, Share, SomeShare, number, rising, whole
 
-__all__ = ["DS2", "OERA", "Load", "Median", "Probe", "Scaler", "Static"]
-
 _USUAL_S = 2.0  # what any micro-batch leaves waiting, in seconds of arrival, is no backlog
 _AT_CAPACITY = 0.95  # of what the cores process: more input than this lets the buffer fill
 

@@ -17,10 +17,6 @@ from typing import Annotated, Any, ClassVar, Literal, NoReturn, TypeVar
 
 from scheduling.errors import ArgumentError
 
-__all__ = ["AnyText", "Checked", "Endless", "Finite", "Positive", "Share", "SomeShare", "amounts"]
-__all__ += ["every", "finite", "flag", "grouped", "instance", "is_number", "number", "rising"]
-__all__ += ["share", "text", "unchecked", "unique", "whole"]
-
 T = TypeVar("T")
 Rule = Callable[..., Any]
 

@@ -11,8 +11,6 @@ from scheduling.errors import ArgumentError
 from scheduling.model import checks
 from scheduling.model.checks import AnyText, Checked, Endless, Finite, Positive, Share, SomeShare
 
-__all__ = ["DataNode", "Reserved", "Resources", "Snapshot", "Utilisation", "Worker"]
-
 # Sums of demands are compared with thresholds: a tolerance for rounding of some thousand terms.
 _ROUNDING = 1e-9
 

@@ -11,8 +11,6 @@ from scheduling.errors import ArgumentError
 from scheduling.model.checks import Checked, amounts, grouped, unchecked, unique
 from scheduling.model.cluster import Resources
 
-__all__ = ["Edge", "JobGraph", "Task"]
-
 
 @dataclass(frozen=True)
 class Task(Checked):

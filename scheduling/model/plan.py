@@ -9,8 +9,6 @@ from typing import ClassVar
 
 from scheduling.model.checks import AnyText, Checked, Finite, SomeShare, grouped
 
-__all__ = ["Assignment", "Move", "Plan", "Receipt", "Unplaced"]
-
 
 @dataclass(frozen=True)
 class Assignment(Checked):

@@ -21,8 +21,6 @@ from scheduling.model.checks import Positive
 from scheduling.policies.greedy import Greedy
 from scheduling.room import Room
 
-__all__ = ["CETSA", "LBACE", "split_at_mean"]
-
 
 @dataclass(frozen=True)
 class CETSA(Greedy):

@@ -20,8 +20,6 @@ from scheduling.model import JobGraph, Plan, Snapshot, Task
 from scheduling.model.checks import Checked, Share
 from scheduling.room import Room
 
-__all__ = ["GSBFD", "FirstFit", "Greedy", "Random", "RoundRobin", "Spread"]
-
 _MB_PER_GB = 1024
 
 

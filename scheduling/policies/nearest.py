@@ -19,8 +19,6 @@ from scheduling.model import DataNode, JobGraph, Snapshot, Task, Worker
 from scheduling.policies.greedy import Greedy
 from scheduling.room import Room
 
-__all__ = ["DataLocality", "ResourceAware"]
-
 Network = tuple[float, float]
 """Bandwidth in bytes a second, and latency in seconds."""
 

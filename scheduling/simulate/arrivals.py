@@ -8,8 +8,6 @@ import numpy as np
 
 from scheduling.errors import ArgumentError
 
-__all__ = ["Arrivals"]
-
 
 class Arrivals:
     """A curve of rows a second, with noise, as the rows that have arrived by a time.

@@ -18,8 +18,6 @@ from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Task, Worker
 from scheduling.simulate.arrivals import Arrivals
 
-__all__ = ["Batch", "Executor", "Simulation"]
-
 _NOTHING = 1e-9  # core seconds that rounding leaves
 
 

@@ -14,8 +14,6 @@ from scheduling.load import busyness
 from scheduling.model import Plan, Receipt, Resources, Snapshot, Utilisation
 from scheduling.simulate.engine import Batch, Simulation
 
-__all__ = ["SimCluster", "progress", "scaled"]
-
 _CYCLES = 10  # for which rows, cost and samples count, as of the live monitor
 _KEEP = 1 - 1 / _CYCLES
 
