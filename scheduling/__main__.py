@@ -122,7 +122,6 @@ def _explain(options: argparse.Namespace) -> int:
             ranks = (f"{cost[one.id]:.3g}", f"{fit[one.id]:.3g}", high)
         workers.append((one.id, one.tier or "-", f"{one.price_per_s:.6g}", str(one.slots), *ranks))
     lines = [_table(workers), ""]
-    lines += [f"Ignored: {name}: {why}." for name, why in snapshot.ignored.items()]
     if not cost:
         lines += ["No worker has processed a tuple: CETSA and LBA-CE are round robin.", ""]
     rows = [("policy", "workers", "unplaced", "$/s", f"$ for {seconds:g} s", "load", "S")]
@@ -222,11 +221,7 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _spread(values: Sequence[float]) -> str:
-    """The mean of some runs, and half of their range.
-
-    >>> _spread([1.0, 3.0]), _spread([0.07]), _spread([20_000.4, 20_761.0])
-    ('2 ± 1', '0.07', '20381 ± 380')
-    """
+    """The mean of some runs, and half of their range."""
     mean, half = statistics.fmean(values), (max(values) - min(values)) / 2
     shown = [f"{one:.0f}" if abs(one) >= 100 else f"{one:.3g}" for one in (mean, half)]
     return " ± ".join(shown[: min(len(values), 2)])

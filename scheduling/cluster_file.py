@@ -81,14 +81,13 @@ def parse(content: Any) -> Cluster:
 
 
 def _prices(rows: Field) -> tuple[Price, ...]:
-    return tuple(map(_price, rows.rows()))
-
-
-def _price(row: Field) -> Price:
-    known = row.read(f"{_OF_PRICES} {_SIZES}", need="pattern price_per_s")
-    with row.making():
-        capacity = _resources(known) if {"cpu_cores", "memory_mb"} & known.keys() else None
-        return Price(capacity=capacity, **among(_OF_PRICES, known))
+    table = []
+    for row in rows.rows():
+        known = row.read(f"{_OF_PRICES} {_SIZES}", need="pattern price_per_s")
+        with row.making():
+            capacity = _resources(known) if {"cpu_cores", "memory_mb"} & known.keys() else None
+            table.append(Price(capacity=capacity, **among(_OF_PRICES, known)))
+    return tuple(table)
 
 
 def _worker(

@@ -1,8 +1,7 @@
 """Prices of workers, and the cost of a placement (CETSA, section 3.1, Eqs. 6-16).
 
-Interpretation: Eq. 6 as printed counts types twice; here RC is the sum over the workers in use of
-the price times the longest time. Eq. 10 counts each directed stream once, and Eq. 12 tests whether
-the two tasks are on different hosts.
+Eq. 6 as printed counts types twice; here RC is the sum over the workers in use of the price times
+the longest time. Eq. 10 counts each stream once; Eq. 12 tests for different hosts.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class CostModel(Checked):
         weights: of rent, network and scheduling in WEC (Eqs. 15 and 16), with the sum 1; default
             one third each.
         price_per_byte: P_f, the price of a byte between hosts in $; default 0.
-        distance: D of Eq. 10 by pair of hosts, in either order; 1 (default) for a missing pair.
+        distance: D of Eq. 10 by pair of hosts, in either order; 1 (default) where it is missing.
 
     >>> from scheduling.model import Assignment, Resources, Worker
     >>> workers = tuple(Worker(name, Resources(4, 8192), 4, 0.25) for name in "ab")
@@ -108,10 +107,7 @@ class CostModel(Checked):
     def network_per_s(
         self, plan: Plan | Mapping[str, str], graph: JobGraph, snapshot: Snapshot
     ) -> float:
-        """The cost in $/s of the streams of a ``graph`` between hosts (Eqs. 10-12).
-
-        Of the workers of a ``snapshot``, by a ``plan`` or the worker of each task.
-        """
+        """$/s of a ``graph``'s streams between a ``snapshot``'s hosts. By ``plan``; Eqs. 10-12."""
         placement = plan.placement if isinstance(plan, Plan) else plan
         host = {task: snapshot.by_id[worker].host for task, worker in placement.items()}
         return self.price_per_byte * math.fsum(
@@ -132,8 +128,8 @@ class Price(Checked):
     """The price and the size of workers whose names match a pattern.
 
     Args:
-        pattern: for the worker's id or host: ``*`` stands for any text, ``?`` for one character,
-            everything else for itself, also the brackets of ``[fe80::1]``.
+        pattern: of the id or host: ``*`` is any text, ``?`` one character; all else stands for
+            itself, also the brackets of ``[fe80::1]``.
         price_per_s: the price in $/s; default 1.
         slots: the number of concurrent tasks; None (default): the worker's own.
         tier: the name of the kind; None (default): the worker's own.
@@ -167,16 +163,16 @@ def priced(workers: Iterable[Worker], table: Sequence[Price]) -> tuple[Worker, .
     >>> [one.price_per_s for one in priced(found, [Price("m*", 0.002417), Price("*", 0.004861)])]
     [0.002417, 0.004861]
     """
-    return tuple(_priced(worker, table) if table else worker for worker in workers)
-
-
-def _priced(worker: Worker, table: Sequence[Price]) -> Worker:
-    for row in table:
-        if row.matches(worker):
-            given = {name: getattr(row, name) for name in ("slots", "tier", "capacity")}
-            known = {name: value for name, value in given.items() if value is not None}
-            return replace(worker, price_per_s=row.price_per_s, **known)
-    raise ArgumentError(
-        f"no row of the price table matches worker {worker.id!r} on host {worker.host!r}; the "
-        f"patterns are {', '.join(repr(row.pattern) for row in table)}. Add one, or '*' at the end"
-    )
+    found = []
+    for worker in workers if table else ():
+        row = next((row for row in table if row.matches(worker)), None)
+        if row is None:
+            whose = f"worker {worker.id!r} on host {worker.host!r}"
+            known = f"the patterns are {', '.join(repr(row.pattern) for row in table)}"
+            hint = f"{known}. Add one, or '*' at the end"
+            raise ArgumentError(f"no row of the price table matches {whose}; {hint}")
+        given = {name: getattr(row, name) for name in ("price_per_s", "slots", "tier", "capacity")}
+        found.append(
+            replace(worker, **{name: one for name, one in given.items() if one is not None})
+        )
+    return tuple(found if table else workers)

@@ -8,10 +8,9 @@
     CHANGING --patience_s without a change------------------> SETTLING (in vain: it stands)
     SETTLING --settle_s-------------------------------------> STEADY
 
-What is requested stands, as a declaration: the cluster fulfils it when it can, also after a
-refusal or a loss. What is *believed* is what is observed, the only number that scalers see. A
-request in vain is not changed while what is there stays, but after a wait that doubles, from ten
-to 320 times ``patience_s``: in case the request itself was lost.
+What is requested stands: the cluster fulfils it when it can, also after a refusal or a loss. The
+observed number is the only one that scalers see. A request in vain is repeated after a wait that
+doubles, from ten to 320 times ``patience_s``, in case it was lost, or when what is there changes.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class Bounds(Checked):
         confirm: how many steps in a row must want more; default 3.
         urgent_s: rows that wait for longer need no confirmation; default 10.
         shrink_after_s: how long fewer must be wanted; it shrinks to the most of that time. Default
-            300: in shorter times noise of 20 % looks like a load that falls.
+            300: in less, noise of 20 % looks like a load that falls.
         band: a shrink by no more than this share is not worth it; default 0.1.
         settle_s: the pause after a change, in which figures are of two sizes; default 10.
         patience_s: how long to wait for the next executor to come or go; default 60.
@@ -66,8 +65,8 @@ class Bounds(Checked):
 class Step:
     """What came of one step: when, the state after it, the observed number (``there``), and why.
 
-    ``wanted`` is what the scaler wants, bounded and in numbers that help, None if it was not asked;
-    ``target`` the new request, None without one.
+    ``wanted``: by the scaler, in numbers that help, None if it was not asked; ``target``: the new
+    request, or None.
     """
 
     time_s: float
@@ -79,10 +78,7 @@ class Step:
 
 
 def useful(cores: float, tasks: int, each: int = 1) -> int:
-    """The fewest executors that do equal tasks as fast as ``cores`` which are never idle.
-
-    Tasks run in turns, and in a last turn that is not full cores are idle: 12 tasks take 3 turns
-    on 4 or 5 cores, 2 on 6 to 11.
+    """The fewest executors that do equal tasks, in turns, as fast as ``cores`` that are never idle.
 
     >>> [useful(cores, 12) for cores in (0.4, 3.2, 4.1, 5, 6.5, 20)], useful(5, 12, each=2)
     ([1, 4, 6, 6, 12, 12], 3)
@@ -107,7 +103,7 @@ class Elastic:
     Args:
         scaler: what it follows.
         tasks: of a micro-batch: numbers that leave cores idle in the last turn are not requested.
-            None (default): unknown, any number helps. At least 1; may be set at any time.
+            At least 1; None (default): unknown. May be set at any time.
         bounds: limits; None (default): ``Bounds()``.
         each: the cores of an executor; default 1.
 
@@ -139,12 +135,9 @@ class Elastic:
         self._wants: deque[tuple[float, int]] = deque()
 
     def step(self, now: float, there: int, load: Load | None) -> Step:
-        """Observe at a time ``now`` in seconds how many are ``there``, and decide.
+        """What to do by how many are ``there`` at ``now``, in seconds; a target is to be requested.
 
         ``load`` is that of the last window; None: nothing was measured.
-
-        Returns:
-            The step; its ``target`` is to be requested, if there is one.
         """
         self._now, self._there = now, there
         if not self.requests:

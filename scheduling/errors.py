@@ -33,9 +33,7 @@ class ArgumentError(SchedulingError, ValueError):
 class ClusterFileError(ArgumentError):
     """A cluster file lacks a field, or holds one that cannot be used.
 
-    Args:
-        message: names the file, the line, the field, its value and the rule.
-        path: the names and positions that lead to the field; default none.
+    ``path`` has the names and positions that lead to the field.
     """
 
     def __init__(self, message: str, path: tuple[object, ...] = ()) -> None:

@@ -43,10 +43,10 @@ kind, as files."""
 class Flow:
     """What came and went in some micro-batches; what the source hides is None.
 
-    ``seconds`` are from the start of the micro-batch before them to the start of the last one, in
-    which rows ``arrived``; ``waiting`` rows are left after the last one. The micro-batches ran for
-    ``working_s`` and had the rows that are ``done``. A meter adds when it saw them, the seconds for
-    which cores were busy with them, and for which they could be (0: not known).
+    ``seconds``, in which rows ``arrived``, are from the start of the micro-batch before them to
+    that of the last, after which rows are ``waiting``. They ran for ``working_s``, with the rows
+    that are ``done``. A meter adds when it saw them (``until_s``), the seconds for which cores were
+    busy with them (``busy_s``), and for which they could be (``room_s``; 0: not known).
     """
 
     seconds: float
@@ -60,13 +60,10 @@ class Flow:
 
 
 def offsets(offset: Any) -> dict[str, float] | None:
-    """The numbers of an offset by their place, as Kafka's by topic and partition.
+    """The numbers of an offset (JSON, a text or parsed) by their place; None if one is no number.
 
-    The offset is JSON, as text or parsed. None where there is anything that is no number, which no
-    difference can be taken of.
-
-    >>> offsets('{"topic": {"0": 5, "1": 7}}'), offsets(12), offsets({"version": "x"})
-    ({'/topic/0': 5.0, '/topic/1': 7.0}, {'': 12.0}, None)
+    >>> offsets('{"topic": {"0": 5, "1": 7}}')
+    {'/topic/0': 5.0, '/topic/1': 7.0}
     """
     if isinstance(offset, str):
         try:
@@ -87,10 +84,9 @@ def offsets(offset: Any) -> dict[str, float] | None:
 
 
 def flow(before: Progress, progress: Sequence[Progress], limits: Limits = ()) -> Flow | None:
-    """What came and went in some micro-batches of one run of a query, those without rows left out.
+    """What came and went in the micro-batches with rows after that ``before``, of one run.
 
-    ``before`` is the micro-batch with rows before them. None without a micro-batch with rows, or if
-    the clock went back. O(micro-batches + partitions of the sources).
+    None without any, or if the clock went back. O(micro-batches + partitions of the sources).
     """
     ones = [one for one in progress if one["numInputRows"] > 0]
     seconds = _started_s(ones[-1]) - _started_s(before) if ones else 0.0
@@ -143,10 +139,9 @@ def _started_s(progress: Progress) -> float:
 class Meter:
     """The load of a query, from its progress and the run times of its executors.
 
-    Rates are smoothed over a sliding window of ``window_s``; the newest micro-batches are told
-    apart. ``backlog`` returns the rows that wait at sources that hide it, or None where it does not
-    know. What tasks cost without a row counts as work of their rows: at low load it makes
-    ``per_core`` small, and the need is overestimated.
+    Rates are smoothed over a sliding window of ``window_s``. ``backlog`` returns the rows that wait
+    at sources that hide it, or None. What tasks cost without a row counts as work of their rows: at
+    low load ``per_core`` is small, and the need is overestimated.
 
     >>> def batch(number, second, rows):
     ...     return {"batchId": number, "timestamp": f"2026-01-01T00:00:{second:02}.000Z",
@@ -180,9 +175,9 @@ class Meter:
     ) -> Load | None:  # fmt: skip
         """The load now, in seconds from any start; None where nothing new is known.
 
-        ``progress`` has the recent micro-batches in their order, with known ones or without;
-        ``busy_s`` are seconds for which the observed ``cores`` were busy since the last call;
-        ``status`` is the query's, which tells a silent source from a micro-batch that takes long.
+        ``progress`` has the recent micro-batches in order, known ones, too; the ``cores`` were busy
+        for ``busy_s`` since the last call; the query's ``status`` tells a silent source from a
+        micro-batch that takes long.
         """
         self._busy_s += max(0.0, busy_s)
         found = self._news(now, progress)

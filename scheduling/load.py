@@ -1,11 +1,9 @@
 """Cost evaluation, busyness, fitness and load of workers (LBA-CE, section 3.2, Eqs. 22-31).
 
-Interpretation: the number of periods X cancels in the order of Eq. 24 and in the split at AF, so
-it is 1. A worker that is always at 100 % never exceeds its own mean and would appear idle, so
-busyness is relative to the cluster's mean, and at least ``EPSILON``. Eq. 25 sums from 1 to n.
-
-A worker without a figure that others have is never the best: what is estimated for it is at most
-as good as the best measured, and a worker whose figures are missing or ignored comes last.
+X cancels in Eq. 24, so it is 1. A worker that is always at 100 % never exceeds its own mean and
+would appear idle: busyness is relative to the cluster's mean, and at least ``EPSILON``. A worker
+without a figure that others have is never the best: what is estimated is at most as good as the
+best measured, and a worker whose figures are missing or ignored comes last.
 """
 
 from __future__ import annotations
@@ -28,9 +26,9 @@ EPSILON = 0.05
 def cost_evaluation(snapshot: Snapshot) -> dict[str, float]:
     """CE of every worker: $ per tuple in the last period (Eq. 22). O(workers).
 
-    A worker that processed nothing gets the mean of its tier, so that it is tried; where the tier
-    is unknown, what the known workers pay per $ of price a core; never less than the least that was
-    measured. One whose figures are missing or ignored has an infinite CE. Empty without history.
+    A worker that processed nothing gets the mean of its tier, else what the known workers pay per $
+    of price a core, but no less than the least that was measured. One whose figures are missing or
+    ignored has an infinite CE. Empty without history.
 
     >>> from scheduling.model import Resources, Worker
     >>> workers = tuple(Worker(name, Resources(4, 8192), 4, tier="m") for name in "abc")
@@ -58,13 +56,7 @@ def cost_evaluation(snapshot: Snapshot) -> dict[str, float]:
 
 
 def guessed(snapshot: Snapshot, *, busy: bool = False) -> dict[str, str]:
-    """The workers without a figure that others have, and why; ``busy``: also without B.
-
-    >>> from scheduling.model import Resources, Worker
-    >>> workers = tuple(Worker(name, Resources(4, 8192), 4) for name in "abc")
-    >>> guessed(Snapshot(0.0, workers, tuples={"a": 9, "b": 9}, cost={"a": 1.0}))
-    {'b': 'its cost is missing', 'c': 'estimated, it has processed nothing'}
-    """
+    """The workers without a figure that others have, and why; ``busy``: also without B."""
     known, shares = _measured(snapshot), _busy(snapshot) if busy else {}
     found = {}
     for name in snapshot.by_id:
@@ -97,9 +89,9 @@ def _per_core(worker: Worker) -> float:
 def busyness(periods: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, float]:
     """B of every worker: the share of time that its CPU was above the cluster's mean (Eq. 23).
 
-    The mean over its periods of the share of samples above the mean of all workers' samples in
-    that period (EP). Samples equal to it count where it is above one half: workers that are all at
-    100 % are busy. A worker without samples is as busy as the busiest. O(samples).
+    The mean over its periods of the share of samples above the mean of all workers' in that period
+    (EP), or equal to it where it is above one half: workers that are all at 100 % are busy. A
+    worker without samples is as busy as the busiest. O(samples).
 
     Args:
         periods: by worker, for each period, samples of CPU utilisation; odd ones are left out.
@@ -129,9 +121,8 @@ def busyness(periods: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, floa
 def fitness(snapshot: Snapshot, epsilon: float = EPSILON) -> dict[str, float]:
     """F of every worker, 1 / (CE x B) (Eq. 24); the larger the better. Empty without history.
 
-    B is the busyness, else the CPU utilisation, else the largest of the others, or one half where
-    nobody has any; at least ``epsilon``. A worker without cost has infinite fitness; one that is
-    :func:`guessed` is never fitter than the fittest of the others.
+    B is the busyness, else the CPU utilisation, else the largest of the others, else one half; at
+    least ``epsilon``. One that is :func:`guessed` is never fitter than the fittest of the others.
     """
     busy, unsure = _busy(snapshot), guessed(snapshot, busy=True)
     most = max(busy.values(), default=0.5)
@@ -162,10 +153,7 @@ def planned_loads(
     placement: Mapping[str, str], graph: JobGraph, snapshot: Snapshot,
     cpu_weight: float = CPU_WEIGHT,
 ) -> dict[str, float]:  # fmt: skip
-    """The load each worker would have from the tasks of a placement. O(tasks + workers).
-
-    The snapshot's ``usage`` goes before a task's demand; idle workers count, as in Eq. 31.
-    """
+    """The load of each worker by a placement, also of idle ones; usage goes before demand."""
     found = dict.fromkeys(snapshot.by_id, 0.0)
     for name, worker in placement.items():
         used = snapshot.usage.get(name, graph.by_id[name].demand)
@@ -174,11 +162,5 @@ def planned_loads(
 
 
 def deviation(values: Iterable[float]) -> float:
-    """S, the standard deviation of the workers' loads (Eqs. 30 and 31); 0 for none.
-
-    >>> deviation([0.2, 0.4])
-    0.1
-    """
-    every = list(values)
-    mean = math.fsum(every) / max(len(every), 1)
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in every) / max(len(every), 1))
+    """S, the standard deviation of the workers' loads (Eqs. 30 and 31); 0 for none."""
+    return statistics.pstdev(every) if (every := list(values)) else 0.0

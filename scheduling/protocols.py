@@ -16,7 +16,7 @@ Clock = Callable[[], float]
 class Policy(Protocol):
     """Computes a placement. Pure: the same arguments give the same plan; seeds are the policy's.
 
-    A class attribute ``weights`` may say what it is for: rent, imbalance and communication.
+    An attribute ``weights`` may say what it is for: rent, imbalance and communication.
     """
 
     @property
@@ -24,9 +24,9 @@ class Policy(Protocol):
         """A short name, as on the command line."""
 
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
-        """A plan in which every task of a ``graph`` is placed once, or listed as unplaced.
+        """Every task of a ``graph`` on a worker of a ``snapshot``, or listed as unplaced.
 
-        On the workers of a ``snapshot``; ``previous`` is the current plan, None without.
+        ``previous`` is the current plan; None (default): there is none.
 
         Raises:
             InfeasibleError: a task fits no worker, not even an empty one.
@@ -57,8 +57,8 @@ class Monitor(Protocol):
 class Actuator(Protocol):
     """Applies plans to a cluster.
 
-    It may have a method ``lands(placement, snapshot)``: the worker of each task as the placement
-    would land, as with tiers. Without it, what landed before is remembered.
+    A method ``lands(placement, snapshot)`` may tell where each task would land, as with tiers;
+    without it, what landed before is remembered.
     """
 
     def capabilities(self) -> frozenset[str]:

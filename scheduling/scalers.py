@@ -1,15 +1,5 @@
 """Scalers: how many cores a job needs, from what was measured of it. Pure, without a clock.
 
-===========  ======================================================  ==============
-scaler       wants                                                   source
-===========  ======================================================  ==============
-``OERA``     the input's buffer between two thresholds               OERA, Alg. 1
-``DS2``      arrival over the true rate of a core                    DS2 (OSDI 2018)
-``Median``   the median of another scaler's answers                  OERA, 4.2
-``Static``   what there is, or a given number                        OERA, 4.2
-``Probe``    more while all cores are busy: where arrival is hidden  --
-===========  ======================================================  ==============
-
 When an answer is acted on is decided by :class:`scheduling.elastic.Elastic`.
 """
 
@@ -38,8 +28,7 @@ class Load(Checked):
         busy: the share of the observed cores' time in which they were busy.
         waiting: rows that wait at the end; None: the source hides it.
         cores: the cores that are there: observed, not requested.
-        newest: as ``arrival``, of the newest micro-batches alone: a rise shows there first; None
-            (default): not known.
+        newest: as ``arrival``, of the newest micro-batches alone; None (default): not known.
 
     >>> Load(10, arrival=900.0, per_core=500.0, busy=0.6, waiting=0.0, cores=3, newest=950).rising
     950
@@ -73,10 +62,7 @@ class Scaler(Protocol):
         """A short name."""
 
     def cores(self, load: Load) -> float:
-        """The number of cores that a job needs, at least 0, by the ``load`` of the last window.
-
-        ``load.cores`` where nothing is to change; the caller rounds fractions up, as tasks allow.
-        """
+        """The cores needed by the last ``load``, also fractions; ``load.cores``: no change."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +88,8 @@ class Static(Checked):
 class Probe(Checked):
     """Grow by a factor while the cores are busy, shrink to a target use while they are not.
 
-    OERA and DS2 answer so where :attr:`Load.arrival` is None. A micro-batch that is smaller than
-    its limit ends the probing, since it shows what arrives.
+    OERA and DS2 answer so where :attr:`Load.arrival` is None, until a micro-batch is smaller than
+    its limit: it shows what arrives.
 
     Args:
         growth: the factor, above 1, else ``ArgumentError``; default 1.5.
@@ -138,16 +124,14 @@ class Probe(Checked):
 class DS2(Checked):
     """The number of cores that are busy for a target share of the time.
 
-    Assumption: a core that is always busy processes rows at the rate that it has while it is busy,
-    so the number follows in one step. It grows with the newest rate and shrinks with the smoothed
-    one. Where the source hides what arrives it answers as :class:`Probe`. Source: V. Kalavri et
-    al., "Three steps is all you need", OSDI 2018; band and catching up: Flink's autoscaler.
+    It assumes that a core is as fast while it is always busy as while it is busy. It grows with the
+    newest rate, shrinks with the smoothed one, and is a :class:`Probe` where arrival is hidden.
+    Source: V. Kalavri et al., "Three steps is all you need", OSDI 2018; Flink's autoscaler.
 
     Args:
         target: the share of the time that a core should be busy, above 0; default 0.7.
         band: the tolerated deviation from the target, as a share of it; default 0.2.
-        catch_up_s: seconds in which a known backlog is processed, by as many more cores; infinite:
-            it is ignored. Default 60.
+        catch_up_s: seconds in which more cores process a backlog; infinite: never. Default 60.
 
     >>> scaler = DS2(target=0.8)
     >>> [scaler.cores(Load(10, rate, 500, 1.0, 0, cores=4)) for rate in (800, 1600, 3000)]
@@ -178,11 +162,10 @@ class OERA(Checked):
 
     Algorithm 1 as printed adds R(n), the occupancy of the input's buffer, up by Eq. 1; Eq. 2 gives
     the instances that leave a share of upsilon. On noisy constant load it makes thousands of
-    changes a day and loses rows (``python -m benchmarks run scaling-days``). Mended: the buffer is
-    what the cores process in the tolerated delay; R(n) is measured, and Eq. 2 has it, not R(n - 1),
-    and the seconds that a change costs; what the input needs, at ``rho`` busy, is a floor, and the
-    only thing that a shrink leads to. Where the source hides what arrives or waits it answers as
-    :class:`Probe`. Source: OERA (adaptive elastic allocation for Storm), section 2.
+    changes a day (``python -m benchmarks run scaling-days``). Mended: the buffer is what the cores
+    process in the tolerated delay; Eq. 2 has the measured R(n) and the seconds that a change costs;
+    what the input needs, at ``rho`` busy, is a floor, and all that a shrink leads to. It is a
+    :class:`Probe` where arrival or backlog is hidden. Source: OERA, section 2.
 
     Args:
         alpha: grow above this occupancy of the buffer; default 0.8.
@@ -192,10 +175,9 @@ class OERA(Checked):
         rho: the share of the time that cores should be busy; default 0.75.
         horizon_s: seconds in which a growth processes what arrives and what waits; default 60.
         downtime_s: seconds of these that a change costs; default 10.
-        literal: whether Algorithm 1 is followed as printed, without ``rho`` and the seconds above;
-            it then remembers R(n - 1): one object per job. Default False.
-        buffer: Bs, the size in rows; ``literal`` without it is an ``ArgumentError``. None
-            (default): by ``delay_s``.
+        literal: whether Algorithm 1 is followed as printed: it needs ``buffer``, else
+            ``ArgumentError``, and remembers R(n - 1): one object per job. Default False.
+        buffer: Bs, the size in rows; None (default): by ``delay_s``.
         per_thread: whether ``buffer`` is the size per core; default False: of all together.
 
     >>> busy = Load(10, arrival=1900, per_core=500, busy=1.0, waiting=18_000, cores=4)
@@ -222,9 +204,8 @@ class OERA(Checked):
         super().__post_init__()
         rising(beta=self.beta, upsilon=self.upsilon, alpha=self.alpha)
         if self.downtime_s >= self.horizon_s:
-            raise ArgumentError(
-                f"downtime_s={self.downtime_s!r}: give less than horizon_s={self.horizon_s!r}"
-            )
+            most = f"give less than horizon_s={self.horizon_s!r}"
+            raise ArgumentError(f"downtime_s={self.downtime_s!r}: {most}")
         if self.literal and self.buffer is None:
             raise ArgumentError("literal=True needs buffer=: the rows that the buffer holds")
 
@@ -245,14 +226,13 @@ class OERA(Checked):
             return Probe().cores(load)
         if self.literal:
             return self._as_printed(load, load.arrival)
-        size = self.size(load)
+        size, full = self.size(load), self.rho * load.per_core
         taken = min(1.0, load.waiting / size)
         if taken > self.alpha or load.rising > _AT_CAPACITY * load.capacity:
             data = load.rising * self.horizon_s + load.waiting - self.upsilon * size
-            need = load.rising / (self.rho * load.per_core)
-            return max(need, data / (load.per_core * (self.horizon_s - self.downtime_s)))
-        need = load.arrival / (self.rho * load.per_core)
-        return need if taken < self.beta and need < load.cores else load.cores
+            late = data / (load.per_core * (self.horizon_s - self.downtime_s))
+            return max(load.rising / full, late)
+        return min(load.arrival / full, load.cores) if taken < self.beta else load.cores
 
     def _as_printed(self, load: Load, arrival: float) -> float:
         """Algorithm 1: Eq. 1 for R(n), Eq. 2 with R(n - 1); at least one core."""
@@ -268,8 +248,7 @@ class OERA(Checked):
 class Median:
     """Change every ``windows`` windows, to the median of what a scaler wanted in them.
 
-    It remembers these answers: one object per job. A baseline of OERA (section 4.2), there over
-    what the optimal algorithm would have given.
+    It remembers these answers: one object per job. A baseline of OERA (section 4.2).
 
     Args:
         scaler: whose answers; None (default): ``OERA()``.

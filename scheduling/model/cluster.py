@@ -152,8 +152,8 @@ _NO_ONE = Reserved()
 class Snapshot(Checked):
     """The state of a cluster at one moment. Mappings contain only what was measured.
 
-    A measured value that cannot be one (NaN, infinite, negative, of another kind) is left out, and
-    named in ``ignored``.
+    A measured value that is none (NaN, infinite, negative, of another kind) is left out, and named
+    in ``ignored``.
 
     Args:
         time_s: the time on the controller's clock.

@@ -26,8 +26,8 @@ class Task(Checked):
         preferred: hosts or worker ids that store its data, equally preferred; default none.
         input_bytes: what it reads from there once; default 0.
         input_bytes_per_s: what it reads from there all the time; default 0.
-        cached: by host, the bytes that it has there; the largest is what it needs, and what is
-            missing on another host is loaded after a move. Default none.
+        cached: by host, the bytes that it has there; the largest is what it needs, and loads what
+            is missing after a move. Default none.
     """
 
     id: str
@@ -88,18 +88,13 @@ class JobGraph(Checked):
                 raise ArgumentError(f"{stream} there is no task {missing[0]!r}; name tasks of it")
 
     def with_cores(self, cores: Mapping[str, float]) -> JobGraph:
-        """The same graph, each task with the demand of CPU in ``cores``; nothing is checked again.
-
-        >>> graph = JobGraph((Task("t", "t", 0, Resources(1.0, 100.0)),))
-        >>> graph.with_cores({"t": 2.5}).tasks[0].demand
-        Resources(cpu_cores=2.5, memory_mb=100.0, disk_mb=0.0)
-        """
-
-        def measured(task: Task) -> Task:
-            demand = task.demand.__dict__ | {"cpu_cores": float(cores[task.id])}
-            return unchecked(Task, **task.__dict__ | {"demand": unchecked(Resources, **demand)})
-
-        return unchecked(JobGraph, tasks=tuple(map(measured, self.tasks)), edges=self.edges)
+        """The same graph, each task with the CPU in ``cores``; nothing is checked again."""
+        tasks = []
+        for one in self.tasks:
+            demand = one.demand.__dict__ | {"cpu_cores": float(cores[one.id])}
+            changed = {"demand": unchecked(Resources, **demand)}
+            tasks.append(unchecked(Task, **one.__dict__ | changed))
+        return unchecked(JobGraph, tasks=tuple(tasks), edges=self.edges)
 
     @cached_property
     def by_id(self) -> dict[str, Task]:

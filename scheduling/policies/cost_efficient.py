@@ -2,10 +2,8 @@
 
 Both assume that what a tuple cost on a worker (CE, Eq. 22) stays so, CETSA that a full worker is
 not slower, LBA-CE that one that was not busy (B) stays so. Source: CETSA and LBA-CE, Algorithm 1,
-lines 9-11 read as a loop, with section 4.2 ("tasks with dependencies are assigned to minimize
-inter-node communication"), and Algorithm 2, with line 17, a loop over the high list, and the check
-of delta that the text requires, both of which the listing lacks. Filling the fittest worker first,
-to the letter, does not balance: ``spread="literal"``. Without history line 20: round robin.
+lines 9-11 read as a loop, with section 4.2 (tasks that talk stay together), and Algorithm 2, with
+line 17 and the check of delta, which the listing lacks. Without history line 20: round robin.
 """
 
 from __future__ import annotations
@@ -27,18 +25,17 @@ class CETSA(Greedy):
     """Fill the workers in the order of $ per tuple, the cheapest first.
 
     Args:
-        together: whether the task with the most traffic to the worker's is next; else in order.
-        by_price: whether workers are ranked by $/s a slot without history; else round robin.
+        together: whether the task with the most traffic to the worker's is next; default True.
+        by_price: without history, rank by $/s a slot; default False: round robin.
 
     Complexity: O(workers x log workers + (tasks + edges) x log tasks), and O(tasks) more for a
     worker whose resources are exhausted before its slots.
 
-    Example:
-        >>> from scheduling.model import JobGraph, Resources, Task, Worker
-        >>> graph = JobGraph((Task("t", "join", 0, Resources(1, 512)),))
-        >>> cheap, dear = (Worker(p, Resources(4, 8192), 2, float(p)) for p in ("0.1", "0.3"))
-        >>> CETSA(by_price=True).plan(graph, Snapshot(0.0, (dear, cheap))).placement
-        {'t': '0.1'}
+    >>> from scheduling.model import JobGraph, Resources, Task, Worker
+    >>> graph = JobGraph((Task("t", "join", 0, Resources(1, 512)),))
+    >>> cheap, dear = (Worker(p, Resources(4, 8192), 2, float(p)) for p in ("0.1", "0.3"))
+    >>> CETSA(by_price=True).plan(graph, Snapshot(0.0, (dear, cheap))).placement
+    {'t': '0.1'}
     """
 
     together: bool = True
@@ -92,18 +89,18 @@ class LBACE(Greedy):
 
     Args:
         spread: each task goes to the ``"least-loaded"`` worker of the high list (default), of
-            equal ones the fitter; in ``"turns"`` to the next; or to the fittest (``"literal"``).
+            equal ones the fitter; in ``"turns"`` to the next; or to the fittest (``"literal"``, to
+            the letter: it does not balance).
         epsilon: the least busyness, for Eq. 24.
 
     Complexity: O((workers + tasks) x log workers), O(tasks x workers) where many have no room.
 
-    Example:
-        >>> from scheduling.model import JobGraph, Resources, Task, Worker
-        >>> graph = JobGraph(tuple(Task(f"t{i}", "t", i, Resources(1, 512)) for i in range(2)))
-        >>> workers = tuple(Worker(name, Resources(4, 8192), 4) for name in "abc")
-        >>> tuples, cost = {"a": 9, "b": 9, "c": 9}, {"a": 1.0, "b": 1.0, "c": 9.0}
-        >>> LBACE().plan(graph, Snapshot(0.0, workers, tuples=tuples, cost=cost)).placement
-        {'t0': 'a', 't1': 'b'}
+    >>> from scheduling.model import JobGraph, Resources, Task, Worker
+    >>> graph = JobGraph(tuple(Task(f"t{i}", "t", i, Resources(1, 512)) for i in range(2)))
+    >>> workers = tuple(Worker(name, Resources(4, 8192), 4) for name in "abc")
+    >>> tuples, cost = {"a": 9, "b": 9, "c": 9}, {"a": 1.0, "b": 1.0, "c": 9.0}
+    >>> LBACE().plan(graph, Snapshot(0.0, workers, tuples=tuples, cost=cost)).placement
+    {'t0': 'a', 't1': 'b'}
     """
 
     spread: Literal["least-loaded", "turns", "literal"] = "least-loaded"

@@ -1,15 +1,14 @@
 """Policies that place one task after the other: their base, and those that need no measurement.
 
-Sources: round robin is CETSA, Algorithm 1, line 20, and Twister2's streaming scheduler; first fit
-is Twister2's; random is Flink's default in CETSA and LBA-CE, section 2.1, and the baseline of its
-figures; spread is Flink's evenly spread-out slots, and Kubernetes' least-allocated score; GS-BFD is
-the scheduler for Spark on clouds that CETSA and LBA-CE compare themselves with (section 4.4 there).
+Sources: round robin: CETSA, Algorithm 1, line 20, and Twister2; first fit: Twister2; random:
+Flink's default in CETSA and LBA-CE, section 2.1; spread: Flink's evenly spread-out slots; GS-BFD:
+a scheduler for Spark on clouds with which CETSA and LBA-CE are compared (section 4.4 there).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -24,10 +23,7 @@ _MB_PER_GB = 1024
 
 
 class Greedy(Checked):
-    """A policy that places one task after the other where there is room.
-
-    ``weights`` say what it is for: rent, imbalance and communication; by default for balance.
-    """
+    """A policy that places one task after the other where there is room, by default for balance."""
 
     name: ClassVar[str]
     weights: ClassVar[tuple[float, float, float]] = (0.0, 1.0, 0.0)
@@ -171,22 +167,16 @@ class GSBFD(Greedy):
     def _size(self, cores: float, memory_mb: float) -> float:
         return (1 - self.theta) * cores + self.theta * memory_mb / _MB_PER_GB
 
-    def _jobs(self, graph: JobGraph) -> list[Sequence[Task]]:
-        jobs: dict[str, Iterable[Sequence[Task]]] = {
-            "operator": graph.operators.values(),
-            "graph": [graph.tasks],
-            "task": [(task,) for task in graph.tasks],
-        }
-
-        def size(job: Sequence[Task]) -> float:
-            return sum(self._size(task.demand.cpu_cores, task.demand.memory_mb) for task in job)
-
-        return sorted(jobs[self.jobs], key=lambda job: -size(job))
+    def _need(self, job: Sequence[Task]) -> float:
+        return sum(self._size(task.demand.cpu_cores, task.demand.memory_mb) for task in job)
 
     def _place(self, room: Room, graph: JobGraph, snapshot: Snapshot) -> None:
+        jobs: Sequence[Sequence[Task]] = [(task,) for task in graph.tasks]
+        if self.jobs != "task":
+            jobs = [*graph.operators.values()] if self.jobs == "operator" else [graph.tasks]
         size = [self._size(free[1], free[2]) for free in room.free]
         queue: SortedList[tuple[float, int]] = SortedList((size[i], i) for i in room.open)
-        for job in self._jobs(graph):
+        for job in sorted(jobs, key=self._need, reverse=True):
             waiting, touched = list(job), []
             for rank, (_, i) in enumerate(list(queue)):
                 for task in (here := [task for task in waiting if room.fits(task, i)]):

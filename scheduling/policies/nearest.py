@@ -1,8 +1,7 @@
-"""Policies that place tasks near: to the data that they read, or to the tasks that they talk to.
+"""Policies that place tasks near the data that they read, or the tasks that they talk to.
 
-Sources: Twister2's data locality streaming scheduler, whose distance ignores how much is read; and
-B. Peng et al., "R-Storm: Resource-Aware Scheduling in Storm", Middleware 2015, for comparison: here
-delta limits CPU, too, and resources are shares of the largest worker.
+Sources: Twister2's data locality scheduler, whose distance ignores how much is read; B. Peng et
+al., "R-Storm", Middleware 2015: here delta limits CPU, too; resources are shares of the largest.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from scheduling.model import DataNode, JobGraph, Snapshot, Task, Worker
 from scheduling.policies.greedy import Greedy
 from scheduling.room import Room
 
-Network = tuple[float, float]
-"""Bandwidth in bytes a second, and latency in seconds."""
+Network = tuple[float, float]  # bandwidth in bytes a second, latency in seconds
 
 
 @dataclass(frozen=True)
@@ -28,8 +26,8 @@ class DataLocality(Greedy):
     """Place each task on the worker with room whose transfer of its input is fastest.
 
     Args:
-        data_nodes: hosts that store data and run no worker; default none. An unknown host is
-            assumed to be as fast as the reading worker.
+        data_nodes: hosts that store data and run no worker; default none. An unknown host is as
+            fast as the reading worker.
 
     Complexity: O(tasks x workers x log workers).
     """
@@ -39,10 +37,9 @@ class DataLocality(Greedy):
     weights: ClassVar[tuple[float, float, float]] = (0.0, 1.0, 1.0)
 
     def transfer_s(self, task: Task, worker: Worker, snapshot: Snapshot) -> float:
-        """Seconds to transfer a ``task``'s input from the nearest host that stores it.
+        """Seconds for a ``task``'s input from the nearest host to a ``worker`` of a ``snapshot``.
 
-        Two latencies, and the bytes at the slower of the two bandwidths; 0 without input, and if
-        the ``worker``, one of a ``snapshot``, stores it.
+        Two latencies, and the bytes at the slower bandwidth; 0 if it stores them, or without input.
         """
         if not task.preferred or {worker.id, worker.host} & set(task.preferred):
             return 0.0

@@ -1,7 +1,6 @@
 """A simulated streaming query, on which policies, controllers and scalers run as on Spark."""
 
-from scheduling.simulate.arrivals import Arrivals
-from scheduling.simulate.engine import Batch, Executor, Simulation
+from scheduling.simulate.engine import Arrivals, Batch, Executor, Simulation
 from scheduling.simulate.steering import SimCluster, progress, scaled
 
 __all__ = ["Arrivals", "Batch", "Executor", "SimCluster", "Simulation", "progress", "scaled"]

@@ -1,7 +1,6 @@
 """One simulator, driven by events: micro-batches of tasks on executors that come and go.
 
-It predicts live micro-batches within 7 % (median of 112; fitted is one constant, the overhead, on
-round robin).
+It predicts live micro-batches within 7 % (median of 112; only the overhead is fitted).
 """
 
 from __future__ import annotations
@@ -14,20 +13,61 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from scheduling.errors import ArgumentError
 from scheduling.model import JobGraph, Task, Worker
-from scheduling.simulate.arrivals import Arrivals
 
 _NOTHING = 1e-9  # core seconds that rounding leaves
 
 
+class Arrivals:
+    """A curve of rows a second, with noise, as the rows that have arrived by a time.
+
+    Args:
+        curve: rows a second; or ascending pairs of a second and the rows a second there, linear
+            between and constant outside. Two pairs of one second make a jump.
+        noise: each second's rate is multiplied by 1 + ``noise`` x U(-1, 1); in [0, 1], default 0.
+        seed: of the noise; default 0.
+        horizon_s: seconds that are drawn; the last rate goes on after them. Default one day.
+
+    >>> rows = Arrivals([(0, 100), (10, 100), (10, 300)])
+    >>> rows(10.0), rows(12.0), rows.second(1_600.0)
+    (1000.0, 1600.0, 12.0)
+    """
+
+    def __init__(
+        self, curve: float | Sequence[tuple[float, float]], *,
+        noise: float = 0.0, seed: int = 0, horizon_s: int = 86_400,
+    ) -> None:  # fmt: skip
+        points = [(0.0, float(curve))] if isinstance(curve, int | float) else list(curve)
+        seconds, rates = np.array([at for at, _ in points]), np.array([rate for _, rate in points])
+        if not (len(points) and (rates >= 0).all() and (np.diff(seconds) >= 0).all()):
+            raise ArgumentError(f"curve={curve!r}: give rates of at least 0 at ascending seconds")
+        if not 0 <= noise <= 1:
+            raise ArgumentError(f"noise={noise!r}: give a share of the rate, in [0, 1]")
+        self._rates = np.interp(np.arange(horizon_s) + 0.5, seconds, rates)
+        self._rates *= 1 + noise * np.random.default_rng(seed).uniform(-1, 1, horizon_s)
+        self._sums = np.concatenate([[0.0], np.cumsum(self._rates)])
+
+    def __call__(self, time_s: float) -> float:
+        """The rows that have arrived by a time."""
+        at = min(int(max(time_s, 0.0)), len(self._rates) - 1)
+        return float(self._sums[at] + self._rates[at] * (max(time_s, 0.0) - at))
+
+    def second(self, rows: float) -> float:
+        """When that many rows had arrived."""
+        if rows >= self._sums[-1] and self._rates[-1] > 0:
+            return float(len(self._rates) + (rows - self._sums[-1]) / self._rates[-1])
+        return float(np.interp(rows, self._sums, np.arange(len(self._sums))))
+
+
 @dataclass(eq=False)
 class Executor:
-    """An executor of a simulation: what it has done so far.
+    """An executor of a simulation, and what it has done.
 
-    ``busy_s`` are core seconds, ``run_s`` the durations of its finished tasks (Spark's
-    ``totalDuration``); one that is ``leaving`` takes no more tasks, and is ``gone`` when those that
-    it has are done.
+    ``busy_s`` are core seconds, ``run_s`` the durations of finished tasks (``totalDuration``); one
+    that is ``leaving`` takes no more tasks, and is ``gone`` when those that it has are done.
     """
 
     worker: Worker
@@ -43,11 +83,11 @@ class Executor:
 
 @dataclass(frozen=True)
 class Batch:
-    """A finished micro-batch: number, start and end in seconds, and what it was.
+    """A finished micro-batch: number, start and end in seconds, rows, and what it was.
 
-    ``offset`` counts the rows before it, ``latest`` those that had arrived at its start. By task:
-    where it ran (``at``) and its core seconds. ``busy``: by executor, the share of its cores that
-    worked since the end before.
+    ``offset`` counts the rows before it, ``latest`` those that had arrived at its start. ``at`` and
+    ``work_s``: by task, where it ran and its core seconds. ``busy``: by executor, the share of its
+    cores that worked since the end before.
     """
 
     id: int
@@ -64,10 +104,9 @@ class Batch:
 class Simulation:
     """A streaming query on simulated executors. The same arguments give the same run.
 
-    On an executor with c cores, n running tasks get min(``width``, c / n) cores each, and no more
-    run at a time than it has slots. Operators are stages that follow one another in the order of
-    the graph, as shuffles make them, or work at the same time (``pipelined``). ``graph``,
-    ``placement`` and ``most`` may be changed at any time.
+    On an executor with c cores, n running tasks, at most as many as its slots, get min(``width``,
+    c / n) cores each. Operators are stages, in the order of the graph, or work at the same time
+    (``pipelined``). ``graph``, ``placement`` and ``most`` may be changed at any time.
 
     Args:
         graph: the tasks, with what they demand at ``rows_per_s``.
@@ -75,8 +114,8 @@ class Simulation:
         arrived: the rows that have arrived by a time.
         rows_per_s: rows of the job for which the graph tells the demands; above 0, default 1.
         fixed_s: core seconds of a task in every micro-batch, without a row; default 0.
-        placement: the executor of each task, by its id; a task without one, or whose executor is
-            not there, takes any free slot. None (default): all do.
+        placement: the executor of each task; one without, or whose executor is not there, takes
+            any free slot. None (default): all do.
         trigger_s: from the start of a micro-batch to the next one at least; above 0, default 1.
         overhead_s: on the driver, before the first task of a micro-batch; default 0.1.
         start_s: from the request of an executor to its first task; default 5.
@@ -91,14 +130,13 @@ class Simulation:
 
     Complexity: O(executors) an event; a micro-batch has a few events a task.
 
-    Example:
-        >>> from scheduling import Resources
-        >>> tasks = [Task(f"join-{i}", "join", i, Resources(0.25, 64)) for i in range(4)]
-        >>> one = Worker("e0", Resources(2, 4096), slots=4)
-        >>> query = Simulation(JobGraph(tuple(tasks)), [one], Arrivals(100), rows_per_s=100)
-        >>> query.run(10.0)
-        >>> query.batches[-1].rows, round(query.batches[-1].end - query.batches[-1].start, 6)
-        (100.0, 0.6)
+    >>> from scheduling import Resources
+    >>> tasks = [Task(f"join-{i}", "join", i, Resources(0.25, 64)) for i in range(4)]
+    >>> one = Worker("e0", Resources(2, 4096), slots=4)
+    >>> query = Simulation(JobGraph(tuple(tasks)), [one], Arrivals(100), rows_per_s=100)
+    >>> query.run(10.0)
+    >>> query.batches[-1].rows, round(query.batches[-1].end - query.batches[-1].start, 6)
+    (100.0, 0.6)
     """
 
     def __init__(
@@ -153,10 +191,7 @@ class Simulation:
         self._pass(max(until_s, self.now))
 
     def resize(self, target: int) -> None:
-        """Request a number of executors, which stands: one that dies is replaced.
-
-        They come after ``start_s``, ``most`` at most; the youngest leave when their tasks are done.
-        """
+        """Request a number of executors, which stands; the youngest leave after their tasks."""
         self.requested = target
         for one in self.there()[target:]:
             one.leaving, one.gone = True, not one._running
@@ -165,7 +200,7 @@ class Simulation:
         self._dispatch()
 
     def kill(self, name: str) -> None:
-        """An executor dies; its tasks run again elsewhere, from the start."""
+        """An executor dies; its tasks run again elsewhere, and one that is requested comes."""
         one = self.executors[name]
         self._advance(one)
         self.wasted_s += sum(self._work[task] - left for task, (left, _) in one._running.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import statistics
 from collections import defaultdict, deque
 from typing import Any
 
@@ -21,11 +22,8 @@ _KEEP = 1 - 1 / _CYCLES
 class SimCluster:
     """A simulation as a :class:`scheduling.Controller`'s monitor and actuator, as live ones.
 
-    Rows and cost of a worker (Eq. 22) are those of about ten micro-batches in which it had rows,
-    and stay while it has none; its busyness (Eq. 23) is of the last ten.
-
-    Args:
-        simulation: what is read and changed; its clock is the snapshots' clock.
+    Rows and cost of a worker (Eq. 22) are those of about ten micro-batches in which it had rows;
+    its busyness (Eq. 23) is of the last ten. The clock is that of the ``simulation``.
     """
 
     def __init__(self, simulation: Simulation) -> None:
@@ -56,7 +54,7 @@ class SimCluster:
         for name, one in there.items():
             if seen := [batch.busy[name] for batch in batches if name in batch.busy]:
                 full = min(1.0, memory[name] / max(1.0, one.capacity.memory_mb))
-                use[name] = Utilisation(math.fsum(seen) / len(seen), full)
+                use[name] = Utilisation(statistics.fmean(seen), full)
         self._batch, self._time_s = len(query.batches), query.now
         did = {name: self._did[name] for name in there if name in self._did}
         return Snapshot(
@@ -103,10 +101,7 @@ class SimCluster:
 def scaled(
     simulation: Simulation, elastic: Elastic, meter: Meter, until_s: float, every_s: float = 5.0
 ) -> None:
-    """Let an :class:`~scheduling.elastic.Elastic` choose the number of executors, as on Spark.
-
-    The ``meter`` measures the load from :func:`progress`; between two steps are ``every_s``.
-    """
+    """Let an ``elastic`` choose the number of executors, as on Spark, every ``every_s`` seconds."""
     before, seen = simulation.busy_s(), 0
     while simulation.now < until_s:
         simulation.run(min(until_s, simulation.now + every_s))
