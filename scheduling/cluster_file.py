@@ -8,16 +8,17 @@ of tasks. Numbers of an operator are those of one task.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from scheduling.cluster_fields import Field, among
 from scheduling.cost import CostModel, Price, priced
-from scheduling.errors import ArgumentError, ClusterFileError
-from scheduling.model.checks import Rule, number, share, whole
+from scheduling.errors import ArgumentError, ClusterFileError, did_you_mean
+from scheduling.model.checks import Rule, number, share, text, whole
 from scheduling.model.cluster import Reserved, Resources, Snapshot, Utilisation, Worker
 from scheduling.model.job import Edge, JobGraph, Task
 
@@ -27,6 +28,9 @@ _OF_PRICES = "pattern tier price_per_s slots"
 _OF_WORKERS = "id host executor_id tier price_per_s delta slots bandwidth_bytes_per_s latency_s"
 _MEASURED: dict[str, Rule] = {"tuples": number, "cost": number, "busyness": share}
 _OF_TASKS = "preferred rate_in_per_s state_bytes input_bytes input_bytes_per_s"
+# YAML 1.1 reads 1e5 and 1.0e12 as texts: its numbers have a point and a sign there.
+_EXPONENT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+")
+_TEXTS = ("pattern", "tier", "id", "host", "executor_id", "name", "preferred")
 
 T = TypeVar("T")
 
@@ -52,7 +56,7 @@ def read(path: str | Path) -> Cluster:
 
 def read_prices(path: str | Path) -> tuple[Price, ...]:
     """The price table of a cluster file, which may hold nothing else; errors as of :func:`read`."""
-    return _read(path, lambda file: _prices(Field(file).fields(_TOP, need="prices")["prices"]))
+    return _read(path, lambda file: _prices(_Field(file).fields(_TOP, need="prices")["prices"]))
 
 
 def parse(content: Any) -> Cluster:
@@ -61,7 +65,7 @@ def parse(content: Any) -> Cluster:
     Raises:
         ClusterFileError: a name is unknown or missing, or a value cannot be used.
     """
-    file = Field(content)
+    file = _Field(content)
     top = file.fields(_TOP, need="workers operators")
     delta = top["delta"].plain("delta") if "delta" in top else 0.8
     with file.making():
@@ -80,18 +84,18 @@ def parse(content: Any) -> Cluster:
     return Cluster(Snapshot(0.0, tuple(workers), **seen), graph, cost)
 
 
-def _prices(rows: Field) -> tuple[Price, ...]:
+def _prices(rows: _Field) -> tuple[Price, ...]:
     table = []
     for row in rows.rows():
         known = row.read(f"{_OF_PRICES} {_SIZES}", need="pattern price_per_s")
         with row.making():
             capacity = _resources(known) if {"cpu_cores", "memory_mb"} & known.keys() else None
-            table.append(Price(capacity=capacity, **among(_OF_PRICES, known)))
+            table.append(Price(capacity=capacity, **_among(_OF_PRICES, known)))
     return tuple(table)
 
 
 def _worker(
-    row: Field, delta: float, table: tuple[Price, ...], seen: dict[str, dict[str, Any]]
+    row: _Field, delta: float, table: tuple[Price, ...], seen: dict[str, dict[str, Any]]
 ) -> Worker:
     """A worker; what was measured of it is added to what has been seen."""
     if not isinstance(row.value, Mapping):
@@ -100,7 +104,7 @@ def _worker(
     row, known = row.named("worker", "id", names)
     name = known["id"]
     with row.making():
-        own = {"delta": delta, "slots": 0} | among(_OF_WORKERS, known)
+        own = {"delta": delta, "slots": 0} | _among(_OF_WORKERS, known)
         bare = Worker(capacity=_resources(known), **own)
         # The worker's own values take precedence over the table.
         by_table = priced([bare], table)[0] if table and "price_per_s" not in known else bare
@@ -125,10 +129,10 @@ def _worker(
 
 def _resources(known: Mapping[str, Any]) -> Resources:
     sizes = {"cpu_cores": 0.0, "memory_mb": 0.0}
-    return Resources(**sizes | among("cpu_cores memory_mb disk_mb", known))
+    return Resources(**sizes | _among("cpu_cores memory_mb disk_mb", known))
 
 
-def _graph(operators: Field) -> JobGraph:
+def _graph(operators: _Field) -> JobGraph:
     """The tasks of the operators; what one sends is shared evenly by all pairs of tasks."""
     names = f"name parallelism cpu_cores memory_mb disk_mb to {_OF_TASKS}"
     rows = [row.named("operator", "name", names) for row in operators.rows()]
@@ -139,7 +143,7 @@ def _graph(operators: Field) -> JobGraph:
         name = known["name"]
         with row.making():
             counts[name] = whole("parallelism", known.get("parallelism", 1), least=1)
-            one = Task(name, name, 0, _resources(known), **among(_OF_TASKS, known))
+            one = Task(name, name, 0, _resources(known), **_among(_OF_TASKS, known))
             tasks += [replace(one, id=f"{name}-{i}", index=i) for i in range(counts[name])]
     sends = {known["name"]: row.at("to") for row, known in rows if "to" in known}
     edges = [edge for name, to in sends.items() for edge in _edges(name, to, counts)]
@@ -157,7 +161,7 @@ def _graph(operators: Field) -> JobGraph:
     return JobGraph(tuple(tasks), tuple(edges))
 
 
-def _edges(name: str, to: Field, counts: Mapping[str, int]) -> list[Edge]:
+def _edges(name: str, to: _Field, counts: Mapping[str, int]) -> list[Edge]:
     found = []
     if not isinstance(to.value, Mapping):
         raise to.error("give {name: bytes}")
@@ -219,3 +223,94 @@ def _line(node: Any, path: tuple[Any, ...]) -> str:
             break
         line = f", line {node.start_mark.line + 1}"
     return line
+
+
+@dataclass(frozen=True)
+class _Field:
+    """A value, its name in errors, and the names and positions that lead to it.
+
+    Every method raises :class:`ClusterFileError` for a value of another kind.
+    """
+
+    value: Any
+    where: str = "the file"
+    path: tuple[Any, ...] = ()
+
+    def error(self, rule: str) -> ClusterFileError:
+        """An error that says the value and the rule."""
+        return ClusterFileError(f"{self.where} is {self.value!r}: {rule}", self.path)
+
+    def fields(self, names: str, need: str = "") -> dict[str, _Field]:
+        """The fields of a mapping, which has these ``names`` only, and all those in ``need``."""
+        if self.value is None:
+            raise ClusterFileError(f"{self.where} is empty: give names with values", self.path)
+        if not isinstance(self.value, Mapping):
+            raise self.error("give names with values")
+        known = names.split()
+        for name in self.value:
+            if name not in known:
+                message = f"{self.where} has no field {name!r}. {did_you_mean(name, known)}"
+                raise ClusterFileError(message, (*self.path, name))
+        for name in need.split():
+            if name not in self.value:
+                raise ClusterFileError(f"{self.where} lacks {name!r}; add it", self.path)
+        return {name: self.at(name) for name in self.value}
+
+    def read(self, names: str, need: str = "") -> dict[str, Any]:
+        """The values of the fields of a mapping, as what is made of them will check them."""
+        return {name: one.plain(name) for name, one in self.fields(names, need).items()}
+
+    def named(self, what: str, by: str, names: str) -> tuple[_Field, dict[str, Any]]:
+        """A mapping under the name that it has in a field, and the values of its fields."""
+        known = self.read(names, need=by)
+        with self.making():
+            return replace(self, where=f"{what} {text(by, known[by])!r}"), known
+
+    def unique(self, what: str, names: list[str]) -> None:
+        """Refuse a name that an entry of a list before has."""
+        for k, name in enumerate(names):
+            if name in names[:k]:
+                message = f"the {what} {name!r} is there twice; give each a name of its own"
+                raise ClusterFileError(message, (*self.path, k))
+
+    def plain(self, name: str) -> Any:
+        """The value as it is meant: a number is the text that shows it, and the reverse."""
+        value = self.value
+        if name in _TEXTS and isinstance(value, int | float) and not isinstance(value, bool):
+            return str(value)
+        if name not in _TEXTS and isinstance(value, str) and _EXPONENT.fullmatch(value):
+            return float(value)
+        if isinstance(value, list):
+            return tuple(row.plain(name) for row in self.rows())
+        return value
+
+    def at(self, name: Any) -> _Field:
+        """A field of a mapping."""
+        where = f"{name} of {self.where}" if self.path else str(name)
+        return _Field(self.value[name], where, (*self.path, name))
+
+    def rows(self) -> list[_Field]:
+        """The entries of a list."""
+        if not isinstance(self.value, list):
+            raise self.error("give a list")
+        each = enumerate(self.value)
+        return [_Field(value, f"{self.where}[{k}]", (*self.path, k)) for k, value in each]
+
+    @contextmanager
+    def making(self) -> Iterator[None]:
+        """Say of an error of what is made of a mapping whose it is, and in which field."""
+        try:
+            yield
+        except ClusterFileError:
+            raise
+        except ArgumentError as error:
+            name = re.match(r"\w*", str(error))
+            inside = name is not None and isinstance(self.value, Mapping) and name[0] in self.value
+            path = (*self.path, name[0]) if name and inside else self.path
+            whose = "" if self.where in str(error) else f"{self.where}: "
+            raise ClusterFileError(f"{whose}{error}", path) from error
+
+
+def _among(names: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of these fields that are known."""
+    return {name: known[name] for name in names.split() if name in known}
