@@ -15,7 +15,7 @@ from scheduling.cluster_file import Cluster, read
 from scheduling.cost import rent_per_s
 from scheduling.errors import ArgumentError, ClusterFileError, SchedulingError
 from scheduling.load import average_fitness, cost_evaluation, deviation, fitness, planned_loads
-from scheduling.model import Plan
+from scheduling.model import JobGraph, Plan
 from scheduling.policies import POLICIES, policy
 from scheduling.simulate import Arrivals, Simulation
 
@@ -26,47 +26,33 @@ _RATE_PER_TASK = 1000.0  # rows a second where the file says none
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the command line.
+    """Run a command: 0; 1 when a task has no room; 2 when arguments or the file cannot be used.
 
-    Args:
-        args: the words after ``python -m scheduling``; those of the process unless given.
-
-    Returns:
-        0; 1 when a task has no room; 2 when the arguments or the file cannot be used.
+    ``args`` are the words after ``python -m scheduling``; None (default): those of the process.
     """
-    try:
-        options = _parser().parse_args(args)
-        return options.run(options)  # type: ignore[no-any-return]
-    except (SchedulingError, ImportError) as error:
-        print(f"python -m scheduling: {error}", file=sys.stderr)
-        return 2
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m scheduling", description="Place the tasks of a job on priced workers."
-    )
+    told = "Place the tasks of a job on priced workers."
+    parser = argparse.ArgumentParser(prog="python -m scheduling", description=told)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    commands.add_parser("example", help="print a cluster file to begin with").set_defaults(
-        run=_example
-    )
-    for run, told, seconds in (
-        (_plan, "place the job: a table, reasons, costs", 3600.0),
-        (_explain, "ranks of the workers, and every policy's cost", 3600.0),
-        (_simulate, "run the job under each policy", 300.0),
-    ):
-        command = commands.add_parser(run.__name__[1:], help=told)
+    example = commands.add_parser("example", help="print a cluster file to begin with")
+    example.set_defaults(run=_example)
+    for name, (run, told, seconds) in _OF_FILES.items():
+        command = commands.add_parser(name, help=told)
         command.set_defaults(run=run)
         command.add_argument("file", help="a cluster file (YAML); see scheduling.cluster_file")
         told = f"how long the job runs; {seconds:g}"
         command.add_argument("--seconds", type=float, default=seconds, help=told)
-        if run is _plan:
-            known = f"of {', '.join(POLICIES)}; lba-ce"
-            command.add_argument("--policy", default="lba-ce", help=known)
-        if run is _simulate:
-            command.add_argument("--policy", action="append", help="as of plan; all but exact")
+        names = f"of {', '.join(POLICIES)}; "
+        if name == "plan":
+            command.add_argument("--policy", default="lba-ce", help=f"{names}lba-ce")
+        if name == "simulate":
+            command.add_argument("--policy", action="append", help=f"{names}all but exact")
             command.add_argument("--seeds", type=int, default=3, help="runs with other arrivals; 3")
-    return parser
+    try:
+        options = parser.parse_args(args)
+        return options.run(options)  # type: ignore[no-any-return]
+    except (SchedulingError, ImportError) as error:
+        print(f"python -m scheduling: {error}", file=sys.stderr)
+        return 2
 
 
 def _example(options: argparse.Namespace) -> int:
@@ -83,7 +69,7 @@ def _plan(options: argparse.Namespace) -> int:
     if plan.fallback:
         print(f"warning: {plan.policy} fell back to {plan.fallback}", file=sys.stderr)
     costs = cluster.cost.costs(plan, cluster.graph, snapshot, seconds)
-    loads, rent = _loads(cluster, plan), rent_per_s(plan, snapshot)
+    (most, deviates), rent = _balance(cluster, plan), rent_per_s(plan, snapshot)
     rows = [("task", "worker", "tier", "reason")]
     rows += [(one.task, "(none now)", "-", one.reason) for one in plan.unplaced]
     for one in plan.assignments:
@@ -95,7 +81,7 @@ def _plan(options: argparse.Namespace) -> int:
         f"{len(snapshot.by_id)} workers, planned in {plan.scheduling_time_s * 1000:.1f} ms",
         f"  rent {rent:.6g} $/s; for {seconds:g} s: rent {costs.rc:.4g}, network {costs.cc:.4g}, "
         f"scheduling {costs.sc:.2g} $, weighted {costs.wec:.4g}",
-        f"  load {max(loads, default=0):.0%} at most, S {deviation(loads):.3f}",
+        f"  load {most} at most, S {deviates}",
     ]
     # Policies that leave more tasks out are no cheaper.
     others = (other for other in _plans(cluster) if other.policy != plan.policy)
@@ -126,11 +112,10 @@ def _explain(options: argparse.Namespace) -> int:
         lines += ["No worker has processed a tuple: CETSA and LBA-CE are round robin.", ""]
     rows = [("policy", "workers", "unplaced", "$/s", f"$ for {seconds:g} s", "load", "S")]
     for plan in _plans(cluster):
-        loads = _loads(cluster, plan)
         costs = cluster.cost.costs(plan, cluster.graph, snapshot, seconds)
         counts = (plan.policy, str(len(plan.by_worker)), str(len(plan.unplaced)))
         money = (f"{rent_per_s(plan, snapshot):.6g}", f"{costs.rc + costs.cc:.4g}")
-        rows.append((*counts, *money, f"{max(loads, default=0):.0%}", f"{deviation(loads):.3f}"))
+        rows.append((*counts, *money, *_balance(cluster, plan)))
     print("\n".join([*lines, _table(rows)]))
     return 0
 
@@ -140,7 +125,7 @@ def _simulate(options: argparse.Namespace) -> int:
     cluster, seconds, seeds = read(options.file), options.seconds, options.seeds
     if not seconds >= 10 or seeds < 1:
         raise ArgumentError(f"--seconds {seconds:g} --seeds {seeds}: give at least 10 and 1")
-    rate = _offered(cluster)
+    rate = _offered(cluster.graph)
     rows: list[tuple[str, ...]] = [("policy", "workers", "$/s", *_MEASURES)]
     for name in options.policy or _ALL:
         plan = policy(name).plan(cluster.graph, cluster.snapshot)
@@ -155,15 +140,11 @@ def _simulate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _offered(cluster: Cluster) -> float:
+def _offered(graph: JobGraph) -> float:
     """The job's rows a second: those of its sources, 1,000 a task where the file has no rate."""
-    graph = cluster.graph
-    for task in graph.tasks:
-        if not task.demand.cpu_cores:
-            raise ClusterFileError(
-                f"operator {task.operator!r} has cpu_cores 0: the simulator needs the CPU of a "
-                "row; give cpu_cores and rate_in_per_s"
-            )
+    if idle := [task.operator for task in graph.tasks if not task.demand.cpu_cores]:
+        needs = "the simulator needs the CPU of a row; give cpu_cores and rate_in_per_s"
+        raise ClusterFileError(f"operator {idle[0]!r} has cpu_cores 0: {needs}")
     fed = {graph.by_id[edge.target].operator for edge in graph.edges}
     return math.fsum(
         math.fsum(task.rate_in_per_s for task in tasks) or _RATE_PER_TASK * len(tasks)
@@ -198,8 +179,10 @@ def _simulated(
     return rows / (batches[-1].end - batches[0].start), delay, 100 * late / rows, balance
 
 
-def _loads(cluster: Cluster, plan: Plan) -> list[float]:
-    return [*planned_loads(plan.placement, cluster.graph, cluster.snapshot).values()]
+def _balance(cluster: Cluster, plan: Plan) -> tuple[str, str]:
+    """The highest load of a worker, and S."""
+    loads = planned_loads(plan.placement, cluster.graph, cluster.snapshot).values()
+    return f"{max(loads, default=0):.0%}", f"{deviation(loads):.3f}"
 
 
 def _plans(cluster: Cluster) -> list[Plan]:
@@ -226,6 +209,12 @@ def _spread(values: Sequence[float]) -> str:
     shown = [f"{one:.0f}" if abs(one) >= 100 else f"{one:.3g}" for one in (mean, half)]
     return " ± ".join(shown[: min(len(values), 2)])
 
+
+_OF_FILES = {
+    "plan": (_plan, "place the job: a table, reasons, costs", 3600.0),
+    "explain": (_explain, "ranks of the workers, and every policy's cost", 3600.0),
+    "simulate": (_simulate, "run the job under each policy", 300.0),
+}
 
 if __name__ == "__main__":
     sys.exit(main())

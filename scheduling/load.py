@@ -58,10 +58,9 @@ def cost_evaluation(snapshot: Snapshot) -> dict[str, float]:
 def guessed(snapshot: Snapshot, *, busy: bool = False) -> dict[str, str]:
     """The workers without a figure that others have, and why; ``busy``: also without B."""
     known, shares = _measured(snapshot), _busy(snapshot) if busy else {}
-    found = {}
+    found, nothing = {}, "estimated, it has processed nothing"
     for name in snapshot.by_id:
         if known and name not in known:
-            nothing = "estimated, it has processed nothing"
             found[name] = "its cost is missing" if snapshot.tuples.get(name) else nothing
         elif shares and name not in shares:
             found[name] = "its busyness is missing"
@@ -70,10 +69,9 @@ def guessed(snapshot: Snapshot, *, busy: bool = False) -> dict[str, str]:
 
 def _measured(snapshot: Snapshot) -> dict[str, float]:
     """The CE of the workers that have one of their own."""
-    tuples, paid = snapshot.tuples, snapshot.cost
-    counted = (name for name in snapshot.by_id if name in paid and tuples.get(name, 0) > 0)
-    own = {name: paid[name] / tuples[name] for name in counted}
-    return {name: value for name, value in own.items() if math.isfinite(value)}
+    did = ((name, snapshot.cost.get(name), snapshot.tuples.get(name)) for name in snapshot.by_id)
+    own = ((name, paid / tuples) for name, paid, tuples in did if tuples and paid is not None)
+    return {name: value for name, value in own if math.isfinite(value)}
 
 
 def _busy(snapshot: Snapshot) -> dict[str, float]:

@@ -1,8 +1,7 @@
 """Checks of arguments: each returns the value as plain Python, or says what is wrong with it.
 
 What JSON and YAML bring by mistake (None, texts, booleans, NaN, infinity) is refused; numpy's
-scalars are taken for the numbers that they are. A rule gets a name, a value, and whose it is. The
-fields of a :class:`Checked` class have the rules of their types.
+scalars are numbers. A rule gets a name, a value, and whose it is.
 """
 
 from __future__ import annotations
@@ -154,9 +153,9 @@ _OF_TYPES: dict[type, Rule] = {bool: flag, int: whole, float: number, str: text}
 
 
 class Checked:
-    """The base of frozen dataclasses whose fields are checked by their types.
+    """The base of frozen dataclasses whose fields have the rules of their types, or ``Annotated``.
 
-    ``Annotated`` has the rule of a type; ``_of`` tells whose a wrong value is, by its fields.
+    ``_of`` tells whose a wrong value is, by its fields.
     """
 
     _of: ClassVar[str] = ""

@@ -22,7 +22,7 @@ class Resources(Checked):
     Args:
         cpu_cores: CPU cores, also fractions.
         memory_mb: memory in MB.
-        disk_mb: disk in MB; ``math.inf`` for an unlimited disk; default 0.
+        disk_mb: disk in MB, ``math.inf`` for an unlimited one; default 0.
 
     >>> Resources(2, 4096) * 0.5
     Resources(cpu_cores=1.0, memory_mb=2048.0, disk_mb=0.0)
@@ -198,8 +198,8 @@ class Snapshot(Checked):
                 try:
                     good[key] = rule(name, value)
                 except ArgumentError:
-                    why = f"{name} {value!r} is no {what}"
-                    ignored[key] = f"{ignored[key]}; {why}" if key in ignored else why
+                    before = f"{ignored[key]}; " if key in ignored else ""
+                    ignored[key] = f"{before}{name} {value!r} is no {what}"
             object.__setattr__(self, name, good)
         object.__setattr__(self, "ignored", ignored)
 

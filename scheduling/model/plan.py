@@ -45,8 +45,8 @@ class Move(Checked):
     """The move of a task, or of a part of its load, to another worker.
 
     Args:
-        task: the id of the task.
-        source: the worker that the task leaves.
+        task: its id.
+        source: the worker that it leaves.
         target: the worker that receives it.
         gain: the decrease of the difference between the two loads, as a share.
         state_bytes: the state to transfer.
@@ -141,11 +141,7 @@ class Receipt(Checked):
 
     @property
     def landing_share(self) -> float:
-        """The share of all tasks, with or without a place, that run as planned; 1 of none.
-
-        >>> Receipt({"t0": "a", "t1": "b"}, {"t0": "a", "t1": "b"}, ("t2", "t3")).landing_share
-        0.5
-        """
+        """The share of all tasks, with or without a place, that run as planned; 1 of none."""
         every = len(self.requested) + len(self.unplaced)
         return (len(self.requested) - len(self.missed)) / every if every else 1.0
 
