@@ -1,7 +1,7 @@
 """Local search under the objective, from a given placement: optional, behind any policy.
 
 Tasks without a worker are inserted. Then, while it pays, workers are emptied, tasks that talk or
-read move nearer, and the highest load is lowered by moves and exchanges. Small jobs are shaken:
+read move nearer, and the highest loads are lowered by moves and exchanges. Small jobs are shaken:
 tasks are taken out and put back in another way (ruin and recreate). The effort is counted in steps,
 never in time, and what is random has a seed: the same arguments give the same placement anywhere.
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -26,15 +27,15 @@ __all__ = ["improve"]
 _BETTER = 1e-9  # less is no gain, as a share
 _EVEN = 1e-3  # a load so little above the mean is level, as a share
 _ROUNDS, _LITTLE = 3, 1e-3  # of all steps, while they gain so much
-_TASKS = 48  # of a worker that are tried
-_HIGHEST = 4  # workers that are relieved
-_RECEIVERS = 8  # of an exchange
+_HIGHEST, _OF = 4, 24  # workers that are tried; one of so many is relieved at once
+_TASKS = 128  # of theirs that are tried
+_RECEIVERS, _LIGHTEST = 8, 128  # workers, and of their tasks, for an exchange
 _DONORS = 16  # whose task makes room for another
-_FAILURES = 24  # workers that could not be emptied
+_FAILURES = 12  # workers that could not be emptied
 _TALKING = 128  # tasks that move nearer to others in one round
 _EFFORT = 30  # tasks that are inserted into sets of workers for each shake
 _FEW = 12  # workers of which all sets are looked at
-_SETS = 8  # sets that are packed at least
+_SETS = 4  # sets that are packed at least
 _MANY = 100  # rounds of ruin and recreate from which what is dearer is kept for a while
 _DEARER = 0.1  # than the best is what is kept at first, as a share
 _LEFT_OUT = 1e12  # what a task without a worker costs
@@ -60,18 +61,11 @@ def improve(
 
     Args:
         start: the worker of each task; the others are inserted.
-        graph: the tasks and streams.
-        snapshot: the workers.
-        objective: what is lowered.
-        present: the present worker of each task; see :meth:`Objective.cost`.
-        release: whether idle workers are released; default False.
-        loads: the CPU cores that each task uses. None (default): as measured, else as demanded.
+        graph, snapshot, objective, present, release, loads, byte_costs: as of :class:`Pricing`.
         forbidden: pairs of task and worker that are not tried.
         tolerance: how much above the mean a load is level, as a share; default 0.
         shakes: rounds of ruin and recreate; default 0.
         seed: of what is random in them; default 0.
-        byte_costs: what a byte per second from each worker (row) to each (column) costs over the
-            horizon. None (default): as of the objective.
 
     Complexity: O(steps x (workers + tasks of a worker)), some steps for each task that moves.
     """
@@ -100,10 +94,10 @@ class _Search:
 
     def __init__(self, pricing: Pricing, graph: JobGraph, snapshot: Snapshot, even: float) -> None:
         self.pricing, self.objective, self.even = pricing, pricing.objective, even
-        self.tasks, self.workers = len(graph.tasks), len(snapshot.workers)
+        self.tasks, self.workers = pricing.tasks, pricing.workers
         self.price, self.speed, self.cpu = pricing.price, pricing.speed, np.append(pricing.cpu, 0.0)
         self.need, self.free = np.vstack([needs_of(graph), np.zeros(4)]), room_of(snapshot)
-        self.limit = np.maximum(self.free[:, 1], LEAST_CORES)
+        self.limit = np.maximum(self.free[:, _CPU], LEAST_CORES)
         self.used, self.count = np.zeros(self.workers), np.zeros(self.workers, int)
         self.at = np.full(self.tasks, -1)
         self.banned = np.zeros((self.tasks + 1, self.workers), bool)
@@ -114,17 +108,15 @@ class _Search:
         # with the tasks that are placed; what these cost together.
         alone = pricing.moves(np.arange(self.tasks)[:, None], np.arange(self.workers))
         self.own, self.own_sum = np.vstack([alone + pricing.reads, np.zeros(self.workers)]), 0.0
+        # Of each task the others that it talks to, and what that costs by the worker of the task.
         ends: list[dict[int, list[float]]] = [{} for _ in range(self.tasks)]
         for one, other, size in zip(*pricing.ends.tolist(), pricing.bytes_per_s, strict=True):
             if one != other:
                 ends[one].setdefault(other, [0.0, 0.0])[0] += size
                 ends[other].setdefault(one, [0.0, 0.0])[1] += size
-        # Of each task the others, the bytes per second to them and from them, and what these cost.
-        byte = pricing.byte_costs
-        self.byte = None if byte is None else np.stack([byte, byte.T], axis=1)
-        self.streams = [
-            (np.array([*to], int), np.array([*to.values()], float).reshape(-1, 2)) for to in ends
-        ]
+        byte: Numbers = np.zeros((0, 0)) if pricing.byte_costs is None else pricing.byte_costs
+        self.byte = np.stack([byte, byte.T], axis=1)
+        self.streams = [(np.array([*to], int), np.array([*to.values()], float)) for to in ends]
 
     def begin(self, start: Mapping[str, str], forbidden: Collection[tuple[str, str]]) -> None:
         """Place the tasks that have room, or that run there already; note what is not tried."""
@@ -132,55 +124,35 @@ class _Search:
         for name, worker in forbidden:
             if name in number and worker in position:
                 self.banned[number[name], position[worker]] = True
-        at, left = self.pricing.indices(start), self.free.copy()
-        placed = np.flatnonzero(at >= 0)
-        np.subtract.at(left, at[placed], self.need[placed])
-        placed = placed[(left[at[placed]] >= 0).all(axis=1)]
-        self.at[placed] = at[placed]
-        self._count(placed, 1)
+        at = self.pricing.indices(start).tolist()
         for t in [number[name] for name in start if name in number]:
             stays = at[t] == self.pricing.present[t]
-            if at[t] >= 0 > self.at[t] and (stays or (self.free[at[t]] >= self.need[t]).all()):
-                self.put(t, int(at[t]))
+            if at[t] >= 0 and (stays or (self.free[at[t]] >= self.need[t]).all()):
+                self.put(t, at[t])
 
     # The state
 
     def put(self, t: int, to: int) -> int:
         """Place a task on a worker, or nowhere (-1); where it was."""
         was, self.at[t] = int(self.at[t]), to
+        others, size = self.streams[t]
         for i, sign in ((was, -1), (to, 1)):
             if i >= 0:
                 self.count[i] += sign
                 self.used[i] = self.used[i] + sign * self.cpu[t] if self.count[i] else 0.0
                 self.free[i] -= sign * self.need[t]
                 self.own_sum += sign * float(self.own[t, i])
-                self._connect(t, i, sign)
+                if len(others):
+                    self.own[others] += sign * size @ self.byte[i]
         return was
-
-    def _connect(self, t: int, i: int, sign: int) -> None:
-        if self.byte is not None:
-            others, size = self.streams[t]
-            self.own[others] += sign * size @ self.byte[i]
-
-    def _count(self, tasks: Indices, sign: int) -> None:
-        """Count tasks in (1) or out (-1) where they are, as :meth:`put` does, but all at once."""
-        on = self.at[tasks]
-        self.count += sign * np.bincount(on, minlength=self.workers)
-        self.used += sign * np.bincount(on, self.cpu[tasks], self.workers)
-        self.used[self.count == 0] = 0.0
-        np.subtract.at(self.free, on, sign * self.need[tasks])
-        before = float(self.own[tasks, on].sum())
-        for t, i in zip(tasks.tolist(), on.tolist(), strict=True):
-            self._connect(t, i, sign)
-        # A stream between two of them is in the costs of both.
-        self.own_sum += sign * (before + float(self.own[tasks, on].sum())) / 2
 
     def restore(self, at: Indices) -> None:
         """Go back to an earlier placement."""
-        changed = np.flatnonzero(self.at != at)
-        self._count(changed[self.at[changed] >= 0], -1)
-        self.at[changed] = at[changed]
-        self._count(changed[at[changed] >= 0], 1)
+        changed = np.flatnonzero(self.at != at).tolist()
+        for t in changed:
+            self.put(t, -1)
+        for t in changed:
+            self.put(t, int(at[t]))
 
     def on(self, i: int) -> list[int]:
         """The tasks of a worker, the largest first."""
@@ -194,15 +166,6 @@ class _Search:
         per_s += self.pricing.waiting(self.used, self.count)
         left_out = self.tasks - int(self.count.sum())
         return self.objective.horizon_s * per_s + self.own_sum + _LEFT_OUT * left_out
-
-    def bears(self, on: int | Indices, more: Sequence[Numbers], i: int) -> Mask:
-        """Whether workers bear so much more; of CPU they may lack a smaller share than i."""
-        worst, found = self.free[i, 1] / self.limit[i], np.array(True)
-        for kind, size in enumerate(more):
-            after = self.free[on, kind] - size
-            eased = after / self.limit[on] > worst if kind == _CPU else False
-            found = found & ((after >= 0) | eased)
-        return found
 
     def costs(self, t: int, stays: int = -1) -> Numbers:
         """The cost with a task, now nowhere, on each worker, up to a constant; O(workers).
@@ -300,7 +263,7 @@ class _Search:
             self.put(t, j if _less(cost[j], cost[i]) else i)
 
     def level(self) -> None:
-        """Lower the highest load step by step; the best prefix is kept, as one step may not pay.
+        """Lower the highest loads step by step; the best prefix is kept, as one step may not pay.
 
         Rent counts in what is kept, not in a step: a worker pays only when several tasks have come.
         """
@@ -311,59 +274,75 @@ class _Search:
             counted = self.pricing.compared(self.count)
             load = np.where(counted, self.used / self.speed, -np.inf)
             limit = self.used.sum() / max(self.speed[counted].sum(), LEAST_CORES) * (1 + self.even)
-            highest = [i for i in np.argsort(-load)[:_HIGHEST].tolist() if load[i] > limit]
-            if not any(self._relieve(i, load) for i in highest):
+            highest = np.argsort(-load)[: max(_HIGHEST, self.workers // _OF)]
+            if not self._relieve(highest[load[highest] > limit], load):
                 break
             total = self.total()
             if _less(total, best):
                 best, kept = total, self.at.copy()
         self.restore(kept)
 
-    def _relieve(self, i: int, load: Numbers) -> bool:
-        """Make the move off a worker, or the exchange for a lighter task, that gains most, if any.
+    def _relieve(self, givers: Indices, load: Numbers) -> bool:
+        """Make of each giver the move, or the exchange for a lighter task, that gains most, if any.
 
-        All pairs are judged at once: rows are its tasks, columns what they are exchanged for.
+        All pairs are judged at once: rows are the givers' tasks, columns what these are exchanged
+        for. A worker takes part in one of them, so that the gains of all hold.
         """
-        speed, price = self.speed, self.price
-        mine = np.array(self.on(i)[:_TASKS])[:, None]
+        speed, price, nothing = self.speed, self.price, self.tasks
+        mine = np.flatnonzero(np.isin(self.at, givers))
+        mine = mine[np.argsort(-self.cpu[mine], kind="stable")][:_TASKS, None]
         low = np.zeros(self.workers + 1, bool)  # the last: nowhere
         order = np.argsort(load, kind="stable")
         low[order[self.count[order] > 0][:_RECEIVERS]] = True
-        low[i] = False
         theirs = np.flatnonzero(low[self.at])
-        theirs = theirs[np.argsort(self.cpu[theirs], kind="stable")][: _RECEIVERS * _TASKS]
-        other = np.concatenate([np.full(self.workers, self.tasks), theirs])
-        to = np.concatenate([np.arange(self.workers), self.at[theirs]])
-        less = self.cpu[mine] - self.cpu[other]
-        more = [kind[mine] - kind[other] for kind in self.need.T]
+        theirs = theirs[np.argsort(self.cpu[theirs], kind="stable")][:_LIGHTEST]
+        other = np.concatenate([np.full(self.workers, nothing), theirs])
+        i, to = self.at[mine], np.concatenate([np.arange(self.workers), self.at[theirs]])
+        less, alone = self.cpu[mine] - self.cpu[other], other == nothing
         here, there = (self.used[i] - less) / speed[i], (self.used[to] + less) / speed[to]
         fits = np.maximum(here, there) < load[i] * (1 - self.even)
         fits &= (to != i) & ~self.shut[to]
-        fits &= ~self.banned[mine, to] & ~self.banned[other, i]
-        fits &= self.bears(to, more, i)
-        fits &= self.bears(i, [-size for size in more], i) | (other == self.tasks)
+        if self.banned.any():
+            fits &= ~(_of(self.banned, mine, to) | _of(self.banned, other, i).T)
+        worst = self.free[i, _CPU] / self.limit[i]
+        for kind in np.flatnonzero(self.need.any(axis=0)).tolist():
+            more = self.need[mine, kind] - self.need[other, kind]
+            for on, after, ever in ((to, -more, False), (i, more, alone)):
+                left = self.free[on, kind] + after
+                # Of CPU a worker may lack a smaller share than the giver.
+                eased = left / self.limit[on] > worst if kind == _CPU else False
+                fits &= (left >= 0) | eased | ever
         if not fits.any():
             return False
-        leaves = self.pricing.release & (other == self.tasks) & (self.count[i] == 1)
+        leaves = self.pricing.release & alone & (self.count[i] == 1)
         enters = ~self.pricing.compared(self.count)[to]
         load, squares, total, cores, paid = self.pricing.sums(self.used, self.count)
         before = self.pricing.waiting(self.used, self.count)
-        highest = np.maximum(np.maximum(here, there), np.delete(load, i).max(initial=0.0))
+        second, first = np.sort(np.append(load, 0.0))[-2:]
+        highest = np.maximum(np.maximum(here, there), np.where(load[i] < first, first, second))
         squares = squares + speed[i] * (here**2 - load[i] ** 2)
         squares = squares + speed[to] * (there**2 - load[to] ** 2)
         cores = cores + speed[to] * enters - speed[i] * leaves
         paid = paid + price[to] * enters - price[i] * leaves
         after = self.objective.waiting(highest, squares, total, cores, paid)
         gains = self.objective.horizon_s * (before - after)
-        gains += self.own[mine, i] - self.own[mine, to] + self.own[other, to] - self.own[other, i]
-        row, column = divmod(int(np.where(fits, gains, -np.inf).argmax()), len(to))
-        if gains[row, column] <= _BETTER * abs(self.objective.horizon_s * before):
-            return False
-        self.put(int(mine[row, 0]), -1)
-        if other[column] < self.tasks:
-            self.put(int(other[column]), i)
-        self.put(int(mine[row, 0]), int(to[column]))
-        return True
+        gains += self.own[mine, i] + self.own[other, to]
+        gains -= _of(self.own, mine, to) + _of(self.own, other, i).T
+        gains = np.where(fits, gains, -np.inf)
+        least, left = _BETTER * abs(self.objective.horizon_s * before), max(1, self.workers // _OF)
+        busy = np.zeros(self.workers, bool)
+        for giver in givers.tolist():
+            rows = np.flatnonzero((i[:, 0] == giver) & ~busy[giver])
+            best = np.where(busy[to], -np.inf, gains[rows])
+            if best.max(initial=-np.inf) > least and left:
+                row, column = divmod(int(best.argmax()), len(to))
+                t, left = int(mine[rows[row], 0]), left - 1
+                self.put(t, -1)
+                if not alone[column]:
+                    self.put(int(other[column]), giver)
+                self.put(t, int(to[column]))
+                busy[[giver, to[column]]] = True
+        return bool(busy.any())
 
     # For small jobs
 
@@ -381,7 +360,7 @@ class _Search:
         order = enough[np.sort(np.unique(alike, axis=0, return_index=True)[1])]
         effort = max(1, _EFFORT * times // self.tasks)
         order = order[np.argsort(rents[order], kind="stable")][: max(_SETS, effort // 5)]
-        more = max(1, effort // max(1, len(order)) - 2)
+        more = max(0, effort // max(1, len(order)) - 2)
         sizes = [np.argsort(-self.need[:-1, k], kind="stable").tolist() for k in (1, 2)]
         # In a set all is paid for; large tasks go where there are many cores for each slot.
         self.opening, self.taste = 0.0, -_BETTER * self.limit / np.maximum(self.free[:, 0], 1.0)
@@ -443,6 +422,10 @@ class _Search:
             else:
                 gone = draw.sample(used, min(len(used), 1 + k % 2))
                 yield np.flatnonzero(np.isin(self.at, gone)).tolist()
+
+
+def _of(table: Any, rows: Indices, columns: Indices) -> Any:
+    return table.take(rows.ravel(), 0).take(columns.ravel(), 1)
 
 
 def _less(one: float, other: float) -> bool:
