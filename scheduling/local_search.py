@@ -12,7 +12,7 @@ exchange it for a lighter one, to whoever stays less above its own limit.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ _HIGHEST, _OF = 4, 24  # workers that are tried; one of so many is relieved at o
 _TASKS = 128  # of theirs that are tried
 _RECEIVERS, _LIGHTEST = 8, 128  # workers, and of their tasks, for an exchange
 _DONORS = 16  # whose task makes room for another
-_FAILURES = 12  # workers that could not be emptied
+_FAILURES = 24  # workers that could not be emptied
 _TALKING = 128  # tasks that move nearer to others in one round
 _EFFORT = 30  # tasks that are inserted into sets of workers for each shake
 _FEW = 12  # workers of which all sets are looked at
@@ -57,15 +57,11 @@ def improve(
     seed: int = 0,
     byte_costs: Numbers | None = None,
 ) -> dict[str, str]:
-    """A placement that costs no more than the start, and leaves no more tasks out.
+    """A placement that costs no more than the ``start``, and leaves no more tasks out.
 
-    Args:
-        start: the worker of each task; the others are inserted.
-        graph, snapshot, objective, present, release, loads, byte_costs: as of :class:`Pricing`.
-        forbidden: pairs of task and worker that are not tried.
-        tolerance: how much above the mean a load is level, as a share; default 0.
-        shakes: rounds of ruin and recreate; default 0.
-        seed: of what is random in them; default 0.
+    Tasks that the start lacks are inserted; ``forbidden`` pairs of task and worker are not tried. A
+    load is level up to ``tolerance`` (a share) above the mean. ``shakes`` are rounds of ruin and
+    recreate, ``seed`` is of what is random in them; the others are arguments of :class:`Pricing`.
 
     Complexity: O(steps x (workers + tasks of a worker)), some steps for each task that moves.
     """
@@ -398,8 +394,13 @@ class _Search:
         """
         best, kept = self.total(), self.at.copy()
         dearer = _DEARER if times >= _MANY else 0.0
-        for k, out in enumerate(self._ruins(draw, times)):
-            mark = self.at.copy()
+        for k in range(times):
+            mark, used = self.at.copy(), np.flatnonzero(self.count).tolist()
+            if k % 3 == 2 or len(used) < 2:  # a few tasks, else those of one or two workers
+                out = draw.sample(range(self.tasks), min(self.tasks, 1 + draw.randrange(4)))
+            else:
+                gone = draw.sample(used, min(len(used), 1 + k % 2))
+                out = np.flatnonzero(np.isin(self.at, gone)).tolist()
             missing = sorted({*out, *np.flatnonzero(self.at < 0).tolist()})
             self.taste = self.price * np.array([draw.uniform(-1.0, 1.0) for _ in self.price])
             draw.shuffle(missing)
@@ -412,16 +413,6 @@ class _Search:
             elif total > best + abs(best) * dearer * (1 - k / times):
                 self.restore(mark)
         self.restore(kept)
-
-    def _ruins(self, draw: random.Random, times: int) -> Iterator[list[int]]:
-        """Tasks to take out: those of one or two workers, or a few."""
-        for k in range(times):
-            used = np.flatnonzero(self.count).tolist()
-            if k % 3 == 2 or len(used) < 2:
-                yield draw.sample(range(self.tasks), min(self.tasks, 1 + draw.randrange(4)))
-            else:
-                gone = draw.sample(used, min(len(used), 1 + k % 2))
-                yield np.flatnonzero(np.isin(self.at, gone)).tolist()
 
 
 def _of(table: Any, rows: Indices, columns: Indices) -> Any:

@@ -220,31 +220,23 @@ class Case:
 
     def _allowed(self, placement: Mapping[str, str]) -> Mapping[str, str]:
         """A placement without those that have failed recently: such tasks stay, or go elsewhere."""
-        at = dict(placement)
-        for task, worker in self.failed:
-            if at.get(task) == worker and self.present.get(task) != worker:
-                del at[task]
-                if task in self.present:
-                    at[task] = self.present[task]
+        again = self.failed.keys() & (placement.items() - self.present.items())
+        stay = {task: self.present.get(task) for task, _ in again}
+        at = {task: name for task, name in {**placement, **stay}.items() if name}
         return at if len(at) == len(placement) else self._beside(at)
 
     def _beside(self, stay: Mapping[str, str]) -> Mapping[str, str]:
         """The other tasks placed by the policy beside those that stay; not where that failed."""
         at = {**stay, **self._asked(stay)}
-        again = {task for task, worker in self.failed if at.get(task) == worker} - stay.keys()
-        if not again:
-            return at
-        rest = {task: worker for task, worker in at.items() if task not in again}
-        return {**at, **self._asked(rest, {at[task] for task in again}, again)}
+        if again := {one for one, worker in self.failed if at.get(one) == worker} - stay.keys():
+            rest = {task: worker for task, worker in at.items() if task not in again}
+            at |= self._asked(rest, {at[task] for task in again})
+        return at
 
-    def _asked(
-        self, stay: Mapping[str, str], without: Collection[str] = (), only: Collection[str] = ()
-    ) -> Mapping[str, str]:
+    def _asked(self, stay: Mapping[str, str], without: Collection[str] = ()) -> Mapping[str, str]:
         """The policy's placement of tasks on what others that stay leave of the workers."""
         tasks, taken = self.as_measured.by_id, dict(self.snapshot.reserved)
-        rest = tuple(
-            task for name, task in tasks.items() if name not in stay and (not only or name in only)
-        )
+        rest = tuple(task for name, task in tasks.items() if name not in stay)
         if not rest:
             return {}
         for name, worker in stay.items():

@@ -20,7 +20,7 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from scheduling.load import CPU_WEIGHT, task_load
 from scheduling.model import JobGraph, Move, Resources, Snapshot, Task, Worker
-from scheduling.model.checks import Checked, Share, share
+from scheduling.model.checks import Checked, Share, grouped, share
 
 __all__ = ["Balance", "StStream", "sizes"]
 
@@ -125,10 +125,8 @@ class StStream(Checked):
         """
         own = {node: dict(load) for node, load in units.items()}
         book = _Book(own, size, limits or {}, slots, tasks or {}, self.split)
-        groups: dict[str, list[str]] = {}
-        for node in units:
-            groups.setdefault((hosts or {}).get(node, node), []).append(node)
-        for group in [*groups.values(), *([list(units)] if len(groups) > 1 else [])]:
+        groups = grouped(((hosts or {}).get(node, node), node) for node in units)
+        for group in [*groups.values(), *([tuple(units)] if len(groups) > 1 else [])]:
             if len(group) > 1:
                 book.level(group, self.thresholds({node: own[node] for node in group}, size))
         return book.moves
@@ -153,21 +151,19 @@ class _Book:
     def load(self, node: str) -> float:
         return self.totals[node] / self.size[node]
 
-    def level(self, group: list[str], aim: Balance) -> None:
+    def level(self, group: Collection[str], aim: Balance) -> None:
         """Make the moves among some nodes."""
         for giver in sorted(group, key=self.load, reverse=True):
             # Eqs. 10-13: the excess of those above L_max, to those with the most headroom.
             for taker in sorted(group, key=self.load) if self.load(giver) > aim.high else ():
-                while (more := self.load(giver) - aim.high) > _LEAST:
-                    if not self.move(giver, taker, more, aim):
-                        break
+                while self.move(giver, taker, self.load(giver) - aim.high, aim):
+                    pass
         for taker in sorted(group, key=self.load):
             # Algorithm 2: those below L_min, the lowest with the highest.
             low = self.load(taker) < aim.low - _LEAST
             for giver in sorted(group, key=self.load, reverse=True) if low else ():
                 while self.load(taker) < aim.low - _LEAST:
-                    more = self.load(giver) - aim.mean
-                    if more <= _LEAST or not self.move(giver, taker, more, aim):
+                    if not self.move(giver, taker, self.load(giver) - aim.mean, aim):
                         break
 
     def move(self, giver: str, taker: str, surplus: float, aim: Balance) -> bool:
@@ -177,7 +173,7 @@ class _Book:
         and the gap between them shrinks.
         """
         gap = self.load(giver) - self.load(taker)
-        if giver == taker or gap <= _LEAST or len(self.moves) >= _ROUNDS:
+        if giver == taker or min(gap, surplus) <= _LEAST or len(self.moves) >= _ROUNDS:
             return False
         gives, takes = self.size[giver], self.size[taker]
         room = (min(aim.high, self.limits.get(taker, 1.0)) - self.load(taker)) * takes
@@ -185,22 +181,21 @@ class _Book:
         level = gap / (1 / gives + 1 / takes)  # beyond it the gap grows again
         towards = max((aim.mean - self.load(taker)) * takes, 0.0)
         wanted = min(min(surplus, most) * gives, room, level, towards)
-        able = [
+        able = sorted(
             (-amount, task)
             for task, amount in self.units[giver].items()
             if amount > _LEAST and (giver, task) not in self.arrived and self._slot(taker, task)
-        ]
-        able.sort()
-        fits = next((one for one in able if -one[0] <= wanted + _LEAST), None)
-        if fits is None and self.split and wanted > _LEAST and able:
-            fits = (-wanted, able[0][1])
-        elif fits is None and not self.split:
+        )
+        found = [one for one in able if -one[0] <= wanted + _LEAST][:1]
+        if not found and self.split and wanted > _LEAST:
+            found = [(-wanted, task) for _, task in able[:1]]
+        elif not found and not self.split:
             # Whole tasks only: the smallest that is more than wanted, if the gap still shrinks.
             whole = min(min(most, gap) * gives, room, 2 * level - _LEAST)
-            fits = next((one for one in reversed(able) if wanted < -one[0] < whole), None)
-        if fits is not None:
-            self._make(fits[1], giver, taker, -fits[0])
-        return fits is not None
+            found = [one for one in able if wanted < -one[0] < whole][-1:]
+        for amount, task in found:
+            self._make(task, giver, taker, -amount)
+        return bool(found)
 
     def _slot(self, node: str, task: str) -> bool:
         there = self.units[node]
@@ -210,10 +205,9 @@ class _Book:
         return self.split and task in self.tasks and self.tasks[task].operator in of
 
     def _make(self, task: str, giver: str, taker: str, amount: float) -> None:
-        before = self.load(giver) - self.load(taker)
-        had = self.units[giver].pop(task)
-        part = 1.0 if had - amount <= _LEAST else amount / had
-        amount = had if part == 1.0 else amount
+        before, had = self.load(giver) - self.load(taker), self.units[giver].pop(task)
+        amount = had if had - amount <= _LEAST else amount
+        part = amount / had
         if part < 1.0:
             self.units[giver][task] = had - amount
         self.units[taker][task] = self.units[taker].get(task, 0.0) + amount
