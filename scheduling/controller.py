@@ -21,7 +21,7 @@ import dataclasses
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 
-from scheduling.decision import Action, Choice, Decision, idle_workers, observed, percent
+from scheduling.decision import Action, Decision, idle_workers, observed, percent
 from scheduling.errors import ActuatorError
 from scheduling.history import History, LoadEstimate
 from scheduling.model import JobGraph, Move, Plan, Receipt, Snapshot
@@ -38,7 +38,6 @@ Counts = Mapping[str, int]  # by operator, the number of its instances
 _KEPT = 100  # decisions in the history
 _SETTLING = 3  # cycles after a disturbance in which small gains count, too
 _SMALL = 0.02  # what a change must gain then
-_DEVIATIONS = 2.0  # of the loads, that a gain must exceed in any case
 _DOUBLED = 6  # how often the cooldown is doubled at most
 
 
@@ -247,42 +246,30 @@ class Controller:
 
     def _better(self, case: Case, can: frozenset[str]) -> Decision:
         """A change to a placement that costs less than the present one, if there is any."""
-        before, answer = case.pricing.cost(case.present), case.answer()
+        before, answer = case.before, case.answer()
         left = self._changed_s + self._cooldown_s - case.now
         longer = left + self._cooldown_s * (2 ** min(self._in_vain, _DOUBLED) - 1)
         waits = max(left, 0.0) if before.unplaced else longer
         if waits > 0 and (self._in_vain or not self._correcting):
             return _none(case, f"kept: cooldown, {waits:.3g} s left", before)
-        choice = self._choice(before, case)
         moves = case.moves(case.present) if "move" in can else ()
         found = case.proposals(answer, moves)
         self._settling, self._correcting = max(0, self._settling - 1), max(0, self._correcting - 1)
-        best = choice.best(found)
+        best = case.best(found)
         more = before.unplaced - best.cost.unplaced if best else 0
         fresh = longer <= 0 or not (best and set(best.placement.items()) & case.failed.keys())
         if best and more > 0 and fresh:
             return self._request("place", f"{more} more fit", best, case)
-        one = best if best and choice.pays(best) else case.split(moves, answer, can)
-        if one and choice.pays(one):
+        one = best if best and case.pays(best) else case.moved(moves, answer, can)
+        if one and case.pays(one):
             reason = one.why(before, case.asked.objective.horizon_s)
             return self._request("move" if one.moves else "place", reason, one, case)
-        one = case.split(moves, answer, can | {"split"})
-        if one and choice.pays(one):
+        one = case.moved(moves, answer, can | {"split"})
+        if one and case.pays(one):
             parts = tuple(move for move in one.moves if move.part < 1)
             named = f"by splitting {split_names(parts)}, which cannot be done here"
             return _none(case, f"kept: nothing to gain but {named}", before, parts)
-        return _none(case, choice.why_kept(found, case.present), before)
-
-    def _choice(self, before: PlacementCost, case: Case) -> Choice:
-        """What a change must save: a share of the cost, which is at least the present rent."""
-        least, why = self._hysteresis, f"hysteresis {percent(self._hysteresis)}"
-        if self._settling and least > _SMALL:
-            least, why = _SMALL, percent(_SMALL)
-        noise = _DEVIATIONS * case.noise
-        if noise > least:
-            least, why = noise, f"the noise of the loads, {percent(noise)}"
-        rent = case.asked.objective.horizon_s * case.pricing.rent_per_s(case.present)
-        return Choice(before, max(before.running, rent), least, why, noise)
+        return _none(case, case.why_kept(found), before)
 
     # What is done
 
@@ -330,7 +317,10 @@ class Controller:
         current = self._graph_of(counts)
         graph = current if largest == counts else self._graph_of(largest)
         present = self._history.present(graph, snapshot)
-        of = self._estimate, self._releases, dict(self._failed), self._plan
+        least = self._hysteresis, f"hysteresis {percent(self._hysteresis)}"
+        if self._settling:
+            least = min(least, (_SMALL, percent(_SMALL)))
+        of = self._estimate, self._releases, dict(self._failed), self._plan, least
         return Case(self._asked, now, graph, current, snapshot, present, *of)
 
     def _noted(self, decision: Decision, snapshot: Snapshot) -> Decision:

@@ -1,17 +1,16 @@
-"""What the controller did in one step, why, and whether a change pays."""
+"""What the controller did in one step, and why."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from scheduling.model import Assignment, Move, Plan, Receipt, Snapshot, Unplaced
 from scheduling.objective import PlacementCost
-from scheduling.proposals import Proposal
 
-__all__ = ["Action", "Choice", "Decision", "idle_workers", "observed", "percent"]
+__all__ = ["Action", "Decision", "idle_workers", "observed", "percent"]
 
 Action = Literal["place", "repair", "move", "none", "failed"]
 
@@ -66,50 +65,6 @@ def observed(plan: Plan, receipt: Receipt) -> Plan:
     new = [name for name in receipt.landed if name not in listed] if plan.moves else []
     placed += [Assignment(name, receipt.landed[name], "a part of another task") for name in new]
     return dataclasses.replace(plan, assignments=tuple(placed), unplaced=tuple(left))
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Whether a proposal pays against the present placement."""
-
-    before: PlacementCost  # of the present placement
-    base: float  # the cost that savings are a share of
-    share: float  # what a change must save
-    why: str  # in words, where that share comes from
-    noise: float  # what costs may differ by noise alone, as a share
-
-    def saves(self, one: Proposal) -> float:
-        """What a proposal saves, after its moves, as a share."""
-        return (self.before.running - one.cost.total) / self.base if self.base else 0.0
-
-    def pays(self, one: Proposal) -> bool:
-        """Whether a proposal saves enough and leaves no other number of tasks out."""
-        return one.cost.unplaced == self.before.unplaced and self.saves(one) > self.share
-
-    def best(self, found: Sequence[Proposal]) -> Proposal | None:
-        """What costs least; of proposals that noise alone sets apart, what moves least."""
-        left, total = min((one.cost.rank for one in found), default=(0, 0.0))
-        alike = [one for one in found if one.cost.rank <= (left, total + self.noise * self.base)]
-        return min(alike, key=lambda one: one.cost.movement, default=None)
-
-    def why_kept(self, found: Sequence[Proposal], present: Mapping[str, str]) -> str:
-        """What the policy's answer, and what the best of all, would save."""
-
-        def why_not(one: Proposal) -> str:
-            more = one.cost.unplaced - self.before.unplaced
-            if one.placement == present:
-                return f"{one.by} is the present plan"
-            if more > 0:
-                return f"{one.by} leaves {more} more out"
-            if self.saves(one) <= 0:
-                return f"{one.by} saves nothing"
-            return f"{one.by} saves {percent(self.saves(one))}, less than {self.why}"
-
-        if not found:
-            return "kept: no placement is possible"
-        best = min(found, key=lambda one: one.cost.rank)
-        shown = found[:1] if best is found[0] else [found[0], best]
-        return f"kept: {'; '.join(map(why_not, shown))}"
 
 
 def percent(share: float) -> str:

@@ -1,4 +1,4 @@
-"""The placements that a step of the controller chooses from, each with what it costs.
+"""The placements that a step of the controller chooses from, what each costs, and which pays.
 
 They are the policy's answer; the same with as few moves as it allows; the present placement after
 the rebalancer's moves; and, if asked for, what the local search makes of the present one.
@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from scheduling.decision import percent
 from scheduling.errors import InfeasibleError
 from scheduling.history import LoadEstimate
 from scheduling.local_search import improve
@@ -27,6 +28,7 @@ __all__ = ["Asked", "Case", "Proposal"]
 
 _LEVEL = 3.0  # standard deviations of the loads: what is less uneven is level
 _SLACK = 0.01  # by which a worker's load may exceed what the policy gave it at least, as a share
+_DEVIATIONS = 2.0  # of the loads, that a gain must exceed in any case
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class Case:
     release: bool  # whether idle workers are released
     failed: Mapping[tuple[str, str], float]  # pairs of task and worker, since when
     previous: Plan | None  # the present plan; None before the first
+    least: tuple[float, str]  # what a change must save, as a share, and why so much
 
     @cached_property
     def loads(self) -> dict[str, float]:
@@ -94,6 +97,11 @@ class Case:
     def noise(self) -> float:
         """The standard deviation of a worker's load, as a share."""
         return self.estimate.noise(self.present)
+
+    @cached_property
+    def before(self) -> PlacementCost:
+        """What the present placement costs."""
+        return self.pricing.cost(self.present)
 
     @cached_property
     def pricing(self) -> Pricing:
@@ -148,19 +156,21 @@ class Case:
                 tolerance=_LEVEL * self.noise,
             )  # fmt: skip
         priced = [self._priced(by, at, answer) for by, at in found.items()]
-        if made := self._fitting(moves):
-            at = {**self.present, **{one.task: one.target for one in made}}
-            priced.append(self._priced(self._moved, at, answer, made))
-        return priced
+        made = self.moved(moves, answer)
+        return [*priced, made] if made else priced
 
-    def split(self, moves: Sequence[Move], answer: Plan, can: Collection[str]) -> Proposal | None:
-        """The present placement after the rebalancer's moves, parts of tasks included, if any."""
-        whole = self._fitting(moves)
-        at = {**self.present, **{one.task: one.target for one in whole}}
+    def moved(
+        self, moves: Sequence[Move], answer: Plan, can: Collection[str] = ()
+    ) -> Proposal | None:
+        """The present placement after the rebalancer's moves; with parts of tasks, if ``can``."""
         tried = [one for one in moves if (one.task, one.target) not in self.failed]
+        whole = self._fitting([one for one in tried if one.part >= 1])
+        at = {**self.present, **{one.task: one.target for one in whole}}
         parts = makeable(tried, at, self.graph, can)
-        cost = self.pricing.cost(at, parts)
-        return Proposal(self._moved, at, cost, answer, (*whole, *parts)) if parts else None
+        if not (parts if can else whole) or self.asked.rebalancer is None:
+            return None
+        by = f"{self.asked.rebalancer.name}'s moves"
+        return self._priced(by, at, answer, (*whole, *parts))
 
     def moves(self, placement: Mapping[str, str]) -> Sequence[Move]:
         """The rebalancer's moves from a placement."""
@@ -206,15 +216,63 @@ class Case:
     def _answers(self) -> str:
         return f"{self.asked.policy.name}'s answer"
 
-    @property
-    def _moved(self) -> str:
-        return f"{self.asked.rebalancer.name}'s moves" if self.asked.rebalancer else ""
-
     def _priced(
-        self, by: str, at: Mapping[str, str], answer: Plan | None = None, moves: Sequence[Move] = ()
+        self,
+        by: str,
+        at: Mapping[str, str],
+        answer: Plan | None = None,
+        moves: tuple[Move, ...] = (),
     ) -> Proposal:
         at = self.asked.lands(at, self.snapshot)
-        return Proposal(by, at, self.pricing.cost(at), answer, tuple(moves))
+        cost = self.pricing.cost(at, [one for one in moves if one.part < 1])
+        return Proposal(by, at, cost, answer, moves)
+
+    # What pays
+
+    @cached_property
+    def base(self) -> float:
+        """The cost that savings are a share of: at least the present rent."""
+        rent = self.asked.objective.horizon_s * self.pricing.rent_per_s(self.present)
+        return max(self.before.running, rent)
+
+    @cached_property
+    def must(self) -> tuple[float, str]:
+        """What a change must save, as a share, and why: never less than loads vary by."""
+        noise = _DEVIATIONS * self.noise
+        return max(self.least, (noise, f"the noise of the loads, {percent(noise)}"))
+
+    def saves(self, one: Proposal) -> float:
+        """What a proposal saves, after its moves, as a share."""
+        return (self.before.running - one.cost.total) / self.base if self.base else 0.0
+
+    def pays(self, one: Proposal) -> bool:
+        """Whether a proposal saves enough and leaves no other number of tasks out."""
+        return one.cost.unplaced == self.before.unplaced and self.saves(one) > self.must[0]
+
+    def best(self, found: Sequence[Proposal]) -> Proposal | None:
+        """What costs least; of proposals that noise alone sets apart, what moves least."""
+        left, total = min((one.cost.rank for one in found), default=(0, 0.0))
+        most = left, total + _DEVIATIONS * self.noise * self.base
+        alike = [one for one in found if one.cost.rank <= most]
+        return min(alike, key=lambda one: one.cost.movement, default=None)
+
+    def why_kept(self, found: Sequence[Proposal]) -> str:
+        """What the policy's answer, and what the best of all, would save."""
+
+        def why_not(one: Proposal) -> str:
+            more, saved = one.cost.unplaced - self.before.unplaced, self.saves(one)
+            if one.placement == self.present:
+                return f"{one.by} is the present plan"
+            if more > 0:
+                return f"{one.by} leaves {more} more out"
+            much = f"{percent(saved)}, less than {self.must[1]}" if saved > 0 else "nothing"
+            return f"{one.by} saves {much}"
+
+        if not found:
+            return "kept: no placement is possible"
+        best = min(found, key=lambda one: one.cost.rank)
+        shown = found[:1] if best is found[0] else [found[0], best]
+        return f"kept: {'; '.join(map(why_not, shown))}"
 
     # Beside tasks that stay
 
@@ -266,14 +324,11 @@ class Case:
         return bool((self._left(placement, needs_of(self.as_measured))[came] >= 0).all())
 
     def _fitting(self, moves: Sequence[Move]) -> list[Move]:
-        """The moves of whole tasks that have room, in order; failed placements are left out."""
-        if not any(one.part >= 1 for one in moves):
-            return []
+        """The moves of whole tasks that have room, in order."""
         needs, at, made = needs_of(self.graph), dict(self.present), []
         free, position = self._left(at, needs), self.pricing.position
         for one in moves:
-            may = one.part >= 1 and (one.task, one.target) not in self.failed
-            may = may and at.get(one.task) == one.source and one.target in position
+            may = at.get(one.task) == one.source and one.target in position
             need = needs[self.pricing.number[one.task]]
             if may and (free[position[one.target]] >= need).all():
                 free[position[one.source]] += need
