@@ -303,10 +303,6 @@ class Controller:
         self._history.ran(self._plan.placement)
         self._history.runs_not(one.task for one in self._plan.unplaced)
 
-    @property
-    def _releases(self) -> bool:
-        return "executors" in self._actuator.capabilities()
-
     def _lands(self, placement: Mapping[str, str], snapshot: Snapshot) -> Mapping[str, str]:
         """Where a placement would land; pairs that landed elsewhere of late are not proposed."""
         lands = getattr(self._actuator, "lands", None) if self._hysteresis else None
@@ -320,13 +316,15 @@ class Controller:
         least = self._hysteresis, f"hysteresis {percent(self._hysteresis)}"
         if self._settling:
             least = min(least, (_SMALL, percent(_SMALL)))
-        of = self._estimate, self._releases, dict(self._failed), self._plan, least
+        releases = "executors" in self._actuator.capabilities()
+        of = self._estimate, releases, dict(self._failed), self._plan, least
         return Case(self._asked, now, graph, current, snapshot, present, *of)
 
     def _noted(self, decision: Decision, snapshot: Snapshot) -> Decision:
         """The decision with the idle workers, added to the history."""
         if self._plan is not None:
-            idle = idle_workers(self._plan, snapshot, released=self._releases)
+            released = "executors" in self._actuator.capabilities()
+            idle = idle_workers(self._plan, snapshot, released=released)
             decision = dataclasses.replace(decision, idle=idle)
         self._decisions.append(decision)
         return decision

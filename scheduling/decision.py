@@ -68,9 +68,5 @@ def observed(plan: Plan, receipt: Receipt) -> Plan:
 
 
 def percent(share: float) -> str:
-    """A share in words.
-
-    >>> percent(0.025)
-    '2.5 %'
-    """
+    """A share in words."""
     return f"{100 * share:.2g} %"

@@ -17,23 +17,13 @@ from scheduling.model import JobGraph, Snapshot
 
 __all__ = ["History", "LoadEstimate"]
 
-_KEEP = 0.5  # the weight of the past in a load
+_KEEP = 0.5  # the weight of the past in a load: half of a step is seen after one cycle
 _RECENT = 20  # adopted numbers of instances
 _OF_WORKERS = ("utilisation", "tuples", "cost", "busyness", "reserved")
 
 
 class LoadEstimate:
-    """Exponentially weighted means and variances of the CPU cores that tasks use.
-
-    Half of a step of the load is seen after one cycle, 94 % after four.
-
-    >>> from scheduling.model import Resources, Task
-    >>> estimate = LoadEstimate()
-    >>> for cores in (1.0, 3.0):
-    ...     estimate.observe(Snapshot(0.0, (), usage={"t0": Resources(cores, 0)}))
-    >>> estimate.loads(JobGraph((Task("t0", "t", 0, Resources(2, 0)),)))
-    {'t0': 2.0}
-    """
+    """Exponentially weighted means and variances of the CPU cores that tasks use."""
 
     def __init__(self) -> None:
         self._mean: dict[str, float] = {}
@@ -45,7 +35,7 @@ class LoadEstimate:
         return bool(self._mean)
 
     def observe(self, snapshot: Snapshot) -> None:
-        """Take the usage of the tasks into account; what is no usage is left out. O(tasks)."""
+        """Take the usage of the tasks into account; what is no usage is left out."""
         for name, used in snapshot.usage.items():
             if 0 <= used.cpu_cores < math.inf:
                 mean = self._mean.setdefault(name, used.cpu_cores)
@@ -54,11 +44,7 @@ class LoadEstimate:
                 self._variance[name] = _KEEP * (variance + (1 - _KEEP) * off * off)
 
     def loads(self, graph: JobGraph) -> dict[str, float]:
-        """The CPU cores of each task: as estimated, else as demanded.
-
-        A task of which nothing is known counts as the mean of its operator's others; where nothing
-        is known of any task, each counts as one core.
-        """
+        """The CPU cores of each task: as estimated, as demanded, as its operator's mean, or one."""
         found = {task.id: self._mean.get(task.id, task.demand.cpu_cores) for task in graph.tasks}
         for tasks in graph.operators.values():
             known = [found[task.id] for task in tasks if found[task.id] or task.id in self._mean]
@@ -92,8 +78,7 @@ class History:
         self._workers: dict[str, str] = {}
         self._counts = defaultdict[str, deque[int]](lambda: deque(maxlen=_RECENT))
         self._seen: Snapshot | None = None
-        self.missing: frozenset[str] = frozenset()
-        """The workers that the last look has missed, and that had tasks."""
+        self.missing: frozenset[str] = frozenset()  # workers with tasks, by the last look
 
     def look(self, snapshot: Snapshot, used: Collection[str]) -> tuple[Snapshot, bool]:
         """A snapshot with the workers in use that it misses first; whether workers came or went."""

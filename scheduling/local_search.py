@@ -41,6 +41,8 @@ _DEARER = 0.1  # than the best is what is kept at first, as a share
 _LEFT_OUT = 1e12  # what a task without a worker costs
 _CPU = 1  # the column of what may be exceeded; 0, 2 and 3 are slots, memory and disk
 
+Best = tuple[float, Indices]  # the cost of a placement, and the placement
+
 
 def improve(
     start: Mapping[str, str],
@@ -67,9 +69,8 @@ def improve(
     """
     if not snapshot.workers or not graph.tasks:
         return {}
-    pricing = Pricing(objective, graph, snapshot, present, release, loads, byte_costs)
-    search = _Search(pricing, graph, snapshot, max(_EVEN, tolerance))
-    search.begin(start, forbidden)
+    search = _Search(objective, graph, snapshot, present, release, loads, byte_costs)
+    search.begin(start, forbidden, room_of(snapshot), needs_of(graph), max(_EVEN, tolerance))
     begun, before = search.at.copy(), search.total()
     search.descend()
     draw = random.Random(seed)
@@ -82,17 +83,23 @@ def improve(
     return {t.id: names[i] for t, i in zip(graph.tasks, search.at.tolist(), strict=True) if i >= 0}
 
 
-class _Search:
+class _Search(Pricing):
     """A placement while it is changed: what each worker has left, and what it costs.
 
     Some arrays by task have one row more, for nothing: what a task that moves is exchanged for.
     """
 
-    def __init__(self, pricing: Pricing, graph: JobGraph, snapshot: Snapshot, even: float) -> None:
-        self.pricing, self.objective, self.even = pricing, pricing.objective, even
-        self.tasks, self.workers = pricing.tasks, pricing.workers
-        self.price, self.speed, self.cpu = pricing.price, pricing.speed, np.append(pricing.cpu, 0.0)
-        self.need, self.free = np.vstack([needs_of(graph), np.zeros(4)]), room_of(snapshot)
+    def begin(
+        self,
+        start: Mapping[str, str],
+        forbidden: Collection[tuple[str, str]],
+        room: Numbers,
+        needs: Numbers,
+        even: float,
+    ) -> None:
+        """Place the tasks that have room, or that run there already; note what is not tried."""
+        self.even, self.free, self.need = even, room, np.vstack([needs, np.zeros(4)])
+        self.cpu = np.append(self.cpu, 0.0)
         self.limit = np.maximum(self.free[:, _CPU], LEAST_CORES)
         self.used, self.count = np.zeros(self.workers), np.zeros(self.workers, int)
         self.at = np.full(self.tasks, -1)
@@ -102,27 +109,24 @@ class _Search:
         self.taste = np.zeros(self.workers)  # $/s by which workers seem dearer, to vary attempts
         # What each task costs on each worker by its move, by what it reads, and by its streams
         # with the tasks that are placed; what these cost together.
-        alone = pricing.moves(np.arange(self.tasks)[:, None], np.arange(self.workers))
-        self.own, self.own_sum = np.vstack([alone + pricing.reads, np.zeros(self.workers)]), 0.0
+        alone = self.moves(np.arange(self.tasks)[:, None], np.arange(self.workers)) + self.reads
+        self.own, self.own_sum = np.vstack([alone, np.zeros(self.workers)]), 0.0
         # Of each task the others that it talks to, and what that costs by the worker of the task.
         ends: list[dict[int, list[float]]] = [{} for _ in range(self.tasks)]
-        for one, other, size in zip(*pricing.ends.tolist(), pricing.bytes_per_s, strict=True):
+        for one, other, size in zip(*self.ends.tolist(), self.bytes_per_s, strict=True):
             if one != other:
                 ends[one].setdefault(other, [0.0, 0.0])[0] += size
                 ends[other].setdefault(one, [0.0, 0.0])[1] += size
-        byte: Numbers = np.zeros((0, 0)) if pricing.byte_costs is None else pricing.byte_costs
+        byte: Numbers = np.zeros((0, 0)) if self.byte_costs is None else self.byte_costs
         self.byte = np.stack([byte, byte.T], axis=1)
         self.streams = [(np.array([*to], int), np.array([*to.values()], float)) for to in ends]
-
-    def begin(self, start: Mapping[str, str], forbidden: Collection[tuple[str, str]]) -> None:
-        """Place the tasks that have room, or that run there already; note what is not tried."""
-        number, position = self.pricing.number, self.pricing.position
+        number, position = self.number, self.position
         for name, worker in forbidden:
             if name in number and worker in position:
                 self.banned[number[name], position[worker]] = True
-        at = self.pricing.indices(start).tolist()
+        at = self.indices(start).tolist()
         for t in [number[name] for name in start if name in number]:
-            stays = at[t] == self.pricing.present[t]
+            stays = at[t] == self.present[t]
             if at[t] >= 0 and (stays or (self.free[at[t]] >= self.need[t]).all()):
                 self.put(t, at[t])
 
@@ -156,10 +160,15 @@ class _Search:
         found: list[int] = there[np.argsort(-self.cpu[there], kind="stable")].tolist()
         return found
 
+    def better(self, than: Best | None = None) -> Best:
+        """The present placement with its cost, if that is less than another's."""
+        total = self.total()
+        return than if than and not _less(total, than[0]) else (total, self.at.copy())
+
     def total(self) -> float:
         """The cost of the placement."""
         per_s = self.objective.rent * float(self.price[self.count > 0].sum())
-        per_s += self.pricing.waiting(self.used, self.count)
+        per_s += self.waiting(self.used, self.count)
         left_out = self.tasks - int(self.count.sum())
         return self.objective.horizon_s * per_s + self.own_sum + _LEFT_OUT * left_out
 
@@ -173,8 +182,8 @@ class _Search:
             fits[stays] = True
         cost = self.opening * self.price * (self.count == 0) + self.taste
         if self.objective.imbalance:
-            load, squares, total, cores, paid = self.pricing.sums(self.used, self.count)
-            after, new = (self.used + self.cpu[t]) / self.speed, ~self.pricing.compared(self.count)
+            load, squares, total, cores, paid = self.sums(self.used, self.count)
+            after, new = (self.used + self.cpu[t]) / self.speed, ~self.compared(self.count)
             squares = squares + self.speed * (after**2 - load**2)
             cores, paid = cores + self.speed * new, paid + self.price * new
             highest, total = np.maximum(after, load.max()), total + float(self.cpu[t])
@@ -234,7 +243,7 @@ class _Search:
 
     def empty(self) -> None:
         """Close workers, or replace them by cheaper ones, where that pays."""
-        if not (self.objective.rent or self.pricing.release):
+        if not (self.objective.rent or self.release):
             return
         failures, value = 0, self.price / np.maximum(self.count, 1)
         for i in np.argsort(-value, kind="stable").tolist():
@@ -265,18 +274,16 @@ class _Search:
         """
         if not self.objective.imbalance:
             return
-        best, kept = self.total(), self.at.copy()
+        best = self.better()
         for _ in range(4 * self.workers + self.tasks):
-            counted = self.pricing.compared(self.count)
+            counted = self.compared(self.count)
             load = np.where(counted, self.used / self.speed, -np.inf)
             limit = self.used.sum() / max(self.speed[counted].sum(), LEAST_CORES) * (1 + self.even)
             highest = np.argsort(-load)[: max(_HIGHEST, self.workers // _OF)]
             if not self._relieve(highest[load[highest] > limit], load):
                 break
-            total = self.total()
-            if _less(total, best):
-                best, kept = total, self.at.copy()
-        self.restore(kept)
+            best = self.better(best)
+        self.restore(best[1])
 
     def _relieve(self, givers: Indices, load: Numbers) -> bool:
         """Make of each giver the move, or the exchange for a lighter task, that gains most, if any.
@@ -310,10 +317,10 @@ class _Search:
                 fits &= (left >= 0) | eased | ever
         if not fits.any():
             return False
-        leaves = self.pricing.release & alone & (self.count[i] == 1)
-        enters = ~self.pricing.compared(self.count)[to]
-        load, squares, total, cores, paid = self.pricing.sums(self.used, self.count)
-        before = self.pricing.waiting(self.used, self.count)
+        leaves = self.release & alone & (self.count[i] == 1)
+        enters = ~self.compared(self.count)[to]
+        load, squares, total, cores, paid = self.sums(self.used, self.count)
+        before = self.waiting(self.used, self.count)
         second, first = np.sort(np.append(load, 0.0))[-2:]
         highest = np.maximum(np.maximum(here, there), np.where(load[i] < first, first, second))
         squares = squares + speed[i] * (here**2 - load[i] ** 2)
@@ -346,12 +353,12 @@ class _Search:
         """Pack sets of workers, the cheapest first, as long as their rent alone is less."""
         if not self.objective.rent:
             return
-        best, kept = self.total(), self.at.copy()
+        best = self.better()
         self.restore(np.full(self.tasks, -1))
         sets = self._sets()
         rents = self.objective.horizon_s * self.objective.rent * (sets @ self.price)
         room = sets @ self.free
-        enough = np.flatnonzero((room >= self.need.sum(axis=0)).all(axis=1) & (rents < best))
+        enough = np.flatnonzero((room >= self.need.sum(axis=0)).all(axis=1) & (rents < best[0]))
         alike = np.column_stack([rents, room])[enough].round(6)  # sets of workers of the same kinds
         order = enough[np.sort(np.unique(alike, axis=0, return_index=True)[1])]
         effort = max(1, _EFFORT * times // self.tasks)
@@ -361,17 +368,15 @@ class _Search:
         # In a set all is paid for; large tasks go where there are many cores for each slot.
         self.opening, self.taste = 0.0, -_BETTER * self.limit / np.maximum(self.free[:, 0], 1.0)
         for s in order.tolist():
-            if not _less(rents[s], best):
+            if not _less(rents[s], best[0]):
                 break
             drawn = (draw.sample(range(self.tasks), self.tasks) for _ in range(more))
             for tasks in (*sizes, *drawn):
                 self.anew(tasks, ~sets[s], ordered=False)
                 self.nearer()
-                total = self.total()
-                if _less(total, best):
-                    best, kept = total, self.at.copy()
+                best = self.better(best)
         self.opening, self.taste = self.objective.rent, np.zeros(self.workers)
-        self.restore(kept)
+        self.restore(best[1])
 
     def _sets(self) -> Mask:
         """Sets of workers: all of few; of many those cheapest for their size, and one more."""
@@ -392,7 +397,7 @@ class _Search:
         What is a little dearer than the best is kept for a while (record-to-record travel; G.
         Dueck, 1993), ever less of it.
         """
-        best, kept = self.total(), self.at.copy()
+        best = self.better()
         dearer = _DEARER if times >= _MANY else 0.0
         for k in range(times):
             mark, used = self.at.copy(), np.flatnonzero(self.count).tolist()
@@ -407,12 +412,10 @@ class _Search:
             self.anew(missing, self.shut, ordered=k % 2 == 0)
             self.taste = np.zeros(self.workers)
             self.level()
-            total = self.total()
-            if _less(total, best):
-                best, kept = total, self.at.copy()
-            elif total > best + abs(best) * dearer * (1 - k / times):
+            best = self.better(best)
+            if self.total() > best[0] + abs(best[0]) * dearer * (1 - k / times):
                 self.restore(mark)
-        self.restore(kept)
+        self.restore(best[1])
 
 
 def _of(table: Any, rows: Indices, columns: Indices) -> Any:

@@ -196,35 +196,28 @@ class Pricing:
         self.open = speed > 0
         size = [max(worker.capacity.cpu_cores, LEAST_CORES) for worker in workers]
         self.speed = np.where(self.open, speed, size)  # others took it over while a task runs there
-        hosts = defaultdict[str, list[int]](list)
+        hosts, near = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
         for i, worker in enumerate(workers):
             hosts[worker.host].append(i)
+            for name in {worker.host, worker.id}:
+                near[name].append(i)
         # Moves: the bytes of each task (row) that each worker lacks.
         self.byte_s = self.price / np.array([worker.bandwidth_bytes_per_s for worker in workers])
         self.present, self.fixed_s = self.indices(present or {}), np.zeros(self.tasks)
-        lacks: Numbers = np.zeros((self.tasks, 1))
+        self.lacks, self.reads = np.zeros(shape), np.zeros(shape)
         if present is not None:
             self.fixed_s = objective.move_s * np.array([name in present for name in self.number])
-            most = [task.state_bytes + max(task.cached.values(), default=0.0) for task in tasks]
-            lacks[:, 0] = most
-            if any(task.cached for task in tasks):
-                lacks = np.repeat(lacks, self.workers, axis=1)
             for t, task in enumerate(tasks):
+                self.lacks[t] = task.state_bytes + max(task.cached.values(), default=0.0)
                 for host, there in task.cached.items():
-                    lacks[t, hosts.get(host, [])] -= there
-        self.lacks = np.broadcast_to(lacks, shape)
+                    self.lacks[t, hosts.get(host, [])] -= there
         # Reads and streams: what the bytes from other hosts cost on each worker.
         byte = objective.price_per_byte + self.byte_s
         byte = objective.horizon_s * objective.communication * byte
-        rates = np.array([task.input_bytes_per_s if task.preferred else 0.0 for task in tasks])
-        self.reads = np.broadcast_to(0.0, shape)
-        if objective.communication and rates.any():
-            self.reads = rates[:, None] * byte
-            for t in np.flatnonzero(rates).tolist():
-                for name in tasks[t].preferred:
-                    self.reads[t, hosts.get(name, [])] = 0.0
-                    if name in self.position:
-                        self.reads[t, self.position[name]] = 0.0
+        for t, task in enumerate(tasks if objective.communication else ()):
+            if task.preferred and task.input_bytes_per_s:
+                self.reads[t] = task.input_bytes_per_s * byte
+                self.reads[t, [i for name in task.preferred for i in near.get(name, [])]] = 0.0
         edges = graph.edges if objective.communication and workers else ()
         ends = [(self.number[edge.source], self.number[edge.target]) for edge in edges]
         self.ends = np.array(ends, int).reshape(-1, 2).T

@@ -44,24 +44,16 @@ class Asked:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A placement that may be requested, where it would land, what that costs and who says so.
+    """A placement that may be requested."""
 
-    The policy's plan, if it was asked, has reasons; the rebalancer's moves lead to it.
-    """
-
-    by: str
-    placement: Mapping[str, str]
+    by: str  # who says so
+    placement: Mapping[str, str]  # where it would land
     cost: PlacementCost
-    answer: Plan | None = None
-    moves: tuple[Move, ...] = ()
+    answer: Plan | None = None  # the policy's plan, with reasons, if it was asked
+    moves: tuple[Move, ...] = ()  # the rebalancer's, which lead to it
 
     def why(self, before: PlacementCost, seconds: float) -> str:
-        """Why it is requested: what becomes less, what the moves cost, and which tasks it splits.
-
-        >>> one = Proposal("x", {}, PlacementCost(8, 1, 0, 0.5, 0))
-        >>> one.why(PlacementCost(8, 4, 0, 0, 0), 600)
-        'x: 9.5 instead of 12 $ in 600 s: imbalance 4 to 1, moves 0.5'
-        """
+        """Why it is requested: what changes, what the moves cost, and which tasks it splits."""
         said = []
         for name in ("rent", "imbalance", "communication"):
             was, becomes = (f"{getattr(cost, name):.4g}" for cost in (before, self.cost))
@@ -131,14 +123,10 @@ class Case:
         return self._priced(self._answers, at, answer)
 
     def repaired(self, reason: str) -> Proposal:
-        """The present placement; tasks without a worker go where the policy puts them beside it.
-
-        If they have no room there, the others make room, with as few moves as that takes.
-        """
+        """The present placement, and the tasks without a worker; others make room if they must."""
         at = self._beside(self.present)
         if len(at) < len(self.graph.tasks):
-            whole = self._with_fewer_moves(self.answer().placement)
-            at = whole if len(whole) > len(at) else at
+            at = max(at, self._with_fewer_moves(self.answer().placement), key=len)
         return self._priced(reason, at)
 
     def proposals(self, answer: Plan, moves: Sequence[Move]) -> list[Proposal]:
@@ -183,10 +171,7 @@ class Case:
         return self.asked.rebalancer.rebalance(self.graph, seen)
 
     def plan(self, one: Proposal) -> Plan:
-        """The plan that requests a proposal, for the tasks that there are at the moment.
-
-        A task has the policy's reason, the one that it had, or who wanted it there.
-        """
+        """The plan that requests a proposal, for the tasks that there are at the moment."""
         answer, known = one.answer or Plan(()), self.previous.assignments if self.previous else ()
         said = {(old.task, old.worker): old for old in (*known, *answer.assignments)}
         had, failed = {old.task: old.worker for old in known}, dict(self.failed.keys())
@@ -338,10 +323,7 @@ class Case:
         return made
 
     def _with_fewer_moves(self, wanted: Mapping[str, str]) -> dict[str, str]:
-        """A placement with as many tasks and as much load on each worker; tasks stay if they can.
-
-        Complexity: O(tasks x (log tasks + workers)).
-        """
+        """A placement with as many tasks and as much load on each worker, by few moves."""
         names, present, loads = list(self.snapshot.by_id), self.pricing.present.tolist(), self.loads
         at = self.pricing.indices(wanted)
         there = np.flatnonzero(at >= 0)

@@ -40,15 +40,7 @@ def needs_of(graph: JobGraph) -> NDArray[np.float64]:
 class Room:
     """Free slots and resources of the workers of a snapshot, by their positions in it.
 
-    Every method but :meth:`plan` is O(log workers).
-
-    Attributes:
-        free: by position, slots, cores, MB of memory and MB of disk that may be taken.
-        open: the positions of the workers that can take any task still, in order.
-        at: by placed task, the position of its worker.
-
-    Raises:
-        InfeasibleError: a task is larger than delta times any worker's capacity.
+    ``open`` are the workers that can take any task still, in order; ``at`` has the placed tasks.
     """
 
     def __init__(self, graph: JobGraph, snapshot: Snapshot) -> None:
@@ -95,10 +87,7 @@ class Room:
             (self.open.add if self._is_open[i] else self.open.remove)(i)
 
     def first(self, task: Task, order: Iterable[int], why: Callable[[int, int], str]) -> bool:
-        """Place a task on the first of some workers with room; whether there was one.
-
-        ``why`` gives the reason, of how many were passed over and the worker's position.
-        """
+        """Place a task on the first worker with room, if any; ``why`` of how many had none."""
         for passed, i in enumerate(order):
             if self.fits(task, i):
                 self.place(task, i, why(passed, i))

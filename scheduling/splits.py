@@ -53,14 +53,7 @@ def take_parts(
 def indices(
     moves: Sequence[Move], placement: Mapping[str, str], operator: str
 ) -> dict[int, dict[int, float]]:
-    """By index of a split task, the share of its load for the index of each receiver.
-
-    A part is shared evenly by the tasks on its target; one without any is left out.
-
-    >>> moves = [Move("t-0", "a", "b", 0.1, 0.0, part) for part in (0.5, 0.5)]
-    >>> indices(moves, {"t-0": "a", "t-1": "b", "t-2": "b"}, "t")
-    {0: {1: 0.375, 2: 0.375}}
-    """
+    """By index of a split task, the share of its load for the index of each receiver, evenly."""
     operators = {name: name.rpartition("-")[0] for name in placement}
     found: dict[int, dict[int, float]] = {}
     for move in moves:
@@ -82,11 +75,7 @@ def dropped_shares(moves: Iterable[Move]) -> dict[int, float]:
 
 
 def split_names(moves: Iterable[Move]) -> str:
-    """The tasks of which parts move, in words: three of them, and the number of the others.
-
-    >>> split_names([Move(f"t-{i}", "a", "b", 0.1, 0.0, 0.5) for i in range(4)])
-    't-0, t-1, t-2 and 1 more'
-    """
+    """The tasks of which parts move, in words: three of them, and the number of the others."""
     tasks = sorted({one.task for one in moves if one.part < 1})
     more = f" and {len(tasks) - 3} more" if len(tasks) > 3 else ""
     return ", ".join(tasks[:3]) + more

@@ -33,11 +33,9 @@ def objective(
     cost: CostModel, placement: Mapping[str, str], graph: JobGraph, snapshot: Snapshot
 ) -> float:
     """Weighted $/s of rent and network, what exact and local search make small."""
-    rent, network = cost.weights[0], cost.weights[1]
-    found = rent * rent_per_s(placement, snapshot)
-    if network and cost.price_per_byte:
-        found += network * cost.network_per_s(placement, graph, snapshot)
-    return found
+    rent, network, _ = cost.weights
+    paid = cost.network_per_s(placement, graph, snapshot) if cost.price_per_byte else 0.0
+    return rent * rent_per_s(placement, snapshot) + network * paid
 
 
 @dataclass(frozen=True)
@@ -92,13 +90,8 @@ class LocalSearch(Checked):
         hosts, byte = [one.host for one in snapshot.workers], network * self.cost.price_per_byte
         far = np.array([[byte * self.cost.far(one, other) for other in hosts] for one in hosts])
         tries = self.tries * _WORK // max(1, len(graph.tasks) * len(hosts)) // 10
+        by = Objective(horizon_s=1.0, rent=rent, imbalance=0.0, communication=float(byte > 0))
+        shakes = min(self.tries, tries)
         return improve(
-            start,
-            graph,
-            snapshot,
-            Objective(horizon_s=1.0, rent=rent, imbalance=0.0, communication=float(byte > 0)),
-            release=True,
-            shakes=min(self.tries, tries),
-            seed=self.seed,
-            byte_costs=far,
+            start, graph, snapshot, by, release=True, shakes=shakes, seed=self.seed, byte_costs=far
         )
