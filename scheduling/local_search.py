@@ -27,15 +27,16 @@ __all__ = ["improve"]
 _BETTER = 1e-9  # less is no gain, as a share
 _EVEN = 1e-3  # a load so little above the mean is level, as a share
 _ROUNDS, _LITTLE = 3, 1e-3  # of all steps, while they gain so much
-_HIGHEST, _OF = 4, 24  # workers that are tried; one of so many is relieved at once
-_TASKS = 128  # of theirs that are tried
-_RECEIVERS, _LIGHTEST = 8, 128  # workers, and of their tasks, for an exchange
+_HIGHEST = 4  # workers that are tried for one that is relieved
+_ALONE, _OF = 32, 8  # of more workers than that one of so many is relieved at once
+_TASKS = 64  # of theirs that are tried
+_RECEIVERS, _LIGHTEST = 8, 64  # workers, and of their tasks, for an exchange
 _DONORS = 16  # whose task makes room for another
-_FAILURES = 24  # workers that could not be emptied
+_FAILURES = 24  # workers in a row that could not be emptied
 _TALKING = 128  # tasks that move nearer to others in one round
 _EFFORT = 30  # tasks that are inserted into sets of workers for each shake
 _FEW = 12  # workers of which all sets are looked at
-_SETS = 4  # sets that are packed at least
+_SETS = 2  # sets that are packed at least
 _MANY = 100  # rounds of ruin and recreate from which what is dearer is kept for a while
 _DEARER = 0.1  # than the best is what is kept at first, as a share
 _LEFT_OUT = 1e12  # what a task without a worker costs
@@ -279,7 +280,7 @@ class _Search(Pricing):
             counted = self.compared(self.count)
             load = np.where(counted, self.used / self.speed, -np.inf)
             limit = self.used.sum() / max(self.speed[counted].sum(), LEAST_CORES) * (1 + self.even)
-            highest = np.argsort(-load)[: max(_HIGHEST, self.workers // _OF)]
+            highest = np.argsort(-load)[: max(_HIGHEST, (self.workers - _ALONE) // _OF)]
             if not self._relieve(highest[load[highest] > limit], load):
                 break
             best = self.better(best)
@@ -332,7 +333,10 @@ class _Search(Pricing):
         gains += self.own[mine, i] + self.own[other, to]
         gains -= _of(self.own, mine, to) + _of(self.own, other, i).T
         gains = np.where(fits, gains, -np.inf)
-        least, left = _BETTER * abs(self.objective.horizon_s * before), max(1, self.workers // _OF)
+        least, left = (
+            _BETTER * abs(self.objective.horizon_s * before),
+            max(1, (self.workers - _ALONE) // _OF),
+        )
         busy = np.zeros(self.workers, bool)
         for giver in givers.tolist():
             rows = np.flatnonzero((i[:, 0] == giver) & ~busy[giver])
