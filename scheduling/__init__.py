@@ -25,8 +25,7 @@ from scheduling.elastic import Bounds, Elastic
 from scheduling.errors import SchedulingError
 from scheduling.load import busyness
 from scheduling.model.cluster import DataNode, Reserved, Resources, Snapshot, Utilisation, Worker
-from scheduling.model.job import Edge, JobGraph, Task
-from scheduling.model.plan import Assignment, Move, Plan, Receipt, Unplaced
+from scheduling.model.job import Assignment, Edge, JobGraph, Move, Plan, Receipt, Task, Unplaced
 from scheduling.objective import Objective, PlacementCost
 from scheduling.policies import POLICIES, policy
 from scheduling.policies.cost_efficient import CETSA, LBACE

@@ -180,9 +180,6 @@ class OERA(Checked):
         buffer: Bs, the size in rows; None (default): by ``delay_s``.
         per_thread: whether ``buffer`` is the size per core; default False: of all together.
 
-    >>> busy = Load(10, arrival=1900, per_core=500, busy=1.0, waiting=18_000, cores=4)
-    >>> round(OERA().cores(busy), 2)  # 0.75 busy; the backlog alone would need 4.72
-    5.07
     >>> idle = Load(10, arrival=900, per_core=500, busy=0.4, waiting=0, cores=4)
     >>> OERA().cores(idle), OERA(literal=True, buffer=5000).cores(idle)
     (2.4, 1.1)
@@ -224,25 +221,20 @@ class OERA(Checked):
         """The number of cores for the next window; see :meth:`Scaler.cores`."""
         if load.arrival is None or load.waiting is None:
             return Probe().cores(load)
-        if self.literal:
-            return self._as_printed(load, load.arrival)
         size, full = self.size(load), self.rho * load.per_core
+        if self.literal:  # Eq. 1 for R(n), Eq. 2 with R(n - 1); at least one core
+            before = self._before
+            taken = max(0.0, (load.arrival - load.capacity) * load.seconds / size + before)
+            object.__setattr__(self, "_before", min(1.0, taken))  # what overflows is lost
+            data = load.arrival * load.seconds + size * (before - self.upsilon)
+            need = max(1.0, data / (load.per_core * load.seconds))
+            return load.cores if self.beta <= taken <= self.alpha else need
         taken = min(1.0, load.waiting / size)
         if taken > self.alpha or load.rising > _AT_CAPACITY * load.capacity:
             data = load.rising * self.horizon_s + load.waiting - self.upsilon * size
             late = data / (load.per_core * (self.horizon_s - self.downtime_s))
             return max(load.rising / full, late)
         return min(load.arrival / full, load.cores) if taken < self.beta else load.cores
-
-    def _as_printed(self, load: Load, arrival: float) -> float:
-        """Algorithm 1: Eq. 1 for R(n), Eq. 2 with R(n - 1); at least one core."""
-        size, before = self.size(load), self._before
-        taken = max(0.0, (arrival - load.capacity) * load.seconds / size + before)
-        object.__setattr__(self, "_before", min(1.0, taken))  # what overflows is lost
-        if self.beta <= taken <= self.alpha:
-            return load.cores
-        data = arrival * load.seconds + size * (before - self.upsilon)
-        return max(1.0, data / (load.per_core * load.seconds))
 
 
 class Median:

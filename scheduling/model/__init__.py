@@ -7,8 +7,7 @@ that is none, infinite or out of its range.
 """
 
 from scheduling.model.cluster import DataNode, Reserved, Resources, Snapshot, Utilisation, Worker
-from scheduling.model.job import Edge, JobGraph, Task
-from scheduling.model.plan import Assignment, Move, Plan, Receipt, Unplaced
+from scheduling.model.job import Assignment, Edge, JobGraph, Move, Plan, Receipt, Task, Unplaced
 
 __all__ = ["DataNode", "Reserved", "Resources", "Snapshot", "Utilisation", "Worker"]
 __all__ += ["Edge", "JobGraph", "Task"]

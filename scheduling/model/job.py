@@ -1,4 +1,4 @@
-"""Tasks, and the streams between them."""
+"""Tasks and the streams between them; plans that place them, and what was observed of these."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Annotated, ClassVar
 
 from scheduling.errors import ArgumentError
-from scheduling.model.checks import Checked, amounts, grouped, unchecked, unique
+from scheduling.model import checks
+from scheduling.model.checks import AnyText, Checked, Finite, SomeShare, grouped
 from scheduling.model.cluster import Resources
 
 
@@ -39,7 +40,7 @@ class Task(Checked):
     preferred: tuple[str, ...] = ()
     input_bytes: float = 0.0
     input_bytes_per_s: float = 0.0
-    cached: Annotated[Mapping[str, float], amounts] = field(default_factory=dict, hash=False)
+    cached: Annotated[Mapping[str, float], checks.amounts] = field(default_factory=dict, hash=False)
     _of: ClassVar[str] = " of task {id!r}"
 
 
@@ -81,7 +82,7 @@ class JobGraph(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        unique("task", (task.id for task in self.tasks))
+        checks.unique("task", (task.id for task in self.tasks))
         for edge in self.edges:
             if missing := [end for end in (edge.source, edge.target) if end not in self.by_id]:
                 stream = f"an edge leads from {edge.source!r} to {edge.target!r}, but"
@@ -92,9 +93,9 @@ class JobGraph(Checked):
         tasks = []
         for one in self.tasks:
             demand = one.demand.__dict__ | {"cpu_cores": float(cores[one.id])}
-            changed = {"demand": unchecked(Resources, **demand)}
-            tasks.append(unchecked(Task, **one.__dict__ | changed))
-        return unchecked(JobGraph, tasks=tuple(tasks), edges=self.edges)
+            changed = {"demand": checks.unchecked(Resources, **demand)}
+            tasks.append(checks.unchecked(Task, **one.__dict__ | changed))
+        return checks.unchecked(JobGraph, tasks=tuple(tasks), edges=self.edges)
 
     @cached_property
     def by_id(self) -> dict[str, Task]:
@@ -115,3 +116,143 @@ class JobGraph(Checked):
                 for one, other in ((edge.source, edge.target), (edge.target, edge.source)):
                     found[one][other] = found[one].get(other, 0.0) + edge.bytes_per_s
         return {task: tuple(others.items()) for task, others in found.items()}
+
+
+@dataclass(frozen=True)
+class Assignment(Checked):
+    """The placement of a task on a worker.
+
+    Args:
+        task: its id.
+        worker: its id.
+        reason: why, in words.
+    """
+
+    task: str
+    worker: str
+    reason: AnyText
+    _of: ClassVar[str] = " of an assignment"
+
+
+@dataclass(frozen=True)
+class Unplaced(Checked):
+    """A task without room at the moment, which could run on an emptier cluster.
+
+    Args:
+        task: the id of the task.
+        reason: why, in words.
+    """
+
+    task: str
+    reason: AnyText
+    _of: ClassVar[str] = " without room"
+
+
+@dataclass(frozen=True)
+class Move(Checked):
+    """The move of a task, or of a part of its load, to another worker.
+
+    Args:
+        task: its id.
+        source: the worker that it leaves.
+        target: the worker that receives it.
+        gain: the decrease of the difference between the two loads, as a share.
+        state_bytes: the state to transfer.
+        part: the share of the task's load that moves; below 1 the task is split. Default 1.
+        load: the load that moves, as a share of the target's capacity; default 0.
+    """
+
+    task: str
+    source: str
+    target: str
+    gain: Finite
+    state_bytes: float
+    part: SomeShare = 1.0
+    load: float = 0.0
+    _of: ClassVar[str] = " of a move"
+
+
+@dataclass(frozen=True)
+class Plan(Checked):
+    """A placement of all tasks, with reasons and cost.
+
+    Args:
+        assignments: the placed tasks, each once.
+        unplaced: the other tasks; default none.
+        score: what the policy minimised, usually $/s of the workers in use; default 0.
+        scheduling_time_s: how long planning took (ST of Eq. 14); 0 (default) if not measured.
+        policy: the name of the policy; default empty.
+        moves: the moves from the previous plan, of tasks and parts of them; default none.
+        fallback: the policy that planned instead, and why; empty (default) if none did.
+    """
+
+    assignments: tuple[Assignment, ...]
+    unplaced: tuple[Unplaced, ...] = ()
+    score: Finite = 0.0
+    scheduling_time_s: float = 0.0
+    policy: AnyText = ""
+    moves: tuple[Move, ...] = ()
+    fallback: AnyText = ""
+
+    @cached_property
+    def placement(self) -> dict[str, str]:
+        """The worker of each placed task."""
+        return {one.task: one.worker for one in self.assignments}
+
+    @cached_property
+    def by_worker(self) -> dict[str, tuple[str, ...]]:
+        """The tasks of each worker that has any, in the order of assignment."""
+        return grouped((one.worker, one.task) for one in self.assignments)
+
+    @property
+    def summary(self) -> str:
+        """The plan in words: first the tasks without room, then the tasks of each worker.
+
+        >>> at = (Assignment("t0", "a", "cheapest"), Assignment("t1", "a", "cheapest"))
+        >>> print(Plan(at, (Unplaced("t2", "all 2 slots are taken"),), 0.5, policy="cetsa").summary)
+        1 of 3 tasks has no room now:
+          t2: all 2 slots are taken
+        cetsa: 2 tasks on 1 worker, 0.5 $/s
+          a: t0, t1
+        """
+
+        def many(count: int, what: str) -> str:
+            return f"{count} {what}{'' if count == 1 else 's'}"
+
+        lines: list[str] = []
+        if left := len(self.unplaced):
+            total = many(left + len(self.assignments), "task")
+            lines.append(f"{left} of {total} {'has' if left == 1 else 'have'} no room now:")
+        whys = grouped((one.reason, one.task) for one in self.unplaced)
+        lines += [f"  {', '.join(tasks)}: {why}" for why, tasks in whys.items()]
+        tasks, workers = many(len(self.assignments), "task"), many(len(self.by_worker), "worker")
+        fallback = f"; fell back to {self.fallback}" if self.fallback else ""
+        lines.append(f"{self.policy or 'plan'}: {tasks} on {workers}, {self.score:g} $/s{fallback}")
+        lines += [f"  {worker}: {', '.join(there)}" for worker, there in self.by_worker.items()]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Receipt(Checked):
+    """The requested placement, and the observed one.
+
+    Args:
+        requested: the requested worker of each task.
+        landed: the observed worker of each task.
+        unplaced: the tasks for which the plan had no worker; default none.
+    """
+
+    requested: Mapping[str, str]
+    landed: Mapping[str, str]
+    unplaced: tuple[str, ...] = ()
+
+    @property
+    def missed(self) -> dict[str, str]:
+        """The tasks that do not run on their requested worker, with that worker."""
+        return {task: at for task, at in self.requested.items() if self.landed.get(task) != at}
+
+    @property
+    def landing_share(self) -> float:
+        """The share of all tasks, with or without a place, that run as planned; 1 of none."""
+        every = len(self.requested) + len(self.unplaced)
+        return (len(self.requested) - len(self.missed)) / every if every else 1.0

@@ -128,7 +128,7 @@ class Simulation:
     Raises:
         ArgumentError: a number is out of its range, or there is no task or no worker.
 
-    Complexity: O(executors) an event; a micro-batch has a few events a task.
+    Complexity: O(executors) an event, of which a micro-batch has a few a task.
 
     >>> from scheduling import Resources
     >>> tasks = [Task(f"join-{i}", "join", i, Resources(0.25, 64)) for i in range(4)]

@@ -44,17 +44,13 @@ class SimCluster:
         ends = [*(one.start for one in batches[1:]), query.now]
         for batch, end in zip(batches, ends, strict=True):
             self._record(batch, end - batch.start)
-        span_s, usage = query.now - self._time_s, dict[str, Resources]()
-        memory = dict.fromkeys(there, 0.0)
-        for task, worker in placement.items():
+        span_s, usage, use = query.now - self._time_s, dict[str, Resources](), {}
+        for task in placement:
             used = math.fsum(batch.work_s.get(task, 0.0) for batch in batches) / span_s
             usage[task] = Resources(used, query.graph.by_id[task].demand.memory_mb)
-            memory[worker] += usage[task].memory_mb
-        use = dict[str, Utilisation]()
-        for name, one in there.items():
+        for name in there:
             if seen := [batch.busy[name] for batch in batches if name in batch.busy]:
-                full = min(1.0, memory[name] / max(1.0, one.capacity.memory_mb))
-                use[name] = Utilisation(statistics.fmean(seen), full)
+                use[name] = Utilisation(statistics.fmean(seen))
         self._batch, self._time_s = len(query.batches), query.now
         did = {name: self._did[name] for name in there if name in self._did}
         return Snapshot(
@@ -80,7 +76,7 @@ class SimCluster:
             self._samples[name].append([batch.busy[name]] if name in batch.busy else [])
 
     def capabilities(self) -> frozenset[str]:
-        """Places and moves whole tasks; executors without a task are released."""
+        """Whole tasks are placed and moved; executors without a task are released."""
         return frozenset({"place", "move", "executors"})
 
     def apply(self, plan: Plan) -> Receipt:
