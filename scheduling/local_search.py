@@ -210,8 +210,8 @@ class _Search(Pricing):
             tasks = sorted(tasks, key=lambda t: (-self.cpu[t], *(-self.need[t]), t))
         for t in tasks:
             cost = self.costs(t)
-            if np.isfinite(cost.min()):
-                self.put(t, int(cost.argmin()))
+            if cost[i := int(cost.argmin())] < np.inf:
+                self.put(t, i)
             else:
                 self._eject(t)
 
@@ -368,7 +368,9 @@ class _Search(Pricing):
         effort = max(1, _EFFORT * times // self.tasks)
         order = order[np.argsort(rents[order], kind="stable")][: max(_SETS, effort // 5)]
         more = max(0, effort // max(1, len(order)) - 2)
-        sizes = [np.argsort(-self.need[:-1, k], kind="stable").tolist() for k in (1, 2)]
+        scarce = -self.need.sum(axis=0) / np.maximum(self.free.sum(axis=0), _BETTER)
+        kinds = sorted((1, 2), key=lambda kind: scarce[kind])[: 2 if effort > 1 else 1]
+        sizes = [np.argsort(-self.need[:-1, kind], kind="stable").tolist() for kind in kinds]
         # In a set all is paid for; large tasks go where there are many cores for each slot.
         self.opening, self.taste = 0.0, -_BETTER * self.limit / np.maximum(self.free[:, 0], 1.0)
         for s in order.tolist():
