@@ -181,7 +181,8 @@ class Controller:
             self._settling = _SETTLING
         if self._plan is not None and not known and self._estimate.measured:
             self._settling = self._correcting = _SETTLING
-        return self._noted(self._decide(self._case(now, snapshot, self._parallelism)), snapshot)
+        case = self._case(now, snapshot, self._parallelism)
+        return self._noted(self._decide(case), case)
 
     def adopt(self, parallelism: Mapping[str, int], snapshot: Snapshot | None = None) -> Decision:
         """Plan for a number of tasks that was decided elsewhere, regardless of the cooldown.
@@ -208,7 +209,7 @@ class Controller:
         decision = self._request("place", reason, one, case, wanted)
         if not first:
             self._changed_s = changed_s
-        return self._noted(decision, snapshot)
+        return self._noted(decision, case)
 
     def observe(self, receipt: Receipt) -> None:
         """Record where tasks run, for actuators that observe it only after :meth:`step`.
@@ -300,8 +301,7 @@ class Controller:
         if 2 * len(missed) > len(self._moved) and not self._missed:
             self._in_vain, self._missed = self._in_vain + 1, True
         self._plan = observed(plan, receipt)
-        self._history.ran(self._plan.placement)
-        self._history.runs_not(one.task for one in self._plan.unplaced)
+        self._history.ran(self._plan.placement, (one.task for one in self._plan.unplaced))
 
     def _lands(self, placement: Mapping[str, str], snapshot: Snapshot) -> Mapping[str, str]:
         """Where a placement would land; pairs that landed elsewhere of late are not proposed."""
@@ -316,15 +316,14 @@ class Controller:
         least = self._hysteresis, f"hysteresis {percent(self._hysteresis)}"
         if self._settling:
             least = min(least, (_SMALL, percent(_SMALL)))
-        releases = "executors" in self._actuator.capabilities()
-        of = self._estimate, releases, dict(self._failed), self._plan, least
+        released = "executors" in self._actuator.capabilities()
+        of = self._estimate, released, dict(self._failed), self._plan, least
         return Case(self._asked, now, graph, current, snapshot, present, *of)
 
-    def _noted(self, decision: Decision, snapshot: Snapshot) -> Decision:
+    def _noted(self, decision: Decision, case: Case) -> Decision:
         """The decision with the idle workers, added to the history."""
         if self._plan is not None:
-            released = "executors" in self._actuator.capabilities()
-            idle = idle_workers(self._plan, snapshot, released=released)
+            idle = idle_workers(self._plan, case.snapshot, released=case.release)
             decision = dataclasses.replace(decision, idle=idle)
         self._decisions.append(decision)
         return decision

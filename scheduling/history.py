@@ -94,14 +94,9 @@ class History:
         self._seen = self._seen or snapshot
         return _with(snapshot, self._seen, self.missing.intersection(self._seen.by_id))
 
-    def ran(self, placement: Mapping[str, str]) -> None:
-        """Keep the workers of tasks."""
-        self._workers |= placement
-
-    def runs_not(self, tasks: Iterable[str]) -> None:
-        """Tasks run nowhere."""
-        for task in tasks:
-            self._workers.pop(task, None)
+    def ran(self, placement: Mapping[str, str], nowhere: Iterable[str] = ()) -> None:
+        """Keep the workers of tasks; others run nowhere."""
+        self._workers |= {**placement, **dict.fromkeys(nowhere, "")}
 
     def present(self, graph: JobGraph, snapshot: Snapshot) -> dict[str, str]:
         """The worker of each task: the last one if it is there still."""

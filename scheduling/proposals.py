@@ -158,7 +158,7 @@ class Case:
         if not (parts if can else whole) or self.asked.rebalancer is None:
             return None
         by = f"{self.asked.rebalancer.name}'s moves"
-        return self._priced(by, at, answer, (*whole, *parts))
+        return self._priced(by, at, answer, *whole, *parts)
 
     def moves(self, placement: Mapping[str, str]) -> Sequence[Move]:
         """The rebalancer's moves from a placement."""
@@ -202,11 +202,7 @@ class Case:
         return f"{self.asked.policy.name}'s answer"
 
     def _priced(
-        self,
-        by: str,
-        at: Mapping[str, str],
-        answer: Plan | None = None,
-        moves: tuple[Move, ...] = (),
+        self, by: str, at: Mapping[str, str], answer: Plan | None = None, *moves: Move
     ) -> Proposal:
         at = self.asked.lands(at, self.snapshot)
         cost = self.pricing.cost(at, [one for one in moves if one.part < 1])
@@ -330,24 +326,20 @@ class Case:
         load = np.bincount(at[there], self.pricing.cpu[there], len(names)).tolist()
         count = np.bincount(at[there], minlength=len(names)).tolist()
         spare = [one * max(_SLACK, _LEVEL * self.noise) + 1e-9 for one in load]
-        needs, found, left = needs_of(self.as_measured), dict[str, str](), list[str]()
-        free = self._left(found, needs)
-
-        def put(task: str, i: int) -> None:
-            found[task] = names[i]
-            count[i] -= 1
-            load[i] -= loads[task]
-            free[i] -= needs[self.pricing.number[task]]
-
-        for task in sorted(wanted, key=lambda task: -loads[task]):
-            i = present[self.pricing.number[task]]
-            if i >= 0 and count[i] and loads[task] <= load[i] + spare[i]:
-                put(task, i)
-            else:
-                left.append(task)
-        for task in left:
-            fits = (free >= needs[self.pricing.number[task]]).all(axis=1)
-            if fits.any():
-                room = np.flatnonzero(fits).tolist()
-                put(task, min(room, key=lambda i: (count[i] <= 0, -load[i])))
+        needs, found = needs_of(self.as_measured), dict[str, str]()
+        free, order = self._left(found, needs), sorted(wanted, key=lambda task: -loads[task])
+        for stay in (True, False):
+            for task in [task for task in order if task not in found]:
+                t = self.pricing.number[task]
+                i = present[t]
+                if not stay:
+                    room = np.flatnonzero((free >= needs[t]).all(axis=1)).tolist()
+                    i = min(room, key=lambda i: (count[i] <= 0, -load[i]), default=-1)
+                elif not count[i] or loads[task] > load[i] + spare[i]:
+                    i = -1
+                if i >= 0:
+                    found[task] = names[i]
+                    count[i] -= 1
+                    load[i] -= loads[task]
+                    free[i] -= needs[t]
         return found

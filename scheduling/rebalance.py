@@ -100,35 +100,26 @@ class StStream(Checked):
         for name in limits.keys() & snapshot.reserved.keys():
             taken, capacity = snapshot.reserved[name].resources, snapshot.by_id[name].capacity
             limits[name] -= task_load(taken, capacity, self.cpu_weight)
-        hosts = {worker.id: worker.host for worker in snapshot.workers}
-        return self.clock(units, size, hosts, limits, snapshot.free_slots, graph.by_id)
+        slots, tasks = snapshot.free_slots, graph.by_id
+        book = _Book(units, size, self.split, limits, slots, tasks)
+        return self._moves(book, {worker.id: worker.host for worker in snapshot.workers})
 
-    def clock(
-        self,
-        units: Units,
-        size: Mapping[str, float],
-        hosts: Mapping[str, str] | None = None,
-        limits: Mapping[str, float] | None = None,
-        slots: Mapping[str, int] | None = None,
-        tasks: Mapping[str, Task] | None = None,
-    ) -> list[Move]:
-        """The moves of one clock for given loads.
+    def clock(self, units: Units, size: Mapping[str, float]) -> list[Move]:
+        """The moves of one clock for given loads, without limits, each node on its own host.
 
         Args:
             units: per node, the load of each task in units of the mean node.
             size: per node, its size; 1 for the mean one.
-            hosts: per node, its host. None (default): each node on its own host.
-            limits: per node, the maximum load (delta). None (default): 1.
-            slots: per node, the number of concurrent tasks. None (default): no limit. A part of a
-                task needs none on a node that runs its operator already.
-            tasks: the tasks, by id. None (default): their operators and states are unknown.
         """
         own = {node: dict(load) for node, load in units.items()}
-        book = _Book(own, size, limits or {}, slots, tasks or {}, self.split)
-        groups = grouped(((hosts or {}).get(node, node), node) for node in units)
-        for group in [*groups.values(), *([tuple(units)] if len(groups) > 1 else [])]:
+        return self._moves(_Book(own, size, self.split), {})
+
+    def _moves(self, book: _Book, hosts: Mapping[str, str]) -> list[Move]:
+        groups = grouped((hosts.get(node, node), node) for node in book.units)
+        for group in [*groups.values(), *([tuple(book.units)] if len(groups) > 1 else [])]:
             if len(group) > 1:
-                book.level(group, self.thresholds({node: own[node] for node in group}, size))
+                of_group = {node: book.units[node] for node in group}
+                book.level(group, self.thresholds(of_group, book.size))
         return book.moves
 
 
@@ -138,10 +129,10 @@ class _Book:
 
     units: dict[str, dict[str, float]]
     size: Mapping[str, float]
-    limits: Mapping[str, float]
-    slots: Mapping[str, int] | None
-    tasks: Mapping[str, Task]
     split: bool
+    limits: Mapping[str, float] = field(default_factory=dict)  # delta, where it is not 1
+    slots: Mapping[str, int] | None = None
+    tasks: Mapping[str, Task] = field(default_factory=dict)
     moves: list[Move] = field(default_factory=list)
     arrived: set[tuple[str, str]] = field(default_factory=set)  # these do not move on
 

@@ -15,8 +15,7 @@ from scheduling.model import Assignment, JobGraph, Plan, Resources, Snapshot, Ta
 
 __all__ = ["Room", "needs_of", "room_of"]
 
-# Half of what Plan._check allows: sums in another order still pass it.
-_SLACK = 5e-10
+_SLACK = 5e-10  # sums in another order still fit
 
 
 def room_of(snapshot: Snapshot) -> NDArray[np.float64]:
