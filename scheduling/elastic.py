@@ -7,6 +7,7 @@
     CHANGING --observed = requested-------------------------> SETTLING
     CHANGING --patience_s without a change------------------> SETTLING (in vain: it stands)
     SETTLING --settle_s-------------------------------------> STEADY
+    any --what was in vain comes or goes after all----------> CHANGING
 
 What is requested stands: the cluster fulfils it when it can, also after a refusal or a loss. The
 observed number is the only one that scalers see. A request in vain is repeated after a wait that
@@ -143,7 +144,8 @@ class Elastic:
         if not self.requests:
             self.requested = there
         if self._vain is not None and (there - self._vain[1]) * self._vain[0] > 0:
-            self._vain = None  # it was possible after all
+            self._vain, self._nearest = None, abs(self.requested - there)
+            self._become("changing")  # it was possible after all
         if self.state == "changing":
             return self._change()
         if self.state == "settling":

@@ -34,9 +34,8 @@ _FULL = 0.98  # of a limit: the micro-batch may have left something
 _OVERDUE = 3.0  # windows
 
 Progress = Mapping[str, Any]
+# By source, the rows of a micro-batch at most; None or missing: no limit, 0: another kind (files).
 Limits = Sequence[float | None]
-"""By source, the rows of a micro-batch at most; None or missing: no limit, 0: a limit of another
-kind, as files."""
 
 
 @dataclass(frozen=True)
@@ -93,10 +92,9 @@ def flow(before: Progress, progress: Sequence[Progress], limits: Limits = ()) ->
     if seconds <= 0:
         return None
     working = [float(one["durationMs"].get("triggerExecution", 0.0)) / 1e3 for one in ones]
-    parts = [
-        _of_source(k, [before, *ones], limits[k] if k < len(limits) else None)
-        for k in range(len(ones[-1]["sources"]))
-    ]
+    sources = range(len(ones[-1]["sources"]))
+    most = [*limits, *(None for _ in sources)]
+    parts = [_of_source(k, [before, *ones], most[k]) for k in sources]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return Flow(seconds, None, sum(one["numInputRows"] for one in ones), None, sum(working))

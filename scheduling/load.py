@@ -103,13 +103,11 @@ def busyness(periods: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, floa
     }
     together = (chain(*samples) for samples in zip_longest(*good.values(), fillvalue=()))
     means = [statistics.fmean(samples or [0.0]) for samples in map(list, together)]
-    found = {}
+    # At a mean above one half, samples that are equal to it but for rounding count, too.
+    bounds, found = [mean + math.copysign(1e-12, 0.5 - mean) for mean in means], {}
     for worker, one in good.items():
-        # At a mean above one half, samples that are equal to it but for rounding count, too.
-        pairs = zip([mean + math.copysign(1e-12, 0.5 - mean) for mean in means], one, strict=False)
-        shares = [
-            sum(s > least for s in samples) / len(samples) for least, samples in pairs if samples
-        ]
+        pairs = ((least, samples) for least, samples in zip(bounds, one, strict=False) if samples)
+        shares = [statistics.fmean(one > least for one in samples) for least, samples in pairs]
         if shares:
             found[worker] = statistics.fmean(shares)
     most = max(found.values(), default=0.0)

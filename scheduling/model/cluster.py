@@ -23,9 +23,6 @@ class Resources(Checked):
         cpu_cores: CPU cores, also fractions.
         memory_mb: memory in MB.
         disk_mb: disk in MB, ``math.inf`` for an unlimited one; default 0.
-
-    >>> Resources(2, 4096) * 0.5
-    Resources(cpu_cores=1.0, memory_mb=2048.0, disk_mb=0.0)
     """
 
     cpu_cores: float
@@ -86,9 +83,7 @@ class Worker(Checked):
         tier: the name of its kind, for example m, l, xl; default empty.
         bandwidth_bytes_per_s: the bandwidth of its network; default 125e6 (1 Gbit/s).
         latency_s: the one-way latency of its network; default 1 ms.
-        delta: the share of the capacity that tasks may use (Eq. 17); 0.8 as in the papers.
-
-    Source: CETSA and LBA-CE, section 3, Eqs. 3, 4, 17.
+        delta: the share of the capacity that tasks may use (CETSA and LBA-CE, Eq. 17); default 0.8.
     """
 
     id: str

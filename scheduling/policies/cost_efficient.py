@@ -89,8 +89,8 @@ class LBACE(Greedy):
 
     Args:
         spread: each task goes to the ``"least-loaded"`` worker of the high list (default), of
-            equal ones the fitter; in ``"turns"`` to the next; or to the fittest (``"literal"``, to
-            the letter: it does not balance).
+            equal ones the fitter; in ``"turns"`` to the next; or to the fittest (``"literal"``, as
+            printed: it does not balance).
         epsilon: the least busyness, for Eq. 24.
 
     Complexity: O((workers + tasks) x log workers), O(tasks x workers) where many have no room.
@@ -113,11 +113,10 @@ class LBACE(Greedy):
         high, low, why = split_at_mean(snapshot, self.epsilon)
         at = {worker.id: i for i, worker in enumerate(snapshot.workers)}
         rank = {at[name]: place for place, name in enumerate([*high, *low])}
-        load = [0.0] * len(at)
-        queue: SortedList[tuple[float, int, int]] = SortedList(
-            (0.0, rank[i], i) for i in map(at.__getitem__, high) if room.free[i][0]
-        )
-        spill = [at[name] for name in reversed(low) if room.free[at[name]][0]]
+        load, some = [0.0] * len(at), [i for i in rank if room.free[i][0]]
+        entries = [(0.0, rank[i], i) for i in some if rank[i] < len(high)]
+        queue: SortedList[tuple[float, int, int]] = SortedList(entries)
+        spill = [i for i in reversed(some) if rank[i] >= len(high)]
         for task in graph.tasks:
             entry = next((one for one in queue if room.fits(task, one[2])), None)
             while entry is None and spill:

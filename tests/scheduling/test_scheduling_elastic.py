@@ -152,6 +152,14 @@ TestCluster = Cluster.TestCase
 TestCluster.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
+def test_what_comes_after_a_request_in_vain_needs_no_other_request() -> None:
+    cluster = Cluster()
+    cluster.begin(tasks=None, each=1, least=1, most=3, there=5)
+    cluster.the_next_request_fails()
+    cluster.requests_in_vain_become_rare()
+    cluster.it_comes_to_rest()
+
+
 def test_a_request_stands_after_a_refusal_and_after_a_loss() -> None:
     elastic = Elastic(Wants(7), bounds=Bounds(confirm=1))
     assert elastic.step(0, 3, some(3)).target == 7
