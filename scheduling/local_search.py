@@ -173,10 +173,10 @@ class _Search(Pricing):
         left_out = self.tasks - int(self.count.sum())
         return self.objective.horizon_s * per_s + self.own_sum + _LEFT_OUT * left_out
 
-    def costs(self, t: int, stays: int = -1) -> Numbers:
-        """The cost with a task, now nowhere, on each worker, up to a constant; O(workers).
+    def place(self, t: int, stays: int = -1) -> bool:
+        """Place a task, now nowhere, where it has room and costs least; whether it has any.
 
-        Infinite where there is no room, but not on worker ``stays``.
+        On worker ``stays`` it has room in any case, and remains there if it costs no more.
         """
         fits = (self.free >= self.need[t]).all(axis=1) & ~self.banned[t] & ~self.shut
         if stays >= 0:
@@ -189,7 +189,11 @@ class _Search(Pricing):
             cores, paid = cores + self.speed * new, paid + self.price * new
             highest, total = np.maximum(after, load.max()), total + float(self.cpu[t])
             cost = cost + self.objective.waiting(highest, squares, total, cores, paid)
-        return np.where(fits, self.objective.horizon_s * cost + self.own[t], np.inf)
+        cost = np.where(fits, self.objective.horizon_s * cost + self.own[t], np.inf)
+        i = int(cost.argmin())
+        i = i if stays < 0 or _less(cost[i], cost[stays]) else stays
+        self.put(t, i if cost[i] < np.inf else -1)
+        return bool(cost[i] < np.inf)
 
     # The steps
 
@@ -209,10 +213,7 @@ class _Search(Pricing):
         if ordered:
             tasks = sorted(tasks, key=lambda t: (-self.cpu[t], *(-self.need[t]), t))
         for t in tasks:
-            cost = self.costs(t)
-            if cost[i := int(cost.argmin())] < np.inf:
-                self.put(t, i)
-            else:
+            if not self.place(t):
                 self._eject(t)
 
     def _eject(self, t: int) -> None:
@@ -226,9 +227,7 @@ class _Search(Pricing):
                     continue
                 self.put(other, -1)
                 self.put(t, i)
-                cost = self.costs(other)
-                if np.isfinite(cost.min()):
-                    self.put(other, int(cost.argmin()))
+                if self.place(other):
                     return
                 self.put(t, -1)
                 self.put(other, i)
@@ -263,10 +262,7 @@ class _Search(Pricing):
         gains = self.own[there, self.at[there]] - self.own[there].min(axis=1)
         order = np.argsort(-gains, kind="stable")[:_TALKING]
         for t in there[order[gains[order] > 0]].tolist():
-            i = self.put(t, -1)
-            cost = self.costs(t, i)
-            j = int(cost.argmin())
-            self.put(t, j if _less(cost[j], cost[i]) else i)
+            self.place(t, self.put(t, -1))
 
     def level(self) -> None:
         """Lower the highest loads step by step; the best prefix is kept, as one step may not pay.
@@ -321,7 +317,7 @@ class _Search(Pricing):
         leaves = self.release & alone & (self.count[i] == 1)
         enters = ~self.compared(self.count)[to]
         load, squares, total, cores, paid = self.sums(self.used, self.count)
-        before = self.waiting(self.used, self.count)
+        before = self.objective.horizon_s * self.waiting(self.used, self.count)
         second, first = np.sort(np.append(load, 0.0))[-2:]
         highest = np.maximum(np.maximum(here, there), np.where(load[i] < first, first, second))
         squares = squares + speed[i] * (here**2 - load[i] ** 2)
@@ -329,14 +325,11 @@ class _Search(Pricing):
         cores = cores + speed[to] * enters - speed[i] * leaves
         paid = paid + price[to] * enters - price[i] * leaves
         after = self.objective.waiting(highest, squares, total, cores, paid)
-        gains = self.objective.horizon_s * (before - after)
+        gains = before - self.objective.horizon_s * after
         gains += self.own[mine, i] + self.own[other, to]
         gains -= _of(self.own, mine, to) + _of(self.own, other, i).T
         gains = np.where(fits, gains, -np.inf)
-        least, left = (
-            _BETTER * abs(self.objective.horizon_s * before),
-            max(1, (self.workers - _ALONE) // _OF),
-        )
+        least, left = _BETTER * abs(before), max(1, (self.workers - _ALONE) // _OF)
         busy = np.zeros(self.workers, bool)
         for giver in givers.tolist():
             rows = np.flatnonzero((i[:, 0] == giver) & ~busy[giver])
