@@ -34,6 +34,8 @@ final class Manifest {
   final long readAtUs; // when its build began to read the source
   final int longestRun;
   final StructType columns;
+  final List<String> keyNames = new ArrayList<>();
+  final List<DataType> keyTypes = new ArrayList<>();
   final String keys; // their names and types, as JSON
   final DataType[] compared; // of the keys that are stored for comparison
   final int rangeColumns; // 0: equality joins only; 1: points; 2: intervals
@@ -100,8 +102,8 @@ final class Manifest {
     }
     // From the tree that was checked: another reader may read the text in another way.
     columns = (StructType) DataType.fromJson(schema.toString());
-    List<DataType> keyTypes = new ArrayList<>();
     for (JsonNode key : node.path("keys")) {
+      keyNames.add(key.path(0).asText());
       keyTypes.add(DataType.fromJson("\"" + key.path(1).asText() + "\""));
     }
     keys = node.path("keys").toString();

@@ -1,0 +1,167 @@
+package bsjoin.jvm;
+
+import java.io.Serializable;
+import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * Finds the rows of a stored table that may match a row of the stream.
+ *
+ * <p>It is made when a join is planned, for one version of the table, and travels with the tasks.
+ * Each iterator over the stream's rows has one of its own, from {@link #open}. For a row of the
+ * stream, the generated code of {@link LookupExec} calls
+ *
+ * <pre>
+ *   finder.key(0, ...); finder.key(1, ...);          // of keys that are compared with stored ones
+ *   for (long found = finder.first(search, ...); found >= 0; found = finder.next())
+ * </pre>
+ *
+ * <p>A class is {@code public final} and declares {@code public long first(long search, ...)}, whose
+ * further arguments have the Java types of {@link Search#arguments}. None of them is ever null: a
+ * row of the stream with a null argument has no match. A finder may return rows that do not match
+ * only if the condition in question stays in {@link Search#residual}.
+ */
+public abstract class Finder implements Serializable, Cloneable {
+  /** The result where there is no row (any more). */
+  public static final long NONE = Version.MISSING;
+
+  private final String path;
+  private final long epoch;
+  private final int number; // of the version
+  private final List<String> python;
+  private final boolean isInteger; // the key is one integer
+  private final DataType[] compared; // of the keys that are stored for comparison
+  private final int longestRun;
+  private transient Version version;
+  private transient long[] numbers; // the keys to compare: those that are longs
+  private transient Object[] objects; // and the others
+  private transient long following;
+  private transient long end;
+
+  Finder(IndexJoin join) {
+    path = join.path;
+    epoch = join.epoch;
+    python = join.python;
+    number = join.manifest.version;
+    isInteger = join.isInteger();
+    compared = join.manifest.compared;
+    longestRun = join.manifest.longestRun;
+  }
+
+  /** Whether at most one row is found for a row of the stream. */
+  abstract boolean isUnique();
+
+  /** How many rows may be found for a row of the stream. */
+  long most() {
+    return isUnique() ? 1 : longestRun;
+  }
+
+  /**
+   * The first row, without generated code.
+   *
+   * @param arguments the search value and those of {@link Search#arguments}, none of them null
+   */
+  abstract long first(InternalRow arguments);
+
+  /** The next row; {@link #NONE} after the last one. */
+  public long next() {
+    return following < end ? following++ : NONE;
+  }
+
+  /** One for an iterator, with the version opened. */
+  public final Finder open() {
+    try {
+      Finder opened = (Finder) clone();
+      opened.version = Table.of(path, epoch, 0, python).numbered(number);
+      opened.numbers = new long[compared.length];
+      opened.objects = new Object[compared.length];
+      opened.opened();
+      return opened;
+    } catch (CloneNotSupportedException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /** Called when an iterator's own finder has its version. */
+  void opened() {}
+
+  final Version version() {
+    return version;
+  }
+
+  /** What the following search compares with a stored key that is a long, or the hash of one. */
+  public final void key(int place, long value) {
+    numbers[place] = value;
+  }
+
+  /** The same of a text, a binary, or a decimal of more than 18 digits. */
+  public final void key(int place, Object value) {
+    objects[place] = value;
+  }
+
+  /** The first row with the key that is searched; {@link #NONE} if there is none. */
+  final long firstOfKey(long search) {
+    long found = isInteger ? version.findInteger(search) : version.find(search);
+    if (compared.length != 0) {
+      while (found >= 0 && !isEqual(found)) {
+        found = version.next(found, search);
+      }
+    }
+    return found;
+  }
+
+  /** Rows that follow each other: the first is returned, {@link #next} gives the others. */
+  final long rows(long first, int count) {
+    following = first + 1;
+    end = first + count;
+    return first;
+  }
+
+  private boolean isEqual(long reference) {
+    Segment segment = version.segment(reference);
+    int row = Version.row(reference);
+    for (int i = 0; i < compared.length; i++) {
+      Column stored = segment.column(i);
+      DataType type = compared[i];
+      boolean same;
+      if (type instanceof LongType) {
+        same = stored.getLong(row) == numbers[i];
+      } else if (type instanceof StringType) {
+        same = stored.equalsText(row, (UTF8String) objects[i]);
+      } else if (type instanceof BinaryType) {
+        same = stored.equalsBinary(row, (byte[]) objects[i]);
+      } else {
+        DecimalType decimal = (DecimalType) type;
+        Decimal value = stored.getDecimal(row, decimal.precision(), decimal.scale());
+        same = value.equals(objects[i]);
+      }
+      if (!same) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Two joins find the same rows if they have equal finders: exchanges are reused then.
+
+  @Override
+  public boolean equals(Object other) {
+    if (other == null || other.getClass() != getClass()) {
+      return false;
+    }
+    Finder that = (Finder) other;
+    return path.equals(that.path) && epoch == that.epoch && number == that.number;
+  }
+
+  @Override
+  public int hashCode() {
+    return path.hashCode() + 31 * number;
+  }
+}
