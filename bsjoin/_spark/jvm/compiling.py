@@ -32,6 +32,7 @@ BUILD_ENTRY = "bsjoin/jvm/build"
 PACKAGED = Path(__file__).with_name("bsjoin-jvm.jar")
 """Where a wheel and a source distribution have the jar; a checkout has none there."""
 _SOURCES = Path(__file__).with_name("java")
+_SERVICE = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
 _ALWAYS = (1980, 1, 1, 0, 0, 0)  # the same sources make the same jar
 
 
@@ -66,7 +67,11 @@ def compile_into(place: Path) -> None:
         JarError: there is no compiler, or no Spark to compile against.
         OSError: it cannot be written there.
     """
-    entries = {BUILD_ENTRY: (build_of_sources() or "").encode(), **_classes()}
+    entries = {
+        BUILD_ENTRY: (build_of_sources() or "").encode(),
+        _SERVICE: b"bsjoin.jvm.Source\n",
+        **_classes(),
+    }
     handle, name = tempfile.mkstemp(dir=place.parent, suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:

@@ -36,6 +36,11 @@ public final class BatchTime extends Function<UTF8String> {
   }
 
   public UTF8String invoke() {
+    return current();
+  }
+
+  /** The same, for what is planned in Java. */
+  static UTF8String current() {
     try {
       if (!SparkEnv.get().executorId().equals("driver")) {
         return UNKNOWN;

@@ -73,6 +73,11 @@ final class Column {
     offsets = 0;
   }
 
+  /** Whether there may be nulls. */
+  boolean hasNulls() {
+    return valid != 0;
+  }
+
   boolean isNull(long row) {
     return valid != 0 && (file.getByte(valid + (row >>> 3)) >> (row & 7) & 1) == 0;
   }

@@ -19,14 +19,15 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * The catalog of the functions that look rows up, called in Spark's generated code.
+ * The catalog of the stored tables, and of the functions that look rows up in them, called in Spark's
+ * generated code.
  *
  * <p>A function's name is a JSON object, for {@code bind} sees types and no literals: {@code what}
  * it does (see {@link #loadFunction}), the {@code build} of the jar, the {@code path} of the table,
  * the {@code epoch} and {@code version} of {@code bsjoin._plan.StoredTable}, and what else it needs.
  * The path has no credentials: a table whose URL has one is looked up in Python.
  */
-public final class Functions implements FunctionCatalog {
+public final class Functions extends StoredTables implements FunctionCatalog {
   private static final ObjectMapper JSON = new ObjectMapper();
 
   private static final String BUILD = build();

@@ -194,6 +194,21 @@ final class Manifest {
     }
   }
 
+  /** The manifest of the newest version. */
+  static Manifest newest(Storage storage) {
+    int[] numbers = storage.numbers();
+    for (int i = numbers.length - 1; i >= 0; i--) {
+      Manifest found = read(storage, numbers[i]);
+      if (found != null) { // else it is removed at this moment
+        return found;
+      }
+    }
+    throw TableError.of(
+        "NotATableError",
+        "'" + storage.name + "' holds no table of bsjoin: there is no version in its folder '"
+            + FOLDER + "'. Build one with BatchTable.build(df, on=..., path=...)");
+  }
+
   /** The names of all files. */
   List<String> files() {
     List<String> names = new ArrayList<>();

@@ -26,6 +26,7 @@ final class Table {
   private static final Map<String, ArrayDeque<Table>> TABLES = new HashMap<>();
 
   private final Storage storage;
+  private final List<String> python;
   private final long epoch;
   private final long maxStalenessUs;
   private final TreeMap<Integer, Manifest> known = new TreeMap<>();
@@ -41,8 +42,9 @@ final class Table {
       };
   private WeakReference<Follower> follower = new WeakReference<>(null);
 
-  private Table(Storage storage, long epoch, long maxStalenessUs) {
-    this.storage = storage;
+  private Table(String path, List<String> python, long epoch, long maxStalenessUs) {
+    storage = Storage.of(path, python);
+    this.python = python;
     this.epoch = epoch;
     this.maxStalenessUs = maxStalenessUs;
   }
@@ -70,7 +72,7 @@ final class Table {
         boolean same = table.epoch == epoch && table.maxStalenessUs == maxStalenessUs;
         found = same ? table : found;
       }
-      found = found == null ? new Table(Storage.of(path, python), epoch, maxStalenessUs) : found;
+      found = found == null ? new Table(path, python, epoch, maxStalenessUs) : found;
       kept.remove(found);
       kept.addLast(found); // the one used last at the end
       if (kept.size() > KEPT_TABLES) {
@@ -97,6 +99,11 @@ final class Table {
   /** The number of the version for a micro-batch, which need not be open; see {@link #at}. */
   synchronized int numberAt(long timeUs) {
     return chosen(timeUs).version;
+  }
+
+  /** The metadata of the version for a micro-batch; see {@link #at}. */
+  synchronized Manifest manifestAt(long timeUs) {
+    return chosen(timeUs);
   }
 
   private Manifest chosen(long timeUs) {
@@ -148,8 +155,23 @@ final class Table {
     return found;
   }
 
+  /** The commands of Python that copy its files, if it is behind a URL. */
+  List<String> python() {
+    return python;
+  }
+
+  /** When the version was published that was the newest as the query was planned. */
+  long epoch() {
+    return epoch;
+  }
+
   /** A version by its number. */
   synchronized Version numbered(int number) {
+    return opened(manifest(number));
+  }
+
+  /** The metadata of a version by its number. */
+  synchronized Manifest manifest(int number) {
     Manifest manifest = known.get(number);
     if (manifest == null) {
       manifest = Manifest.read(storage, number);
@@ -163,7 +185,7 @@ final class Table {
       }
       known.put(number, manifest);
     }
-    return opened(manifest);
+    return manifest;
   }
 
   /** The version that a reference belongs to: it was opened when the row was found. */

@@ -1,0 +1,195 @@
+package bsjoin.jvm;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.OptionalLong;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * The rows of a stored table in one version: the one that is active at the timestamp of the
+ * micro-batch that is planned, or the newest one.
+ */
+final class StoredScan implements Scan, Batch, SupportsReportStatistics {
+  private static final long LEAST = 1 << 16; // rows of a partition
+  private static final long MOST = 1 << 20;
+
+  final StoredTable table;
+  final Manifest manifest;
+  final boolean live; // planned for real-time mode, where the version goes on
+  final StructType columns;
+
+  private StoredScan(StoredTable table, StructType columns) {
+    this.table = table;
+    this.columns = columns;
+    PlanTime time = PlanTime.current();
+    live = time.goesOn;
+    manifest = table.manifestAt(time.us);
+    for (StructField field : columns.fields()) {
+      check(field);
+    }
+  }
+
+  static final class Builder implements ScanBuilder, SupportsPushDownRequiredColumns {
+    private final StoredTable table;
+    private StructType columns;
+
+    Builder(StoredTable table, StructType columns) {
+      this.table = table;
+      this.columns = columns;
+    }
+
+    @Override
+    public void pruneColumns(StructType required) {
+      columns = required;
+    }
+
+    @Override
+    public Scan build() {
+      return new StoredScan(table, columns);
+    }
+  }
+
+  /** Refuse a column that cannot be read as the query was analysed. */
+  private void check(StructField field) {
+    String name = field.name();
+    int place = manifest.place(name);
+    if (place < 0 ? isOlder() : manifest.storedType(place).equals(field.dataType())) {
+      return;
+    }
+    throw TableError.of(
+        "OtherKeysError",
+        "version " + manifest.version + " of the table in '" + table.path + "' has "
+            + (place < 0
+                ? "no column '" + name + "', which this query selects"
+                : "the column '" + name + "' as " + manifest.storedType(place).simpleString()
+                    + ", and this query was planned for " + field.dataType().simpleString())
+            + ": plan it again");
+  }
+
+  /** Refuse columns that only Python reads; a plan may have them and be explained. */
+  private void checkRead() {
+    for (StructField field : columns.fields()) {
+      if (ColumnType.of(field.dataType()) == null) {
+        throw TableError.of(
+            "ColumnError",
+            "the column '" + field.name() + "' of the table in '" + table.path + "' is "
+                + field.dataType().simpleString() + ", which is not read in the JVM: select other "
+                + "columns, or bring it by bsjoin.join");
+      }
+    }
+  }
+
+  /** Whether the query was analysed with a later version: its columns may be missing here. */
+  private boolean isOlder() {
+    return manifest.createdAtUs < table.analyzed.createdAtUs;
+  }
+
+  @Override
+  public StructType readSchema() {
+    return columns;
+  }
+
+  @Override
+  public String description() {
+    return "bsjoin " + table.path + " version " + manifest.version + " "
+        + Arrays.toString(columns.fieldNames());
+  }
+
+  @Override
+  public Statistics estimateStatistics() {
+    long rows = 0;
+    long bytes = 0;
+    for (Manifest.SegmentInfo segment : manifest.segments) {
+      rows += segment.rows;
+      for (StructField field : columns.fields()) {
+        int place = manifest.place(field.name());
+        bytes += place < 0 ? 0 : segment.sizes[1 + place];
+      }
+    }
+    OptionalLong counted = OptionalLong.of(rows);
+    OptionalLong size = OptionalLong.of(Math.max(1, bytes));
+    return new Statistics() {
+      @Override
+      public OptionalLong sizeInBytes() {
+        return size;
+      }
+
+      @Override
+      public OptionalLong numRows() {
+        return counted;
+      }
+    };
+  }
+
+  @Override
+  public Batch toBatch() {
+    return this;
+  }
+
+  @Override
+  public InputPartition[] planInputPartitions() {
+    checkRead();
+    long all = 0;
+    for (Manifest.SegmentInfo segment : manifest.segments) {
+      all += segment.rows;
+    }
+    int cores = SparkContext.getOrCreate().defaultParallelism();
+    long most = Math.max(LEAST, Math.min(MOST, all / cores + 1));
+    List<InputPartition> found = new ArrayList<>();
+    for (Manifest.SegmentInfo segment : manifest.segments) {
+      StoredRows.File[] files = files(segment);
+      long parts = (segment.rows + most - 1) / most;
+      for (long i = 0; i < parts; i++) {
+        int from = (int) (segment.rows * i / parts);
+        int to = (int) (segment.rows * (i + 1) / parts);
+        found.add(new StoredRows.Part(files, (int) segment.rows, from, to));
+      }
+    }
+    return found.toArray(new InputPartition[0]);
+  }
+
+  private StoredRows.File[] files(Manifest.SegmentInfo segment) {
+    StructField[] fields = columns.fields();
+    StoredRows.File[] files = new StoredRows.File[fields.length];
+    for (int i = 0; i < fields.length; i++) {
+      int place = manifest.place(fields[i].name());
+      files[i] =
+          place < 0
+              ? null // it was added later
+              : new StoredRows.File(segment, 1 + place, manifest.isNullable(place));
+    }
+    return files;
+  }
+
+  @Override
+  public PartitionReaderFactory createReaderFactory() {
+    DataType[] types =
+        Arrays.stream(columns.fields()).map(StructField::dataType).toArray(DataType[]::new);
+    return new StoredRows(table.path, table.table().python(), types);
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof StoredScan
+        && ((StoredScan) other).table.equals(table)
+        && ((StoredScan) other).manifest.version == manifest.version
+        && ((StoredScan) other).columns.equals(columns);
+  }
+
+  @Override
+  public int hashCode() {
+    return table.hashCode() + 31 * manifest.version;
+  }
+}

@@ -1,0 +1,147 @@
+package bsjoin.jvm;
+
+import java.util.Collections;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * A stored table as a table of Spark: the relation that queries are written against.
+ *
+ * <p>It has the columns of the version that was the newest when the query was analysed. Which version
+ * is read is known when the query is planned, see {@link StoredScan}.
+ */
+final class StoredTable implements SupportsRead {
+  final String path; // a local path or a URL, without credentials
+  final String label; // what the query calls it
+  final long epoch; // when the newest version was published, see Table.of
+  final Manifest analyzed; // the version that has given the columns
+  private final boolean pinned; // to that version
+  private final Table table;
+  private final StructType schema;
+
+  private StoredTable(String path, String label, Table table, Manifest analyzed, boolean pinned) {
+    this.path = path;
+    this.label = label;
+    this.table = table;
+    this.analyzed = analyzed;
+    this.pinned = pinned;
+    epoch = table.epoch();
+    // A version that comes later may bring nulls.
+    StructType nullable = new StructType();
+    for (StructField field : analyzed.columns.fields()) {
+      nullable = nullable.add(field.name(), field.dataType(), true, field.metadata());
+    }
+    schema = nullable;
+  }
+
+  /** The table at a path, whose version is chosen when a query is planned. */
+  static StoredTable newest(String path, String label) {
+    return newest(path, label, 0);
+  }
+
+  /**
+   * The same.
+   *
+   * @param path the path or URL as the query gives it
+   * @param label what the query calls the table
+   * @param maxStalenessUs see {@link Table#of}
+   */
+  static StoredTable newest(String path, String label, long maxStalenessUs) {
+    String address = Address.of(path);
+    List<String> python = Collections.emptyList();
+    Manifest manifest = Manifest.newest(Storage.of(address, python));
+    Table table = Table.of(address, manifest.createdAtUs, maxStalenessUs, python);
+    return new StoredTable(address, label.equals(path) ? address : label, table, manifest, false);
+  }
+
+  /** A table in the version of a number. */
+  static StoredTable numbered(String path, String label, String number) {
+    StoredTable newest = newest(path, label);
+    if (!number.matches("[0-9]{1,9}")) {
+      throw TableError.of(
+          "ArgumentError",
+          "the version '" + number + "' of the table in '" + newest.path
+              + "' is not a number: versions are 1, 2, 3, …");
+    }
+    return newest.pinnedTo(newest.table.manifest(Integer.parseInt(number)));
+  }
+
+  /** A table in the version that was active at a time. */
+  static StoredTable at(String path, String label, long timestampUs) {
+    StoredTable newest = newest(path, label);
+    return newest.pinnedTo(newest.table.manifestAt(timestampUs));
+  }
+
+  private StoredTable pinnedTo(Manifest manifest) {
+    return new StoredTable(path, label, table, manifest, true);
+  }
+
+  /** The table as this process knows it. */
+  Table table() {
+    return table;
+  }
+
+  /**
+   * The version for a query that is planned.
+   *
+   * @param timeUs the micro-batch's timestamp, or now; microseconds since the epoch
+   */
+  Manifest manifestAt(long timeUs) {
+    return pinned ? analyzed : table.manifestAt(timeUs);
+  }
+
+  /** The error of whoever would change a stored table through Spark. */
+  static UnsupportedOperationException readOnly(String name) {
+    return new UnsupportedOperationException(
+        "the tables of bsjoin are read only in Spark, and '" + name + "' is one: build or replace "
+            + "it by bsjoin.BatchTable.build(df, on=..., path=...) in Python, and remove it by "
+            + "removing its folder");
+  }
+
+  @Override
+  public String name() {
+    return label;
+  }
+
+  @Override
+  @SuppressWarnings("deprecation")
+  public StructType schema() {
+    return schema;
+  }
+
+  @Override
+  public Set<TableCapability> capabilities() {
+    return EnumSet.of(TableCapability.BATCH_READ);
+  }
+
+  @Override
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new StoredScan.Builder(this, schema);
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    if (!(other instanceof StoredTable)) {
+      return false;
+    }
+    StoredTable that = (StoredTable) other;
+    return path.equals(that.path)
+        && label.equals(that.label)
+        && epoch == that.epoch
+        && pinned == that.pinned
+        && analyzed.version == that.analyzed.version
+        && table == that.table;
+  }
+
+  @Override
+  public int hashCode() {
+    return path.hashCode() + Long.hashCode(epoch);
+  }
+}
