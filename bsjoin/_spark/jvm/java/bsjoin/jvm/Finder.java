@@ -1,7 +1,6 @@
 package bsjoin.jvm;
 
 import java.io.Serializable;
-import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
@@ -32,10 +31,7 @@ public abstract class Finder implements Serializable, Cloneable {
   /** The result where there is no row (any more). */
   public static final long NONE = Version.MISSING;
 
-  private final String path;
-  private final long epoch;
-  private final int number; // of the version
-  private final List<String> python;
+  private final StoredVersion stored;
   private final boolean isInteger; // the key is one integer
   private final DataType[] compared; // of the keys that are stored for comparison
   private final int longestRun;
@@ -46,10 +42,7 @@ public abstract class Finder implements Serializable, Cloneable {
   private transient long end;
 
   Finder(IndexJoin join) {
-    path = join.path;
-    epoch = join.epoch;
-    python = join.python;
-    number = join.manifest.version;
+    stored = join.stored;
     isInteger = join.isInteger();
     compared = join.manifest.compared;
     longestRun = join.manifest.longestRun;
@@ -79,7 +72,7 @@ public abstract class Finder implements Serializable, Cloneable {
   public final Finder open() {
     try {
       Finder opened = (Finder) clone();
-      opened.version = Table.of(path, epoch, 0, python).numbered(number);
+      opened.version = stored.open();
       opened.numbers = new long[compared.length];
       opened.objects = new Object[compared.length];
       opened.opened();
@@ -153,15 +146,13 @@ public abstract class Finder implements Serializable, Cloneable {
 
   @Override
   public boolean equals(Object other) {
-    if (other == null || other.getClass() != getClass()) {
-      return false;
-    }
-    Finder that = (Finder) other;
-    return path.equals(that.path) && epoch == that.epoch && number == that.number;
+    return other != null
+        && other.getClass() == getClass()
+        && ((Finder) other).stored.equals(stored);
   }
 
   @Override
   public int hashCode() {
-    return path.hashCode() + 31 * number;
+    return stored.hashCode();
   }
 }

@@ -1,15 +1,33 @@
 package bsjoin.jvm;
 
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.BloomFilterMightContain;
+import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.IsNull;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.IntegralType;
+import org.apache.spark.sql.types.StructField;
 
 /**
  * An optimized join that the index of a stored table answers: all key columns of the table are
@@ -17,14 +35,19 @@ import org.apache.spark.sql.types.IntegralType;
  * What else the join or the table's side demands of a pair of rows is its {@link #residual}.
  */
 final class IndexJoin {
-  final String path; // of the table
-  final long epoch;
-  final List<String> python;
-  final Manifest manifest; // of the version that is joined
+  final Join join;
+  final JoinKind kind;
+  final boolean tableIsRight;
+  final StoredScan scan;
   final LogicalPlan stream;
+  final Manifest manifest; // of the version that is joined
+  final StoredVersion stored; // the same, for the tasks
 
   /** The columns that the table's scan reads, by their name in the table. */
   final Map<ExprId, String> columns = new HashMap<>();
+
+  /** The columns of the table's side, as expressions of the scan's. */
+  final Map<ExprId, Expression> values = new HashMap<>();
 
   /** The keys: expressions of the stream's columns, in the order of the table's. */
   final List<Expression> keys = new ArrayList<>();
@@ -32,13 +55,69 @@ final class IndexJoin {
   /** The other conditions on a pair of rows, of the stream's and the scan's columns. */
   final List<Expression> residual = new ArrayList<>();
 
-  private IndexJoin(
-      LogicalPlan stream, String path, long epoch, List<String> python, Manifest manifest) {
-    this.stream = stream;
-    this.path = path;
-    this.epoch = epoch;
-    this.python = python;
-    this.manifest = manifest;
+  private IndexJoin(Join join, JoinKind kind, boolean tableIsRight, StoredScan scan) {
+    this.join = join;
+    this.kind = kind;
+    this.tableIsRight = tableIsRight;
+    this.scan = scan;
+    manifest = scan.manifest;
+    stored = new StoredVersion(scan.table, manifest);
+    stream = tableIsRight ? join.left() : join.right();
+  }
+
+  /** A join as one that the index answers; null if it does not. */
+  static IndexJoin of(Join join) {
+    if (join.condition().isEmpty()) {
+      return null;
+    }
+    StoredScan right = scan(join.right());
+    StoredScan left = scan(join.left());
+    if (right != null && left != null && rows(left.manifest) > rows(right.manifest)) {
+      IndexJoin found = of(join, false, left); // the larger table is the one that is not read
+      return found == null ? of(join, true, right) : found;
+    }
+    IndexJoin found = right == null ? null : of(join, true, right);
+    return found == null && left != null ? of(join, false, left) : found;
+  }
+
+  private static IndexJoin of(Join join, boolean tableIsRight, StoredScan scan) {
+    JoinKind kind = JoinKind.of(join.joinType(), tableIsRight);
+    if (kind == null || !Hints.allow(join, tableIsRight) || !isReadable(scan)) {
+      return null;
+    }
+    IndexJoin found = new IndexJoin(join, kind, tableIsRight, scan);
+    return found.readTable(found.table(), found.values) && found.readCondition() ? found : null;
+  }
+
+  /** The scan that a side of a join is of, with nothing but selections and filters above it. */
+  private static StoredScan scan(LogicalPlan side) {
+    LogicalPlan at = side;
+    while (at instanceof Project || at instanceof Filter) {
+      at = at instanceof Project ? ((Project) at).child() : ((Filter) at).child();
+    }
+    if (!(at instanceof DataSourceV2ScanRelation)) {
+      return null;
+    }
+    Object scan = ((DataSourceV2ScanRelation) at).scan();
+    return scan instanceof StoredScan ? (StoredScan) scan : null;
+  }
+
+  private static long rows(Manifest manifest) {
+    return Arrays.stream(manifest.segments).mapToLong(segment -> segment.rows).sum();
+  }
+
+  private static boolean isReadable(StoredScan scan) {
+    for (StructField field : scan.columns.fields()) {
+      if (ColumnType.of(field.dataType()) == null) {
+        return false;
+      }
+    }
+    // In real-time mode, where the version goes on within a batch, Spark's own join answers.
+    return !scan.live;
+  }
+
+  LogicalPlan table() {
+    return tableIsRight ? join.right() : join.left();
   }
 
   /** Whether the key is one integer, which is searched as a long. */
@@ -57,5 +136,158 @@ final class IndexJoin {
     return expression instanceof AttributeReference
         ? columns.get(((AttributeReference) expression).exprId())
         : null;
+  }
+
+  /** Read the table's side: what its columns are, and which rows it leaves out. */
+  private boolean readTable(LogicalPlan side, Map<ExprId, Expression> made) {
+    if (side instanceof DataSourceV2ScanRelation) {
+      for (Attribute column : Scala.list(side.output())) {
+        columns.put(column.exprId(), column.name());
+        made.put(column.exprId(), column);
+      }
+      return true;
+    }
+    if (side instanceof Filter) {
+      Filter filter = (Filter) side;
+      if (!readTable(filter.child(), made)) {
+        return false;
+      }
+      for (Expression one : conjuncts(filter.condition(), new ArrayList<>())) {
+        // Spark adds these to read less: they drop only rows that match nothing.
+        if (!(one instanceof BloomFilterMightContain) && !demand(substituted(one, made))) {
+          return false;
+        }
+      }
+      return true;
+    }
+    Map<ExprId, Expression> below = new HashMap<>();
+    if (!readTable(((Project) side).child(), below)) {
+      return false;
+    }
+    for (NamedExpression named : Scala.list(((Project) side).projectList())) {
+      Expression value = named instanceof Alias ? ((Alias) named).child() : (Expression) named;
+      if (!isPlain(value)) {
+        return false;
+      }
+      made.put(named.exprId(), substituted(value, below));
+    }
+    return true;
+  }
+
+  private boolean readCondition() {
+    Expression[] found = new Expression[manifest.keyNames.size()];
+    Expression whole = join.condition().get();
+    boolean nullAware = kind == JoinKind.ANTI && nullAware(whole) != null;
+    Expression condition = nullAware ? nullAware(whole) : whole;
+    for (Expression one : conjuncts(condition, new ArrayList<>())) {
+      int number = key(one, found);
+      if (number == -1 && !demand(substituted(one, values))) {
+        return false;
+      }
+    }
+    for (Expression key : found) {
+      if (key == null) {
+        return false;
+      }
+      keys.add(key);
+    }
+    // A key that is found is not null.
+    residual.removeIf(
+        one -> one instanceof IsNotNull && keyNumber(((IsNotNull) one).child()) >= 0);
+    return !nullAware || isPossibleNullAware();
+  }
+
+  /** The equality of a join by NOT IN, for which a null may equal anything; null for another. */
+  private static EqualTo nullAware(Expression condition) {
+    if (!(condition instanceof Or)) {
+      return null;
+    }
+    Expression equal = ((Or) condition).left();
+    Expression isNull = ((Or) condition).right();
+    return equal instanceof EqualTo
+            && isNull instanceof IsNull
+            && ((IsNull) isNull).child().semanticEquals(equal)
+        ? (EqualTo) equal
+        : null;
+  }
+
+  private boolean isPossibleNullAware() {
+    return false;
+  }
+
+  /** Which key column a condition is the equality of, whose other side is added; -1 for none. */
+  private int key(Expression condition, Expression[] found) {
+    Expression left;
+    Expression right;
+    if (condition instanceof EqualTo) {
+      left = ((EqualTo) condition).left();
+      right = ((EqualTo) condition).right();
+    } else if (condition instanceof EqualNullSafe) {
+      left = ((EqualNullSafe) condition).left();
+      right = ((EqualNullSafe) condition).right();
+    } else {
+      return -1;
+    }
+    boolean isLeft = isOfStream(left);
+    Expression given = isLeft ? left : right;
+    if (!isOfStream(given) || !isPlain(given)) {
+      return -1;
+    }
+    if (condition instanceof EqualNullSafe && given.nullable()) {
+      return -1;
+    }
+    Expression stored = substituted(isLeft ? right : left, values);
+    int number = keyNumber(KeyTypes.column(stored));
+    if (number < 0 || found[number] != null) {
+      return -1;
+    }
+    found[number] = KeyTypes.searched(given, stored, manifest.keyTypes.get(number));
+    return found[number] == null ? -1 : number;
+  }
+
+  private int keyNumber(Expression column) {
+    return manifest.keyNames.indexOf(column(column));
+  }
+
+  private boolean demand(Expression condition) {
+    if (!isPlain(condition)) {
+      return false;
+    }
+    residual.add(condition);
+    return true;
+  }
+
+  /** Whether it does not matter when and how often an expression is evaluated. */
+  private static boolean isPlain(Expression expression) {
+    return expression.deterministic() && !SubqueryExpression.hasSubquery(expression);
+  }
+
+  /** How the rows are found. */
+  Search search() {
+    Search found = manifest.rangeColumns > 0 ? Ranges.of(this) : null;
+    return found == null
+        ? new Search(new KeyFinder(this), Collections.emptyList(), residual)
+        : found;
+  }
+
+  private static List<Expression> conjuncts(Expression condition, List<Expression> found) {
+    if (condition instanceof And) {
+      conjuncts(((And) condition).left(), found);
+      conjuncts(((And) condition).right(), found);
+    } else {
+      found.add(condition);
+    }
+    return found;
+  }
+
+  /** An expression with others in the place of attributes. */
+  static Expression substituted(Expression expression, Map<ExprId, Expression> by) {
+    if (expression instanceof AttributeReference) {
+      Expression other = by.get(((AttributeReference) expression).exprId());
+      return other == null ? expression : other;
+    }
+    return expression.children().isEmpty()
+        ? expression
+        : expression.mapChildren(Scala.function(child -> substituted(child, by)));
   }
 }

@@ -3,6 +3,9 @@ package bsjoin.jvm;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import scala.Function1;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -17,6 +20,17 @@ final class Scala {
   @SafeVarargs
   static <T> Seq<T> seq(T... items) {
     return seq(Arrays.asList(items));
+  }
+
+  /** A function of Scala: a lambda of Java is none for the compiler where it is overloaded. */
+  static <T, R> Function1<T, R> function(Function<T, R> function) {
+    return function::apply;
+  }
+
+  @SuppressWarnings("unchecked")
+  static <K, V> scala.collection.immutable.Map<K, V> map(Map<K, V> map) {
+    return (scala.collection.immutable.Map<K, V>)
+        scala.collection.immutable.Map$.MODULE$.from(CollectionConverters.asScala(map));
   }
 
   static <T> List<T> list(scala.collection.Seq<T> seq) {

@@ -1,0 +1,165 @@
+package bsjoin.jvm;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.If;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.XxHash64;
+import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.ProjectExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.StructField;
+import scala.Option;
+import scala.collection.immutable.Seq;
+
+/** Plans the joins that the index of a stored table answers; Spark's own strategies plan the rest. */
+public final class JoinStrategy extends SparkStrategy {
+  @Override
+  public Seq<SparkPlan> apply(LogicalPlan plan) {
+    IndexJoin join = plan instanceof Join && Planner.isOn() ? IndexJoin.of((Join) plan) : null;
+    return join == null ? Scala.seq() : Scala.seq(new Planned(join).plan());
+  }
+
+  /** One join. */
+  private final class Planned {
+    private final IndexJoin join;
+    private final Search search;
+    private final List<Attribute> stream;
+    private final List<Alias> computed = new ArrayList<>(); // of the stream, for the keys
+    private final Map<ExprId, Expression> reads = new HashMap<>(); // the scan's columns
+
+    Planned(IndexJoin join) {
+      this.join = join;
+      search = join.search();
+      stream = Scala.list(join.stream.output());
+      readColumns();
+    }
+
+    private void readColumns() {
+      List<String> names = new ArrayList<>(join.columns.values());
+      Columns columns = new Columns(join.stored, join.manifest, names);
+      boolean mayMiss = join.kind == JoinKind.OUTER;
+      StructField[] fields = join.scan.columns.fields();
+      join.columns.forEach(
+          (id, name) -> {
+            int place = join.manifest.place(name);
+            boolean hasNulls = place < 0 || join.manifest.isNullable(place);
+            reads.put(
+                id,
+                new Read(
+                    columns,
+                    names.indexOf(name),
+                    name,
+                    fields[join.scan.columns.fieldIndex(name)].dataType(),
+                    hasNulls,
+                    mayMiss,
+                    new FoundRow()));
+          });
+    }
+
+    SparkPlan plan() {
+      List<Expression> arguments = arguments();
+      SparkPlan child = planLater(join.stream);
+      if (!computed.isEmpty()) {
+        List<NamedExpression> columns = new ArrayList<>(stream);
+        columns.addAll(computed);
+        child = new ProjectExec(Scala.seq(columns), child);
+      }
+      List<Expression> condition = new ArrayList<>();
+      search.residual.forEach(one -> condition.add(IndexJoin.substituted(one, reads)));
+      return new LookupExec(
+          new Lookup(join, search, stream.size()),
+          Scala.seq(arguments),
+          Scala.seq(condition),
+          Scala.seq(columns()),
+          child);
+    }
+
+    private List<Expression> arguments() {
+      List<Expression> keys = new ArrayList<>();
+      for (Expression key : join.keys) {
+        keys.add(join.isInteger() || isCheap(key) ? key : computed(key));
+      }
+      List<Expression> all = new ArrayList<>();
+      if (join.isInteger()) {
+        all.add(keys.get(0));
+        all.addAll(search.arguments);
+        return all;
+      }
+      all.add(keys.isEmpty() ? new Literal(0L, DataTypes.LongType) : hash(keys));
+      for (int i = 0; i < join.manifest.compared.length; i++) {
+        boolean isHashed = join.manifest.compared[i] instanceof LongType;
+        Expression key = keys.get(i);
+        all.add(isHashed ? hash(java.util.Collections.singletonList(key)) : key);
+      }
+      all.addAll(search.arguments);
+      for (Expression key : keys) {
+        if (key.nullable()) {
+          all.add(key);
+        }
+      }
+      return all;
+    }
+
+    private Expression hash(List<Expression> values) {
+      return new XxHash64(Scala.seq(values));
+    }
+
+    /** Whether it costs nothing to evaluate an expression again. */
+    private boolean isCheap(Expression key) {
+      return key instanceof Attribute
+          || key instanceof Cast
+              && ((Cast) key).child() instanceof Attribute
+              && !(((Cast) key).child().dataType() instanceof org.apache.spark.sql.types.StringType);
+    }
+
+    /** A key as a column of the child: it is used more than once. */
+    private Expression computed(Expression key) {
+      Alias named = alias(key, "bsjoin_key", NamedExpression.newExprId());
+      computed.add(named);
+      return named.toAttribute();
+    }
+
+    /** What the table's side brings. */
+    private List<NamedExpression> columns() {
+      List<NamedExpression> found = new ArrayList<>();
+      Expression isThere =
+          new GreaterThanOrEqual(new FoundRow(), new Literal(0L, DataTypes.LongType));
+      if (join.kind == JoinKind.EXISTENCE) {
+        Attribute exists = ((ExistenceJoin) join.join.joinType()).exists();
+        found.add(alias(isThere, exists.name(), exists.exprId()));
+      }
+      if (join.kind.isFilter()) {
+        return found;
+      }
+      for (Attribute column : Scala.list(join.table().output())) {
+        Expression value = join.values.get(column.exprId());
+        Expression own = IndexJoin.substituted(value, reads);
+        if (join.kind == JoinKind.OUTER && !(value instanceof AttributeReference)) {
+          own = new If(isThere, own, new Literal(null, own.dataType()));
+        }
+        found.add(alias(own, column.name(), column.exprId()));
+      }
+      return found;
+    }
+
+    private Alias alias(Expression value, String name, ExprId id) {
+      return new Alias(value, name, id, Scala.seq(), Option.empty(), Scala.seq());
+    }
+  }
+}

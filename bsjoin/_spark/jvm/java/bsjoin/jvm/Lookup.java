@@ -1,0 +1,53 @@
+package bsjoin.jvm;
+
+import java.io.Serializable;
+
+/** What a {@link LookupExec} does, beside its expressions. */
+final class Lookup implements Serializable {
+  final JoinKind kind;
+  final boolean tableIsRight;
+  final Finder finder;
+  final int kept; // columns of the input that are those of the stream
+  final int compared; // arguments that are keys to compare
+  final int extra; // arguments of the finder beside the search value
+  final String table; // for people: its name and version
+  final String condition; // for people: what the join demands
+
+  Lookup(IndexJoin join, Search search, int kept) {
+    kind = join.kind;
+    tableIsRight = join.tableIsRight;
+    finder = search.finder;
+    this.kept = kept;
+    compared = join.manifest.compared.length;
+    extra = search.arguments.size();
+    table = join.scan.table.label + " version " + join.manifest.version;
+    condition = "keys " + join.keys + (search.residual.isEmpty() ? "" : ", condition " + search.residual);
+  }
+
+  /** What is found for a row whose key is null. */
+  long ifNull() {
+    return kind == JoinKind.NULL_AWARE_ANTI ? 0 : Finder.NONE; // a row that matches: it is dropped
+  }
+
+  /** Whether a row of the stream makes one row at most. */
+  boolean isSingle() {
+    return finder.isUnique() || kind.isFilter();
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    if (!(other instanceof Lookup)) {
+      return false;
+    }
+    Lookup that = (Lookup) other;
+    return kind == that.kind
+        && tableIsRight == that.tableIsRight
+        && finder.equals(that.finder)
+        && kept == that.kept;
+  }
+
+  @Override
+  public int hashCode() {
+    return kind.hashCode() + 31 * finder.hashCode();
+  }
+}

@@ -1,0 +1,270 @@
+package bsjoin.jvm;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
+import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
+import org.apache.spark.sql.execution.CodegenSupport;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.metric.SQLMetric;
+import org.apache.spark.sql.types.DataTypes;
+import scala.collection.immutable.IndexedSeq;
+import scala.collection.immutable.Seq;
+import scala.reflect.ClassTag$;
+
+/**
+ * Joins the rows of the stream, its child, with a stored table: each row's matches are found by the
+ * table's index, and their columns are read in place.
+ *
+ * <p>In Spark's generated code it is a part of the stage that the stream's rows pass through, like
+ * the joins before and behind it; a column is read where it is first used.
+ */
+public final class LookupExec extends SparkPlan implements CodegenSupport {
+  private static final int MOST = 1 << 12; // rows of one row that generated code keeps at once
+
+  private final Lookup lookup;
+  private final Seq<Expression> arguments;
+  private final Seq<Expression> condition;
+  private final Seq<NamedExpression> columns;
+  private final SparkPlan child;
+  private CodegenSupport parent;
+  private Counts counts;
+
+  /**
+   * A join.
+   *
+   * @param lookup what it does
+   * @param arguments of the stream's columns: the search value, the keys to compare, the finder's
+   *     further arguments, and what else must not be null for a match
+   * @param condition what a pair of rows must fulfil, of the stream's columns and {@link FoundRow}
+   * @param columns that the table's side brings, of {@link FoundRow}
+   * @param child the stream
+   */
+  public LookupExec(
+      Lookup lookup, Seq<Expression> arguments, Seq<Expression> condition,
+      Seq<NamedExpression> columns, SparkPlan child) {
+    this.lookup = lookup;
+    this.arguments = arguments;
+    this.condition = condition;
+    this.columns = columns;
+    this.child = child;
+  }
+
+  // The plan.
+
+  @Override
+  public Seq<Attribute> output() {
+    List<Attribute> stream = Scala.list(child.output()).subList(0, lookup.kept);
+    List<Attribute> table = new ArrayList<>();
+    Scala.list(columns).forEach(column -> table.add(column.toAttribute()));
+    return Scala.seq(ordered(stream, table));
+  }
+
+  private <T> List<T> ordered(List<T> stream, List<T> table) {
+    List<T> all = new ArrayList<>(lookup.tableIsRight ? stream : table);
+    all.addAll(lookup.tableIsRight ? table : stream);
+    return all;
+  }
+
+  @Override
+  public Partitioning outputPartitioning() {
+    return child.outputPartitioning();
+  }
+
+  @Override
+  public Seq<SortOrder> outputOrdering() {
+    return child.outputOrdering();
+  }
+
+  @Override
+  public scala.collection.immutable.Map<String, SQLMetric> metrics() {
+    return counts() == null ? Scala.map(Collections.emptyMap()) : Scala.map(counts.metrics());
+  }
+
+  private synchronized Counts counts() {
+    if (counts == null && conf().getConfString("spark.bsjoin.metrics", "on").equals("on")) {
+      counts = new Counts(sparkContext());
+    }
+    return counts;
+  }
+
+  @Override
+  public String nodeName() {
+    return "BsjoinLookup";
+  }
+
+  @Override
+  public String simpleString(int maxFields) {
+    return nodeName() + " [" + lookup.table + "] " + lookup.kind + ", " + lookup.condition;
+  }
+
+  @Override
+  public String verboseStringWithOperatorId() {
+    return formattedNodeName() + "\n" + simpleString(conf().maxToStringFields()) + "\n";
+  }
+
+  @Override
+  public Seq<SparkPlan> children() {
+    return Scala.seq(child);
+  }
+
+  @Override
+  public SparkPlan withNewChildrenInternal(IndexedSeq<SparkPlan> children) {
+    return new LookupExec(lookup, arguments, condition, columns, children.head());
+  }
+
+  // Without generated code for the stage.
+
+  @Override
+  public RDD<InternalRow> doExecute() {
+    Seq<Expression> output = null;
+    if (!values().isEmpty() || child.output().size() > lookup.kept) {
+      List<Expression> stream = new ArrayList<>(Scala.list(child.output()).subList(0, lookup.kept));
+      output = bound(ordered(stream, values()));
+    }
+    return child
+        .execute()
+        .mapPartitionsWithIndex(
+            new LookupRows(
+                lookup,
+                counts(),
+                bound(Scala.list(arguments)),
+                bound(Scala.list(condition)),
+                output),
+            true,
+            ClassTag$.MODULE$.apply(InternalRow.class));
+  }
+
+  /** The columns of the table's side, of the found row. */
+  private List<Expression> values() {
+    List<Expression> values = new ArrayList<>();
+    for (NamedExpression column : Scala.list(columns)) {
+      values.add(((Alias) column).child());
+    }
+    return values;
+  }
+
+  /** Expressions of the child's columns, and of the found row behind them. */
+  private Seq<Expression> bound(List<Expression> expressions) {
+    Map<ExprId, BoundReference> input = new HashMap<>();
+    for (Attribute column : Scala.list(child.output())) {
+      input.put(
+          column.exprId(), new BoundReference(input.size(), column.dataType(), column.nullable()));
+    }
+    BoundReference found = new BoundReference(input.size(), DataTypes.LongType, false);
+    List<Expression> bound = new ArrayList<>();
+    for (Expression expression : expressions) {
+      bound.add(bound(expression, input, found));
+    }
+    return Scala.seq(bound);
+  }
+
+  private static Expression bound(
+      Expression expression, Map<ExprId, BoundReference> input, BoundReference found) {
+    if (expression instanceof FoundRow) {
+      return found;
+    }
+    if (expression instanceof AttributeReference) {
+      return Objects.requireNonNull(input.get(((AttributeReference) expression).exprId()));
+    }
+    return expression.children().isEmpty()
+        ? expression
+        : expression.mapChildren(Scala.function(child -> bound(child, input, found)));
+  }
+
+  // In generated code.
+
+  @Override
+  public boolean supportCodegen() {
+    return lookup.isSingle() || lookup.finder.most() <= MOST;
+  }
+
+  @Override
+  public boolean needCopyResult() {
+    return !lookup.isSingle() || ((CodegenSupport) child).needCopyResult();
+  }
+
+  @Override
+  public CodegenSupport parent() {
+    return parent;
+  }
+
+  @Override
+  public void parent_$eq(CodegenSupport parent) {
+    this.parent = parent;
+  }
+
+  @Override
+  public Seq<RDD<InternalRow>> inputRDDs() {
+    return ((CodegenSupport) child).inputRDDs();
+  }
+
+  @Override
+  public String doProduce(CodegenContext context) {
+    return ((CodegenSupport) child).produce(context, this);
+  }
+
+  @Override
+  public String doConsume(CodegenContext context, Seq<ExprCode> input, ExprCode row) {
+    LookupCode code = new LookupCode(context, lookup, counts(), Scala.list(input));
+    return code.text(
+        Scala.list(bound(Scala.list(arguments))),
+        Scala.list(bound(Scala.list(condition))),
+        () -> {
+          List<ExprCode> stream = Scala.list(input).subList(0, lookup.kept);
+          List<ExprCode> table = code.codes(Scala.list(bound(values())));
+          return consume(context, Scala.seq(ordered(stream, table)), null);
+        });
+  }
+
+  // Equal plans make equal rows: Spark runs one of them.
+
+  @Override
+  public int productArity() {
+    return 5;
+  }
+
+  @Override
+  public Object productElement(int number) {
+    Object[] all = {lookup, arguments, condition, columns, child};
+    return all[number];
+  }
+
+  @Override
+  public boolean canEqual(Object other) {
+    return other instanceof LookupExec;
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    if (!(other instanceof LookupExec)) {
+      return false;
+    }
+    LookupExec that = (LookupExec) other;
+    return lookup.equals(that.lookup)
+        && arguments.equals(that.arguments)
+        && condition.equals(that.condition)
+        && columns.equals(that.columns)
+        && child.equals(that.child);
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(lookup, arguments, condition, columns, child);
+  }
+}

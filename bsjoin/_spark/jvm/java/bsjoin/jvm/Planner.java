@@ -1,0 +1,43 @@
+package bsjoin.jvm;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.ExperimentalMethods;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.internal.SQLConf;
+import scala.Option;
+
+/**
+ * Adds the {@link JoinStrategy} to sessions. The setting {@code spark.bsjoin.planner} switches it
+ * {@code on}, which is the default, or {@code off}: joins are then Spark's own, over a scan.
+ */
+final class Planner {
+  private static final String SETTING = "spark.bsjoin.planner";
+
+  private Planner() {}
+
+  /** Let the active session join by the index; whoever has a table has its index. */
+  static void install() {
+    Option<SparkSession> active = SparkSession.getActiveSession();
+    if (active.isDefined()) {
+      install(active.get());
+    }
+  }
+
+  private static void install(SparkSession session) {
+    ExperimentalMethods methods = session.experimental();
+    synchronized (methods) {
+      List<SparkStrategy> strategies = new ArrayList<>(Scala.list(methods.extraStrategies()));
+      if (strategies.stream().noneMatch(one -> one instanceof JoinStrategy)) {
+        strategies.add(0, new JoinStrategy());
+        methods.extraStrategies_$eq(Scala.seq(strategies));
+      }
+    }
+  }
+
+  /** Whether the session that is planning wants it. */
+  static boolean isOn() {
+    return SQLConf.get().getConfString(SETTING, "on").equals("on");
+  }
+}

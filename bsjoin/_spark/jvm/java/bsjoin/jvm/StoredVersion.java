@@ -1,0 +1,50 @@
+package bsjoin.jvm;
+
+import java.io.Serializable;
+import java.util.ArrayList;
+
+/** One version of a stored table, as tasks are told which to open. */
+final class StoredVersion implements Serializable {
+  private final String path; // without credentials
+  private final long epoch; // see Table.of
+  private final ArrayList<String> python;
+  final int number;
+  private final long createdAtUs;
+
+  StoredVersion(StoredTable table, Manifest manifest) {
+    path = table.path;
+    epoch = table.epoch;
+    python = new ArrayList<>(table.table().python());
+    number = manifest.version;
+    createdAtUs = manifest.createdAtUs;
+  }
+
+  /** The version, which stays open as long as somebody refers to it. */
+  Version open() {
+    Version found = Table.of(path, epoch, 0, python).numbered(number);
+    if (found.manifest.createdAtUs != createdAtUs) {
+      throw TableError.of(
+          "VersionGoneError",
+          "version " + number + " of the table in '" + path + "' is not the one that the query was "
+              + "planned with: the table was built again. Run the query again");
+    }
+    return found;
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    if (!(other instanceof StoredVersion)) {
+      return false;
+    }
+    StoredVersion that = (StoredVersion) other;
+    return path.equals(that.path)
+        && number == that.number
+        && createdAtUs == that.createdAtUs
+        && python.equals(that.python);
+  }
+
+  @Override
+  public int hashCode() {
+    return path.hashCode() + 31 * number + Long.hashCode(createdAtUs);
+  }
+}
