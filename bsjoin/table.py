@@ -15,11 +15,12 @@ from bsjoin._spark.arguments import JoinCall, key_list, probe_side, table_side
 from bsjoin._spark.char_columns import check_padded
 from bsjoin._spark.columns import names_of
 from bsjoin._spark.full_cache import FullCache
+from bsjoin._spark.jvm.catalog import name_table, relation
 from bsjoin._spark.observing import current_cycle, is_reported
 from bsjoin._spark.planning import plan_join
 from bsjoin._spark.refresh import start_refreshing
 from bsjoin._spark.resolve import BuiltTable, ResolvedJoin, resolve
-from bsjoin._spark.session import needed_since_us
+from bsjoin._spark.session import active_session, needed_since_us
 from bsjoin._spark.storing import WantedTable, build_new, confirmed, ensure, refreshed
 from bsjoin.conditions import Condition
 from bsjoin.durations import seconds
@@ -30,7 +31,7 @@ from bsjoin.store import Manifest, Stats, StorageLocation, builds, freshness, ve
 from bsjoin.store.temporary import temporary_location
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from bsjoin._spark.arguments import JoinType
     from bsjoin._spark.columns import On
@@ -352,6 +353,59 @@ class BatchTable:
                 BuiltTable(newest, self.path).check_serves(join)
                 cache = replace(cache, manifest=newest)
         return plan_join(stream, join, cache, given)
+
+    def register(self, spark: SparkSession, name: str) -> None:
+        """Give the table a name in Spark's catalog ``bsjoin``, for plain joins and SQL.
+
+        The name is a setting of the session, ``spark.bsjoin.table.<name>``: sessions made by
+        ``newSession()`` do not inherit it. A name that is given again stands for the new table from
+        then on.
+
+        Args:
+            spark: the session.
+            name: letters, digits and underscores.
+
+        Raises:
+            ArgumentError: it is not such a name.
+            NotATableError: the table was removed.
+            StoreError: the URL of the table has a secret, which Spark would show.
+            WorkerEnvironmentError: the session refuses the jar (:func:`bsjoin.jar`).
+
+        Example:
+            >>> table.register(spark, "customers")
+            >>> spark.sql("SELECT count(*) AS rows FROM bsjoin.customers").first().rows
+            3
+        """
+        versions.latest(self._location)
+        name_table(spark, self._location, name)
+
+    def to_df(self, spark: SparkSession | None = None) -> DataFrame:
+        """The table as a DataFrame: its rows are read from the stored files, in Spark's JVM.
+
+        The same as ``spark.read.format("bsjoin").load(path)``, in a session that has the jar. A
+        query reads the version that is the newest when it is planned, a micro-batch of a stream
+        that which is active at its timestamp.
+
+        Args:
+            spark: the session; default None: the active one.
+
+        Returns:
+            The columns of the newest version, all nullable, as a later version may bring nulls.
+            Columns that the JVM does not read (nested ones) are an error of the queries that
+            select them.
+
+        Raises:
+            ArgumentError: there is no active session.
+            NotATableError: the table was removed.
+            StoreError, WorkerEnvironmentError: as for :meth:`register`.
+
+        Example:
+            >>> table.to_df().select("name").orderBy("name").first().name
+            'Ann'
+        """
+        versions.latest(self._location)
+        limit_us = round(self._options.max_staleness_s * 1e6)
+        return relation(spark or active_session(), self._location, limit_us)
 
     def refresh(self, df: DataFrame) -> int:
         """Publish a new version made of ``df``, unless it holds what is there already.

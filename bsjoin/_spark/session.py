@@ -14,9 +14,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, is_remote
 from pyspark.sql import functions as F  # noqa: N812
 
+from bsjoin.errors import ArgumentError
+
 __all__ = [
     "MicroBatch",
     "active_queries",
+    "active_session",
     "any_query_active",
     "application_of",
     "default_parallelism",
@@ -147,6 +150,18 @@ def means_the_same(one: DataFrame, other: DataFrame) -> bool:
 def retained(spark: SparkSession) -> int:
     """Of how many micro-batches a query keeps its progress."""
     return int(spark.conf.get("spark.sql.streaming.numRecentProgressUpdates") or 0)
+
+
+def active_session() -> SparkSession:
+    """The active session of this thread, or the application's.
+
+    Raises:
+        ArgumentError: there is none.
+    """
+    try:
+        return SparkSession.active()
+    except PySparkException:
+        raise ArgumentError("there is no active Spark session: give one, spark=...") from None
 
 
 def active_queries() -> set[str]:

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.StringJoiner;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DayTimeIntervalType;
@@ -34,6 +35,8 @@ final class Manifest {
   final long readAtUs; // when its build began to read the source
   final int longestRun;
   final StructType columns;
+  final boolean unique; // declared
+  final String condition; // that the table was built with, as a text; empty without one
   final List<String> keyNames = new ArrayList<>();
   final List<DataType> keyTypes = new ArrayList<>();
   final String keys; // their names and types, as JSON
@@ -102,6 +105,8 @@ final class Manifest {
     }
     // From the tree that was checked: another reader may read the text in another way.
     columns = (StructType) DataType.fromJson(schema.toString());
+    unique = node.path("unique").asBoolean();
+    condition = condition(node.path("condition"));
     for (JsonNode key : node.path("keys")) {
       keyNames.add(key.path(0).asText());
       keyTypes.add(DataType.fromJson("\"" + key.path(1).asText() + "\""));
@@ -145,6 +150,17 @@ final class Manifest {
       longest = Math.max(longest, segments[i].longestRun);
     }
     longestRun = longest;
+  }
+
+  /** A condition in the form in which Python shows it. */
+  private static String condition(JsonNode node) {
+    if (!node.isObject() || node.isEmpty()) {
+      return "";
+    }
+    String name = node.fieldNames().next();
+    StringJoiner arguments = new StringJoiner(", ", name + "(", ")");
+    node.path(name).fields().forEachRemaining(one -> arguments.add(one.getKey() + "=" + one.getValue()));
+    return arguments.toString();
   }
 
   /** The place of the first range column, if its values are their own codes; -1 if not. */
@@ -207,6 +223,30 @@ final class Manifest {
         "NotATableError",
         "'" + storage.name + "' holds no table of bsjoin: there is no version in its folder '"
             + FOLDER + "'. Build one with BatchTable.build(df, on=..., path=...)");
+  }
+
+  /** The number of the segment that has the rows with a hash, if there are any; -1 if none can. */
+  int segmentOf(long hash) {
+    int low = 0;
+    int high = segments.length;
+    while (low < high) {
+      int middle = (low + high) >>> 1;
+      if (segments[middle].firstHash <= hash) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low - 1;
+  }
+
+  /** The number of all rows. */
+  long rows() {
+    long found = 0;
+    for (SegmentInfo segment : segments) {
+      found += segment.rows;
+    }
+    return found;
   }
 
   /** The names of all files. */

@@ -2,9 +2,14 @@ package bsjoin.jvm;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.OptionalLong;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
 import org.apache.spark.SparkContext;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -12,6 +17,7 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
@@ -29,8 +35,9 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
   final Manifest manifest;
   final boolean live; // planned for real-time mode, where the version goes on
   final StructType columns;
+  private final List<Manifest.SegmentInfo> segments; // that are read
 
-  private StoredScan(StoredTable table, StructType columns) {
+  private StoredScan(StoredTable table, StructType columns, List<Predicate> filters) {
     this.table = table;
     this.columns = columns;
     PlanTime time = PlanTime.current();
@@ -39,11 +46,15 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
     for (StructField field : columns.fields()) {
       check(field);
     }
+    segments = segments(KeyFilter.hashes(manifest, filters));
   }
 
-  static final class Builder implements ScanBuilder, SupportsPushDownRequiredColumns {
+  /** What Spark tells before it plans; all filters are left to it, see {@link KeyFilter}. */
+  static final class Builder
+      implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownV2Filters {
     private final StoredTable table;
     private StructType columns;
+    private List<Predicate> filters = Collections.emptyList();
 
     Builder(StoredTable table, StructType columns) {
       this.table = table;
@@ -57,8 +68,31 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
 
     @Override
     public Scan build() {
-      return new StoredScan(table, columns);
+      return new StoredScan(table, columns, filters);
     }
+
+    @Override
+    public Predicate[] pushPredicates(Predicate[] predicates) {
+      filters = Arrays.asList(predicates);
+      return predicates;
+    }
+
+    @Override
+    public Predicate[] pushedPredicates() {
+      return new Predicate[0];
+    }
+  }
+
+  /** The segments that can have keys with these hashes; all for null. */
+  private List<Manifest.SegmentInfo> segments(Set<Long> hashes) {
+    List<Manifest.SegmentInfo> all = Arrays.asList(manifest.segments);
+    if (hashes == null) {
+      return all;
+    }
+    Set<Integer> numbers = new TreeSet<>();
+    hashes.forEach(hash -> numbers.add(manifest.segmentOf(hash)));
+    numbers.remove(-1);
+    return numbers.stream().map(all::get).collect(Collectors.toList());
   }
 
   /** Refuse a column that cannot be read as the query was analysed. */
@@ -104,14 +138,17 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
   @Override
   public String description() {
     return "bsjoin " + table.path + " version " + manifest.version + " "
-        + Arrays.toString(columns.fieldNames());
+        + Arrays.toString(columns.fieldNames())
+        + (segments.size() == manifest.segments.length
+            ? ""
+            : ", " + segments.size() + " of " + manifest.segments.length + " segments");
   }
 
   @Override
   public Statistics estimateStatistics() {
     long rows = 0;
     long bytes = 0;
-    for (Manifest.SegmentInfo segment : manifest.segments) {
+    for (Manifest.SegmentInfo segment : segments) {
       rows += segment.rows;
       for (StructField field : columns.fields()) {
         int place = manifest.place(field.name());
@@ -141,14 +178,10 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
   @Override
   public InputPartition[] planInputPartitions() {
     checkRead();
-    long all = 0;
-    for (Manifest.SegmentInfo segment : manifest.segments) {
-      all += segment.rows;
-    }
     int cores = SparkContext.getOrCreate().defaultParallelism();
-    long most = Math.max(LEAST, Math.min(MOST, all / cores + 1));
+    long most = Math.max(LEAST, Math.min(MOST, manifest.rows() / cores + 1));
     List<InputPartition> found = new ArrayList<>();
-    for (Manifest.SegmentInfo segment : manifest.segments) {
+    for (Manifest.SegmentInfo segment : segments) {
       StoredRows.File[] files = files(segment);
       long parts = (segment.rows + most - 1) / most;
       for (long i = 0; i < parts; i++) {
@@ -185,7 +218,8 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
     return other instanceof StoredScan
         && ((StoredScan) other).table.equals(table)
         && ((StoredScan) other).manifest.version == manifest.version
-        && ((StoredScan) other).columns.equals(columns);
+        && ((StoredScan) other).columns.equals(columns)
+        && ((StoredScan) other).segments.equals(segments);
   }
 
   @Override

@@ -1,11 +1,11 @@
 package bsjoin.jvm;
 
+import java.time.Instant;
 import java.util.Collections;
-import java.util.EnumSet;
+import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Set;
-import org.apache.spark.sql.connector.catalog.SupportsRead;
-import org.apache.spark.sql.connector.catalog.TableCapability;
+import java.util.Map;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -17,7 +17,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * <p>It has the columns of the version that was the newest when the query was analysed. Which version
  * is read is known when the query is planned, see {@link StoredScan}.
  */
-final class StoredTable implements SupportsRead {
+final class StoredTable extends ReadOnlyTable {
   final String path; // a local path or a URL, without credentials
   final String label; // what the query calls it
   final long epoch; // when the newest version was published, see Table.of
@@ -41,13 +41,8 @@ final class StoredTable implements SupportsRead {
     schema = nullable;
   }
 
-  /** The table at a path, whose version is chosen when a query is planned. */
-  static StoredTable newest(String path, String label) {
-    return newest(path, label, 0);
-  }
-
   /**
-   * The same.
+   * The table at a path, whose version is chosen when a query is planned.
    *
    * @param path the path or URL as the query gives it
    * @param label what the query calls the table
@@ -55,7 +50,8 @@ final class StoredTable implements SupportsRead {
    */
   static StoredTable newest(String path, String label, long maxStalenessUs) {
     String address = Address.of(path);
-    List<String> python = Collections.emptyList();
+    boolean isLocal = !address.contains("://");
+    List<String> python = isLocal ? Collections.emptyList() : SessionSettings.python();
     Manifest manifest = Manifest.newest(Storage.of(address, python));
     Table table = Table.of(address, manifest.createdAtUs, maxStalenessUs, python);
     return new StoredTable(address, label.equals(path) ? address : label, table, manifest, false);
@@ -63,7 +59,7 @@ final class StoredTable implements SupportsRead {
 
   /** A table in the version of a number. */
   static StoredTable numbered(String path, String label, String number) {
-    StoredTable newest = newest(path, label);
+    StoredTable newest = newest(path, label, 0);
     if (!number.matches("[0-9]{1,9}")) {
       throw TableError.of(
           "ArgumentError",
@@ -75,7 +71,7 @@ final class StoredTable implements SupportsRead {
 
   /** A table in the version that was active at a time. */
   static StoredTable at(String path, String label, long timestampUs) {
-    StoredTable newest = newest(path, label);
+    StoredTable newest = newest(path, label, 0);
     return newest.pinnedTo(newest.table.manifestAt(timestampUs));
   }
 
@@ -97,14 +93,6 @@ final class StoredTable implements SupportsRead {
     return pinned ? analyzed : table.manifestAt(timeUs);
   }
 
-  /** The error of whoever would change a stored table through Spark. */
-  static UnsupportedOperationException readOnly(String name) {
-    return new UnsupportedOperationException(
-        "the tables of bsjoin are read only in Spark, and '" + name + "' is one: build or replace "
-            + "it by bsjoin.BatchTable.build(df, on=..., path=...) in Python, and remove it by "
-            + "removing its folder");
-  }
-
   @Override
   public String name() {
     return label;
@@ -116,9 +104,22 @@ final class StoredTable implements SupportsRead {
     return schema;
   }
 
+  /** What {@code DESCRIBE EXTENDED} shows. */
   @Override
-  public Set<TableCapability> capabilities() {
-    return EnumSet.of(TableCapability.BATCH_READ);
+  public Map<String, String> properties() {
+    Map<String, String> found = new LinkedHashMap<>();
+    found.put(TableCatalog.PROP_PROVIDER, "bsjoin");
+    found.put(TableCatalog.PROP_LOCATION, path);
+    found.put(TableCatalog.PROP_EXTERNAL, "true");
+    found.put("version", String.valueOf(analyzed.version));
+    found.put("created", String.valueOf(Instant.ofEpochSecond(analyzed.createdAtUs / 1_000_000)));
+    found.put("keys", String.join(", ", analyzed.keyNames));
+    found.put("unique", String.valueOf(analyzed.unique));
+    found.put("rows", String.valueOf(analyzed.rows()));
+    if (!analyzed.condition.isEmpty()) {
+      found.put("condition", analyzed.condition);
+    }
+    return found;
   }
 
   @Override

@@ -1,16 +1,19 @@
 package bsjoin.jvm;
 
+import static java.util.stream.Collectors.joining;
+
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.Map$;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -20,59 +23,93 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 abstract class StoredTables implements TableCatalog {
   private static final String SETTING = "spark.bsjoin.table.";
+  private static final String[] NAMESPACE = {"default"}; // after USE, and in lists of tables
 
   @Override
-  public org.apache.spark.sql.connector.catalog.Table loadTable(Identifier identifier)
-      throws NoSuchTableException {
-    return StoredTable.newest(path(identifier), identifier.name());
+  public String[] defaultNamespace() {
+    return NAMESPACE.clone();
+  }
+
+  private static boolean isDefault(String[] namespace) {
+    return namespace.length == 0 || Arrays.equals(namespace, NAMESPACE);
+  }
+
+  @Override
+  public org.apache.spark.sql.connector.catalog.Table loadTable(Identifier identifier) {
+    return StoredTable.newest(found(identifier), identifier.name(), 0);
   }
 
   @Override
   public org.apache.spark.sql.connector.catalog.Table loadTable(
-      Identifier identifier, String version) throws NoSuchTableException {
-    return StoredTable.numbered(path(identifier), identifier.name(), version);
+      Identifier identifier, String version) {
+    return StoredTable.numbered(found(identifier), identifier.name(), version);
   }
 
   @Override
   public org.apache.spark.sql.connector.catalog.Table loadTable(
-      Identifier identifier, long timestampUs) throws NoSuchTableException {
-    return StoredTable.at(path(identifier), identifier.name(), timestampUs);
+      Identifier identifier, long timestampUs) {
+    return StoredTable.at(found(identifier), identifier.name(), timestampUs);
   }
 
-  private static String path(Identifier identifier) throws NoSuchTableException {
+  @Override
+  public boolean tableExists(Identifier identifier) {
+    return path(identifier) != null;
+  }
+
+  /** The path of a table. */
+  private static String found(Identifier identifier) {
+    String path = path(identifier);
+    if (path != null) {
+      return path;
+    }
+    // After a NoSuchTableException Spark would take the name for a file's, in the format bsjoin.
+    throw StoredTables.<RuntimeException>undeclared(
+        new AnalysisException("TABLE_OR_VIEW_NOT_FOUND", named(identifier)));
+  }
+
+  /** An exception for a method of Spark that declares only others. */
+  @SuppressWarnings("unchecked")
+  private static <T extends Exception> T undeclared(Exception error) throws T {
+    throw (T) error;
+  }
+
+  private static scala.collection.immutable.Map<String, String> named(Identifier identifier) {
+    List<String> parts = new ArrayList<>();
+    parts.add("bsjoin");
+    parts.addAll(Arrays.asList(identifier.namespace()));
+    parts.add(identifier.name());
+    String name = parts.stream().map(p -> "`" + p.replace("`", "``") + "`").collect(joining("."));
+    Map<String, String> named = new HashMap<>();
+    named.put("relationName", name);
+    named.put("searchPath", "`bsjoin`"); // of later versions of Spark
+    return Map$.MODULE$.from(CollectionConverters.asScala(named));
+  }
+
+  /** The path that a table's name is or stands for; null for another name. */
+  private static String path(Identifier identifier) {
     String name = identifier.name();
-    if (identifier.namespace().length > 0) {
-      throw new NoSuchTableException(identifier);
+    if (!isDefault(identifier.namespace())) {
+      return null;
     }
     if (Address.is(name)) {
       return name;
     }
-    // Not SQLConf.get(), which has the settings of a view while that is resolved.
-    Map<String, String> settings = settings();
+    Map<String, String> settings = SessionSettings.all();
     String path = settings.get(SETTING + name);
-    if (path != null) {
-      return path;
-    }
-    if (!Boolean.parseBoolean(settings.get("spark.sql.caseSensitive"))) {
+    if (path == null && !Boolean.parseBoolean(settings.get("spark.sql.caseSensitive"))) {
       for (Map.Entry<String, String> setting : settings.entrySet()) {
-        if (setting.getKey().equalsIgnoreCase(SETTING + name)) {
-          return setting.getValue();
-        }
+        path = setting.getKey().equalsIgnoreCase(SETTING + name) ? setting.getValue() : path;
       }
     }
-    throw new NoSuchTableException(identifier);
-  }
-
-  private static Map<String, String> settings() {
-    return CollectionConverters.asJava(SparkSession.active().conf().getAll());
+    return path;
   }
 
   @Override
   public Identifier[] listTables(String[] namespace) {
     List<Identifier> found = new ArrayList<>();
-    for (String setting : settings().keySet()) {
-      if (setting.startsWith(SETTING) && namespace.length == 0) {
-        found.add(Identifier.of(namespace, setting.substring(SETTING.length())));
+    for (String setting : SessionSettings.all().keySet()) {
+      if (setting.startsWith(SETTING) && isDefault(namespace)) {
+        found.add(Identifier.of(NAMESPACE, setting.substring(SETTING.length())));
       }
     }
     return found.toArray(new Identifier[0]);
@@ -85,22 +122,22 @@ abstract class StoredTables implements TableCatalog {
       StructType schema,
       Transform[] partitions,
       Map<String, String> properties) {
-    throw StoredTable.readOnly(identifier.name());
+    throw ReadOnlyTable.refusal(identifier.name());
   }
 
   @Override
   public org.apache.spark.sql.connector.catalog.Table alterTable(
       Identifier identifier, TableChange... changes) {
-    throw StoredTable.readOnly(identifier.name());
+    throw ReadOnlyTable.refusal(identifier.name());
   }
 
   @Override
   public boolean dropTable(Identifier identifier) {
-    throw StoredTable.readOnly(identifier.name());
+    throw ReadOnlyTable.refusal(identifier.name());
   }
 
   @Override
   public void renameTable(Identifier before, Identifier after) {
-    throw StoredTable.readOnly(before.name());
+    throw ReadOnlyTable.refusal(before.name());
   }
 }
