@@ -5,6 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.spark.SparkContext;
 import org.apache.spark.TaskContext;
+import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.execution.metric.SQLMetrics;
 import org.apache.spark.util.TaskCompletionListener;
@@ -18,6 +19,7 @@ public final class Counts implements Serializable {
   private final SQLMetric matched;
   private final SQLMetric out;
   private final SQLMetric opening;
+  private final transient SQLMetric version;
   private transient long rows;
   private transient long matches;
   private transient long results;
@@ -29,6 +31,7 @@ public final class Counts implements Serializable {
     matched = SQLMetrics.createMetric(context, "rows with a match");
     out = SQLMetrics.createMetric(context, "rows out");
     opening = SQLMetrics.createNanoTimingMetric(context, "time to open the table", -1);
+    version = SQLMetrics.createMetric(context, "version of the table");
   }
 
   private Counts(Counts of) {
@@ -36,6 +39,7 @@ public final class Counts implements Serializable {
     matched = of.matched;
     out = of.out;
     opening = of.opening;
+    version = null;
   }
 
   Map<String, SQLMetric> metrics() {
@@ -44,7 +48,15 @@ public final class Counts implements Serializable {
     all.put("matchedRows", matched);
     all.put("rowsOut", out);
     all.put("openTime", opening);
+    all.put("version", version);
     return all;
+  }
+
+  /** Tell Spark's UI the version: no task counts it. */
+  void postVersion(SparkContext context, int number) {
+    version.set(number);
+    SQLMetrics.postDriverMetricUpdates(
+        context, context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY()), Scala.seq(version));
   }
 
   /** One for an iterator. */

@@ -48,6 +48,11 @@ public abstract class Finder implements Serializable, Cloneable {
     longestRun = join.manifest.longestRun;
   }
 
+  /** The number of the version. */
+  final int number() {
+    return stored.number;
+  }
+
   /** Whether at most one row is found for a row of the stream. */
   abstract boolean isUnique();
 

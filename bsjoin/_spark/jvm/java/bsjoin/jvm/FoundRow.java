@@ -1,5 +1,6 @@
 package bsjoin.jvm;
 
+import java.io.Serializable;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
@@ -10,7 +11,7 @@ import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
 
 /** The reference of the row that a {@link LookupExec} has found; negative if there is none. */
-public final class FoundRow extends Expression {
+public final class FoundRow extends Expression implements Serializable {
   @Override
   public boolean nullable() {
     return false;

@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
@@ -36,7 +37,6 @@ import org.apache.spark.sql.types.StructField;
  */
 final class IndexJoin {
   final Join join;
-  final JoinKind kind;
   final boolean tableIsRight;
   final StoredScan scan;
   final LogicalPlan stream;
@@ -49,11 +49,16 @@ final class IndexJoin {
   /** The columns of the table's side, as expressions of the scan's. */
   final Map<ExprId, Expression> values = new HashMap<>();
 
-  /** The keys: expressions of the stream's columns, in the order of the table's. */
+  /** The sides of the equalities that are the stream's, in the order of the table's keys. */
+  final List<Expression> given = new ArrayList<>();
+
+  /** The same as the index has them, see {@link KeyTypes}. */
   final List<Expression> keys = new ArrayList<>();
 
   /** The other conditions on a pair of rows, of the stream's and the scan's columns. */
   final List<Expression> residual = new ArrayList<>();
+
+  private JoinKind kind;
 
   private IndexJoin(Join join, JoinKind kind, boolean tableIsRight, StoredScan scan) {
     this.join = join;
@@ -116,6 +121,10 @@ final class IndexJoin {
     return !scan.live;
   }
 
+  JoinKind kind() {
+    return kind;
+  }
+
   LogicalPlan table() {
     return tableIsRight ? join.right() : join.left();
   }
@@ -176,11 +185,12 @@ final class IndexJoin {
 
   private boolean readCondition() {
     Expression[] found = new Expression[manifest.keyNames.size()];
+    Expression[] sides = new Expression[found.length];
     Expression whole = join.condition().get();
     boolean nullAware = kind == JoinKind.ANTI && nullAware(whole) != null;
     Expression condition = nullAware ? nullAware(whole) : whole;
     for (Expression one : conjuncts(condition, new ArrayList<>())) {
-      int number = key(one, found);
+      int number = key(one, found, sides);
       if (number == -1 && !demand(substituted(one, values))) {
         return false;
       }
@@ -191,10 +201,11 @@ final class IndexJoin {
       }
       keys.add(key);
     }
+    given.addAll(Arrays.asList(sides));
     // A key that is found is not null.
     residual.removeIf(
         one -> one instanceof IsNotNull && keyNumber(((IsNotNull) one).child()) >= 0);
-    return !nullAware || isPossibleNullAware();
+    return !nullAware || isNullAware();
   }
 
   /** The equality of a join by NOT IN, for which a null may equal anything; null for another. */
@@ -211,12 +222,20 @@ final class IndexJoin {
         : null;
   }
 
-  private boolean isPossibleNullAware() {
-    return false;
+  /**
+   * Make it a join by NOT IN, if that can be answered: a null on the stream's side is dropped unless
+   * no row is on the table's, which is known where that has no filter.
+   */
+  private boolean isNullAware() {
+    kind = JoinKind.NULL_AWARE_ANTI;
+    Expression key = keys.get(0);
+    boolean isNullWhereGiven = !(key instanceof If); // else null is what equals no key, too
+    boolean hasRows = residual.isEmpty() && manifest.segments.length > 0;
+    return keys.size() == 1 && (!key.nullable() || isNullWhereGiven && hasRows);
   }
 
   /** Which key column a condition is the equality of, whose other side is added; -1 for none. */
-  private int key(Expression condition, Expression[] found) {
+  private int key(Expression condition, Expression[] found, Expression[] sides) {
     Expression left;
     Expression right;
     if (condition instanceof EqualTo) {
@@ -242,6 +261,7 @@ final class IndexJoin {
       return -1;
     }
     found[number] = KeyTypes.searched(given, stored, manifest.keyTypes.get(number));
+    sides[number] = given;
     return found[number] == null ? -1 : number;
   }
 

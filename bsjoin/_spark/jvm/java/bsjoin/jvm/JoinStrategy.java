@@ -1,6 +1,7 @@
 package bsjoin.jvm;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -23,6 +24,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import scala.Option;
 import scala.collection.immutable.Seq;
@@ -31,8 +33,16 @@ import scala.collection.immutable.Seq;
 public final class JoinStrategy extends SparkStrategy {
   @Override
   public Seq<SparkPlan> apply(LogicalPlan plan) {
-    IndexJoin join = plan instanceof Join && Planner.isOn() ? IndexJoin.of((Join) plan) : null;
-    return join == null ? Scala.seq() : Scala.seq(new Planned(join).plan());
+    if (!(plan instanceof Join) || !Planner.isOn()) {
+      return Scala.seq();
+    }
+    try {
+      IndexJoin join = IndexJoin.of((Join) plan);
+      return join == null ? Scala.seq() : Scala.seq(new Planned(join).plan());
+    } catch (LinkageError | ClassCastException e) {
+      Linkage.failed(String.valueOf(e));
+      return Scala.seq();
+    }
   }
 
   /** One join. */
@@ -53,7 +63,7 @@ public final class JoinStrategy extends SparkStrategy {
     private void readColumns() {
       List<String> names = new ArrayList<>(join.columns.values());
       Columns columns = new Columns(join.stored, join.manifest, names);
-      boolean mayMiss = join.kind == JoinKind.OUTER;
+      boolean mayMiss = join.kind() == JoinKind.OUTER;
       StructField[] fields = join.scan.columns.fields();
       join.columns.forEach(
           (id, name) -> {
@@ -105,7 +115,7 @@ public final class JoinStrategy extends SparkStrategy {
       for (int i = 0; i < join.manifest.compared.length; i++) {
         boolean isHashed = join.manifest.compared[i] instanceof LongType;
         Expression key = keys.get(i);
-        all.add(isHashed ? hash(java.util.Collections.singletonList(key)) : key);
+        all.add(isHashed ? hash(Collections.singletonList(key)) : key);
       }
       all.addAll(search.arguments);
       for (Expression key : keys) {
@@ -125,7 +135,7 @@ public final class JoinStrategy extends SparkStrategy {
       return key instanceof Attribute
           || key instanceof Cast
               && ((Cast) key).child() instanceof Attribute
-              && !(((Cast) key).child().dataType() instanceof org.apache.spark.sql.types.StringType);
+              && !(((Cast) key).child().dataType() instanceof StringType);
     }
 
     /** A key as a column of the child: it is used more than once. */
@@ -140,17 +150,17 @@ public final class JoinStrategy extends SparkStrategy {
       List<NamedExpression> found = new ArrayList<>();
       Expression isThere =
           new GreaterThanOrEqual(new FoundRow(), new Literal(0L, DataTypes.LongType));
-      if (join.kind == JoinKind.EXISTENCE) {
+      if (join.kind() == JoinKind.EXISTENCE) {
         Attribute exists = ((ExistenceJoin) join.join.joinType()).exists();
         found.add(alias(isThere, exists.name(), exists.exprId()));
       }
-      if (join.kind.isFilter()) {
+      if (join.kind().isFilter()) {
         return found;
       }
       for (Attribute column : Scala.list(join.table().output())) {
         Expression value = join.values.get(column.exprId());
         Expression own = IndexJoin.substituted(value, reads);
-        if (join.kind == JoinKind.OUTER && !(value instanceof AttributeReference)) {
+        if (join.kind() == JoinKind.OUTER && !(value instanceof AttributeReference)) {
           own = new If(isThere, own, new Literal(null, own.dataType()));
         }
         found.add(alias(own, column.name(), column.exprId()));

@@ -1,6 +1,9 @@
 package bsjoin.jvm;
 
 import java.io.Serializable;
+import java.util.List;
+import java.util.stream.Collectors;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 
 /** What a {@link LookupExec} does, beside its expressions. */
 final class Lookup implements Serializable {
@@ -10,18 +13,23 @@ final class Lookup implements Serializable {
   final int kept; // columns of the input that are those of the stream
   final int compared; // arguments that are keys to compare
   final int extra; // arguments of the finder beside the search value
-  final String table; // for people: its name and version
-  final String condition; // for people: what the join demands
+  final String description;
 
   Lookup(IndexJoin join, Search search, int kept) {
-    kind = join.kind;
+    kind = join.kind();
     tableIsRight = join.tableIsRight;
     finder = search.finder;
     this.kept = kept;
     compared = join.manifest.compared.length;
     extra = search.arguments.size();
-    table = join.scan.table.label + " version " + join.manifest.version;
-    condition = "keys " + join.keys + (search.residual.isEmpty() ? "" : ", condition " + search.residual);
+    String demands = search.residual.isEmpty() ? "" : ", condition " + conjunction(search.residual);
+    description =
+        "[" + join.scan.table.label + " version " + join.manifest.version + "] "
+            + join.join.joinType() + ", keys " + join.given + demands;
+  }
+
+  private static String conjunction(List<Expression> conditions) {
+    return conditions.stream().map(Expression::toString).collect(Collectors.joining(" AND "));
   }
 
   /** What is found for a row whose key is null. */

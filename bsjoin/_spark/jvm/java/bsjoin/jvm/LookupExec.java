@@ -96,6 +96,13 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
     return counts() == null ? Scala.map(Collections.emptyMap()) : Scala.map(counts.metrics());
   }
 
+  @Override
+  public void doPrepare() {
+    if (counts() != null) {
+      counts.postVersion(sparkContext(), lookup.finder.number());
+    }
+  }
+
   private synchronized Counts counts() {
     if (counts == null && conf().getConfString("spark.bsjoin.metrics", "on").equals("on")) {
       counts = new Counts(sparkContext());
@@ -110,7 +117,7 @@ public final class LookupExec extends SparkPlan implements CodegenSupport {
 
   @Override
   public String simpleString(int maxFields) {
-    return nodeName() + " [" + lookup.table + "] " + lookup.kind + ", " + lookup.condition;
+    return nodeName() + " " + lookup.description;
   }
 
   @Override

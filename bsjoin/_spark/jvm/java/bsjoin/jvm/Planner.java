@@ -19,9 +19,14 @@ final class Planner {
 
   /** Let the active session join by the index; whoever has a table has its index. */
   static void install() {
-    Option<SparkSession> active = SparkSession.getActiveSession();
-    if (active.isDefined()) {
-      install(active.get());
+    try {
+      Option<SparkSession> active = SparkSession.getActiveSession();
+      if (active.isDefined()) {
+        Linkage.start();
+        install(active.get());
+      }
+    } catch (LinkageError | ClassCastException e) {
+      Linkage.failed(String.valueOf(e));
     }
   }
 
@@ -38,6 +43,6 @@ final class Planner {
 
   /** Whether the session that is planning wants it. */
   static boolean isOn() {
-    return SQLConf.get().getConfString(SETTING, "on").equals("on");
+    return SQLConf.get().getConfString(SETTING, "on").equals("on") && Linkage.isWhole();
   }
 }

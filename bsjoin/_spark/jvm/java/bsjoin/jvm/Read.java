@@ -1,5 +1,6 @@
 package bsjoin.jvm;
 
+import java.io.Serializable;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.codegen.Block;
@@ -21,7 +22,7 @@ import scala.collection.immutable.Seq;
  * <p>Its generated code is two calls of {@link Columns}, small enough to stand in one method with
  * those of many other columns.
  */
-public final class Read extends Expression {
+public final class Read extends Expression implements Serializable {
   private final Columns columns;
   private final int number; // of the column
   private final String name;
@@ -68,9 +69,11 @@ public final class Read extends Expression {
 
   /** The variable that has the columns opened: one for all columns of a table in a join. */
   private String opened(CodegenContext context) {
-    int place = Scala.list(context.references()).indexOf(columns);
-    if (place < 0) {
-      place = context.references().size();
+    int place = 0;
+    while (place < context.references().size() && context.references().apply(place) != columns) {
+      place++;
+    }
+    if (place == context.references().size()) {
       context.references().$plus$eq(columns);
     }
     String variable = "bsjoin_columns_" + place;

@@ -29,6 +29,7 @@ public final class Source implements TableProvider, DataSourceRegister {
   }
 
   private static StoredTable table(CaseInsensitiveStringMap options) {
+    Planner.install();
     String path = options.get("path");
     if (path == null) {
       throw new IllegalArgumentException(

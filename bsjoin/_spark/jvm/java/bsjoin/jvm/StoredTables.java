@@ -58,6 +58,7 @@ abstract class StoredTables implements TableCatalog {
 
   /** The path of a table. */
   private static String found(Identifier identifier) {
+    Planner.install();
     String path = path(identifier);
     if (path != null) {
       return path;

@@ -1,0 +1,24 @@
+"""Joins in a Spark whose planner lacks a class of those that bsjoin supports; run by itself.
+
+Arguments: the path of a table with the columns ``k`` and ``v``.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from sessions import SETTINGS, session
+
+from bsjoin._spark.jvm.attach import attached
+
+if __name__ == "__main__":
+    quiet = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    spark = session("local[1]", {**SETTINGS, **quiet, "spark.log.level": "WARN"})
+    assert attached(spark) is None
+    table = spark.read.format("bsjoin").load(sys.argv[1])
+    stream = spark.range(3).selectExpr("id AS k")
+    for _ in range(2):
+        joined = stream.join(table, "k", "left")
+        assert "BsjoinLookup" not in joined._jdf.queryExecution().executedPlan().toString()
+        print("rows", sorted(tuple(row) for row in joined.collect()))
+    spark.stop()

@@ -1,0 +1,64 @@
+"""A Spark that lacks what the planner needs: one warning, Spark's own plan, the right rows."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+from bsjoin import BatchTable
+
+LACKING = "org/apache/spark/sql/catalyst/expressions/BloomFilterMightContain"
+ROOT = Path(__file__).parents[2]
+
+
+def without(source: Path, target: Path, name: str) -> None:
+    """Copy a jar without a class."""
+    with zipfile.ZipFile(source) as jar, zipfile.ZipFile(target, "w") as copy:
+        for entry in jar.infolist():
+            if entry.filename not in (f"{name}.class", f"{name}$.class"):
+                copy.writestr(entry, jar.read(entry))
+
+
+@pytest.fixture
+def spark_home(tmp_path: Path) -> Path:
+    """A Spark whose Catalyst lacks a class."""
+    installed, home = Path(pyspark.__file__).parent, tmp_path / "spark"
+    (home / "jars").mkdir(parents=True)
+    for entry in installed.iterdir():
+        if entry.name != "jars":
+            (home / entry.name).symlink_to(entry)
+    for jar in (installed / "jars").iterdir():
+        if jar.name.startswith("spark-catalyst_"):
+            without(jar, home / "jars" / jar.name, LACKING)
+        else:
+            (home / "jars" / jar.name).symlink_to(jar)
+    return home
+
+
+def test_another_catalyst(spark: SparkSession, tmp_path: Path, spark_home: Path) -> None:
+    path = tmp_path / "table"
+    BatchTable.build(spark.range(2).selectExpr("id AS k", "id + 5 AS v"), on="k", path=path)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests/foreign_catalyst_checks.py"), str(path)],
+        env={
+            **os.environ,
+            "SPARK_HOME": str(spark_home),
+            "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}",
+        },
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines() == ["rows [(0, 5), (1, 6), (2, None)]"] * 2
+    warnings = [line for line in done.stderr.splitlines() if "another planner" in line]
+    assert len(warnings) == 1, done.stderr[-3000:]
+    assert LACKING.replace("/", ".") + " is not there" in warnings[0]

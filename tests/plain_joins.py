@@ -1,0 +1,89 @@
+"""Plain Spark joins with stored tables, held against the same joins without their indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from sessions import configured
+from spark_samples import rows
+
+from bsjoin import BatchTable
+from bsjoin._spark.jvm.attach import attached
+
+__all__ = [
+    "CODE",
+    "KINDS",
+    "PLANNER",
+    "check_same",
+    "executed_plan",
+    "plain",
+    "stored",
+]
+
+PLANNER = "spark.bsjoin.planner"
+KINDS = ("inner", "left", "semi", "anti")
+CODE: Mapping[str, Mapping[str, str]] = {
+    "stage": {"spark.sql.adaptive.enabled": "false"},
+    "adaptive": {"spark.sql.adaptive.forceApply": "true"},
+    "projections": {"spark.sql.codegen.wholeStage": "false"},
+    "interpreted": {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    },
+}
+"""How the rows are computed: the settings of each way."""
+
+
+def stored(
+    spark: SparkSession, df: DataFrame, on: str | list[str], path: Path, **options: object
+) -> DataFrame:
+    """The rows of a table built of these, as Spark reads it."""
+    BatchTable.build(df, on=on, path=str(path), **options)  # type: ignore[arg-type]
+    return plain(spark, path)
+
+
+def plain(spark: SparkSession, path: Path) -> DataFrame:
+    """A stored table as Spark reads it."""
+    if (reason := attached(spark)) is not None:
+        pytest.fail(reason)
+    return spark.read.format("bsjoin").load(str(path))
+
+
+def executed_plan(df: DataFrame) -> str:
+    """The physical plan, of an adaptive one the initial one."""
+    return str(df._jdf.queryExecution().executedPlan().toString())
+
+
+def check_same(
+    spark: SparkSession,
+    query: Callable[[], DataFrame],
+    lookups: int | None = 1,
+    code: Mapping[str, str] = CODE["stage"],
+) -> list[tuple[object, ...]]:
+    """Check that a query has the same rows with the index as without.
+
+    Args:
+        spark: the session.
+        query: makes it.
+        lookups: how many joins the index answers; None for any number.
+        code: settings to run it with.
+
+    Returns:
+        The rows.
+    """
+    with configured(spark, {**code, PLANNER: "off"}):
+        expected = query()
+        assert "BsjoinLookup" not in executed_plan(expected)
+        wanted = rows(expected)
+    with configured(spark, {**code, PLANNER: "on"}):
+        df = query()
+        plan = executed_plan(df)
+        if lookups is not None:
+            assert plan.count("BsjoinLookup") == lookups, plan
+        found = rows(df)
+    assert repr(found) == repr(wanted), plan  # NaN is equal to itself
+    assert df.schema == expected.schema
+    return found
