@@ -394,7 +394,7 @@ def test_what_is_not_deterministic_is_left_to_spark(
     on = F.expr("s.k = t.k AND rand(3) < 0.5")
     check_same(spark, lambda: stream.join(table.where("rand(3) < 0.5"), "k"), lookups=0)
     check_same(
-        spark, lambda: stream.join(table.selectExpr("k", "rand(3) > 2 AS r"), "k"), lookups=0
+        spark, lambda: stream.join(table.selectExpr("k", "rand(3) > 0.5 AS r"), "k"), lookups=0
     )
     check_same(spark, lambda: stream.alias("s").join(table.alias("t"), on), lookups=None)
     # On the stream's side it is below the join.
@@ -484,7 +484,7 @@ def test_explain(spark: SparkSession, tables: Tables, stream: DataFrame) -> None
         plan = str(df._jdf.queryExecution().explainString(java))
         assert "BsjoinLookup" in plan
         assert "version 1] LeftOuter, keys [k#" in plan
-        assert "condition (tier#" in plan
+        assert ", condition (" in plan
 
 
 def test_metrics(spark: SparkSession, tables: Tables, stream: DataFrame) -> None:
