@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from bsjoin.store import KeyColumn, Manifest, StorageLocation, write_segment
+from bsjoin.store import KeyColumn, Manifest, StorageLocation, write_segment, write_unindexed
 from bsjoin.store.manifest import compared_fields
 
 
@@ -22,6 +22,7 @@ def store(
     compared: int = 0,
     cuts: Sequence[int] = (),
     unique: bool = False,
+    unindexed: Sequence[pa.Table] | None = None,
 ) -> Manifest:
     """Write sorted rows as segments and make their manifest, not yet published.
 
@@ -32,6 +33,8 @@ def store(
         compared: how many columns are compared keys.
         cuts: rows before which a new segment begins.
         unique: what the manifest says of the keys.
+        unindexed: rows that match nothing, of each segment without an index: the columns that can
+            be selected. None (default): such rows were left out.
     """
     folder = f"data/{uuid.uuid4().hex}"
     bounds = [0, *cuts, len(hashes)]
@@ -59,6 +62,12 @@ def store(
         schema=pa.schema([*compared_fields(keys), *columns]),
         spark_schema=from_arrow_schema(columns).json(),
         segments=tuple(segments),
+        unindexed=None
+        if unindexed is None
+        else tuple(
+            write_unindexed(location, f"{folder}/u{number:04d}", np.arange(len(some)), some)
+            for number, some in enumerate(unindexed)
+        ),
     )
 
 

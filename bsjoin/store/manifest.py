@@ -7,7 +7,6 @@ Everyone who can write to the table's folder can write a manifest, so it is not 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
@@ -17,13 +16,13 @@ import pyarrow as pa
 
 from bsjoin.conditions import Condition, condition_from_json, condition_to_json
 from bsjoin.errors import NotATableError, StoreError
-from bsjoin.index import GREATEST, LEAST
 from bsjoin.index.sorted_rows import CLOSED, Closed
 from bsjoin.sort_order import SortOrder, sort_orders
 from bsjoin.store import fields
-from bsjoin.store.names import is_plain
 from bsjoin.store.segment import SegmentInfo
+from bsjoin.store.segment_entries import segment_entry, unindexed_entry
 from bsjoin.store.spark_schema import LONG_DIGITS, arrow_type, read_spark_schema
+from bsjoin.store.unindexed import UnindexedInfo
 
 __all__ = ["FORMAT", "LARGEST", "KeyColumn", "Manifest", "RangeColumns", "Stats", "compared_fields"]
 
@@ -31,10 +30,8 @@ FORMAT = 1
 LARGEST = 32 << 20
 """The maximum size of a manifest in bytes: enough for about 600,000 files."""
 
-_MOST_ROWS = (1 << 31) - 1
 _LATEST_US = 253_402_300_799_000_000  # the end of the year 9999
 _INTEGERS = ("byte", "short", "integer", "long")
-_CHECKSUM = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -79,13 +76,16 @@ class Stats:
     """The statistics of a table version, returned by ``BatchTable.stats()``.
 
     Args:
-        rows: stored rows; rows with a null key match nothing and are not stored.
+        rows: rows that a look-up can find.
         keys: distinct keys.
         bytes: size of all files of the version in bytes.
-        segments: number of segments.
+        segments: number of segments that are searched.
         version: number of the version.
         longest_run: the largest number of rows of one key.
         build_s: duration of the build in seconds.
+        unindexed: stored rows that match nothing, as a key is null, or in a table for range joins
+            the point or the start. None (default) if such rows were left out: by a private table,
+            and by an earlier version of bsjoin.
     """
 
     rows: int
@@ -95,6 +95,7 @@ class Stats:
     version: int
     longest_run: int
     build_s: float
+    unindexed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,8 @@ class Manifest:
         row: the columns whose content orders rows with the same key and point, where ``order_by``
             does not; some of them may not be stored. None (default) without range columns, and
             where an earlier version of bsjoin has ordered such rows by a hash.
+        unindexed: the segments of the rows that match nothing; None (default) if such rows were
+            left out. Look-ups do without them.
     """
 
     version: int
@@ -135,6 +138,12 @@ class Manifest:
     ranged: RangeColumns | None = None
     condition: Condition | None = None
     row: tuple[str, ...] | None = None
+    unindexed: tuple[UnindexedInfo, ...] | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows of the source are stored, those that match nothing too."""
+        return self.unindexed is not None
 
     @property
     def columns(self) -> list[str]:
@@ -146,9 +155,13 @@ class Manifest:
         """Name, size in bytes and checksum of every file."""
         return [
             file
-            for segment in self.segments
+            for segment in self._all_segments
             for file in zip(segment.files, segment.sizes, segment.checksums, strict=True)
         ]
+
+    @property
+    def _all_segments(self) -> tuple[SegmentInfo | UnindexedInfo, ...]:
+        return (*self.segments, *(self.unindexed or ()))
 
     @property
     def longest_run(self) -> int:
@@ -166,6 +179,7 @@ class Manifest:
             version=self.version,
             longest_run=self.longest_run,
             build_s=self.build_s,
+            unindexed=None if self.unindexed is None else sum(s.rows for s in self.unindexed),
         )
 
     def same_as(self, other: Manifest) -> bool:
@@ -174,12 +188,17 @@ class Manifest:
         def content(manifest: Manifest) -> list[tuple[int, tuple[str, ...]]]:
             return [(s.first_hash, s.checksums) for s in manifest.segments]
 
+        def others(manifest: Manifest) -> list[tuple[int, tuple[str, ...]]] | None:
+            listed = manifest.unindexed
+            return None if listed is None else [(s.rows, s.checksums) for s in listed]
+
         return (
             self.unique == other.unique
             and (self.ranged, self.row) == (other.ranged, other.row)
             and self.schema.equals(other.schema)
             and self.spark_schema == other.spark_schema
             and content(self) == content(other)
+            and others(self) == others(other)
         )
 
     def published_as(self, version: int, created_at_us: int, activates_at_us: int) -> Manifest:
@@ -210,6 +229,8 @@ class Manifest:
             data["ranged"] = asdict(self.ranged)
         if self.row is not None:
             data["row"] = self.row
+        if self.unindexed is not None:
+            data["unindexed"] = [segment.to_json() for segment in self.unindexed]
         if self.condition is not None:
             data["condition"] = condition_to_json(self.condition)
         content = json.dumps(data, indent=1).encode()
@@ -301,12 +322,21 @@ def _manifest(data: Any, version: int | None) -> Manifest:
     if version is not None and number != version:
         raise ValueError(f"version is {number}, and the file is that of version {version}")
     integers = len(keys) == 1 and keys[0].type in _INTEGERS and ranged is None
-    segments = [_segment(item, len(schema), integers) for item in fields.items(data, "segments")]
+    segments = [
+        segment_entry(item, len(schema), integers) for item in fields.items(data, "segments")
+    ]
     for before, after in pairwise(segments):
         if before.first_hash >= after.first_hash:
             raise ValueError(f"the segment {after.name!r} begins before the one that it follows")
     if len({segment.name for segment in segments}) < len(segments):
         raise ValueError("segments names one twice")
+    unindexed = None
+    if data.get("unindexed") is not None:
+        listed = fields.items(data, "unindexed")
+        unindexed = tuple(unindexed_entry(item, len(columns)) for item in listed)
+        names = {*(s.name for s in segments), *(s.name for s in unindexed)}
+        if len(names) < len(segments) + len(unindexed):
+            raise ValueError("unindexed names a segment twice, or one that has an index")
     return Manifest(
         version=number,
         activates_at_us=fields.whole(data, "activates_at_us", 0, _LATEST_US),
@@ -321,6 +351,7 @@ def _manifest(data: Any, version: int | None) -> Manifest:
         ranged=ranged,
         condition=condition_from_json(data["condition"]) if data.get("condition") else None,
         row=fields.texts(data, "row") if data.get("row") is not None else None,
+        unindexed=unindexed,
     )
 
 
@@ -330,40 +361,6 @@ def _key(item: Any) -> KeyColumn:
     key = KeyColumn(*item)
     _key_type(key)
     return key
-
-
-def _segment(item: Any, columns: int, integers: bool) -> SegmentInfo:
-    name = fields.text(item, "name")
-    if not (is_plain(name) and name.count("/") == 2 and name.startswith("data/")):
-        raise ValueError(f"the segment name {fields.shown(name)} is not in a folder below 'data/'")
-    sizes = fields.items(item, "sizes")
-    checksums = fields.texts(item, "checksums")
-    if not len(sizes) == len(checksums) == columns + 1:
-        raise ValueError(
-            f"the segment {name!r} has {len(sizes)} sizes and {len(checksums)} checksums for its "
-            f"index and {columns} columns"
-        )
-    if not all(type(size) is int and 0 < size <= GREATEST for size in sizes):
-        raise ValueError(f"the segment {name!r} has a size that is not a number of bytes")
-    if not all(map(_CHECKSUM.fullmatch, checksums)):
-        raise ValueError(f"the segment {name!r} has a checksum that is not one of xxh3-128")
-    rows = fields.whole(item, "rows", 1, _MOST_ROWS)
-    keys = fields.whole(item, "keys", 1, rows)
-    first_key = None
-    if item.get("first_key") is not None:
-        if not integers:
-            raise ValueError(f"the segment {name!r} has a first_key, and its key is no integer")
-        first_key = fields.whole(item, "first_key", LEAST)
-    return SegmentInfo(
-        name=name,
-        rows=rows,
-        keys=keys,
-        longest_run=fields.whole(item, "longest_run", 1, rows - keys + 1),
-        first_hash=fields.whole(item, "first_hash", LEAST),
-        sizes=tuple(sizes),
-        checksums=checksums,
-        first_key=first_key,
-    )
 
 
 def _ranged(data: Any) -> RangeColumns:

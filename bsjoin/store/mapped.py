@@ -18,7 +18,7 @@ import pyarrow as pa
 from bsjoin.errors import DamagedTableError, StoreError
 from bsjoin.store.location import StorageLocation
 
-__all__ = ["has_forbidden_nulls", "map_batch", "read_column", "shown", "sound"]
+__all__ = ["has_forbidden_nulls", "map_batch", "map_column", "read_column", "shown", "sound"]
 
 _CHUNK = 1 << 16
 _MAGIC = b"ARROW1\0\0"
@@ -77,6 +77,45 @@ def map_batch(
             return _batch(mapped, check_schema)
         except OSError as error:  # raised by Arrow for invalid bytes
             raise ValueError(str(error)) from error
+
+
+def map_column(
+    location: StorageLocation,
+    name: str,
+    size: int,
+    expected: str,
+    rows: int,
+    field: pa.Field | None,
+) -> pa.Array:
+    """Map a file of one column.
+
+    Args:
+        location: the table's location.
+        name: of the file, relative to the location.
+        size: its size in bytes, from the manifest.
+        expected: its checksum, to verify a downloaded copy.
+        rows: how many rows it must have.
+        field: type and nullability that it must have; None: its own.
+
+    Raises:
+        DamagedTableError: the file is missing or invalid.
+        StoreAccessError: the file cannot be read.
+
+    Complexity: as for :func:`map_batch`; O(rows) for nested types whose fields promise no nulls.
+    """
+
+    def check_schema(schema: pa.Schema) -> None:
+        if len(schema) != 1 or (field is not None and schema.field(0).type != field.type):
+            wanted = "one column" if field is None else f"one column of {field.type}"
+            raise ValueError(f"it contains {shown(schema)} instead of {wanted}")
+
+    batch = map_batch(location, name, size, expected, check_schema)
+    with sound(location, name):
+        if batch.num_rows != rows:
+            raise ValueError(f"it has {batch.num_rows} rows instead of {rows}")
+        if field is not None and has_forbidden_nulls(batch.column(0), field):
+            raise ValueError("it has nulls although the table's schema does not allow them")
+    return batch.column(0)
 
 
 def _batch(

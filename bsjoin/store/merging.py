@@ -1,4 +1,8 @@
-"""Runs become segments, each of a range of hashes."""
+"""Runs become segments.
+
+A segment with an index is of a range of hashes. One of rows that match nothing is of neighbouring
+runs: so its size is bounded, however many rows are equal.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +20,16 @@ from bsjoin.store.runs import RUN, RunInfo, RunRows
 from bsjoin.store.segment import SegmentInfo
 from bsjoin.store.segment_writer import write_segment
 from bsjoin.store.ties import Tie
+from bsjoin.store.unindexed import UnindexedInfo, write_unindexed
 
-__all__ = ["HashRange", "Merge", "hash_ranges"]
+__all__ = ["Gathering", "HashRange", "Merge", "hash_ranges", "run_groups"]
 
 HashRange = tuple[int | None, int | None]
 """The least hash, and the one behind the greatest; None for no bound."""
 
 _FULL = 15 / 16  # of a segment: where runs are cut is estimated
 _PARTS = 64  # of a block, for that
+_MOST_BYTES = 1 << 30  # of a segment without an index: an Arrow array has at most 2 GiB of text
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,52 @@ class Merge:
         for name in location.names(folder):
             if name.endswith(RUN):
                 location.remove(f"{folder}/{name}")
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """How runs of rows that match nothing become segments without an index.
+
+    Args:
+        build: where the segments are to be.
+        schema: the columns that can be selected, which are those of the runs after the hashes.
+    """
+
+    build: Build
+    schema: pa.Schema
+
+    def segment(self, name: str, runs: Sequence[RunInfo]) -> UnindexedInfo:
+        """Write all rows of some runs as one segment.
+
+        Args:
+            name: the segment's, in the folder.
+            runs: one or more.
+        """
+        location = self.build.location
+        rows = RunRows(location, runs, self.schema)
+        with self.build.writing():
+            return write_unindexed(
+                location, f"{self.build.folder}/{name}", rows.given_hashes(), rows
+            )
+
+
+def run_groups(runs: Sequence[RunInfo], segment_bytes: int) -> list[list[RunInfo]]:
+    """Neighbouring runs that together are not too many for a segment without an index.
+
+    Args:
+        runs: in the order of the source.
+        segment_bytes: how large a segment may grow, unless one run is larger; at most 1 GiB.
+    """
+    groups: list[list[RunInfo]] = []
+    limit, size = min(segment_bytes, _MOST_BYTES), 0
+    for run in runs:
+        more = sum(run.block_bytes)
+        if not groups or size + more > limit:
+            groups.append([])
+            size = 0
+        groups[-1].append(run)
+        size += more
+    return groups
 
 
 def hash_ranges(runs: Sequence[RunInfo], segment_bytes: int) -> list[HashRange]:

@@ -15,6 +15,7 @@ from bsjoin.store.mapped import sound
 from bsjoin.store.range_index import RangeIndex
 from bsjoin.store.segment import Segment
 from bsjoin.store.spark_schema import LONG_DIGITS
+from bsjoin.store.unindexed import unindexed_column
 
 __all__ = ["open_segments", "validate"]
 
@@ -54,6 +55,10 @@ def validate(location: StorageLocation, manifest: Manifest) -> None:
     for segment in open_segments(location, manifest):
         for number in range(len(manifest.schema)):
             segment.column(number)
+    columns = list(manifest.schema)[manifest.compared :]
+    for info in manifest.unindexed or ():
+        for number, field in enumerate(columns):
+            unindexed_column(location, info, number, field)
 
 
 def _check_ranges(index: RangeIndex | None, columns: RangeColumns | None) -> None:

@@ -23,12 +23,15 @@ from bsjoin.store.checksums import checksum_of_bytes
 from bsjoin.store.location import StorageLocation
 from bsjoin.store.mapped import read_column, sound
 
-__all__ = ["RUN", "RunInfo", "RunRows", "write_run"]
+__all__ = ["RUN", "UNINDEXED_RUN", "RunInfo", "RunRows", "write_run"]
 
 Int64s = NDArray[np.int64]
 
 RUN = ".run"
 """What the names of runs end with."""
+
+UNINDEXED_RUN = f".unindexed{RUN}"
+"""What the names of runs end with whose rows match nothing; their hash is one of the row."""
 
 _BLOCK_ROWS = 1 << 16
 

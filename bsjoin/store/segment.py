@@ -27,7 +27,7 @@ from bsjoin.index.checks import chunks, refuse
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.store.index_file import check_index_schema, index_of
 from bsjoin.store.location import StorageLocation
-from bsjoin.store.mapped import has_forbidden_nulls, map_batch, shown, sound
+from bsjoin.store.mapped import map_batch, map_column, sound
 
 __all__ = [
     "Segment",
@@ -229,23 +229,15 @@ class Segment:
 
     def _mapped(self, number: int) -> pa.Array:
         field = None if self._schema is None else self._schema.field(number)
-
-        def check_schema(schema: pa.Schema) -> None:
-            if len(schema) != 1 or (field is not None and schema.field(0).type != field.type):
-                wanted = "one column" if field is None else f"one column of {field.type}"
-                raise ValueError(f"it contains {shown(schema)} instead of {wanted}")
-
         info, place = self.info, 1 + number
-        file = info.files[place]
-        batch = map_batch(
-            self._location, file, info.sizes[place], info.checksums[place], check_schema
+        return map_column(
+            self._location,
+            info.files[place],
+            info.sizes[place],
+            info.checksums[place],
+            info.rows,
+            field,
         )
-        with sound(self._location, file):
-            if batch.num_rows != self.info.rows:
-                raise ValueError(f"it has {batch.num_rows} rows instead of {self.info.rows}")
-            if field is not None and has_forbidden_nulls(batch.column(0), field):
-                raise ValueError("it has nulls although the table's schema does not allow them")
-        return batch.column(0)
 
     def find(self, hashes: Int64s, keys: list[pa.Array]) -> Int64s:
         """The first row of each key.

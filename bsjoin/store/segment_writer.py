@@ -33,7 +33,7 @@ from bsjoin.store.segment import (
 )
 from bsjoin.store.ties import Tie, break_ties
 
-__all__ = ["Rows", "write_segment"]
+__all__ = ["Rows", "taken", "write_batch", "write_segment"]
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
@@ -115,12 +115,12 @@ def write_segment(
         order = np.argsort(hashes, kind="stable").astype(np.int32)
         in_order = with_sentinel(hashes, order)
         hashes = in_order[:-1]
-        compared = [_taken(rows, number, order) for number in range(keys)]
+        compared = [taken(rows, number, order) for number in range(keys)]
         same_key = _same_key(hashes, compared)
         collided = hashes[1:][(hashes[1:] == hashes[:-1]) & ~same_key]
         if len(collided):
             _bring_together(order, hashes, compared, collided)
-            compared = [_taken(rows, number, order) for number in range(keys)]
+            compared = [taken(rows, number, order) for number in range(keys)]
             same_key = _same_key(hashes, compared)
         index = HashIndex.build(in_order, same_key, has_sentinel=True)
         del hashes, same_key
@@ -135,17 +135,17 @@ def write_segment(
         del codes, starts
     count = index.rows
     distinct, longest = keys_and_longest_run(index)
-    files = [_write_batch(location, index_file(name), index_batch(index, ranges))]
+    files = [write_batch(location, index_file(name), index_batch(index, ranges))]
     del index, ranges
 
     def write(column: pa.Array) -> None:
         batch = pa.RecordBatch.from_arrays([column], ["column"])
-        files.append(_write_batch(location, column_file(name, len(files) - 1), batch))
+        files.append(write_batch(location, column_file(name, len(files) - 1), batch))
 
     while compared:
         write(compared.pop(0))
     for number in stored:
-        write(_taken(rows, number, order))
+        write(taken(rows, number, order))
     sizes, checksums = zip(*files, strict=True)
     return SegmentInfo(
         name=name,
@@ -159,7 +159,12 @@ def write_segment(
     )
 
 
-def _taken(rows: Rows, number: int, order: Int32s) -> pa.Array:
+def taken(rows: Rows, number: int, order: Int32s | Int64s) -> pa.Array:
+    """A column of some rows in another order.
+
+    Raises:
+        OverflowError: it has more than 2 GiB of text.
+    """
     return _one_array(rows.column(number)).take(pa.array(order))
 
 
@@ -235,8 +240,8 @@ def _sort_runs(
             break_ties(order[begin:end], same[begin:end], column, tie)
 
 
-def _write_batch(location: StorageLocation, name: str, batch: pa.RecordBatch) -> tuple[int, str]:
-    """Write a file; return its size and checksum."""
+def write_batch(location: StorageLocation, name: str, batch: pa.RecordBatch) -> tuple[int, str]:
+    """Write an Arrow file of one batch; return its size and checksum."""
     with location.writing(name) as path:
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as out:
             out.write_batch(batch)
