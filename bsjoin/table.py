@@ -48,7 +48,7 @@ class Version:
     Args:
         number: 1, 2, 3, …; numbers increase, and may have gaps.
         created_at: when it was published (UTC).
-        rows: the number of its rows.
+        rows: the number of its rows that a look-up can find.
         bytes: the size of its files in bytes.
     """
 
@@ -129,7 +129,8 @@ class BatchTable:
                 age. See ``Full``.
 
         Returns:
-            The table, at its newest version. All columns of ``df`` are stored. References to
+            The table, at its newest version. All columns of ``df`` are stored, and all rows: those
+            that match nothing outside of the index, see :class:`bsjoin.Stats`. References to
             columns of ``df`` hold for its joins, as long as the table has their types; see
             :func:`bsjoin.join`. :meth:`open` knows none.
 
@@ -219,7 +220,7 @@ class BatchTable:
         A private table belongs to one call of ``join``: unless that call refreshes it, it cannot
         change.
         """
-        wanted = WantedTable.of(df, keys, columns, options, when)
+        wanted = WantedTable.of(df, keys, columns, options, when, private=private)
         if not private or options.store is not None:
             check_padded(df, [*keys, *(() if when is None else when.table_columns)])
         if options.store is None:
@@ -517,7 +518,12 @@ class BatchTable:
             versions.verify(self._location, manifest)
 
     def stats(self) -> Stats:
-        """Rows, keys, bytes, segments and build time of the newest version."""
+        """Rows, keys, bytes, segments and build time of the newest version.
+
+        Example:
+            >>> table.stats().rows, table.stats().unindexed
+            (3, 0)
+        """
         return versions.latest(self._location).stats
 
     def vacuum(self, *, keep: int = 1, older_than: timedelta | str | float = "7 days") -> list[int]:

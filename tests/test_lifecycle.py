@@ -92,8 +92,9 @@ def test_stats_are_those_of_the_newest_version(spark: SparkSession, tmp_path: Pa
     df = spark.range(10).selectExpr("nullif(id % 4, 3) AS k", "id AS v")
     table = BatchTable.build(df, on="k", path=tmp_path / "t")
     stats = table.stats()
-    # Keys 0, 0, 0, 1, 1, 1, 2, 2; rows with a null key match nothing and are not stored.
+    # Keys 0, 0, 0, 1, 1, 1, 2, 2; rows with a null key match nothing and are stored apart.
     assert (stats.rows, stats.keys, stats.longest_run, stats.version) == (8, 3, 3, 1)
+    assert stats.unindexed == 2
     assert stats.segments == 1
     assert stats.bytes == sum(file.stat().st_size for file in files(tmp_path / "t" / "data"))
     assert 0 < stats.build_s < 300
@@ -205,7 +206,7 @@ def test_what_is_shipped_to_workers_is_small_and_holds_no_session(
     spark: SparkSession, stream: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shipped: list[Callable[..., Any]] = []
-    arrow_udf, writer = keys_only.arrow_udf, build._writer
+    arrow_udf, writer = keys_only.arrow_udf, build.run_writer
 
     def seen_udf(function: Callable[..., Any], returned: object) -> object:
         shipped.append(function)
@@ -216,7 +217,7 @@ def test_what_is_shipped_to_workers_is_small_and_holds_no_session(
         return shipped[-1]
 
     monkeypatch.setattr(keys_only, "arrow_udf", seen_udf)
-    monkeypatch.setattr(build, "_writer", seen_writer)
+    monkeypatch.setattr(build, "run_writer", seen_writer)
     many = table_of(spark, 1).withColumn("v", F.explode(F.sequence(F.lit(1), F.lit(70))))
     table = BatchTable.build(many, on="k", path=tmp_path / "t")
     python = {"spark__bsjoin__runtime": "python", "spark__bsjoin__python__handover": "keys"}

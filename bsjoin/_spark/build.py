@@ -5,6 +5,8 @@ then the runs are merged into segments of up to ``segment_bytes``, each of a ran
 column at a time. For range joins the rows of a key are sorted by their point; where the key
 is an integer and the keys are dense, the rows are sorted by the key. So there is no shuffle, no
 task holds more than a run or two columns, and no row visits the driver unless all fit into a run.
+
+Rows that match nothing are in runs of their own. They are put together without being indexed.
 """
 
 from __future__ import annotations
@@ -12,30 +14,30 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from bsjoin._retype import retyped
 from bsjoin._spark import sql
 from bsjoin._spark.arrow import arrow_fields, is_storable
 from bsjoin._spark.columns import quoted
-from bsjoin._spark.keys import hash_is_exact, table_key, type_name
-from bsjoin._spark.merging import INFO, RUN_BYTES, collected, info_row, merged
+from bsjoin._spark.keys import KeySide, hash_is_exact, hashable, table_key, type_name
+from bsjoin._spark.merging import INFO, RUN_BYTES, collected, gathered, merged
 from bsjoin._spark.range_columns import range_side
+from bsjoin._spark.run_writer import Split, run_writer
 from bsjoin._spark.session import default_parallelism
 from bsjoin._spark.workers import check_workers
 from bsjoin.conditions import Condition
 from bsjoin.errors import DuplicateKeyError, StoreAccessError, StoreError, StoreFullError
 from bsjoin.store import (
-    RUN,
+    UNINDEXED_RUN,
     Build,
+    Gathering,
     KeyColumn,
     Manifest,
     Merge,
@@ -43,7 +45,6 @@ from bsjoin.store import (
     RunInfo,
     SegmentInfo,
     StorageLocation,
-    write_run,
 )
 from bsjoin.store.ties import ties_of
 
@@ -66,6 +67,8 @@ class Layout:
         condition: the condition that they are for.
         row: the columns whose content orders rows with the same key and the same point; some may
             not be stored.
+        whole: whether rows that match nothing are stored, too, outside of the index. Then ``on``
+            and the range columns are among ``columns``. Default False.
     """
 
     on: tuple[str, ...]
@@ -75,6 +78,12 @@ class Layout:
     ranged: RangeColumns | None = None
     condition: Condition | None = None
     row: tuple[str, ...] = ()
+    whole: bool = False
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns that have no null in a row that may match: keys, and the point or start."""
+        return (*self.on, *(() if self.ranged is None else self.ranged.names[:1]))
 
 
 def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
@@ -105,17 +114,18 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
     ranged = range_side(layout.ranged)
     ordered = [name for name in layout.row if name not in layout.columns] if ranged else []
     found = {
-        _HASH: key.hash,
+        _HASH: _sorted_by(key, ranged, stored) if layout.whole else key.hash,
         **dict(zip(compared, key.compared, strict=True)),
         **ranged,
         **{name: sql.column(c) for c, name in zip(layout.columns, names, strict=True)},
         **{_TIE.format(i): _sortable(fields[name]) for i, name in enumerate(ordered)},
     }
     keyed = df.selectExpr(*(f"{value} AS {name}" for name, value in found.items()))
-    keyed = keyed.where(f"{_HASH} IS NOT NULL")
-    if ranged:
-        # A row without a point, or without a start, matches nothing.
-        keyed = keyed.where(f"{next(iter(ranged))} IS NOT NULL")
+    if not layout.whole:
+        keyed = keyed.where(f"{_HASH} IS NOT NULL")
+        if ranged:
+            # A row without a point, or without a start, matches nothing.
+            keyed = keyed.where(f"{next(iter(ranged))} IS NOT NULL")
     compared_types = T.StructType([keyed.schema[name] for name in compared])
     range_types = T.StructType([keyed.schema[name] for name in ranged])
     compared_fields = [field.with_nullable(False) for field in arrow_fields(compared_types)]
@@ -138,14 +148,20 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         ),
         unstored=len(ordered),
     )
+    gathering = Gathering(begun, pa.schema(arrow_fields(stored)))
+    split = Split.of(layout.columns, layout.needed, len(before)) if layout.whole else None
     limit = min(RUN_BYTES, layout.segment_bytes)
     with _worker_errors(begun.location):
         tasks = max(_FEW_TASKS, 4 * default_parallelism(df.sparkSession))
-        work = keyed.coalesce(tasks).mapInArrow(_writer(begun, written, limit), INFO)
+        work = keyed.coalesce(tasks).mapInArrow(run_writer(begun, written, limit, split), INFO)
         runs = [*map(RunInfo.from_json, collected(work))]
         # In the order of the source: the same rows make the same segments.
         runs.sort(key=lambda run: run.name)
-        segments = merged(df.sparkSession, merge, runs, layout.segment_bytes)
+        others = [run for run in runs if run.name.endswith(UNINDEXED_RUN)]
+        indexed = [run for run in runs if not run.name.endswith(UNINDEXED_RUN)]
+        segments = merged(df.sparkSession, merge, indexed, layout.segment_bytes)
+        unindexed = gathered(df.sparkSession, gathering, others, layout.segment_bytes)
+        merge.clean()
     _check_unique(df, layout, segments)
     manifest = Manifest(
         version=0,
@@ -161,6 +177,7 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
         ranged=layout.ranged,
         condition=layout.condition,
         row=None if layout.ranged is None else layout.row,
+        unindexed=unindexed if layout.whole else None,
     )
     _check_visible(begun.location, manifest)
     assert hash_is_exact(key_types) == (not compared)
@@ -173,42 +190,13 @@ def _sortable(field: T.StructField) -> str:
     return value if is_storable(field) else sql.cast(value, T.StringType())
 
 
-def _writer(
-    begun: Build, schema: pa.Schema, limit: int
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that a build task runs over its rows: a run for every ``limit`` bytes."""
-
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        task = f"{context.partitionId():06d}-{context.taskAttemptId()}" if context else "0"
-        for number, rows in enumerate(_pieces(batches, limit)):
-            hashes, *columns = rows.columns
-            typed = [
-                pa.chunked_array([retyped(chunk, field.type) for chunk in column.chunks])
-                for column, field in zip(columns, schema, strict=True)
-            ]
-            run = pa.Table.from_arrays([hashes, *typed], [_HASH, *schema.names])
-            name = f"{begun.folder}/{task}-{number:06d}{RUN}"
-            with begun.writing():
-                info = write_run(begun.location, name, run)
-            yield info_row(info)
-
-    return write
-
-
-def _pieces(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Table]:
-    """Batches together, some ``limit`` bytes of them."""
-    held: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        if batch.num_rows:
-            held.append(batch)
-            size += batch.nbytes
-        if size >= limit:
-            yield pa.Table.from_batches(held)
-            held, size = [], 0
-    if held:
-        yield pa.Table.from_batches(held)
+def _sorted_by(key: KeySide, ranged: Mapping[str, str], stored: T.StructType) -> str:
+    """The hash of the key; of a row that matches nothing one of all that Spark can hash."""
+    point = next(iter(ranged.values()), None)
+    found = key.hash if point is None else sql.case((f"{point} IS NOT NULL", key.hash))
+    names = hashable(stored)
+    content = f"xxhash64({', '.join(map(sql.column, names))})" if names else "0L"
+    return f"coalesce({found}, {content})"
 
 
 def _check_unique(df: DataFrame, layout: Layout, segments: Sequence[SegmentInfo]) -> None:

@@ -78,7 +78,7 @@ class FullCache:
                 max_staleness_us=self.max_staleness_us,
             ),
             longest_run=manifest.longest_run,
-            bytes=manifest.stats.bytes,
+            bytes=sum(segment.bytes for segment in manifest.segments),
         )
 
 

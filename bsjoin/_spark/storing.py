@@ -60,6 +60,8 @@ class WantedTable:
         columns: Sequence[str],
         options: Full,
         when: Condition | None,
+        *,
+        private: bool,
     ) -> WantedTable:
         """The table of a DataFrame.
 
@@ -69,6 +71,7 @@ class WantedTable:
             columns: the columns to store, as it spells them.
             options: limits, uniqueness, fingerprint.
             when: the range condition.
+            private: whether it is only for look-ups, so that rows that match nothing are left out.
 
         Raises:
             ColumnError, KeyTypeError: a column is not there, or cannot be used as it is to be.
@@ -81,7 +84,7 @@ class WantedTable:
         if when is not None:
             ranged = range_columns(when, schema, names_of(df, "the table"))
         # A private table stores the selected columns, of rows that all columns order for as-of.
-        whole = isinstance(when, AsOf) and options.store is None and columns
+        ordered = isinstance(when, AsOf) and options.store is None and columns
         layout = Layout(
             tuple(keys),
             tuple(columns),
@@ -89,7 +92,8 @@ class WantedTable:
             options.segment_bytes,
             ranged,
             when,
-            tuple(df.columns if whole else columns),
+            tuple(df.columns if ordered else columns),
+            whole=not private,
         )
         return cls(
             layout=layout,
@@ -179,6 +183,7 @@ def _ensure(
     if private:
         columns, condition = _in_order(before, layout.columns), before.condition or layout.condition
         layout = replace(layout, columns=columns, condition=condition)
+        layout = _kept_whole(layout, before)
     stored, schema = types_of(schema_of(before)), types_of(_stored(df, layout))
     serves = before.unique == layout.unique and (
         # What a join does not need may stay.
@@ -186,10 +191,12 @@ def _ensure(
     )
     if layout.ranged is not None and (not private or isinstance(wanted.layout.condition, AsOf)):
         serves = serves and before.row == layout.row
+    serves = serves and (before.is_whole or not layout.whole)
     if serves and source.is_of(location, before) and _is_intact(location, before):
         if wanted.guarded or not freshness.is_confirmed_since(location, before, began - _RECENT_US):
             freshness.confirm(location, before, began)
-        _remember(location, before, layout.condition, source)
+        condition = before.condition if layout.condition is None else layout.condition
+        _remember(location, before, replace(before, condition=condition), source)
         return
     _build(location, df, layout, before, source)
 
@@ -239,7 +246,9 @@ def _refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds:
         before.ranged,
         before.condition,
         (*row, *(name for name in columns if name not in row)),
+        whole=adds,
     )
+    layout = _kept_whole(layout, before)
     key_types = tuple(schema[name].dataType for name in keys)
     WantedTable(layout=layout, key_types=key_types, fingerprint=None).check_same_as(before, path)
     for field in schema_of(before).fields:
@@ -253,6 +262,7 @@ def _refreshed(location: StorageLocation, df: DataFrame, options: Full, *, adds:
             )
     serves = before.unique == layout.unique and before.columns == list(layout.columns)
     serves = serves and (before.ranged is None or before.row == layout.row)
+    serves = serves and (before.is_whole or not layout.whole)
     if serves and source.is_of(location, before) and _is_there(location, before):
         _log.info("bsjoin: nothing has changed for the table in %s: it was not read again", path)
         freshness.confirm(location, before, began)
@@ -306,6 +316,12 @@ def _in_order(before: Manifest, columns: Iterable[str]) -> tuple[str, ...]:
     return (*kept, *(name for name in given if name not in kept))
 
 
+def _kept_whole(layout: Layout, before: Manifest) -> Layout:
+    """A layout that leaves out no rows where a version before it has not."""
+    kept = before.is_whole and set(layout.needed) <= set(layout.columns)
+    return replace(layout, whole=layout.whole or kept)
+
+
 def _stored(df: DataFrame, layout: Layout) -> T.StructType:
     schema = df.schema
     return T.StructType([schema[name] for name in layout.columns])
@@ -339,10 +355,11 @@ def _build(
         try:
             draft = build(df, begun, layout)
             interruption.check()
-            if before is not None and before.same_as(draft) and _is_intact(location, before):
+            known = _found_out(before, draft)
+            if before is not None and known.same_as(draft) and _is_intact(location, before):
                 begun.abandon()
                 freshness.confirm(location, before, began)
-                return _remember(location, before, layout.condition, source)
+                return _remember(location, before, known, source)
             if before is not None:
                 check_columns(location, schema_of(before), schema)  # of queries begun since
                 check_unique(location, before.longest_run, draft.longest_run)
@@ -357,16 +374,25 @@ def _build(
     return interruptible(df.sparkSession, work)
 
 
-def _remember(
-    location: StorageLocation, before: Manifest, when: Condition | None, source: _Source
-) -> Manifest:
-    """Keep a version that holds the right rows; with another condition it is published again.
+def _found_out(before: Manifest | None, draft: Manifest) -> Manifest:
+    """The version before, with what a build has found out: its condition, that it lacks no rows."""
+    if before is None:
+        return draft
+    unindexed = before.unindexed
+    if not before.is_whole and draft.unindexed == ():
+        unindexed = ()  # an earlier bsjoin has not written down that there were none
+    condition = before.condition if draft.condition is None else draft.condition
+    return replace(before, condition=condition, unindexed=unindexed)
 
-    The files stay the same: the condition says how they are searched.
+
+def _remember(
+    location: StorageLocation, before: Manifest, known: Manifest, source: _Source
+) -> Manifest:
+    """Keep a version that holds the right rows; if more is known of it, it is published again.
+
+    The files stay the same: a condition says how they are searched.
     """
-    published = before
-    if when is not None and before.condition != when:
-        published = versions.publish(location, replace(before, condition=when))
+    published = before if known == before else versions.publish(location, known)
     source.mark(location, published)
     return published
 

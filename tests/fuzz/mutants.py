@@ -254,7 +254,7 @@ MUTANTS = (
            "version=manifest.version",
            "streaming refresh stored"),
     Mutant("a refresh is taken for the same rows", "_spark/storing.py",
-           "if before is not None and before.same_as(draft) and", "if before is not None and",
+           "if before is not None and known.same_as(draft) and", "if before is not None and",
            "refresh stored"),
     Mutant("an anti join brings dropped rows back", "_spark/jvm/lookups.py",
            "BETWEEN {_DROPPED + 1} AND -1", "<= -1",

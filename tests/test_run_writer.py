@@ -1,0 +1,87 @@
+"""What the tasks of a build do with their batches: rows that match nothing go apart, all stay."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bsjoin._spark.run_writer import Split, _pieces
+from bsjoin.store import RUN, UNINDEXED_RUN
+
+# The hash, a compared key, and what can be selected: two keys and a value.
+SCHEMA = pa.schema(
+    [
+        ("h", pa.int64()),
+        ("k0", pa.string()),
+        ("a", pa.string()),
+        ("b", pa.int64()),
+        ("v", pa.int64()),
+    ]
+)
+SPLIT = Split.of(["a", "b", "v"], ["a", "b"], 1)
+ROW = st.tuples(st.sampled_from(["x", "y", None]), st.sampled_from([1, None]))
+
+
+def batch_of(rows: list[tuple[str | None, int | None]], first: int = 0) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(
+        [{"h": i, "k0": a, "a": a, "b": b, "v": first + i} for i, (a, b) in enumerate(rows)], SCHEMA
+    )
+
+
+def test_columns_are_numbered_from_those_before_them() -> None:
+    assert Split((2, 3), range(2, 5)) == SPLIT
+    assert Split.of([], [], 3) == Split((), range(4, 4))
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+def test_rows_without_a_key_go_apart(offset: int) -> None:
+    rows = [("x", 1), (None, 1), ("y", None), (None, None), ("y", 1)]
+    batch = batch_of([("z", 9)] * offset + rows).slice(offset)
+    indexed, others = SPLIT.parts(batch)
+    assert indexed.schema == SCHEMA
+    assert indexed.column("v").to_pylist() == [offset, offset + 4]
+    assert others.schema.names == ["h", "a", "b", "v"]
+    assert others.column("v").to_pylist() == [offset + 1, offset + 2, offset + 3]
+    assert others.column("h").to_pylist() == [offset + 1, offset + 2, offset + 3]
+    assert others.column("a").to_pylist() == [None, "y", None]
+
+
+def test_a_batch_in_which_all_match_is_not_copied() -> None:
+    batch = batch_of([("x", 1), ("y", 2)])
+    indexed, others = SPLIT.parts(batch)
+    assert indexed is batch
+    assert others.num_rows == 0
+
+
+def test_a_table_without_keys_has_no_such_rows() -> None:
+    batch = batch_of([(None, None)])
+    assert Split.of(["a", "b", "v"], [], 1).parts(batch)[0] is batch
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.lists(ROW, max_size=20), max_size=8), st.sampled_from([1, 200, 1000, 1 << 20]))
+def test_pieces_hold_every_row_once_in_order_and_are_not_too_large(
+    parts: list[list[tuple[str | None, int | None]]], limit: int
+) -> None:
+    batches, first = [], 0
+    for part in parts:
+        batches.append(batch_of(part, first))
+        first += len(part)
+    wanted = {RUN: [], UNINDEXED_RUN: []}
+    for v, (a, b) in enumerate(row for part in parts for row in part):
+        wanted[UNINDEXED_RUN if a is None or b is None else RUN].append(v)
+    found = {RUN: [], UNINDEXED_RUN: []}
+    largest = max((batch.nbytes for batch in batches), default=0)
+    for rows, ending in _pieces(iter(batches), limit, SPLIT):
+        assert rows.num_rows
+        assert rows.nbytes <= limit + 2 * largest
+        found[ending] += rows.column("v").to_pylist()
+    assert found == wanted
+
+
+def test_all_rows_are_together_where_none_are_left_out() -> None:
+    batches = [batch_of([("x", 1), (None, 1)]), batch_of([]), batch_of([("y", 1)], 2)]
+    found = list(_pieces(iter(batches), 1 << 20, None))
+    assert [(rows.column("v").to_pylist(), ending) for rows, ending in found] == [([0, 1, 2], RUN)]

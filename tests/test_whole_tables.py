@@ -1,0 +1,427 @@
+"""A stored table is the whole table: rows that match nothing are scanned, and cost no look-up."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from spark_samples import files
+
+import bsjoin
+from bsjoin import AsOf, Band, BatchTable, Full, Within
+from bsjoin._spark import build, merging
+from bsjoin._spark.jvm.attach import attached
+from bsjoin.conditions import Condition
+from bsjoin.errors import DamagedTableError
+from bsjoin.store import Manifest, StorageLocation, versions
+
+KEYS: dict[str, list[str]] = {
+    "long": ["CAST({} AS bigint)"],
+    "far apart": ["CAST({} AS bigint) * 1000003"],
+    "text": ["concat('key ', {})"],
+    "double": ["CASE {0} WHEN 1 THEN double('NaN') WHEN 2 THEN -0.0D ELSE double({0}) END"],
+    "decimal": ["CAST({} AS decimal(30,3))"],
+    "pair": ["concat('k', {} DIV 2)", "CAST({} % 2 AS smallint)"],
+}
+CONDITIONS: dict[str, Condition] = {
+    "points": Band("p", "at", 1, 2),
+    "asof": AsOf("p", "at"),
+    "intervals": Within("p", "at", "until", closed="left"),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _catalog(spark: SparkSession) -> None:
+    assert attached(spark) is None
+
+
+def random_table(spark: SparkSession, seed: int, keys: list[str], rows: int = 60) -> DataFrame:
+    """Rows with nulls in keys, points and ends, empty and inverted intervals, and a payload."""
+    chance = random.Random(seed)
+    nulls = (0.2, 0.6, 0.0, 1.0)[seed % 4]
+
+    def some(value: Any) -> Any:
+        return None if chance.random() < nulls else value
+
+    columns = [f"n{i}" for i in range(len(keys))]
+    data = [
+        (
+            *(some(chance.randrange(12)) for _ in columns),
+            some(chance.randrange(40)),
+            some(chance.randrange(40)),
+            some(f"text {chance.randrange(5)}"),
+            Decimal(chance.randrange(1000)).scaleb(-2),
+            number,
+        )
+        for number in range(rows)
+    ]
+    fields = [*(f"{name} int" for name in columns), "at int", "until int", "text string"]
+    source = spark.createDataFrame(data, ", ".join([*fields, "price decimal(10,2)", "v bigint"]))
+    pairs = zip(keys, columns, strict=True)
+    found = [f"{key.format(name)} AS k{i}" for i, (key, name) in enumerate(pairs)]
+    made = source.selectExpr(*found, "at", "until", "text", "price", "v")
+    return made.repartition(3).localCheckpoint()
+
+
+def shown(df: DataFrame) -> Counter[str]:
+    return Counter(repr(tuple(row)) for row in df.collect())
+
+
+def relation(spark: SparkSession, table: BatchTable | Path) -> DataFrame:
+    path = table.path if isinstance(table, BatchTable) else table
+    return spark.table(f"bsjoin.`{path}`")
+
+
+def newest(table: BatchTable) -> Manifest:
+    return versions.latest(StorageLocation.of(table.path))
+
+
+def edit(folder: Path, change: Callable[[dict[str, Any]], object], version: int = 1) -> None:
+    """Change the JSON of a manifest; a new file, as others may know the old one."""
+    path = folder / "versions" / f"{version:08d}.json"
+    data = json.loads(path.read_text())
+    change(data)
+    path.unlink()
+    path.write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize(("kind", "seed"), [*zip(KEYS, range(6), strict=True)])
+def test_a_scan_has_all_rows_of_the_source(
+    spark: SparkSession, tmp_path: Path, kind: str, seed: int
+) -> None:
+    keys = KEYS[kind]
+    df = random_table(spark, seed, keys)
+    on = [f"k{i}" for i in range(len(keys))]
+    table = BatchTable.build(df, on=on, path=tmp_path / "t")
+    table.verify()
+    scanned = relation(spark, table)
+    assert shown(scanned) == shown(df)
+    assert scanned.count() == df.count()
+    alike = "k0 IS NULL", "k0 IS NOT NULL AND v > 7", "text <=> NULL"
+    for condition in alike:
+        wanted = shown(df.where(condition).select("v", "text"))
+        assert shown(scanned.where(condition).select("v", "text")) == wanted
+    known = " AND ".join(f"{name} IS NOT NULL" for name in on)
+    stats = table.stats()
+    assert stats.rows == df.where(known).count()
+    assert stats.unindexed == df.count() - stats.rows
+    df.createOrReplaceTempView("source")
+    for sql in (
+        "SELECT max(v), count(k0), count(*), sum(price) FROM {}",
+        "SELECT id FROM range(5) WHERE id NOT IN (SELECT v FROM {} WHERE k0 IS NULL)",
+        "SELECT id FROM range(5) WHERE concat('key ', id) NOT IN (SELECT string(k0) FROM {})",
+        "SELECT a.v, b.v FROM {0} a JOIN {0} b ON a.k0 <=> b.k0 AND b.v < 9",
+    ):
+        wanted = shown(spark.sql(sql.format("source")))
+        assert shown(spark.sql(sql.format(f"bsjoin.`{table.path}`"))) == wanted
+    spark.catalog.dropTempView("source")
+
+
+@pytest.mark.parametrize(("when", "seed"), [("points", 0), ("asof", 1), ("intervals", 4)])
+def test_a_table_for_range_joins_has_all_rows_too(
+    spark: SparkSession, tmp_path: Path, when: str, seed: int
+) -> None:
+    df = random_table(spark, seed, KEYS["long"])
+    table = BatchTable.build(df, on="k0", when=CONDITIONS[when], path=tmp_path / "t")
+    table.verify()
+    assert shown(relation(spark, table)) == shown(df)
+    stats = table.stats()
+    # Inverted and empty intervals, and those without an end, are in the index.
+    assert stats.rows == df.where("k0 IS NOT NULL AND at IS NOT NULL").count()
+    assert stats.unindexed == df.count() - stats.rows
+    alone = BatchTable.build(df, on=[], when=CONDITIONS[when], path=tmp_path / "alone")
+    assert shown(relation(spark, alone)) == shown(df)
+    assert alone.stats().rows == df.where("at IS NOT NULL").count()
+
+
+@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.usefixtures("runtime")
+def test_look_ups_find_what_they_found(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    keys = KEYS[kind]
+    on = [f"k{i}" for i in range(len(keys))]
+    df = random_table(spark, 4, keys)
+    stream = random_table(spark, 8, keys).select(*on, "price")
+    table = BatchTable.build(df, on=on, path=tmp_path / "t")
+    for how in ("left", "anti"):
+        found = table.join(stream, how=how, select=["v", "text"] if how == "left" else None)
+        wanted = stream.join(df.select(*on, "v", "text"), on, how)
+        assert shown(found.select(*sorted(found.columns))) == shown(
+            wanted.select(*sorted(found.columns))
+        )
+
+
+def test_rows_without_columns_are_stored_for_nobody(spark: SparkSession, tmp_path: Path) -> None:
+    df = spark.sql("SELECT explode(array(NULL, 1, NULL)) AS k")
+    table = BatchTable.build(df, on="k", path=tmp_path / "t")
+    assert shown(relation(spark, table)) == {"(None,)": 2, "(1,)": 1}
+    assert relation(spark, table).count() == 3
+
+
+@pytest.mark.parametrize("segment_bytes", [1 << 20, 4 << 20, 64 << 20])
+def test_many_rows_without_a_key_are_in_few_segments(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segment_bytes: int
+) -> None:
+    for module in (build, merging):
+        monkeypatch.setattr(module, "RUN_BYTES", 1 << 20)
+    # Rows that are equal, too: no order could tell them apart.
+    df = spark.range(120_000).selectExpr(
+        "IF(id % 3 = 0, id, NULL) AS k",
+        "IF(id % 3 = 1, id, 5) AS v",
+        "repeat(string(IF(id % 3 = 1, id, 5)), 10) AS text",
+    )
+    table = BatchTable.build(df, on="k", path=tmp_path / "t", segment_bytes=segment_bytes)
+    table.verify()
+    stats, manifest = table.stats(), newest(table)
+    assert (stats.rows, stats.unindexed) == (40_000, 80_000)
+    assert manifest.unindexed is not None
+    most = {1 << 20: 12, 4 << 20: 4, 64 << 20: 1}[segment_bytes]
+    assert 1 <= len(manifest.unindexed) <= most
+    assert len(manifest.unindexed) > 2 or segment_bytes > 1 << 20
+    stored = {
+        path.relative_to(tmp_path / "t").as_posix() for path in files(tmp_path / "t" / "data")
+    }
+    assert stored == {name for name, _, _ in manifest.files}
+    summed = "count(*)", "sum(v)", "sum(k)", "sum(hash(text))"
+    assert shown(relation(spark, table).selectExpr(*summed)) == shown(df.selectExpr(*summed))
+
+
+def test_a_refresh_sees_rows_that_match_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    def source(*others: str | None) -> DataFrame:
+        data = [(1, "a"), (2, "b"), *((None, text) for text in others)]
+        return spark.createDataFrame(data, "k int, v string")
+
+    table = BatchTable.build(source("x", "y"), on="k", path=tmp_path / "t")
+    assert table.refresh(source("x", "y")) == 1
+    assert table.refresh(source("y", "x")) == 1  # another order is no change
+    assert table.refresh(source("y", None)) == 2
+    assert table.refresh(source("y", None, None)) == 3
+    assert table.refresh(source()) == 4
+    found = [
+        shown(
+            spark.read.format("bsjoin").option("versionAsOf", n).load(table.path).where("k IS NULL")
+        )
+        for n in (1, 2, 3, 4)
+    ]
+    assert found == [
+        {"(None, 'x')": 1, "(None, 'y')": 1},
+        {"(None, 'y')": 1, "(None, None)": 1},
+        {"(None, 'y')": 1, "(None, None)": 2},
+        {},
+    ]
+    assert [version.rows for version in table.versions()] == [2, 2, 2, 2]
+    table.verify()
+    assert table.vacuum(older_than=0) == [1, 2, 3]
+    table.verify()
+    assert shown(relation(spark, table)) == {"(1, 'a')": 1, "(2, 'b')": 1}
+    assert len({file.parent for file in files(tmp_path / "t" / "data")}) == 1
+
+
+def test_a_table_in_which_nothing_has_a_key(spark: SparkSession, tmp_path: Path) -> None:
+    df = spark.range(5).selectExpr("CAST(NULL AS string) AS k", "id AS v")
+    table = BatchTable.build(df, on="k", path=tmp_path / "t")
+    assert (table.stats().rows, table.stats().segments, table.stats().unindexed) == (0, 0, 5)
+    assert relation(spark, table).count() == 5
+    probes = spark.createDataFrame([("a",), (None,)], "k string")
+    assert table.join(probes).count() == 0
+    assert table.join(probes, how="anti").count() == 2
+    assert table.vacuum(older_than=0) == []
+    assert shown(relation(spark, table)) == shown(df)
+
+
+def test_a_column_is_added_to_rows_that_match_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    df = spark.sql("SELECT * FROM VALUES (1, 'a'), (NULL, 'x') AS t(k, v)")
+    table = BatchTable.build(df, on="k", path=tmp_path / "t")
+    assert table.refresh(df.selectExpr("*", "upper(v) AS more")) == 2
+    assert shown(relation(spark, table)) == {"(1, 'a', 'A')": 1, "(None, 'x', 'X')": 1}
+    assert newest(table).is_whole
+
+
+# Tables that lack rows
+
+
+def forget(folder: Path, version: int = 1) -> None:
+    """Make a version one that an earlier bsjoin has stored, which left such rows out."""
+    edit(folder, lambda data: data.pop("unindexed"), version)
+
+
+def test_a_table_that_lacks_rows_is_searched_and_not_scanned(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    df = spark.sql("SELECT * FROM VALUES (1, 'a'), (NULL, 'x') AS t(k, v)")
+    table = BatchTable.build(df, on="k", path=tmp_path / "t")
+    forget(tmp_path / "t")
+    assert table.stats().unindexed is None
+    table.verify()
+    assert shown(table.join(spark.range(3).selectExpr("int(id) AS k"))) == {"(1, 'a')": 1}
+    lacking = relation(spark, table)
+    for query in (lacking, lacking.selectExpr("count(*)"), lacking.where("k = 1")):
+        with pytest.raises(Exception, match="StoreError: version 1 of the table in ") as caught:
+            query.collect()
+        assert "rows whose key is null were left out" in str(caught.value)
+        assert "Build it again" in str(caught.value)
+
+
+@pytest.mark.parametrize("how", ["build", "refresh"])
+@pytest.mark.parametrize("kind", ["one is null", "none is null"])
+def test_building_it_again_makes_it_whole(
+    spark: SparkSession, tmp_path: Path, how: str, kind: str
+) -> None:
+    spark.range(4).selectExpr(
+        f"nullif(id, {1 if kind == 'one is null' else 9}) AS k", "id AS v"
+    ).write.parquet(str(tmp_path / "source"))
+    df = spark.read.parquet(str(tmp_path / "source"))  # known to be unchanged
+    table = BatchTable.build(df, on="k", path=tmp_path / "t")
+    forget(tmp_path / "t")
+    if kind == "one is null":  # the earlier bsjoin has not written them
+        for path in files(tmp_path / "t" / "data"):
+            if path.name.startswith("u"):
+                path.unlink()
+    before = files(tmp_path / "t" / "data")
+    if how == "build":
+        table = BatchTable.build(df, on="k", path=tmp_path / "t")
+    else:
+        assert table.refresh(df) == 2
+    assert table.version == 2
+    assert newest(table).is_whole
+    table.verify()
+    assert shown(relation(spark, table)) == shown(df)
+    if kind == "none is null":  # the same files
+        assert files(tmp_path / "t" / "data") == before
+    assert table.refresh(df) == 2
+    assert BatchTable.build(df, on="k", path=tmp_path / "t").version == 2
+
+
+def test_a_table_of_one_join_leaves_them_out_unless_it_is_shared(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    df = spark.sql("SELECT * FROM VALUES (1, 'a'), (NULL, 'x') AS t(k, v)")
+    probes = spark.range(3).selectExpr("int(id) AS k")
+
+    def join(table: DataFrame) -> Counter[str]:
+        cache = Full(store=tmp_path / "t", fingerprint=str(table.schema))
+        return shown(bsjoin.join(probes, table, on="k", select=["v"], cache=cache))
+
+    assert join(df) == {"(1, 'a')": 1}
+    table = BatchTable.open(tmp_path / "t")
+    assert (newest(table).is_whole, table.stats().unindexed) == (False, None)
+    table = BatchTable.build(df, on="k", path=tmp_path / "t")
+    assert newest(table).is_whole
+    assert shown(relation(spark, table)) == shown(df)
+    # A join that builds it anew keeps it whole.
+    version = table.version
+    assert join(df.selectExpr("k", "upper(v) AS v").union(df)) == {"(1, 'a')": 1, "(1, 'A')": 1}
+    assert table.version > version
+    if newest(table).is_whole:
+        assert relation(spark, table).count() == 4
+    else:
+        assert "k" not in newest(table).columns
+
+
+# Damaged and hostile ones
+
+
+@pytest.fixture(scope="module")
+def stored(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table with rows that match nothing; the tests take copies."""
+    folder = tmp_path_factory.mktemp("stored") / "t"
+    df = spark.range(9).selectExpr("nullif(id % 3, 2) AS k", "concat('v', id) AS v")
+    BatchTable.build(df, on="k", path=folder)
+    return folder
+
+
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize("damage", ["cut", "removed", "zeros", "another type"])
+def test_damage_outside_of_the_index_is_an_error_of_scans_alone(
+    spark: SparkSession, stored: Path, tmp_path: Path, damage: str
+) -> None:
+    folder = tmp_path / "t"
+    shutil.copytree(stored, folder)
+    (path,) = folder.glob("data/*/u0000.1.arrow")
+    content = path.read_bytes()
+    path.unlink()
+    if damage == "cut":
+        path.write_bytes(content[:-8])
+    elif damage == "zeros":
+        path.write_bytes(bytes(len(content)))
+    elif damage == "another type":
+        (other,) = folder.glob("data/*/u0000.0.arrow")
+        path.write_bytes(other.read_bytes())
+        edit(folder, lambda data: data["unindexed"][0]["sizes"].__setitem__(1, path.stat().st_size))
+    table = BatchTable.open(folder, verify=False)
+    with pytest.raises(DamagedTableError, match=path.name):
+        table.verify()
+    with pytest.raises(Exception, match="DamagedTableError") as caught:
+        relation(spark, folder).collect()
+    assert path.name in str(caught.value)
+    # Neither a look-up nor a scan of other columns reads it.
+    probes = spark.range(3).withColumnRenamed("id", "k")
+    assert table.join(probes, how="left").count() == 7
+    assert relation(spark, folder).select("k").count() == 9
+
+
+ENTRY = {"name": "data/x/u0000", "rows": 3, "sizes": [8, 8], "checksums": ["0" * 32] * 2}
+
+
+@pytest.mark.parametrize(
+    ("unindexed", "says"),
+    [
+        (5, "unindexed"),
+        ({}, "unindexed"),
+        ("all", "unindexed"),
+        ([5], "JSON object|rows"),
+        ([{**ENTRY, "rows": 0}], "rows"),
+        ([{**ENTRY, "rows": 1 << 31}], "rows"),
+        ([{**ENTRY, "rows": "3"}], "rows"),
+        ([{**ENTRY, "rows": 1e3}], "rows"),
+        ([{**ENTRY, "sizes": [8]}], "sizes"),
+        ([{**ENTRY, "sizes": [8, 8, 8]}], "sizes"),
+        ([{**ENTRY, "sizes": [8, 0]}], "size"),
+        ([{**ENTRY, "sizes": [8, -8]}], "size"),
+        ([{**ENTRY, "sizes": None}], "sizes"),
+        ([{**ENTRY, "name": "/etc/passwd"}], "below 'data/'"),
+        ([{**ENTRY, "name": "data/../../x"}], "below 'data/'"),
+        ([{**ENTRY, "name": "data/x/u0000/../../../y"}], "below 'data/'"),
+        ([ENTRY, ENTRY], "twice"),
+    ],
+)
+def test_hostile_entries_are_refused_by_every_reader(
+    spark: SparkSession, stored: Path, tmp_path: Path, unindexed: Any, says: str
+) -> None:
+    folder = tmp_path / "t"
+    shutil.copytree(stored, folder)
+    edit(folder, lambda data: data.update(unindexed=unindexed))
+    with pytest.raises(bsjoin.errors.NotATableError, match=says):
+        BatchTable.open(folder, verify=False)
+    with pytest.raises(Exception, match=says) as caught:
+        relation(spark, folder).collect()
+    assert "DamagedTableError" in str(caught.value)
+
+
+def test_files_that_are_named_and_are_not_there_are_an_error(
+    spark: SparkSession, stored: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "t"
+    shutil.copytree(stored, folder)
+    edit(folder, lambda data: data.update(unindexed=[ENTRY]))
+    with pytest.raises(Exception, match=r"DamagedTableError.*data/x/u0000.*is missing"):
+        relation(spark, folder).collect()
+
+
+def test_a_link_that_leads_out_of_the_folder_is_refused(
+    spark: SparkSession, stored: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "t"
+    shutil.copytree(stored, folder)
+    (path,) = folder.glob("data/*/u0000.1.arrow")
+    path.rename(tmp_path / "outside")
+    path.symlink_to(tmp_path / "outside")
+    with pytest.raises(Exception, match=r"outside of '"):
+        relation(spark, folder).collect()
