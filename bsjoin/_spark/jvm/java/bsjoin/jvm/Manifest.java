@@ -4,7 +4,9 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.StringJoiner;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -47,6 +49,9 @@ final class Manifest {
   final int pointColumn; // the place of the column that the range index has as it is; -1 for none
   final SegmentInfo[] segments;
 
+  /** The segments of the rows that match nothing; null if such rows were left out. */
+  final UnindexedInfo[] unindexed;
+
   /** One segment: the beginning of its files' names, their sizes and checksums. */
   static final class SegmentInfo {
     final String name;
@@ -66,25 +71,11 @@ final class Manifest {
         throw TableError.damaged(where, "the segment '" + name + "' has a first_key of no integer");
       }
       longestRun = (int) Math.min(whole(node, "longest_run"), Integer.MAX_VALUE);
-      sizes = new long[node.path("sizes").size()];
-      checksums = new String[sizes.length];
-      for (int i = 0; i < sizes.length; i++) {
-        sizes[i] = node.path("sizes").get(i).asLong();
-        checksums[i] = node.path("checksums").path(i).asText();
-      }
-      boolean plain =
-          name.matches("data/[A-Za-z0-9_-]{1,80}/[A-Za-z0-9_-]{1,80}");
-      boolean sized = sizes.length == files;
-      for (long size : sizes) {
-        sized &= size > 0;
-      }
-      sized &= rows >= 1 && rows <= MOST_ROWS && longestRun >= 1 && longestRun <= rows;
-      if (!plain || !sized) {
-        throw TableError.damaged(
-            where,
-            plain
-                ? "the segment '" + name + "' has other sizes or rows than bsjoin writes"
-                : "the segment name '" + name + "' is not in a folder below 'data/'");
+      sizes = sizes(node);
+      checksums = checksums(node, sizes.length);
+      checkFiles(name, rows, sizes, files, where);
+      if (longestRun < 1 || longestRun > rows) {
+        throw hasOtherSizes(name, where);
       }
     }
 
@@ -92,6 +83,66 @@ final class Manifest {
     String file(int number) {
       return name + "." + (number == 0 ? "index" : String.valueOf(number - 1)) + ".arrow";
     }
+  }
+
+  /**
+   * A segment of rows that match nothing, as a key is null, or in a table for range joins the point
+   * or the start. No look-up reads it; a scan of the table does.
+   */
+  static final class UnindexedInfo {
+    final String name;
+    final long rows;
+    final long[] sizes;
+    final String[] checksums;
+
+    UnindexedInfo(JsonNode node, int columns, String where) {
+      name = node.path("name").asText();
+      rows = whole(node, "rows");
+      sizes = sizes(node);
+      checksums = checksums(node, sizes.length);
+      checkFiles(name, rows, sizes, columns, where);
+    }
+
+    /** The file of a column, by its number among those that can be selected. */
+    String file(int column) {
+      return name + "." + column + ".arrow";
+    }
+  }
+
+  private static long[] sizes(JsonNode node) {
+    long[] sizes = new long[node.path("sizes").size()];
+    for (int i = 0; i < sizes.length; i++) {
+      sizes[i] = node.path("sizes").get(i).asLong();
+    }
+    return sizes;
+  }
+
+  private static String[] checksums(JsonNode node, int files) {
+    String[] checksums = new String[files];
+    for (int i = 0; i < files; i++) {
+      checksums[i] = node.path("checksums").path(i).asText();
+    }
+    return checksums;
+  }
+
+  /** Refuse a segment whose files are elsewhere, or have other sizes or rows than bsjoin writes. */
+  private static void checkFiles(String name, long rows, long[] sizes, int files, String where) {
+    if (!name.matches("data/[A-Za-z0-9_-]{1,80}/[A-Za-z0-9_-]{1,80}")) {
+      throw TableError.damaged(
+          where, "the segment name '" + name + "' is not in a folder below 'data/'");
+    }
+    boolean sized = sizes.length == files && rows >= 1 && rows <= MOST_ROWS;
+    for (long size : sizes) {
+      sized &= size > 0;
+    }
+    if (!sized) {
+      throw hasOtherSizes(name, where);
+    }
+  }
+
+  private static IllegalStateException hasOtherSizes(String name, String where) {
+    return TableError.damaged(
+        where, "the segment '" + name + "' has other sizes or rows than bsjoin writes");
   }
 
   private Manifest(JsonNode node, String where) throws IOException {
@@ -150,6 +201,27 @@ final class Manifest {
       longest = Math.max(longest, segments[i].longestRun);
     }
     longestRun = longest;
+    unindexed = node.hasNonNull("unindexed") ? unindexed(node.path("unindexed"), where) : null;
+  }
+
+  private UnindexedInfo[] unindexed(JsonNode listed, String where) {
+    if (!listed.isArray()) {
+      throw TableError.damaged(where, "its field 'unindexed' is not a list");
+    }
+    UnindexedInfo[] found = new UnindexedInfo[listed.size()];
+    for (int i = 0; i < found.length; i++) {
+      found[i] = new UnindexedInfo(listed.get(i), columns.length(), where);
+    }
+    Set<String> names = new HashSet<>();
+    for (SegmentInfo segment : segments) {
+      names.add(segment.name);
+    }
+    for (UnindexedInfo segment : found) {
+      if (!names.add(segment.name)) {
+        throw TableError.damaged(where, "it lists the segment '" + segment.name + "' twice");
+      }
+    }
+    return found;
   }
 
   /** A condition in the form in which Python shows it. */
@@ -240,9 +312,9 @@ final class Manifest {
     return low - 1;
   }
 
-  /** The number of all rows. */
+  /** The number of all rows that are stored. */
   long rows() {
-    long found = 0;
+    long found = unindexedRows();
     for (SegmentInfo segment : segments) {
       found += segment.rows;
     }
@@ -257,7 +329,46 @@ final class Manifest {
         names.add(segment.file(i));
       }
     }
+    if (isWhole()) {
+      for (UnindexedInfo segment : unindexed) {
+        for (int i = 0; i < segment.sizes.length; i++) {
+          names.add(segment.file(i));
+        }
+      }
+    }
     return names;
+  }
+
+  /**
+   * Whether all rows of the source are stored. If not, those that match nothing were left out: the
+   * table was stored for look-ups only, or by an earlier version of bsjoin.
+   */
+  boolean isWhole() {
+    return unindexed != null;
+  }
+
+  /** How many rows match nothing, and are stored; 0 if such rows were left out. */
+  long unindexedRows() {
+    long rows = 0;
+    if (isWhole()) {
+      for (UnindexedInfo segment : unindexed) {
+        rows += segment.rows;
+      }
+    }
+    return rows;
+  }
+
+  /** Whether a row may have a null key: then {@code NOT IN} has no answer but null for it. */
+  boolean mayHaveNullKeys() {
+    return !isWhole() || unindexedRows() > 0;
+  }
+
+  /**
+   * Whether the rows of a key that the index has are all that there are. In a table for range joins
+   * those are not whose point or start is null: they match no range, but they match the key.
+   */
+  boolean hasAllRowsOfKeys() {
+    return rangeColumns == 0 || !mayHaveNullKeys();
   }
 
   /** The place of a column among the stored ones, after the compared keys; -1 for none. */

@@ -49,6 +49,13 @@ final class StoredRows implements PartitionReaderFactory {
       checksum = segment.checksums[number];
       this.nullable = nullable;
     }
+
+    File(Manifest.UnindexedInfo segment, int column, boolean nullable) {
+      name = segment.file(column);
+      size = segment.sizes[column];
+      checksum = segment.checksums[column];
+      this.nullable = nullable;
+    }
   }
 
   /** Rows of one segment that follow each other. */

@@ -36,6 +36,7 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
   final boolean live; // planned for real-time mode, where the version goes on
   final StructType columns;
   private final List<Manifest.SegmentInfo> segments; // that are read
+  private final List<Manifest.UnindexedInfo> unindexed; // that are read
 
   private StoredScan(StoredTable table, StructType columns, List<Predicate> filters) {
     this.table = table;
@@ -46,7 +47,14 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
     for (StructField field : columns.fields()) {
       check(field);
     }
-    segments = segments(KeyFilter.hashes(manifest, filters));
+    Set<Long> hashes = KeyFilter.hashes(manifest, filters);
+    segments = segments(hashes);
+    // A row outside of the index has no key, or in a table for range joins perhaps no point.
+    boolean hasKeys = hashes != null && manifest.rangeColumns == 0;
+    unindexed =
+        hasKeys || !manifest.isWhole()
+            ? Collections.emptyList()
+            : Arrays.asList(manifest.unindexed);
   }
 
   /** What Spark tells before it plans; all filters are left to it, see {@link KeyFilter}. */
@@ -155,6 +163,13 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
         bytes += place < 0 ? 0 : segment.sizes[1 + place];
       }
     }
+    for (Manifest.UnindexedInfo segment : unindexed) {
+      rows += segment.rows;
+      for (StructField field : columns.fields()) {
+        int place = manifest.place(field.name());
+        bytes += place < 0 ? 0 : segment.sizes[place - manifest.compared.length];
+      }
+    }
     OptionalLong counted = OptionalLong.of(rows);
     OptionalLong size = OptionalLong.of(Math.max(1, bytes));
     return new Statistics() {
@@ -178,19 +193,39 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
   @Override
   public InputPartition[] planInputPartitions() {
     checkRead();
+    checkWhole();
     int cores = SparkContext.getOrCreate().defaultParallelism();
     long most = Math.max(LEAST, Math.min(MOST, manifest.rows() / cores + 1));
     List<InputPartition> found = new ArrayList<>();
     for (Manifest.SegmentInfo segment : segments) {
-      StoredRows.File[] files = files(segment);
-      long parts = (segment.rows + most - 1) / most;
-      for (long i = 0; i < parts; i++) {
-        int from = (int) (segment.rows * i / parts);
-        int to = (int) (segment.rows * (i + 1) / parts);
-        found.add(new StoredRows.Part(files, (int) segment.rows, from, to));
-      }
+      addParts(files(segment), segment.rows, most, found);
+    }
+    for (Manifest.UnindexedInfo segment : unindexed) {
+      addParts(files(segment), segment.rows, most, found);
     }
     return found.toArray(new InputPartition[0]);
+  }
+
+  private static void addParts(
+      StoredRows.File[] files, long rows, long most, List<InputPartition> found) {
+    long parts = (rows + most - 1) / most;
+    for (long i = 0; i < parts; i++) {
+      int from = (int) (rows * i / parts);
+      int to = (int) (rows * (i + 1) / parts);
+      found.add(new StoredRows.Part(files, (int) rows, from, to));
+    }
+  }
+
+  /** Refuse to scan a version that lacks rows; joins by the index do not need those. */
+  private void checkWhole() {
+    if (!manifest.isWhole()) {
+      throw TableError.of(
+          "StoreError",
+          "version " + manifest.version + " of the table in '" + table.path + "' was stored for "
+              + "look-ups only, by bsjoin.join or by an earlier version of bsjoin: rows whose key "
+              + "is null were left out, and this query reads all rows. Build it again: "
+              + "bsjoin.BatchTable.build(df, on=..., path=...)");
+    }
   }
 
   private StoredRows.File[] files(Manifest.SegmentInfo segment) {
@@ -202,6 +237,20 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
           place < 0
               ? null // it was added later
               : new StoredRows.File(segment, 1 + place, manifest.isNullable(place));
+    }
+    return files;
+  }
+
+  private StoredRows.File[] files(Manifest.UnindexedInfo segment) {
+    StructField[] fields = columns.fields();
+    StoredRows.File[] files = new StoredRows.File[fields.length];
+    for (int i = 0; i < fields.length; i++) {
+      int place = manifest.place(fields[i].name());
+      files[i] =
+          place < 0
+              ? null // it was added later
+              : new StoredRows.File(
+                  segment, place - manifest.compared.length, manifest.isNullable(place));
     }
     return files;
   }
@@ -219,7 +268,8 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
         && ((StoredScan) other).table.equals(table)
         && ((StoredScan) other).manifest.version == manifest.version
         && ((StoredScan) other).columns.equals(columns)
-        && ((StoredScan) other).segments.equals(segments);
+        && ((StoredScan) other).segments.equals(segments)
+        && ((StoredScan) other).unindexed.equals(unindexed);
   }
 
   @Override
