@@ -17,7 +17,7 @@ from spark_samples import files
 
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Full, Within
-from bsjoin._spark import build, merging
+from bsjoin._spark import build, merging, storing
 from bsjoin._spark.jvm.attach import attached
 from bsjoin.conditions import Condition
 from bsjoin.errors import DamagedTableError
@@ -299,30 +299,34 @@ def test_building_it_again_makes_it_whole(
     assert BatchTable.build(df, on="k", path=tmp_path / "t").version == 2
 
 
-def test_a_table_of_one_join_leaves_them_out_unless_it_is_shared(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_table_that_a_join_stores_is_whole(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.sql("SELECT * FROM VALUES (1, 'a'), (NULL, 'x') AS t(k, v)")
     probes = spark.range(3).selectExpr("int(id) AS k")
+    cache = Full(store=tmp_path / "t")
+    found = bsjoin.join(probes, df, on="k", select=["v"], cache=cache)
+    assert shown(found) == {"(1, 'a')": 1}
+    assert shown(relation(spark, tmp_path / "t")) == shown(df)
+    more = df.selectExpr("k", "upper(v) AS v").union(df)
+    assert shown(bsjoin.join(probes, more, on="k", select=["v"], cache=cache)) == {
+        "(1, 'a')": 1,
+        "(1, 'A')": 1,
+    }
+    assert shown(relation(spark, tmp_path / "t")) == shown(more)
 
-    def join(table: DataFrame) -> Counter[str]:
-        cache = Full(store=tmp_path / "t", fingerprint=str(table.schema))
-        return shown(bsjoin.join(probes, table, on="k", select=["v"], cache=cache))
 
-    assert join(df) == {"(1, 'a')": 1}
-    table = BatchTable.open(tmp_path / "t")
-    assert (newest(table).is_whole, table.stats().unindexed) == (False, None)
-    table = BatchTable.build(df, on="k", path=tmp_path / "t")
-    assert newest(table).is_whole
-    assert shown(relation(spark, table)) == shown(df)
-    # A join that builds it anew keeps it whole.
-    version = table.version
-    assert join(df.selectExpr("k", "upper(v) AS v").union(df)) == {"(1, 'a')": 1, "(1, 'A')": 1}
-    assert table.version > version
-    if newest(table).is_whole:
-        assert relation(spark, table).count() == 4
-    else:
-        assert "k" not in newest(table).columns
+def test_a_temporary_table_of_one_join_leaves_them_out(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drafts = []
+
+    def built(*arguments: Any) -> Manifest:
+        drafts.append(build.build(*arguments))
+        return drafts[-1]
+
+    monkeypatch.setattr(storing, "build", built)
+    df = spark.sql("SELECT * FROM VALUES (1, 'a'), (NULL, 'x') AS t(k, v)")
+    assert bsjoin.join(spark.range(3).selectExpr("int(id) AS k"), df, on="k").count() == 1
+    assert [draft.is_whole for draft in drafts] == [False]
 
 
 # Damaged and hostile ones

@@ -71,7 +71,8 @@ class WantedTable:
             columns: the columns to store, as it spells them.
             options: limits, uniqueness, fingerprint.
             when: the range condition.
-            private: whether it is only for look-ups, so that rows that match nothing are left out.
+            private: whether it belongs to one join. If it has no store either, it is for look-ups
+                only, and rows that match nothing are left out.
 
         Raises:
             ColumnError, KeyTypeError: a column is not there, or cannot be used as it is to be.
@@ -93,8 +94,10 @@ class WantedTable:
             ranged,
             when,
             tuple(df.columns if ordered else columns),
-            whole=not private,
+            whole=not private or options.store is not None,
         )
+        if not set(layout.needed) <= set(columns):
+            layout = replace(layout, whole=False)
         return cls(
             layout=layout,
             key_types=tuple(types),

@@ -84,8 +84,8 @@ class Stats:
         longest_run: the largest number of rows of one key.
         build_s: duration of the build in seconds.
         unindexed: stored rows that match nothing, as a key is null, or in a table for range joins
-            the point or the start. None (default) if such rows were left out: by a private table,
-            and by an earlier version of bsjoin.
+            the point or the start. None (default) if such rows were left out, as by earlier
+            versions of bsjoin.
     """
 
     rows: int

@@ -340,8 +340,8 @@ final class Manifest {
   }
 
   /**
-   * Whether all rows of the source are stored. If not, those that match nothing were left out: the
-   * table was stored for look-ups only, or by an earlier version of bsjoin.
+   * Whether all rows of the source are stored. If not, those that match nothing were left out, as
+   * earlier versions of bsjoin have done.
    */
   boolean isWhole() {
     return unindexed != null;

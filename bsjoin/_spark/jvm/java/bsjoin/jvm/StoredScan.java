@@ -222,8 +222,8 @@ final class StoredScan implements Scan, Batch, SupportsReportStatistics {
       throw TableError.of(
           "StoreError",
           "version " + manifest.version + " of the table in '" + table.path + "' was stored for "
-              + "look-ups only, by bsjoin.join or by an earlier version of bsjoin: rows whose key "
-              + "is null were left out, and this query reads all rows. Build it again: "
+              + "look-ups only, as by an earlier version of bsjoin: rows whose key is null were "
+              + "left out, and this query reads all rows. Build it again: "
               + "bsjoin.BatchTable.build(df, on=..., path=...)");
     }
   }
