@@ -39,9 +39,9 @@ final class KeyTypes {
     return at;
   }
 
-  /** Without the normal form of NaN and zero, in which the keys are stored. */
-  private static Expression plain(Expression stored) {
-    Expression at = stored;
+  /** Without the normal form of NaN and zero, which the hash has anyway. */
+  private static Expression plain(Expression key) {
+    Expression at = key;
     while (at instanceof KnownFloatingPointNormalized || at instanceof NormalizeNaNAndZero) {
       at = at.children().head();
     }
@@ -91,7 +91,7 @@ final class KeyTypes {
     }
     if (type instanceof FloatType || type instanceof DoubleType) {
       boolean isFloating = from instanceof FloatType || from instanceof DoubleType;
-      return isFloating ? cast(given, DataTypes.DoubleType) : null;
+      return isFloating ? cast(plain(given), DataTypes.DoubleType) : null; // hashed alike
     }
     if (from.equals(type)) {
       return given;
