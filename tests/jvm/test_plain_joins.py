@@ -124,13 +124,33 @@ def test_keys_in_any_order_and_of_expressions(
         check_same(spark, lambda text=text: left.join(table, F.expr(text)), lookups=0)
 
 
-def test_null_safe_equality(spark: SparkSession, tables: Tables, stream: DataFrame) -> None:
-    known = F.expr("coalesce(s.k, 99) <=> t.k")
-    check_same(spark, lambda: stream.alias("s").join(tables["one"].alias("t"), known, "left"))
+def test_null_safe_equality(
+    spark: SparkSession, tables: Tables, stream: DataFrame, tmp_path: Path
+) -> None:
+    left = stream.alias("s")
+    with_nulls = spark.sql("SELECT nullif(id, 3) AS k, id AS v FROM range(6)")
+    nulls = stored(spark, with_nulls, "k", tmp_path / "table").alias("t")
     on = F.expr("s.k <=> t.k")
-    check_same(
-        spark, lambda: stream.alias("s").join(tables["one"].alias("t"), on, "left"), lookups=None
-    )
+    check_same(spark, lambda: left.join(tables["one"].alias("t"), on, "left"))
+    check_same(spark, lambda: left.join(nulls, on, "left"), lookups=0)
+    known = F.expr("coalesce(s.k, 99) <=> t.k")
+    check_same(spark, lambda: left.join(nulls, known, "left"))
+
+
+def test_a_table_with_null_keys(spark: SparkSession, stream: DataFrame, tmp_path: Path) -> None:
+    with_nulls = spark.sql("SELECT nullif(id, 3) AS k, id AS v FROM range(6)")
+    nulls = stored(spark, with_nulls, "k", tmp_path / "table")
+    for how in KINDS:
+        check_same(spark, lambda how=how: stream.join(nulls, "k", how))
+    stream.createOrReplaceTempView("s")
+    nulls.createOrReplaceTempView("t")
+    for text, lookups in (
+        ("SELECT * FROM s WHERE k NOT IN (SELECT k FROM t)", 0),
+        ("SELECT * FROM s WHERE k NOT IN (SELECT k FROM t WHERE k IS NOT NULL)", 1),
+        ("SELECT * FROM s WHERE k IN (SELECT k FROM t)", 1),
+        ("SELECT * FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.k = s.k)", 1),
+    ):
+        check_same(spark, lambda text=text: spark.sql(text), lookups=lookups)
 
 
 ABOVE: dict[str, Callable[[DataFrame], DataFrame]] = {

@@ -59,6 +59,7 @@ final class IndexJoin {
   final List<Expression> residual = new ArrayList<>();
 
   private JoinKind kind;
+  private Search search;
 
   private IndexJoin(Join join, JoinKind kind, boolean tableIsRight, StoredScan scan) {
     this.join = join;
@@ -91,7 +92,11 @@ final class IndexJoin {
       return null;
     }
     IndexJoin found = new IndexJoin(join, kind, tableIsRight, scan);
-    return found.readTable(found.table(), found.values) && found.readCondition() ? found : null;
+    if (!found.readTable(found.table(), found.values) || !found.readCondition()) {
+      return null;
+    }
+    found.search = found.found();
+    return found.search == null ? null : found;
   }
 
   /** The scan that a side of a join is of, with nothing but selections and filters above it. */
@@ -203,9 +208,10 @@ final class IndexJoin {
     }
     given.addAll(Arrays.asList(sides));
     // A key that is found is not null.
-    residual.removeIf(
-        one -> one instanceof IsNotNull && keyNumber(((IsNotNull) one).child()) >= 0);
-    return !nullAware || isNullAware();
+    boolean areKnown =
+        residual.removeIf(
+            one -> one instanceof IsNotNull && keyNumber(((IsNotNull) one).child()) >= 0);
+    return !nullAware || (areKnown || !manifest.mayHaveNullKeys()) && isNullAware();
   }
 
   /** The equality of a join by NOT IN, for which a null may equal anything; null for another. */
@@ -252,8 +258,8 @@ final class IndexJoin {
     if (!isOfStream(given) || !isPlain(given)) {
       return -1;
     }
-    if (condition instanceof EqualNullSafe && given.nullable()) {
-      return -1;
+    if (condition instanceof EqualNullSafe && given.nullable() && manifest.mayHaveNullKeys()) {
+      return -1; // the rows with null keys are not in the index
     }
     Expression stored = substituted(isLeft ? right : left, values);
     int number = keyNumber(KeyTypes.column(stored));
@@ -282,12 +288,16 @@ final class IndexJoin {
     return expression.deterministic() && !SubqueryExpression.hasSubquery(expression);
   }
 
-  /** How the rows are found. */
-  Search search() {
+  /** How the rows are found; null if the index does not have all that match. */
+  private Search found() {
     Search found = manifest.rangeColumns > 0 ? Ranges.of(this) : null;
-    return found == null
-        ? new Search(new KeyFinder(this), Collections.emptyList(), residual)
-        : found;
+    return found != null || !manifest.hasAllRowsOfKeys()
+        ? found
+        : new Search(new KeyFinder(this), Collections.emptyList(), residual);
+  }
+
+  Search search() {
+    return search;
   }
 
   private static List<Expression> conjuncts(Expression condition, List<Expression> found) {
