@@ -75,8 +75,8 @@ final class Linkage {
       isWarned = true;
       LoggerFactory.getLogger("bsjoin")
           .warn(
-              "joins with stored tables are not answered by their indexes, but by a scan and a join "
-                  + "of Spark: this Spark has another planner than those that bsjoin supports ("
+              "bsjoin: joins with stored tables are not answered by their indexes, but by a scan and "
+                  + "a join of Spark: this Spark has another planner than those that bsjoin supports ("
                   + missing + ")");
     }
   }
