@@ -411,12 +411,10 @@ def test_what_is_not_deterministic_is_left_to_spark(
     spark: SparkSession, tables: Tables, stream: DataFrame
 ) -> None:
     table = tables["one"]
-    on = F.expr("s.k = t.k AND rand(3) < 0.5")
     check_same(spark, lambda: stream.join(table.where("rand(3) < 0.5"), "k"), lookups=0)
     check_same(
         spark, lambda: stream.join(table.selectExpr("k", "rand(3) > 0.5 AS r"), "k"), lookups=0
     )
-    check_same(spark, lambda: stream.alias("s").join(table.alias("t"), on), lookups=None)
     # On the stream's side it is below the join.
     check_same(spark, lambda: stream.where("rand(3) < 0.5").join(table, "k"))
 
@@ -504,7 +502,7 @@ def test_explain(spark: SparkSession, tables: Tables, stream: DataFrame) -> None
         plan = str(df._jdf.queryExecution().explainString(java))
         assert "BsjoinLookup" in plan
         assert "version 1] LeftOuter, keys [k#" in plan
-        assert ", condition (" in plan
+        assert ", condition " in plan
 
 
 def test_metrics(spark: SparkSession, tables: Tables, stream: DataFrame) -> None:
