@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from spark_samples import files
 
 import bsjoin
@@ -156,6 +157,47 @@ def test_look_ups_find_what_they_found(spark: SparkSession, tmp_path: Path, kind
         assert shown(found.select(*sorted(found.columns))) == shown(
             wanted.select(*sorted(found.columns))
         )
+
+
+@pytest.mark.parametrize("when", ["points", "intervals"])
+def test_a_join_by_the_key_alone_has_the_rows_without_a_point(
+    spark: SparkSession, tmp_path: Path, when: str
+) -> None:
+    df = random_table(spark, 0, KEYS["long"])
+    table = BatchTable.build(df, on="k0", when=CONDITIONS[when], path=tmp_path / "t")
+    scanned = relation(spark, table)
+    stream = spark.range(15).selectExpr("id AS k", "id * 2 AS p")
+    for condition in (
+        "k = k0",
+        "k = k0 AND at > 5",
+        "k = k0 AND coalesce(at, 9) > 5",
+        "k = k0 AND (at IS NULL OR at < p)",
+        "k = k0 AND at <= p AND until > p",
+    ):
+        for how in ("inner", "left", "anti"):
+            found, wanted = (
+                stream.join(one, F.expr(condition), how).select(
+                    "k", *(["v"] if how != "anti" else [])
+                )
+                for one in (scanned, df)
+            )
+            assert shown(found) == shown(wanted), (condition, how)
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_not_in_a_table_with_null_keys_is_null(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    df = random_table(spark, seed, KEYS["long"])  # with null keys, and without any
+    table = BatchTable.build(df, on="k0", path=tmp_path / "t")
+    df.createOrReplaceTempView("source")
+    for nulls in ("id", "nullif(id, 3)"):
+        for some in ("", " WHERE k0 IS NOT NULL", " WHERE v > 20"):
+            sql = f"SELECT * FROM (SELECT {nulls} AS id FROM range(20)) WHERE id NOT IN "
+            sql += f"(SELECT k0 FROM {{}}{some})"
+            wanted = shown(spark.sql(sql.format("source")))
+            assert shown(spark.sql(sql.format(f"bsjoin.`{table.path}`"))) == wanted, sql
+    spark.catalog.dropTempView("source")
 
 
 def test_rows_without_columns_are_stored_for_nobody(spark: SparkSession, tmp_path: Path) -> None:
